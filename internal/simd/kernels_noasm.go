@@ -1,0 +1,19 @@
+package simd
+
+// Features returns the name of the kernel class in use.
+func Features() string { return "generic" }
+
+func dot(a, b []float32) float32       { return dotGeneric(a, b) }
+func squaredL2(a, b []float32) float32 { return squaredL2Generic(a, b) }
+func mulDot(a, b, c []float32) float32 { return mulDotGeneric(a, b, c) }
+
+func axpy(dst []float32, alpha float32, x []float32) { axpyGeneric(dst, alpha, x) }
+func mul(dst, a, b []float32)                        { mulGeneric(dst, a, b) }
+func relu(x []float32)                               { reluGeneric(x) }
+func dotRows(dst, q, rows []float32)                 { dotRowsGeneric(dst, q, rows) }
+
+func (m *Matrix) addProducts(dst, rows []float32, n int) { m.addProductsGeneric(dst, rows, n) }
+
+func scan4(pos []uint32, sums []uint16, codes, lut []byte, pairs int, min uint16) int {
+	return scan4Generic(pos, sums, codes, lut, pairs, min)
+}

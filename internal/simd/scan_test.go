@@ -1,0 +1,91 @@
+package simd
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// plainScan4 is the loop of Scan4's doc comment.
+func plainScan4(codes, lut []byte, pairs int, min uint16) (pos []uint32, sums []uint16) {
+	for i := range len(codes) / pairs {
+		block := codes[i/32*pairs*32:]
+		var sum uint16
+		for j := range pairs {
+			code := block[j*32+i%32]
+			sum += uint16(lut[2*j*16+int(code&15)]) + uint16(lut[(2*j+1)*16+int(code>>4)])
+		}
+		if sum >= min {
+			pos, sums = append(pos, uint32(i)), append(sums, sum)
+		}
+	}
+	return pos, sums
+}
+
+func randomBytes(rng *rand.Rand, n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(rng.Uint32())
+	}
+	return b
+}
+
+func TestScan4(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 1))
+	for _, pairs := range []int{1, 2, 3, 4, 7, 8, 15, 16, 17, 32, 33, 64, 127, 128} {
+		for blocks := range 6 {
+			codes, lut := randomBytes(rng, blocks*pairs*32), randomBytes(rng, pairs*32)
+			mean := uint16(pairs * 255)
+			for _, min := range []uint16{0, 1, mean / 2, mean, mean + mean/8, mean + mean/4, mean * 2, 65535} {
+				checkScan4(t, codes, lut, pairs, min)
+			}
+		}
+	}
+}
+
+func TestScan4LargestSum(t *testing.T) {
+	// 256 entries of 255 sum to 65,280: above the range of a signed 16-bit lane.
+	const pairs = maxPairs
+	lut := make([]byte, pairs*32)
+	for i := range lut {
+		lut[i] = 255
+	}
+	codes := randomBytes(rand.New(rand.NewPCG(3, 2)), 2*pairs*32)
+	for _, min := range []uint16{0, 32767, 32768, 65279, 65280, 65281} {
+		checkScan4(t, codes, lut, pairs, min)
+	}
+}
+
+func checkScan4(t *testing.T, codes, lut []byte, pairs int, min uint16) {
+	t.Helper()
+	wantPos, wantSums := plainScan4(codes, lut, pairs, min)
+	n := len(codes) / pairs
+	pos, sums := make([]uint32, n), make([]uint16, n)
+	got := Scan4(pos, sums, codes, lut, pairs, min)
+	require.Equal(t, len(wantPos), got, "pairs %d, %d codes, min %d", pairs, n, min)
+	if got > 0 {
+		require.Equal(t, wantPos, pos[:got], "pairs %d, %d codes, min %d", pairs, n, min)
+		require.Equal(t, wantSums, sums[:got], "pairs %d, %d codes, min %d", pairs, n, min)
+	}
+}
+
+func TestScan8(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 3))
+	for _, m := range []int{0, 1, 2, 3, 4, 5, 7, 8, 16, 31, 64} {
+		for n := range 5 {
+			codes, lut := randomBytes(rng, n*m), randomVector(rng, m*256)
+			dst := randomVector(rng, n)
+			Scan8(dst, codes, lut, m)
+			for i := range dst {
+				terms := make([]float64, m)
+				for s := range m {
+					terms[s] = float64(lut[s*256+int(codes[i*m+s])])
+				}
+				wantSum(t, terms, dst[i], "m %d, code %d of %d", m, i, n)
+			}
+		}
+	}
+	assert.Panics(t, func() { Scan8(make([]float32, 2), make([]byte, 3), make([]float32, 512), 2) })
+}

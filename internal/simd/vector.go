@@ -1,0 +1,71 @@
+package simd
+
+// Dot returns the inner product of a and the first len(a) values of b.
+//
+//	for i := range a {
+//		sum += a[i] * b[i]
+//	}
+func Dot(a, b []float32) float32 {
+	return dot(a, b[:len(a)])
+}
+
+// SquaredL2 returns the squared Euclidean distance of a and the first len(a)
+// values of b.
+//
+//	for i := range a {
+//		sum += (a[i] - b[i]) * (a[i] - b[i])
+//	}
+func SquaredL2(a, b []float32) float32 {
+	return squaredL2(a, b[:len(a)])
+}
+
+// MulDot returns the inner product of three vectors. With a = b = q and c = v
+// it is the variance q has under the diagonal covariance v.
+//
+//	for i := range a {
+//		sum += a[i] * b[i] * c[i]
+//	}
+func MulDot(a, b, c []float32) float32 {
+	return mulDot(a, b[:len(a)], c[:len(a)])
+}
+
+// Axpy adds alpha*x to dst.
+//
+//	for i := range dst {
+//		dst[i] += alpha * x[i]
+//	}
+func Axpy(dst []float32, alpha float32, x []float32) {
+	axpy(dst, alpha, x[:len(dst)])
+}
+
+// Mul sets dst to the elementwise product of a and b. dst may be a or b, but
+// may not overlap them in any other way.
+//
+//	for i := range dst {
+//		dst[i] = a[i] * b[i]
+//	}
+func Mul(dst, a, b []float32) {
+	mul(dst, a[:len(dst)], b[:len(dst)])
+}
+
+// ReLU sets to zero, in place, everything that is not greater than zero; a NaN
+// becomes zero too.
+//
+//	for i := range x {
+//		if !(x[i] > 0) {
+//			x[i] = 0
+//		}
+//	}
+func ReLU(x []float32) {
+	relu(x)
+}
+
+// DotRows sets dst to the inner products of q and len(dst) rows. rows is
+// row-major, len(dst) x len(q). dst[i] has the bits Dot(q, row i) has.
+//
+//	for i := range dst {
+//		dst[i] = Dot(q, rows[i*len(q):(i+1)*len(q)])
+//	}
+func DotRows(dst, q, rows []float32) {
+	dotRows(dst, q, rows[:len(dst)*len(q)])
+}
