@@ -1,0 +1,77 @@
+package flashlight
+
+import (
+	"slices"
+
+	"github.com/flashdb/flashdb/index"
+)
+
+// anchors keeps the best few of the rows offered to it: the points at which the decoder is linearised.
+type anchors struct {
+	limit int
+	dim   int
+	hits  []index.Hit // in no particular order
+	rows  []float32   // row-major, len(hits) x dim, hits[i] in row i
+	worst int         // the hit to be replaced next, once limit are held
+	fresh []bool      // hits[i] was offered after the last call of age
+}
+
+// reset empties a and sets its size, reusing its memory.
+func (a *anchors) reset(limit, dim int) {
+	a.limit, a.dim = limit, dim
+	a.hits, a.rows, a.fresh = a.hits[:0], a.rows[:0], a.fresh[:0]
+}
+
+// offer keeps a copy of the row if it is among the best so far.
+func (a *anchors) offer(h index.Hit, row []float32) {
+	if h.Score != h.Score { // NaN
+		return
+	}
+	if len(a.hits) < a.limit {
+		a.hits = append(a.hits, h)
+		a.rows = append(a.rows, row...)
+		a.fresh = append(a.fresh, true)
+	} else {
+		if compareHits(h, a.hits[a.worst]) > 0 {
+			return
+		}
+		a.hits[a.worst] = h
+		copy(a.rows[a.worst*a.dim:], row)
+		a.fresh[a.worst] = true
+	}
+	if len(a.hits) == a.limit {
+		a.worst = 0
+		for i := range a.hits {
+			if compareHits(a.hits[i], a.hits[a.worst]) > 0 {
+				a.worst = i
+			}
+		}
+	}
+}
+
+// age marks the rows held as old.
+func (a *anchors) age() { clear(a.fresh) }
+
+// allFresh reports whether every row held was offered after the last call of age.
+func (a *anchors) allFresh() bool { return !slices.Contains(a.fresh, false) }
+
+// ids returns the ids held, best first.
+func (a *anchors) ids() []uint32 {
+	hits := slices.SortedFunc(slices.Values(a.hits), compareHits)
+	ids := make([]uint32, len(hits))
+	for i, h := range hits {
+		ids[i] = h.ID
+	}
+	return ids
+}
+
+// compareHits orders hits as index.TopK does: higher score first, ties by lower id.
+func compareHits(a, b index.Hit) int {
+	switch {
+	case a.Score > b.Score || (a.Score == b.Score && a.ID < b.ID):
+		return -1
+	case a == b:
+		return 0
+	}
+	return 1
+}

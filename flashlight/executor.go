@@ -1,0 +1,186 @@
+package flashlight
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/flashdb/flashdb/decoder"
+	"github.com/flashdb/flashdb/index"
+)
+
+// maxQueries is the number of query vectors a round may have: two seeds, or anchors of two kinds.
+const maxQueries = 2
+
+// Executor runs queries, one at a time. The zero value is ready; reuse it, as its memory grows to what the largest
+// query needs and then a Run allocates only what it returns and what Query.Excluded takes.
+type Executor struct {
+	Clock func() time.Time // for Round.Elapsed; nil: time.Now
+
+	// The query being run.
+	q        *Query
+	s        Searcher
+	r        Rows
+	dim      int
+	report   Report
+	excluded *roaring.Bitmap
+	narrow   int     // ids the filter allows, when so few that all are scored at once; else -1
+	widen    float64 // factor on the plan's probes, doubled when a filter starves a round
+	seenAll  bool    // the last search found fewer rows than asked for in all there are
+
+	// Scratch.
+	top     index.TopK
+	anchors [maxQueries]anchors           // best rows of the round, best rows of all rounds: see fromRound, fromAll
+	vectors [maxQueries][]float32         // query vectors
+	queries [][]float32                   // those in use
+	aims    [maxQueries]string            // where they came from
+	found   [maxQueries][]index.Candidate // by each query
+	chosen  []index.Candidate             // the rows of this round
+	rows    []float32                     // one block of them, row-major
+	scores  []float32
+	decoder decoder.Scratch
+	own     roaring.Bitmap // for excluded, when the query brings none
+}
+
+// Where anchors come from, as indexes of Executor.anchors.
+const (
+	fromRound = iota
+	fromAll
+)
+
+// Run answers q from the rows that s searches and r holds, and appends the hits, best first, to dst.
+//
+// Hits are fewer than q.K only when the filters allow no more rows (StopExhausted), or for the reason in Report.Stop.
+// To that end Run searches on when the plan's rounds brought fewer: in everything, for what is missing. A filter that
+// allows no more ids than the plan would score is answered in one such search, exactly; another filter that leaves a
+// round short doubles the probes until the round is full.
+//
+// When the deadline of ctx passes after the first round, the answer so far is returned without an error. A cancelled ctx
+// is an error, and so is a deadline that leaves no time for one round.
+func (e *Executor) Run(ctx context.Context, q *Query, s Searcher, r Rows, dst []index.Hit) ([]index.Hit, Report, error) {
+	if q.Plan.Mode == ModeExact {
+		return Exact(ctx, q, r, 0, dst)
+	}
+	if err := q.validate(r.Dim()); err != nil {
+		return dst, Report{}, fmt.Errorf("flashlight: %w", err)
+	}
+	e.begin(q, s, r)
+	defer e.end()
+	stop, err := e.rounds(ctx)
+	if err == nil {
+		stop, err = e.fill(ctx, stop)
+	}
+	if err != nil {
+		if !errors.Is(err, context.DeadlineExceeded) || e.report.Rounds == 0 {
+			return dst, Report{}, fmt.Errorf("flashlight: round %d: %w", e.report.Rounds+1, err)
+		}
+		stop = StopDeadline
+	}
+	e.report.Stop, e.report.Cost = stop, s.Cost()
+	hits, cut := applyMinScore(e.top.Sorted(dst), len(dst), q.MinScore)
+	if cut {
+		e.report.Stop = StopMinScore
+	}
+	return hits, e.report, nil
+}
+
+// begin sets the query up.
+func (e *Executor) begin(q *Query, s Searcher, r Rows) {
+	e.q, e.s, e.r, e.dim = q, s, r, r.Dim()
+	e.report = Report{Plan: q.Plan}
+	e.widen, e.seenAll = 1, false
+	e.top.Reset(q.K)
+	for i := range e.anchors {
+		e.anchors[i].reset(q.Plan.Anchors, e.dim)
+		e.vectors[i] = sized(e.vectors[i], e.dim)
+	}
+	if e.excluded = q.Excluded; e.excluded == nil {
+		e.own.Clear()
+		e.excluded = &e.own
+	}
+	e.narrow = -1
+	if q.Allowed != nil && q.Plan.Mode == ModeFlashlight {
+		if n := q.Allowed.GetCardinality(); n <= uint64(q.Plan.Rounds)*uint64(q.Plan.PerRound) {
+			e.narrow = int(n)
+		}
+	}
+}
+
+// end lets go of what belongs to the caller.
+func (e *Executor) end() {
+	e.q, e.s, e.r, e.excluded, e.report.Trace = nil, nil, nil, nil, nil
+}
+
+// rounds runs the rounds of the plan and returns why they ended.
+func (e *Executor) rounds(ctx context.Context) (Stop, error) {
+	plan := &e.q.Plan
+	e.seed()
+	switch {
+	case e.narrow == 0:
+		e.seenAll = true
+		return StopExhausted, nil
+	case e.narrow > 0: // one more than there are, to see that there are no more
+		_, err := e.round(ctx, e.narrow+1, index.Probes{Share: 1})
+		return StopExhausted, err
+	case e.q.Bound.Linear():
+		_, err := e.round(ctx, max(e.q.K, plan.PerRound), plan.Probes)
+		return StopLinear, err
+	}
+	idle := 0
+	for t := 1; ; t++ {
+		entered, err := e.round(ctx, plan.PerRound, plan.probes(t))
+		if err != nil {
+			return "", err
+		}
+		switch {
+		case entered > 0:
+			idle = 0
+		case len(e.chosen) > 0: // a round that found nothing to score says nothing about the top-k
+			idle++
+		}
+		switch {
+		case e.seenAll:
+			return StopExhausted, nil
+		case idle >= plan.Patience:
+			return StopConverged, nil
+		case e.budget() == 0:
+			return StopBudget, nil
+		case t == plan.Rounds:
+			return StopRounds, nil
+		}
+		e.aim()
+	}
+}
+
+// fill searches everything for the hits that are missing, if any, after the rounds ended for the reason stop.
+func (e *Executor) fill(ctx context.Context, stop Stop) (Stop, error) {
+	missing := e.q.K - e.top.Len()
+	for n := missing; missing > 0; n *= 2 { // more each time: a score that is not a number takes no place in the top-k
+		switch {
+		case e.seenAll:
+			return StopExhausted, nil
+		case e.budget() == 0:
+			return StopBudget, nil
+		}
+		if _, err := e.round(ctx, n, index.Probes{Share: 1}); err != nil {
+			return "", err
+		}
+		if e.q.Explain {
+			e.report.Trace[len(e.report.Trace)-1].Widening = true
+		}
+		missing = e.q.K - e.top.Len()
+	}
+	return stop, nil
+}
+
+// budget returns how many more rows may be scored.
+func (e *Executor) budget() int {
+	if e.q.Plan.MaxScored == 0 {
+		return math.MaxInt
+	}
+	return e.q.Plan.MaxScored - e.report.RowsScored
+}

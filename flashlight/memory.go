@@ -1,0 +1,103 @@
+package flashlight
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/flashdb/flashdb/index"
+)
+
+// Memory holds rows in memory: Rows, and the source of Searchers that compute every inner product. It is immutable and
+// safe for concurrent use.
+type Memory struct {
+	dim  int
+	ids  []uint32
+	rows []float32
+}
+
+// NewMemory returns the rows, row-major, len(ids) x dim, under these ids, which must not repeat; nil ids number the rows
+// from 0. Both slices are used, not copied. It panics when the lengths do not fit.
+func NewMemory(dim int, ids []uint32, rows []float32) *Memory {
+	if dim < 1 || len(rows)%dim != 0 || (ids != nil && len(ids)*dim != len(rows)) {
+		panic(fmt.Sprintf("flashlight: NewMemory of %d ids and %d floats of dim %d", len(ids), len(rows), dim))
+	}
+	if ids == nil {
+		ids = make([]uint32, len(rows)/dim)
+		for i := range ids {
+			ids[i] = uint32(i)
+		}
+	}
+	return &Memory{dim: dim, ids: ids, rows: rows}
+}
+
+// Dim returns the length of a row.
+func (m *Memory) Dim() int { return m.dim }
+
+// Gather copies the rows of candidates that a MemorySearch of m found to dst: row-major, len(c) x Dim.
+func (m *Memory) Gather(dst []float32, c []index.Candidate) error {
+	for i := range c {
+		copy(dst[i*m.dim:(i+1)*m.dim], m.row(int(c[i].Ref)))
+	}
+	return nil
+}
+
+// Rows calls fn with all rows.
+func (m *Memory) Rows(ctx context.Context, fn func(ids []uint32, rows []float32) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return fn(m.ids, m.rows)
+}
+
+func (m *Memory) row(i int) []float32 { return m.rows[i*m.dim : (i+1)*m.dim] }
+
+// NewSearch returns a Searcher of the rows for one goroutine.
+func (m *Memory) NewSearch() *MemorySearch { return &MemorySearch{m: m} }
+
+// MemorySearch is a Searcher by exact inner product. Its search set is every row from the first search on, whatever the
+// probes, and counts as one list.
+type MemorySearch struct {
+	m    *Memory
+	cost index.Cost
+	best [maxQueries]index.Best
+}
+
+// Reset begins another query.
+func (s *MemorySearch) Reset() { s.cost = index.Cost{} }
+
+// Search implements Searcher, for at most two queries.
+func (s *MemorySearch) Search(ctx context.Context, queries [][]float32, n int, _ index.Probes, filter index.Filter,
+	dst [][]index.Candidate,
+) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	for q, query := range queries {
+		best := &s.best[q]
+		best.Reset(n)
+		for i, id := range s.m.ids {
+			score := dot(query, s.m.row(i))
+			if score >= best.Threshold() && filter.Keep(id) {
+				best.Offer(index.Candidate{ID: id, Ref: uint32(i), Score: score})
+			}
+		}
+		dst[q] = best.Sorted(dst[q][:0])
+	}
+	s.cost.Lists, s.cost.Rows = 1, len(s.m.ids)
+	s.cost.Codes += len(queries) * len(s.m.ids)
+	return nil
+}
+
+// Cost implements Searcher.
+func (s *MemorySearch) Cost() index.Cost { return s.cost }
+
+// Exhausted implements Searcher.
+func (s *MemorySearch) Exhausted() bool { return s.cost.Lists > 0 }
+
+func dot(a, b []float32) float32 {
+	var sum float32
+	for i, v := range a {
+		sum += v * b[i]
+	}
+	return sum
+}

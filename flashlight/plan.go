@@ -1,0 +1,155 @@
+package flashlight
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/flashdb/flashdb/index"
+)
+
+// Mode says how a query is answered.
+type Mode string
+
+// The modes.
+const (
+	ModeFlashlight Mode = "flashlight" // as the rest of the plan says
+	ModePaper      Mode = "paper"      // Algorithm 1 as printed, see PaperPlan
+	ModeExact      Mode = "exact"      // score every row; the rest of the plan is ignored
+)
+
+// Seed says what the first round searches for. Linear decoders have one query of their own and need no seed.
+type Seed string
+
+// The seeds.
+const (
+	SeedOnes   Seed = "ones"   // the decoder's gradient with every neuron taken active, as in the paper
+	SeedSource Seed = "source" // the source's row, Query.Source
+	SeedBoth   Seed = "both"   // two queries, half of the round each
+)
+
+// AnchorsFrom says at which scored rows the decoder is linearised for the next round's queries.
+type AnchorsFrom string
+
+// The anchor rules.
+const (
+	AnchorsRound AnchorsFrom = "round" // the best of the round that just ended: explores
+	AnchorsAll   AnchorsFrom = "all"   // the best of all rounds: exploits
+	AnchorsBoth  AnchorsFrom = "both"  // two queries, one aimed at each, half of the round each
+)
+
+// Plan is how much work a query may do, and where it looks.
+type Plan struct {
+	Mode        Mode
+	Seed        Seed
+	AnchorsFrom AnchorsFrom
+	Anchors     int          // rows whose mean gradient is the next query
+	Rounds      int          // at most
+	PerRound    int          // rows scored a round
+	Patience    int          // stop after so many rounds in a row that brought nothing into the top-k
+	Probes      index.Probes // search set when the last round ends; round t of T may visit t/T of it, unless it is all
+	MaxScored   int          // rows scored at most, in all; 0: no bound
+}
+
+// PaperPlan returns Algorithm 1 of the Flashlight paper as printed: the ones seed, three rounds of 200, the single best
+// row of the round as anchor, no early stop, every list probed.
+func PaperPlan() Plan {
+	return Plan{
+		Mode:        ModePaper,
+		Seed:        SeedOnes,
+		AnchorsFrom: AnchorsRound,
+		Anchors:     1,
+		Rounds:      3,
+		PerRound:    200,
+		Patience:    3, // as many as rounds: never
+		Probes:      index.Probes{Share: 1},
+	}
+}
+
+// Validate reports everything that is wrong with the plan.
+func (p Plan) Validate() error {
+	switch p.Mode {
+	case ModeExact:
+		return nil
+	case ModeFlashlight, ModePaper:
+	default:
+		return fmt.Errorf("plan: mode %q: use flashlight, paper or exact", p.Mode)
+	}
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("plan: "+format, args...)) }
+	switch p.Seed {
+	case SeedOnes, SeedSource, SeedBoth:
+	default:
+		bad("seed %q: use ones, source or both", p.Seed)
+	}
+	switch p.AnchorsFrom {
+	case AnchorsRound, AnchorsAll, AnchorsBoth:
+	default:
+		bad("anchors from %q: use round, all or both", p.AnchorsFrom)
+	}
+	if p.Anchors < 1 {
+		bad("%d anchors: want at least 1", p.Anchors)
+	}
+	if p.Rounds < 1 {
+		bad("%d rounds: want at least 1", p.Rounds)
+	}
+	if p.PerRound < 1 {
+		bad("%d rows a round: want at least 1", p.PerRound)
+	}
+	if p.Patience < 1 {
+		bad("patience %d: want at least 1", p.Patience)
+	}
+	if p.MaxScored < 0 {
+		bad("at most %d rows scored: want a positive number, or 0 for no bound", p.MaxScored)
+	}
+	if err := p.Probes.Validate(); err != nil {
+		errs = append(errs, fmt.Errorf("plan: %w", err))
+	}
+	paper := PaperPlan()
+	paper.Probes, paper.MaxScored = p.Probes, p.MaxScored
+	if p.Mode == ModePaper && len(errs) == 0 && p != paper {
+		bad("mode paper fixes everything but the probes and the bound on rows scored: want %v", paper)
+	}
+	return errors.Join(errs...)
+}
+
+// String returns the plan in one line, such as
+// "4 rounds of 150, seed ones, 20 anchors from both, probes 30%".
+func (p Plan) String() string {
+	if p.Mode == ModeExact {
+		return "exact"
+	}
+	s := fmt.Sprintf("%d rounds of %d, seed %s, %d anchors from %s, probes %v",
+		p.Rounds, p.PerRound, p.Seed, p.Anchors, p.AnchorsFrom, p.Probes)
+	if p.Patience > 1 && p.Mode != ModePaper {
+		s += fmt.Sprintf(", patience %d", p.Patience)
+	}
+	if p.MaxScored > 0 {
+		s += fmt.Sprintf(", at most %d scored", p.MaxScored)
+	}
+	if p.Mode == ModePaper {
+		s = "paper: " + s
+	}
+	return s
+}
+
+// probes returns how much may have been visited when round t, counted from 1, ends.
+func (p Plan) probes(t int) index.Probes {
+	if p.Probes.All() {
+		return p.Probes
+	}
+	return p.Probes.Scale(float64(t) / float64(p.Rounds))
+}
+
+// DefaultPlan returns the plan for the k best of so many rows.
+func DefaultPlan(k, rows int) Plan {
+	return Plan{
+		Mode:        ModeFlashlight,
+		Seed:        SeedOnes,
+		AnchorsFrom: AnchorsBoth,
+		Anchors:     20,
+		Rounds:      4,
+		PerRound:    max(64, k+k/2),
+		Patience:    1,
+		Probes:      index.Probes{Share: 0.3},
+	}
+}

@@ -1,0 +1,73 @@
+package flashlight_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/flashdb/flashdb/flashlight"
+	"github.com/flashdb/flashdb/index"
+)
+
+func TestPlanValidateReportsEveryFault(t *testing.T) {
+	changed := func(change func(p *flashlight.Plan)) flashlight.Plan {
+		p := flashlight.PaperPlan()
+		change(&p)
+		return p
+	}
+	tests := []struct {
+		name string
+		plan flashlight.Plan
+		want string // "" = valid
+	}{
+		{"default", flashlight.DefaultPlan(100, 63_666), ""},
+		{"paper", flashlight.PaperPlan(), ""},
+		{"paper with fewer probes", changed(func(p *flashlight.Plan) { p.Probes, p.MaxScored = index.Probes{Lists: 9}, 50 }), ""},
+		{"exact needs nothing else", flashlight.Plan{Mode: flashlight.ModeExact}, ""},
+		{"zero", flashlight.Plan{}, `plan: mode "": use flashlight, paper or exact`},
+		{
+			"all at once",
+			flashlight.Plan{Mode: flashlight.ModeFlashlight, Seed: "seven", AnchorsFrom: "above", MaxScored: -1},
+			"plan: seed \"seven\": use ones, source or both\n" +
+				"plan: anchors from \"above\": use round, all or both\n" +
+				"plan: 0 anchors: want at least 1\n" +
+				"plan: 0 rounds: want at least 1\n" +
+				"plan: 0 rows a round: want at least 1\n" +
+				"plan: patience 0: want at least 1\n" +
+				"plan: at most -1 rows scored: want a positive number, or 0 for no bound\n" +
+				"plan: probes: neither lists nor share is set",
+		},
+		{
+			"paper with another seed", changed(func(p *flashlight.Plan) { p.Seed = flashlight.SeedSource }),
+			"plan: mode paper fixes everything but the probes and the bound on rows scored: want " +
+				"paper: 3 rounds of 200, seed ones, 1 anchors from round, probes all",
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if err := tt.plan.Validate(); tt.want != "" {
+				require.EqualError(t, err, tt.want)
+			} else {
+				require.NoError(t, err)
+			}
+		})
+	}
+}
+
+func TestPlanString(t *testing.T) {
+	p := flashlight.PaperPlan()
+	p.Mode, p.Probes, p.Patience, p.MaxScored = flashlight.ModeFlashlight, index.Probes{Share: 0.3}, 2, 500
+	assert.Equal(t, "3 rounds of 200, seed ones, 1 anchors from round, probes 30%, patience 2, at most 500 scored", p.String())
+	assert.Equal(t, "exact", flashlight.Plan{Mode: flashlight.ModeExact}.String())
+}
+
+func TestDefaultPlanIsValid(t *testing.T) {
+	for _, k := range []int{1, 10, 100, 1000, 100_000} {
+		for _, rows := range []int{0, 1, 1000, 20_000, 63_666, 1_000_000, 100_000_000} {
+			p := flashlight.DefaultPlan(k, rows)
+			require.NoError(t, p.Validate(), "k=%d rows=%d", k, rows)
+			assert.GreaterOrEqual(t, p.Rounds*p.PerRound, k)
+		}
+	}
+}

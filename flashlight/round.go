@@ -1,0 +1,205 @@
+package flashlight
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"github.com/flashdb/flashdb/index"
+)
+
+// scoreBlock is the number of rows gathered and scored at a time. It bounds the memory of a large round; rounds of the
+// usual size are one block.
+const scoreBlock = 512
+
+// seed sets the queries of the first round.
+func (e *Executor) seed() {
+	e.queries = e.queries[:0]
+	seed := e.q.Plan.Seed
+	if e.q.Bound.Linear() {
+		seed = SeedOnes // the one query that a linear decoder has
+	}
+	if seed == SeedOnes || seed == SeedBoth {
+		e.q.Bound.Ones(e.nextQuery(string(SeedOnes)))
+	}
+	if seed == SeedSource || seed == SeedBoth {
+		copy(e.nextQuery(string(SeedSource)), e.q.Source)
+	}
+}
+
+// aim sets the queries of the next round: the mean gradient at the anchors. After a round that scored nothing there
+// are no new anchors, and the queries stay.
+func (e *Executor) aim() {
+	if len(e.anchors[fromRound].hits) == 0 {
+		return
+	}
+	e.queries = e.queries[:0]
+	from := e.q.Plan.AnchorsFrom
+	if from == AnchorsBoth && e.anchors[fromAll].allFresh() {
+		from = AnchorsRound // the best of all rounds are those of this one: both queries would be the same
+	}
+	if from == AnchorsRound || from == AnchorsBoth {
+		e.linearise(fromRound, e.nextQuery(string(AnchorsRound)))
+	}
+	if from == AnchorsAll || from == AnchorsBoth {
+		e.linearise(fromAll, e.nextQuery(string(AnchorsAll)))
+	}
+}
+
+// linearise writes the mean gradient at a set of anchors to query. For a ReLU network with one anchor this is the
+// masked weight product x_i * (W1^T M1 ... W_{L-1}^T M_{L-1} w_L) of the paper.
+func (e *Executor) linearise(set int, query []float32) {
+	e.q.Bound.Gradient(&e.decoder, query, e.anchors[set].rows, nil)
+}
+
+// nextQuery takes one more vector into use.
+func (e *Executor) nextQuery(from string) []float32 {
+	i := len(e.queries)
+	e.queries, e.aims[i] = append(e.queries, e.vectors[i]), from
+	return e.vectors[i]
+}
+
+// round searches with the current queries, scores the n best rows found, as far as the budget allows, and returns how
+// many entered the top-k.
+func (e *Executor) round(ctx context.Context, n int, probes index.Probes) (entered int, err error) {
+	began, before := e.now(), e.s.Cost()
+	n = min(n, e.budget())
+	if probes, err = e.search(ctx, n, probes); err != nil {
+		return 0, err
+	}
+	aims := e.explainAims()
+	e.choose(n)
+	entered, best, err := e.score(ctx)
+	if err != nil {
+		return 0, err
+	}
+	e.report.Rounds++
+	if e.q.Explain {
+		after := e.s.Cost()
+		e.report.Trace = append(e.report.Trace, Round{
+			Aims:    aims,
+			Probes:  probes,
+			Cost:    index.Cost{Lists: after.Lists - before.Lists, Codes: after.Codes - before.Codes, Rows: after.Rows - before.Rows},
+			Scored:  len(e.chosen),
+			Best:    best,
+			Entered: entered,
+			Elapsed: e.now().Sub(began),
+		})
+	}
+	return entered, nil
+}
+
+// search finds the n best rows of each query. While a filter leaves fewer, it doubles the probes, for this round and
+// those to come. It returns the probes asked for in the end.
+func (e *Executor) search(ctx context.Context, n int, probes index.Probes) (index.Probes, error) {
+	filter := index.Filter{Allowed: e.q.Allowed, Excluded: e.excluded}
+	for {
+		if err := ctx.Err(); err != nil {
+			return probes, err
+		}
+		asked := probes
+		if e.widen > 1 {
+			asked = probes.Scale(e.widen)
+		}
+		if err := e.s.Search(ctx, e.queries, n, asked, filter, e.found[:]); err != nil {
+			return asked, err
+		}
+		short := true
+		for i := range e.queries {
+			short = short && len(e.found[i]) < n
+		}
+		e.seenAll = short && e.s.Exhausted()
+		if !short || e.seenAll || e.q.Allowed == nil {
+			return asked, nil
+		}
+		e.widen *= 2
+	}
+}
+
+// choose merges what the queries found: alternately the best remaining row of each, none twice, at most n. The rows
+// chosen are excluded from now on.
+func (e *Executor) choose(n int) {
+	e.chosen = e.chosen[:0]
+	var next [maxQueries]int
+	for more := true; more; {
+		more = false
+		for q := range e.queries {
+			for next[q] < len(e.found[q]) && len(e.chosen) < n {
+				c := e.found[q][next[q]]
+				next[q]++
+				if e.excluded.CheckedAdd(c.ID) {
+					e.chosen = append(e.chosen, c)
+					more = true
+					break
+				}
+			}
+		}
+	}
+}
+
+// score gathers the chosen rows and scores them, a block at a time: each is offered to the top-k and to the anchors.
+func (e *Executor) score(ctx context.Context) (entered int, best float32, err error) {
+	best = float32(math.Inf(-1))
+	e.anchors[fromAll].age()
+	e.anchors[fromRound].reset(e.q.Plan.Anchors, e.dim)
+	for from := 0; from < len(e.chosen); from += scoreBlock {
+		if err := ctx.Err(); err != nil {
+			return entered, best, err
+		}
+		block := e.chosen[from:min(from+scoreBlock, len(e.chosen))]
+		e.rows = sized(e.rows, len(block)*e.dim)
+		e.scores = sized(e.scores, len(block))
+		if err := e.r.Gather(e.rows, block); err != nil {
+			return entered, best, err
+		}
+		e.q.Bound.Score(&e.decoder, e.scores, e.rows)
+		e.report.RowsScored += len(block)
+		for i, c := range block {
+			hit := index.Hit{ID: c.ID, Score: e.scores[i]}
+			if e.top.Offer(hit.ID, hit.Score) {
+				entered++
+			}
+			if hit.Score > best {
+				best = hit.Score
+			}
+			row := e.rows[i*e.dim : (i+1)*e.dim]
+			e.anchors[fromRound].offer(hit, row)
+			e.anchors[fromAll].offer(hit, row)
+		}
+	}
+	return entered, best, nil
+}
+
+// explainAims returns the current queries' origins for the trace, or nil without one.
+func (e *Executor) explainAims() []Aim {
+	if !e.q.Explain {
+		return nil
+	}
+	aims := make([]Aim, len(e.queries))
+	for i := range aims {
+		aims[i].From = e.aims[i]
+		switch AnchorsFrom(e.aims[i]) {
+		case AnchorsRound:
+			aims[i].Anchors = e.anchors[fromRound].ids()
+		case AnchorsAll:
+			aims[i].Anchors = e.anchors[fromAll].ids()
+		}
+	}
+	return aims
+}
+
+// now is the time of the executor's clock.
+func (e *Executor) now() time.Time {
+	if e.Clock != nil {
+		return e.Clock()
+	}
+	return time.Now()
+}
+
+// sized returns s with length n, reusing its memory. Contents are not kept.
+func sized(s []float32, n int) []float32 {
+	if cap(s) < n {
+		return make([]float32, n)
+	}
+	return s[:n]
+}
