@@ -10,7 +10,6 @@ package kmeans
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -21,9 +20,8 @@ const (
 	defaultIterations = 10
 	// defaultTwoLevel is the K beyond which assigning every row to every centroid in every iteration costs too much.
 	defaultTwoLevel = 512
-	// pointsPerCentroid is the size of the sample that training uses of more rows: means of 64 rows are steady enough,
-	// and the time of training no longer grows with the rows.
-	pointsPerCentroid = 64
+	// defaultPointsPerCentroid bounds the rows used: the mean of 64 is steady enough.
+	defaultPointsPerCentroid = 64
 	// settled stops the iterations when fewer than one in so many rows changed their centroid.
 	settled = 1000
 )
@@ -35,6 +33,10 @@ type Options struct {
 	Seed       uint64 // of every random choice
 	Workers    int    // goroutines; default GOMAXPROCS; the result does not depend on it
 	TwoLevel   int    // K beyond which training goes by two levels; default 512
+
+	// PointsPerCentroid times K rows are sampled when there are more, so that the time of training does not grow with
+	// the rows; default 64.
+	PointsPerCentroid int
 }
 
 func (o Options) withDefaults() Options {
@@ -47,22 +49,25 @@ func (o Options) withDefaults() Options {
 	if o.TwoLevel == 0 {
 		o.TwoLevel = defaultTwoLevel
 	}
+	if o.PointsPerCentroid == 0 {
+		o.PointsPerCentroid = defaultPointsPerCentroid
+	}
 	return o
 }
 
 func (o Options) validate(n int) error {
-	var faults []error
-	if o.K < 1 || o.K > n {
-		faults = append(faults, fmt.Errorf("%d centroids of %d rows: want 1 to the number of rows", o.K, n))
+	switch {
+	case o.K < 1 || o.K > n:
+		return fmt.Errorf("%d centroids of %d rows: want 1 to the number of rows", o.K, n)
+	case o.Iterations < 0 || o.Workers < 0 || o.TwoLevel < 0 || o.PointsPerCentroid < 0:
+		return fmt.Errorf("negative iterations %d, workers %d, two-level bound %d or points a centroid %d",
+			o.Iterations, o.Workers, o.TwoLevel, o.PointsPerCentroid)
 	}
-	if o.Iterations < 0 || o.Workers < 0 || o.TwoLevel < 0 {
-		faults = append(faults, fmt.Errorf("negative iterations %d, workers %d or two-level bound %d", o.Iterations, o.Workers, o.TwoLevel))
-	}
-	return errors.Join(faults...)
+	return nil
 }
 
-// Train returns K centroids (row-major, K x d) of rows (row-major, n x d). It uses a sample when there are more than 64
-// rows a centroid. When fewer than K rows are distinct, some centroids are equal.
+// Train returns K centroids (row-major, K x d) of rows (row-major, n x d), which it only reads. When fewer than K rows
+// are distinct, some centroids are equal.
 func Train(ctx context.Context, rows []float32, d int, opt Options) ([]float32, error) {
 	if d < 1 || len(rows)%d != 0 {
 		panic(fmt.Sprintf("kmeans: %d values are no rows of %d", len(rows), d))
@@ -72,7 +77,7 @@ func Train(ctx context.Context, rows []float32, d int, opt Options) ([]float32, 
 	}
 	opt = opt.withDefaults()
 	t := trainer{ctx: ctx, d: d, iterations: opt.Iterations, seed: opt.Seed}
-	rows = sample(rows, d, pointsPerCentroid*opt.K, t.rng(streamSample, 0))
+	rows = sample(rows, d, opt.PointsPerCentroid*opt.K, t.rng(streamSample, 0))
 	var centroids []float32
 	var err error
 	if opt.K > opt.TwoLevel {

@@ -276,7 +276,7 @@ func TestBadOptions(t *testing.T) {
 	}{
 		{"no centroids", Options{}, "train k-means: 0 centroids of 10 rows: want 1 to the number of rows"},
 		{"more centroids than rows", Options{K: 11}, "train k-means: 11 centroids of 10 rows: want 1 to the number of rows"},
-		{"negative", Options{K: 1, Workers: -1}, "train k-means: negative iterations 0, workers -1 or two-level bound 0"},
+		{"negative", Options{K: 1, Workers: -1}, "train k-means: negative iterations 0, workers -1, two-level bound 0 or points a centroid 0"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
