@@ -1,0 +1,159 @@
+package decoder_test
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/flashdb/flashdb/decoder"
+	"github.com/flashdb/flashdb/internal/format"
+)
+
+// writeSafetensors writes tensors to a new .safetensors file.
+func writeSafetensors(t *testing.T, ts tensors) string {
+	t.Helper()
+	type entry struct {
+		DType   string `json:"dtype"`
+		Shape   []int  `json:"shape"`
+		Offsets [2]int `json:"data_offsets"`
+	}
+	header := map[string]entry{}
+	var data []byte
+	for key, tensor := range ts {
+		start := len(data)
+		data = append(data, format.Float32Bytes(tensor.Data)...)
+		header[key] = entry{"F32", tensor.Shape, [2]int{start, len(data)}}
+	}
+	encoded, err := json.Marshal(header)
+	require.NoError(t, err)
+	file := binary.LittleEndian.AppendUint64(nil, uint64(len(encoded)))
+	path := filepath.Join(t.TempDir(), "weights.safetensors")
+	require.NoError(t, os.WriteFile(path, append(append(file, encoded...), data...), 0o600))
+	return path
+}
+
+func TestBlobRoundTrip(t *testing.T) {
+	for _, dir := range torchDirs(t) {
+		d := openTorch(t, weightFiles(t, dir)[0])
+		blob := decoder.Marshal(d)
+		again, err := decoder.Unmarshal(blob)
+		require.NoError(t, err, dir)
+		assert.Equal(t, d.Spec(), again.Spec())
+		assert.Equal(t, len(d.Tensors()), len(again.Tensors()))
+		assert.Equal(t, blob, decoder.Marshal(again))
+		cases, err := decoder.ReadCases(filepath.Join(dir, "cases.jsonl"))
+		require.NoError(t, err)
+		assert.NoError(t, decoder.SelfCheck(again, cases, 1e-5))
+	}
+}
+
+// The blob of this decoder is written out by hand in testdata: a change of layout is a new version.
+func TestBlobGolden(t *testing.T) {
+	d, err := decoder.NewHadamardMLP(2,
+		decoder.Layer{Weight: []float32{1, 2, 3, 4, 5, 6}, Bias: []float32{0.5, -1, 0}, Activation: decoder.GELU},
+		decoder.Layer{Weight: []float32{1, -1, 0.25}})
+	require.NoError(t, err)
+	text, err := os.ReadFile(filepath.Join("testdata", "blob-v1.hex"))
+	require.NoError(t, err)
+	golden := regexp.MustCompile(`(?m)#.*$|\s`).ReplaceAllString(string(text), "")
+	assert.Equal(t, golden, hex.EncodeToString(decoder.Marshal(d)))
+
+	blob, err := hex.DecodeString(golden)
+	require.NoError(t, err)
+	again, err := decoder.Unmarshal(blob)
+	require.NoError(t, err)
+	assert.Equal(t, d.Spec(), again.Spec())
+	assert.Equal(t, d.Tensors(), again.Tensors())
+}
+
+// resealed gives a changed blob the CRC that fits it.
+func resealed(blob []byte) []byte {
+	body := blob[:len(blob)-4]
+	return binary.LittleEndian.AppendUint32(body[:len(body):len(body)], format.CRC(body))
+}
+
+func TestUnmarshalRefuses(t *testing.T) {
+	d, err := decoder.NewDistMult([]float32{1, 2, 3})
+	require.NoError(t, err)
+	blob := decoder.Marshal(d)
+	text := string(blob)
+	reword := func(old, replacement string) []byte {
+		require.Contains(t, text, old)
+		return resealed([]byte(strings.Replace(text, old, replacement, 1)))
+	}
+	tests := []struct {
+		name string
+		blob []byte
+		want string
+	}{
+		{"empty", nil, "corrupt data: decoder at offset 0: no decoder"},
+		{"another file", []byte("PK\x03\x04............"), "no decoder"},
+		{"checksum", append(append([]byte(nil), blob[:len(blob)-1]...), blob[len(blob)-1]+1), "checksum is"},
+		{"bytes too many", resealed(append(append([]byte(nil), blob[:len(blob)-4]...), make([]byte, 9)...)), "5 bytes too many"},
+		{"bytes missing", resealed(append(append([]byte(nil), blob[:len(blob)-8]...), 0, 0, 0, 0)), "more values than there are bytes"},
+		{"faulty spec", reword(`"kind":"distmult"`, `"kind":"distmolt"`), `decoder spec: kind is "distmolt"`},
+		{"spec that does not fit", reword(`"dim":3`, `"dim":4`), `relation "relation" has shape [3]; want [4]`},
+		{"infinite value", reword("\x00\x00\x80\x3f", "\x00\x00\x80\x7f"), `relation "relation": value 0 is +Inf`},
+		{"huge shape", reword("relation\x01\x03", "relation\x01\x7f"), "more values than there are bytes"},
+	}
+	for _, test := range tests {
+		_, err := decoder.Unmarshal(test.blob)
+		assert.ErrorIs(t, err, format.ErrCorrupt, test.name)
+		assert.ErrorContains(t, err, test.want, test.name)
+	}
+	newer := append([]byte(nil), blob...)
+	newer[4] = 2
+	_, err = decoder.Unmarshal(resealed(newer))
+	assert.ErrorIs(t, err, format.ErrVersion)
+	assert.EqualError(t, err, "decoder has format version 2, this program reads up to version 1: use a newer program")
+}
+
+func TestUnmarshalFindsAnyDamage(t *testing.T) {
+	d, err := decoder.NewDistMult([]float32{1, 2, 3})
+	require.NoError(t, err)
+	blob := decoder.Marshal(d)
+	for i := range blob {
+		_, err := decoder.Unmarshal(blob[:i])
+		assert.Error(t, err, "cut at %d", i)
+		changed := append([]byte(nil), blob...)
+		changed[i] ^= 0x10
+		_, err = decoder.Unmarshal(changed)
+		assert.Error(t, err, "changed at %d", i)
+	}
+}
+
+func FuzzUnmarshal(f *testing.F) {
+	for _, test := range networks {
+		_, d := buildNetwork(f, test.name)
+		f.Add(decoder.Marshal(d))
+	}
+	d, err := decoder.NewDistMult([]float32{1, 2, 3})
+	require.NoError(f, err)
+	f.Add(decoder.Marshal(d))
+	f.Fuzz(func(t *testing.T, blob []byte) {
+		if len(blob) < 4 {
+			return
+		}
+		d, err := decoder.Unmarshal(resealed(blob)) // a fuzzer cannot guess a checksum
+		if err != nil {
+			assert.NotContains(t, err.Error(), "\n")
+			return
+		}
+		again, err := decoder.Unmarshal(decoder.Marshal(d))
+		require.NoError(t, err)
+		assert.Equal(t, d.Spec(), again.Spec())
+		var s decoder.Scratch
+		source := make([]float32, d.Dim())
+		bound := d.Bind(nil, source)
+		bound.Score(&s, make([]float32, 1), source)
+		bound.Gradient(&s, make([]float32, d.Dim()), source, nil)
+	})
+}

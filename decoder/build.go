@@ -1,0 +1,64 @@
+package decoder
+
+import (
+	"cmp"
+	"fmt"
+)
+
+// Layer is one layer of a network made in Go: activation(Weight h + Bias). Norms and residuals take a [Spec] and [New].
+type Layer struct {
+	Weight     []float32  // row-major, outputs x inputs, as of a PyTorch Linear
+	Bias       []float32  // one value an output, or nil
+	Activation Activation // default ReLU, and Identity for the last layer
+}
+
+// NewDot returns the inner product of embeddings of the given width.
+func NewDot(dim int) (Decoder, error) {
+	return New(Spec{Kind: Dot, Dim: dim}, nil)
+}
+
+// NewBilinear returns the decoder source^T W candidate; weight is W, row-major dim x dim, and is retained.
+func NewBilinear(dim int, weight []float32) (Decoder, error) {
+	return New(Spec{Kind: Bilinear, Dim: dim, Weight: "weight"},
+		map[string]Tensor{"weight": {Shape: []int{dim, dim}, Data: weight}})
+}
+
+// NewDistMult returns the decoder sum of source*relation*candidate. Relation is retained.
+func NewDistMult(relation []float32) (Decoder, error) {
+	return New(Spec{Kind: DistMult, Dim: len(relation), Relation: "relation"},
+		map[string]Tensor{"relation": {Shape: []int{len(relation)}, Data: relation}})
+}
+
+// NewHadamardMLP returns a network on source*candidate, of embeddings of the given width. The last layer has one output, the logit.
+// The slices are retained.
+func NewHadamardMLP(dim int, layers ...Layer) (Decoder, error) {
+	return newNetwork(HadamardMLP, dim, layers)
+}
+
+// NewConcatMLP returns a network on source followed by candidate. The last layer has one output, the logit. The slices are retained.
+func NewConcatMLP(dim int, layers ...Layer) (Decoder, error) {
+	return newNetwork(ConcatMLP, dim, layers)
+}
+
+func newNetwork(kind Kind, dim int, layers []Layer) (Decoder, error) {
+	spec := Spec{Kind: kind, Dim: dim}
+	tensors := map[string]Tensor{}
+	in := spec.zWidth()
+	for i, l := range layers {
+		at := fmt.Sprintf("lins.%d", i)
+		def := ReLU
+		if i == len(layers)-1 {
+			def = Identity
+		}
+		s := LayerSpec{Weight: at + ".weight", Activation: cmp.Or(l.Activation, def)}
+		out := len(l.Weight) / max(in, 1)
+		tensors[s.Weight] = Tensor{Shape: []int{out, in}, Data: l.Weight}
+		if l.Bias != nil {
+			s.Bias = at + ".bias"
+			tensors[s.Bias] = Tensor{Shape: []int{len(l.Bias)}, Data: l.Bias}
+		}
+		spec.Layers = append(spec.Layers, s)
+		in = out
+	}
+	return New(spec, tensors)
+}

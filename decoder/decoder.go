@@ -1,0 +1,154 @@
+// Package decoder holds trained link-prediction decoders: functions that score how likely a source node links to a
+// candidate node, given the embeddings of both.
+//
+// A [Decoder] is the trained model. Binding it to the embedding of one source gives a [Bound], a function of the
+// candidate's row alone, which scores rows in batches and says in which direction of embedding space the score grows:
+// that gradient is what turns a neural decoder into inner-product queries (Wang et al., "Flashlight: Scalable Link
+// Prediction with Effective Decoders", LoG 2022, arXiv 2209.10100, section 4).
+//
+//	kind           score of source x and candidate y        bound form
+//	dot            x . y                                    query x
+//	bilinear       x^T W y                                  query W^T x
+//	distmult       x^T diag(r) y                            query r * x
+//	hadamard_mlp   MLP(x * y)                               x scales the columns of the first weight
+//	concat_mlp     MLP(x || y)                              x joins the bias of the first layer
+//
+// The score is the logit: what the network yields before the final sigmoid or ReLU its [Spec] may name. All
+// ranking is done on it, because a float32 sigmoid saturates above about 17 and a final ReLU ties every negative.
+//
+// Weights come from .safetensors, .npz and PyTorch .pt files ([ReadFile]), from tensors in memory ([New]) or from
+// slices ([NewHadamardMLP] and the other constructors). [SelfCheck] compares an import with scores the
+// training framework computed. [Marshal] and [Unmarshal] keep a decoder in a database; blob.go has the layout.
+//
+// # Arithmetic
+//
+// Hidden layers run in float32. Final inner products, moments of layer norms and smooth activations are computed in
+// float64, as is everything that is folded once: batch norms, residuals, the source's part of a concatenation.
+//
+// # Concurrency
+//
+// A Decoder and a Bound are immutable and safe for concurrent use. A [Scratch] belongs to one goroutine at a time. Binding
+// into an earlier Bound overwrites it: nobody may be using it any more.
+package decoder
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/flashdb/flashdb/internal/codec"
+)
+
+// Tensor is one array of weights: Shape and row-major Data.
+type Tensor = codec.Tensor
+
+// Kind names a family of decoders.
+type Kind string
+
+// The kinds of decoder there are.
+const (
+	Dot         Kind = "dot"          // x . y
+	Bilinear    Kind = "bilinear"     // x^T W y
+	DistMult    Kind = "distmult"     // x^T diag(r) y
+	HadamardMLP Kind = "hadamard_mlp" // a network on x * y
+	ConcatMLP   Kind = "concat_mlp"   // a network on x followed by y
+)
+
+// network tells whether decoders of this kind have layers.
+func (k Kind) network() bool { return k == HadamardMLP || k == ConcatMLP }
+
+// Decoder is a trained model that scores pairs of embeddings.
+type Decoder interface {
+	Kind() Kind
+	Dim() int // width of one embedding
+
+	// Bind fixes the source, an embedding of Dim values, which is not retained. The memory of into is reused if into is an earlier
+	// Bound of this decoder; into may be nil.
+	Bind(into Bound, source []float32) Bound
+
+	// Spec and Tensors are what New made the decoder of: tensors are by the keys the spec names. Neither may be changed.
+	Spec() Spec
+	Tensors() map[string]Tensor
+
+	String() string // one line: kind and widths
+}
+
+// Bound is a decoder whose source is fixed: a function of the candidate's row. Rows are row-major, n x Dim.
+type Bound interface {
+	// Score writes the logits of len(dst) rows.
+	Score(s *Scratch, dst, rows []float32)
+
+	// Gradient writes the weighted sum of the gradients of the score at the given rows with respect to the row, Dim values.
+	// Nil weights mean 1/n each. A neuron is active iff its pre-activation is greater than zero.
+	Gradient(s *Scratch, dst, rows, weights []float32)
+
+	// Ones writes the gradient the network would have if every neuron were active (derivative 1, a norm counted as its
+	// weight): the first query of Flashlight, algorithm 1. For a linear decoder that is its only query.
+	Ones(dst []float32)
+
+	// Linear tells whether the score is the inner product with Ones plus a constant.
+	Linear() bool
+}
+
+// New makes the decoder the spec describes of the tensors it names. A prefix that all keys of the file share
+// ("predictor.module.") may be missing from the spec; tensors the spec does not name are ignored. The data of the
+// tensors is retained and must not be changed. The error lists every fault.
+func New(spec Spec, tensors map[string]Tensor) (Decoder, error) {
+	if err := spec.Validate(); err != nil {
+		return nil, err
+	}
+	used, err := resolve(spec, tensors)
+	if err != nil {
+		return nil, err
+	}
+	if err := fit(spec, used); err != nil {
+		return nil, err
+	}
+	m := model{spec: spec, tensors: used}
+	if spec.Kind.network() {
+		return newMLP(m)
+	}
+	return newLinear(m), nil
+}
+
+// Probability returns the sigmoid of a logit.
+func Probability(logit float32) float32 { return float32(sigmoid(float64(logit))) }
+
+// model is what all decoders share: where they came from.
+type model struct {
+	spec    Spec
+	tensors map[string]Tensor // by the keys of spec
+}
+
+func (m *model) Kind() Kind                 { return m.spec.Kind }
+func (m *model) Dim() int                   { return m.spec.Dim }
+func (m *model) Spec() Spec                 { return m.spec }
+func (m *model) Tensors() map[string]Tensor { return m.tensors }
+
+func (m *model) String() string { return fmt.Sprintf("%s %d", m.spec.Kind, m.spec.Dim) }
+
+// checkSource panics unless source is an embedding of this decoder.
+func (m *model) checkSource(source []float32) {
+	if len(source) != m.spec.Dim {
+		panic(fmt.Sprintf("decoder: source of %d values bound to a decoder of dim %d", len(source), m.spec.Dim))
+	}
+}
+
+// checkGradient panics unless dst, rows and weights fit together, and returns the number of rows.
+func checkGradient(dst, rows, weights []float32, dim int) int {
+	n := len(rows) / dim
+	if len(dst) != dim || len(rows) != n*dim || (weights != nil && len(weights) != n) {
+		panic(fmt.Sprintf("decoder: gradient of %d values, %d row values and %d weights for dim %d",
+			len(dst), len(rows), len(weights), dim))
+	}
+	return n
+}
+
+// firstBad returns the index of the first value that is NaN or infinite, or -1.
+func firstBad(v []float32) int {
+	for i, x := range v {
+		if math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) {
+			return i
+		}
+	}
+	return -1
+}

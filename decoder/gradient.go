@@ -1,0 +1,90 @@
+package decoder
+
+import "github.com/flashdb/flashdb/internal/simd"
+
+func (b *mlpBound) Gradient(s *Scratch, dst, rows, weights []float32) {
+	dim := len(b.source)
+	n := checkGradient(dst, rows, weights, dim)
+	clear(dst)
+	for start := 0; start < n; start += tileRows {
+		end := min(start+tileRows, n)
+		s.begin()
+		seed := s.take(end - start)
+		for i := range seed {
+			seed[i] = 1 / float32(n)
+			if weights != nil {
+				seed[i] = weights[start+i]
+			}
+		}
+		b.addGradient(s, dst, rows[start*dim:end*dim], seed)
+	}
+}
+
+// addGradient adds to dst the gradients at one tile of rows, each times its weight. The product with the Jacobian is linear in
+// what it is seeded with, so the weights go in at the logit and the sum over rows comes out once, as early as it may.
+func (b *mlpBound) addGradient(s *Scratch, dst, rows, weights []float32) {
+	n, net := len(weights), b.net
+	in, z := rows, []float32(nil) // input of the first layer; z before its norm
+	if b.explicit {
+		z = s.take(n * net.width)
+		b.fillZ(z, rows, n)
+		in = z
+		if net.input != nil {
+			in = s.take(n * net.width)
+			net.input.apply(in, z, n)
+		}
+	}
+	frames := net.gradientFrames(s, in, n)
+	net.run(frames, &b.first, in, n)
+
+	grad := s.take(n * net.widest)[:len(frames[len(frames)-1].out)]
+	clear(grad)
+	for i, w := range weights {
+		grad[i*len(grad)/n+net.column] = w
+	}
+	var sum []float32 // gradient with respect to z, summed over the rows; of the row itself for a folded ConcatMLP
+	if b.explicit {
+		sum = b.explicitSum(s, frames, grad, z, n)
+	} else {
+		sum = b.foldedSum(s, net.backward(s, frames, grad, nil, n), n)
+	}
+	if b.spec.Kind == HadamardMLP {
+		simd.Mul(sum, sum, b.source)
+	}
+	simd.Axpy(dst, 1, sum[len(sum)-len(dst):])
+}
+
+// foldedSum takes grad, the gradient with respect to the outputs of the first dense layer, to its inputs. That map is the same
+// for all rows, so they are summed first.
+func (b *mlpBound) foldedSum(s *Scratch, grad []float32, n int) []float32 {
+	sum := s.take(b.first.in)
+	clear(sum)
+	for o, g := range sumRows(s, grad, n) {
+		simd.Axpy(sum, g, b.first.weight[o*b.first.in:(o+1)*b.first.in])
+	}
+	return sum
+}
+
+// explicitSum runs the whole backward pass to z, whose norm depends on the row.
+func (b *mlpBound) explicitSum(s *Scratch, frames []frame, grad, z []float32, n int) []float32 {
+	net := b.net
+	gradZ := s.take(n * net.width)
+	clear(gradZ)
+	grad = net.backward(s, frames, grad, gradZ, n)
+	through := s.take(n * net.width)
+	b.first.backward(through, grad, n)
+	simd.Axpy(gradZ, 1, through)
+	net.input.backward(gradZ, z, n)
+	return sumRows(s, gradZ, n)
+}
+
+// sumRows returns the sum of n rows.
+func sumRows(s *Scratch, rows []float32, n int) []float32 {
+	width := len(rows) / n
+	sum := s.take(width)
+	clear(sum)
+	for i := range n {
+		simd.Axpy(sum, 1, rows[i*width:(i+1)*width])
+	}
+	return sum
+}

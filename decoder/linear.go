@@ -1,0 +1,103 @@
+package decoder
+
+// linearDecoder is a Dot, Bilinear or DistMult decoder: bound to a source it is one query vector.
+type linearDecoder struct{ model }
+
+func newLinear(m model) *linearDecoder { return &linearDecoder{m} }
+
+func (d *linearDecoder) Bind(into Bound, source []float32) Bound {
+	d.checkSource(source)
+	b := reuseLinear(into, d.spec.Dim)
+	switch d.spec.Kind {
+	case Dot:
+		for k, x := range source {
+			b.exact[k] = float64(x)
+		}
+	case DistMult:
+		relation := d.tensors[d.spec.Relation].Data
+		for k, x := range source {
+			b.exact[k] = float64(x) * float64(relation[k])
+		}
+	case Bilinear:
+		// W^T x, row by row of W.
+		clear(b.exact)
+		w := d.tensors[d.spec.Weight].Data
+		for i, x := range source {
+			row := w[i*len(source) : (i+1)*len(source)]
+			for k := range row {
+				b.exact[k] += float64(x) * float64(row[k])
+			}
+		}
+	}
+	b.round()
+	return b
+}
+
+// linearBound scores by one inner product. The query is kept in float64: a logit near zero is the difference of large terms, and
+// float32 would lose it.
+type linearBound struct {
+	exact    []float64 // the query
+	query    []float32 // the query, rounded
+	constant float64   // added to the inner product
+}
+
+// reuseLinear returns into if it is a linear bound of that width, otherwise a new one. Its constant is zero.
+func reuseLinear(into Bound, dim int) *linearBound {
+	if b, ok := into.(*linearBound); ok && len(b.exact) == dim {
+		b.constant = 0
+		return b
+	}
+	return &linearBound{exact: make([]float64, dim), query: make([]float32, dim)}
+}
+
+// round sets the float32 query from the exact one.
+func (b *linearBound) round() {
+	for k, q := range b.exact {
+		b.query[k] = float32(q)
+	}
+}
+
+func (b *linearBound) Score(_ *Scratch, dst, rows []float32) {
+	d := len(b.exact)
+	for i := range dst {
+		dst[i] = float32(dotMixed(b.exact, rows[i*d:(i+1)*d]) + b.constant)
+	}
+}
+
+func (b *linearBound) Gradient(_ *Scratch, dst, rows, weights []float32) {
+	n := checkGradient(dst, rows, weights, len(b.exact))
+	total := 0.0
+	switch {
+	case weights == nil && n > 0:
+		total = 1
+	default:
+		for _, w := range weights {
+			total += float64(w)
+		}
+	}
+	for k, q := range b.exact {
+		dst[k] = float32(total * q)
+	}
+}
+
+func (b *linearBound) Ones(dst []float32) { copy(dst, b.query) }
+
+func (b *linearBound) Linear() bool { return true }
+
+// dotMixed is the inner product in float64 of a float64 vector and at least as long a float32 one, over four sums that do
+// not wait for each other.
+func dotMixed(a []float64, b []float32) float64 {
+	b = b[:len(a)]
+	var s0, s1, s2, s3 float64
+	for len(a) >= 4 && len(b) >= 4 {
+		s0 += a[0] * float64(b[0])
+		s1 += a[1] * float64(b[1])
+		s2 += a[2] * float64(b[2])
+		s3 += a[3] * float64(b[3])
+		a, b = a[4:], b[4:]
+	}
+	for i := range a {
+		s0 += a[i] * float64(b[i])
+	}
+	return (s0 + s1) + (s2 + s3)
+}

@@ -1,0 +1,78 @@
+package decoder
+
+import "math"
+
+// norm is a normalisation ready to run over rows of len(scale) values: a layer norm, or a batch norm that could not be folded into
+// a neighbouring weight and is an affine map of each value.
+type norm struct {
+	moments bool      // layer norm: subtract each row's mean and divide by its deviation first
+	eps     float64   // added to the variance
+	scale   []float32 // multiplies each value, then
+	shift   []float32 // is added
+}
+
+// apply normalises n rows of src into dst, which may be src. A nil norm does nothing and demands dst to be src.
+func (m *norm) apply(dst, src []float32, n int) {
+	if m == nil {
+		return
+	}
+	w := len(m.scale)
+	for i := range n {
+		out, in := dst[i*w:(i+1)*w], src[i*w:(i+1)*w]
+		mean, inverse := 0.0, 1.0
+		if m.moments {
+			mean, inverse = moments(in, m.eps)
+		}
+		for k, x := range in {
+			out[k] = float32((float64(x)-mean)*inverse*float64(m.scale[k]) + float64(m.shift[k]))
+		}
+	}
+}
+
+// backward turns grad, the gradient with respect to n normalised rows, into that with respect to src, their values before.
+// With h the normalised row and g = grad*scale, the gradient of a layer norm is (g - mean(g) - h*mean(g*h)) / deviation.
+func (m *norm) backward(grad, src []float32, n int) {
+	if m == nil {
+		return
+	}
+	w := len(m.scale)
+	for i := range n {
+		g, x := grad[i*w:(i+1)*w], src[i*w:(i+1)*w]
+		for k := range g {
+			g[k] *= m.scale[k]
+		}
+		if !m.moments {
+			continue
+		}
+		mean, inverse := moments(x, m.eps)
+		var gMean, ghMean float64
+		for k := range g {
+			gMean += float64(g[k])
+			ghMean += float64(g[k]) * (float64(x[k]) - mean) * inverse
+		}
+		gMean /= float64(w)
+		ghMean /= float64(w)
+		for k := range g {
+			h := (float64(x[k]) - mean) * inverse
+			g[k] = float32((float64(g[k]) - gMean - h*ghMean) * inverse)
+		}
+	}
+}
+
+// moments returns the mean of a row and one over its deviation, sqrt(variance + eps), the variance divided by n as PyTorch does.
+// Two passes in float64: a row whose mean is large against its deviation keeps its digits.
+func moments(row []float32, eps float64) (mean, inverse float64) {
+	for _, x := range row {
+		mean += float64(x)
+	}
+	mean /= float64(len(row))
+	var variance float64
+	for _, x := range row {
+		variance += (float64(x) - mean) * (float64(x) - mean)
+	}
+	variance /= float64(len(row))
+	return mean, 1 / math.Sqrt(variance+eps)
+}
+
+// finite tells whether all weights are.
+func (m *norm) finite() bool { return m == nil || (firstBad(m.scale) < 0 && firstBad(m.shift) < 0) }

@@ -1,0 +1,95 @@
+package decoder
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Models whose score looks at the structure around the pair cannot be served: there is no function of two embeddings to bind. They
+// are recognised so that the refusal can say why.
+
+// pairMethods are the names such models go by in a spec's kind, in lower case without punctuation, and the method each belongs to.
+var pairMethods = map[string]string{
+	"seal": "SEAL", "dgcnn": "SEAL",
+	"ncn": "NCN", "ncnc": "NCN", "cnlinkpredictor": "NCN", "neuralcommonneighbor": "NCN",
+	"buddy": "BUDDY", "elph": "BUDDY",
+	"surel": "SUREL", "surel+": "SUREL",
+	"neognn": "Neo-GNN",
+}
+
+// telltales are module names that, all together, give such a model away in a state dict.
+var telltales = []struct {
+	method  string
+	modules []string
+}{
+	{"SEAL", []string{"z_embedding"}}, // labels of a node's distances to the pair
+	{"NCN", []string{"xcnlin"}},       // embedding of the common neighbours
+	{"NCN", []string{"xijlin"}},
+	{"BUDDY", []string{"label_lin_layer"}}, // counts estimated by subgraph sketches
+	{"SUREL", []string{"trainable_embedding", "affinity_score"}},
+	{"Neo-GNN", []string{"f_edge", "g_phi"}},
+}
+
+// pairKind returns the method a spec's kind means, or "".
+func pairKind(kind Kind) string {
+	name := strings.NewReplacer("-", "", "_", "", " ", "").Replace(strings.ToLower(string(kind)))
+	return pairMethods[name]
+}
+
+// pairTensors returns the method that gives itself away beside or above the tensor called member, and the key that does; "" if
+// there is none. Telltales elsewhere belong to another model in the same file. An empty member stands for any.
+func pairTensors(tensors map[string]Tensor, member string) (method, key string) {
+	found := telltaleModules(tensors)
+	for _, path := range slices.Sorted(maps.Keys(found)) {
+		cut := strings.LastIndexByte(path, '.') + 1
+		parent, module := path[:cut], path[cut:]
+		if member != "" && !strings.HasPrefix(member, parent) {
+			continue
+		}
+		for _, t := range telltales {
+			missing := func(m string) bool { return found[parent+m] == "" }
+			if t.modules[0] == module && !slices.ContainsFunc(t.modules, missing) {
+				return t.method, found[path]
+			}
+		}
+	}
+	return "", ""
+}
+
+// telltaleModules returns the paths of the outermost modules with the name of a telltale, each with a key that lies there.
+func telltaleModules(tensors map[string]Tensor) map[string]string {
+	names := map[string]bool{}
+	for _, t := range telltales {
+		for _, m := range t.modules {
+			names[m] = true
+		}
+	}
+	found := map[string]string{}
+	for _, key := range slices.Sorted(maps.Keys(tensors)) {
+		end := 0
+		for module := range strings.SplitSeq(key, ".") {
+			end += len(module)
+			if path := key[:end]; names[module] {
+				if _, ok := found[path]; !ok {
+					found[path] = key
+				}
+				break
+			}
+			end++ // the dot
+		}
+	}
+	return found
+}
+
+// pairReason says why a pair-structure model is refused.
+func pairReason(method string) string {
+	return fmt.Sprintf("%s is not supported: its score needs the common neighbourhood of the pair, not two embeddings alone; "+
+		"train a %s decoder on the same embeddings instead", method, HadamardMLP)
+}
+
+// pairError refuses weights that a key gives away.
+func pairError(method, key string) error {
+	return fmt.Errorf("key %s is of a %s model: %s", quote(key), method, pairReason(method))
+}

@@ -1,0 +1,150 @@
+package decoder
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+)
+
+// Spec says what a state dict does not: which tensors make up the decoder, in which order, and what happens between them. Its JSON
+// form lies beside the weights, usually as decoder.json. Strings that name tensors are keys of the weight file.
+type Spec struct {
+	Kind Kind `json:"kind"`
+	Dim  int  `json:"dim"` // width of one embedding
+
+	Weight   string `json:"weight,omitempty"`   // Bilinear: W, Dim x Dim; logit = source^T W candidate
+	Relation string `json:"relation,omitempty"` // DistMult: r, Dim values
+
+	// The networks. Their input z is source*candidate (HadamardMLP) or source followed by candidate (ConcatMLP).
+	InputNorm    *NormSpec   `json:"input_norm,omitempty"`    // applied to z before the first layer
+	Layers       []LayerSpec `json:"layers,omitempty"`        // in order
+	Output       string      `json:"output,omitempty"`        // none (default), sigmoid or relu: what follows the logit
+	OutputColumn int         `json:"output_column,omitempty"` // which output of the last layer is the logit
+
+	Shapes [][]int `json:"shapes,omitempty"` // shapes of the layers' weights; compared with the tensors when given
+}
+
+// LayerSpec describes one layer: activation(norm(W h + bias + residual)), or with NormPosition after_activation
+// norm(activation(W h + bias + residual)).
+type LayerSpec struct {
+	Weight       string     `json:"weight"`                  // outputs x inputs, as of a PyTorch Linear
+	Bias         string     `json:"bias,omitempty"`          // optional
+	Residual     string     `json:"residual,omitempty"`      // input (this layer's input) or z (the normed z) is added to the linear output
+	Norm         *NormSpec  `json:"norm,omitempty"`          // optional
+	NormPosition string     `json:"norm_position,omitempty"` // before_activation (default) or after_activation
+	Activation   Activation `json:"activation"`              // may be left out of the last layer: identity
+	Slope        *float64   `json:"slope,omitempty"`         // of LeakyReLU; default 0.01
+}
+
+// NormSpec describes a layer norm over one row or a batch norm by its running statistics.
+type NormSpec struct {
+	Kind   string   `json:"kind"`             // layer_norm or batch_norm
+	Weight string   `json:"weight,omitempty"` // default ones
+	Bias   string   `json:"bias,omitempty"`   // default zeros
+	Mean   string   `json:"mean,omitempty"`   // batch_norm only, needed
+	Var    string   `json:"var,omitempty"`    // batch_norm only, needed
+	Eps    *float64 `json:"eps,omitempty"`    // default 1e-5
+}
+
+// The words a Spec uses.
+const (
+	residualInput = "input"
+	residualZ     = "z"
+
+	layerNorm = "layer_norm"
+	batchNorm = "batch_norm"
+
+	beforeActivation = "before_activation"
+	afterActivation  = "after_activation"
+
+	outputNone    = "none"
+	outputSigmoid = "sigmoid"
+	outputReLU    = "relu"
+)
+
+// Limits of what a spec may ask for.
+const (
+	maxDim    = 1 << 16
+	maxLayers = 64
+)
+
+// defaultEps is PyTorch's eps of layer and batch norms.
+const defaultEps = 1e-5
+
+// ParseSpec reads the JSON form of a spec and validates it. Unknown fields are faults, since a misspelt one would change the
+// decoder silently; "dropout" and "comment" are ignored.
+func ParseSpec(data []byte) (Spec, error) {
+	var spec Spec
+	if err := json.Unmarshal(data, &spec); err != nil {
+		return Spec{}, fmt.Errorf("decoder spec: %w", jsonFault(err))
+	}
+	var tree any
+	if err := json.Unmarshal(data, &tree); err != nil {
+		return Spec{}, fmt.Errorf("decoder spec: %w", jsonFault(err))
+	}
+	var found faults
+	found.unknownFields(tree)
+	found = append(found, spec.faults()...)
+	if err := found.err("decoder spec"); err != nil {
+		return Spec{}, err
+	}
+	return spec, nil
+}
+
+// Validate checks everything that can be checked without the tensors, and reports every fault at once.
+func (s Spec) Validate() error { return s.faults().err("decoder spec") }
+
+func (s *Spec) faults() faults {
+	var f faults
+	if method := pairKind(s.Kind); method != "" {
+		f.add("kind %q: %s", s.Kind, pairReason(method))
+		return f
+	}
+	switch s.Kind {
+	case Dot, Bilinear, DistMult, HadamardMLP, ConcatMLP:
+	default:
+		f.add("kind is %q; want one of %s", s.Kind, list(HadamardMLP, ConcatMLP, Bilinear, DistMult, Dot))
+		return f // what else is wrong depends on the kind
+	}
+	if s.Dim < 1 || s.Dim > maxDim {
+		f.add("dim is %d; want 1 to %d, the width of one embedding", s.Dim, maxDim)
+	}
+	f.key("weight", s.Weight, s.Kind == Bilinear, "kind bilinear")
+	f.key("relation", s.Relation, s.Kind == DistMult, "kind distmult")
+	f.word("output", s.Output, outputNone, outputSigmoid, outputReLU)
+	if s.Kind.network() {
+		s.networkFaults(&f)
+		return f
+	}
+	if len(s.Layers) > 0 || s.InputNorm != nil || s.OutputColumn != 0 || len(s.Shapes) > 0 {
+		f.add("kind %s has no layers, shapes, input_norm or output_column; remove them or use kind %s", s.Kind, HadamardMLP)
+	}
+	return f
+}
+
+func (s *Spec) networkFaults(f *faults) {
+	if len(s.Layers) < 1 || len(s.Layers) > maxLayers {
+		f.add("layers: %d of them; want 1 to %d", len(s.Layers), maxLayers)
+	}
+	if s.OutputColumn < 0 {
+		f.add("output_column is %d; want the number of an output of the last layer, counted from 0", s.OutputColumn)
+	}
+	if s.Shapes != nil && len(s.Shapes) != len(s.Layers) {
+		f.add("shapes: %d of them for %d layers", len(s.Shapes), len(s.Layers))
+	}
+	f.norm("input_norm", s.InputNorm)
+	for i := range s.Layers {
+		f.layer(fmt.Sprintf("layers[%d]", i), &s.Layers[i], i == len(s.Layers)-1)
+	}
+}
+
+// encode returns the JSON form that ParseSpec reads.
+func (s *Spec) encode() []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(s); err != nil {
+		panic("decoder: encode a valid spec: " + err.Error()) // only a NaN could fail, and Validate refuses it
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
