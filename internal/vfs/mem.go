@@ -1,0 +1,301 @@
+package vfs
+
+import (
+	"errors"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+)
+
+var (
+	errIsDir    = errors.New("is a directory")
+	errNotDir   = errors.New("not a directory")
+	errNotEmpty = errors.New("directory not empty")
+)
+
+// Mem is an FS in memory for tests. Relative and absolute names mean the same: there is one root, which always exists.
+type Mem struct {
+	mu   sync.Mutex // guards everything below, through all nodes and handles
+	root *memDir
+}
+
+// NewMem returns an empty FS.
+func NewMem() *Mem { return &Mem{root: newMemDir()} }
+
+// node is a *memDir or a *memFile.
+type node any
+
+// memDir remembers what a crash would find: the names at the last SyncDir, and each change of names since.
+type memDir struct {
+	names   map[string]node
+	durable map[string]node
+	pending []nameChange
+}
+
+// nameChange is one change of a directory that has not been synced: a node got a name, a name went, or both at once in
+// a rename.
+type nameChange struct {
+	gone string // name removed, or empty
+	name string // name given to node, or empty
+	node node
+}
+
+func newMemDir() *memDir {
+	return &memDir{names: make(map[string]node), durable: make(map[string]node)}
+}
+
+func (c nameChange) apply(names map[string]node) {
+	if c.gone != "" {
+		delete(names, c.gone)
+	}
+	if c.name != "" {
+		names[c.name] = c.node
+	}
+}
+
+func (d *memDir) change(c nameChange) {
+	c.apply(d.names)
+	d.pending = append(d.pending, c)
+}
+
+// split returns the elements of a name below the root.
+func split(name string) []string {
+	name = filepath.Clean(name)
+	name = filepath.ToSlash(name[len(filepath.VolumeName(name)):])
+	return slices.DeleteFunc(strings.Split(name, "/"), func(s string) bool { return s == "" || s == "." || s == ".." })
+}
+
+// lookup returns the directory that holds, or would hold, the last element of name, that element, and what is there:
+// nil for nothing. The root has no last element.
+func (m *Mem) lookup(op, name string) (dir *memDir, last string, n node, err error) {
+	elems := split(name)
+	if len(elems) == 0 {
+		return nil, "", m.root, nil
+	}
+	dir = m.root
+	for _, e := range elems[:len(elems)-1] {
+		switch next := dir.names[e].(type) {
+		case nil:
+			return nil, "", nil, pathError(op, name, fs.ErrNotExist)
+		case *memDir:
+			dir = next
+		default:
+			return nil, "", nil, pathError(op, name, errNotDir)
+		}
+	}
+	last = elems[len(elems)-1]
+	return dir, last, dir.names[last], nil
+}
+
+func (m *Mem) lookupDir(op, name string) (*memDir, error) {
+	_, _, n, err := m.lookup(op, name)
+	if err != nil {
+		return nil, err
+	}
+	switch d := n.(type) {
+	case nil:
+		return nil, pathError(op, name, fs.ErrNotExist)
+	case *memDir:
+		return d, nil
+	default:
+		return nil, pathError(op, name, errNotDir)
+	}
+}
+
+func (m *Mem) lookupFile(op, name string) (*memFile, error) {
+	_, _, n, err := m.lookup(op, name)
+	if err != nil {
+		return nil, err
+	}
+	switch f := n.(type) {
+	case nil:
+		return nil, pathError(op, name, fs.ErrNotExist)
+	case *memFile:
+		return f, nil
+	default:
+		return nil, pathError(op, name, errIsDir)
+	}
+}
+
+func pathError(op, name string, err error) error {
+	return &fs.PathError{Op: op, Path: name, Err: err}
+}
+
+// Create implements FS.
+func (m *Mem) Create(name string) (File, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	dir, last, n, err := m.lookup("create", name)
+	if err != nil {
+		return nil, err
+	}
+	switch f := n.(type) {
+	case *memDir:
+		return nil, pathError("create", name, errIsDir)
+	case *memFile:
+		f.write(fileChange{truncate: true})
+		return &memHandle{fs: m, file: f, name: name, writable: true}, nil
+	}
+	f := new(memFile)
+	dir.change(nameChange{name: last, node: f})
+	return &memHandle{fs: m, file: f, name: name, writable: true}, nil
+}
+
+// Open implements FS.
+func (m *Mem) Open(name string) (File, error) { return m.open(name, false) }
+
+// OpenRW implements FS.
+func (m *Mem) OpenRW(name string) (File, error) { return m.open(name, true) }
+
+func (m *Mem) open(name string, writable bool) (File, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f, err := m.lookupFile("open", name)
+	if err != nil {
+		return nil, err
+	}
+	return &memHandle{fs: m, file: f, name: name, writable: writable}, nil
+}
+
+// Rename implements FS.
+func (m *Mem) Rename(from, to string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	fromDir, fromLast, n, err := m.lookup("rename", from)
+	if err != nil {
+		return err
+	}
+	if n == nil || fromDir == nil {
+		return pathError("rename", from, fs.ErrNotExist)
+	}
+	toDir, toLast, old, err := m.lookup("rename", to)
+	if err != nil {
+		return err
+	}
+	if _, isDir := old.(*memDir); isDir {
+		return pathError("rename", to, errIsDir)
+	}
+	if n == old {
+		return nil
+	}
+	if fromDir == toDir {
+		fromDir.change(nameChange{gone: fromLast, name: toLast, node: n})
+		return nil
+	}
+	toDir.change(nameChange{name: toLast, node: n})
+	fromDir.change(nameChange{gone: fromLast})
+	return nil
+}
+
+// Remove implements FS. Open handles keep working, as on Unix.
+func (m *Mem) Remove(name string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	dir, last, n, err := m.lookup("remove", name)
+	if err != nil {
+		return err
+	}
+	if n == nil {
+		return pathError("remove", name, fs.ErrNotExist)
+	}
+	if d, isDir := n.(*memDir); isDir && (dir == nil || len(d.names) > 0) {
+		return pathError("remove", name, errNotEmpty)
+	}
+	dir.change(nameChange{gone: last})
+	return nil
+}
+
+// RemoveAll implements FS.
+func (m *Mem) RemoveAll(name string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	dir, last, n, err := m.lookup("remove", name)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && n == nil {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if dir == nil {
+		return pathError("remove", name, errNotEmpty) // the root stays
+	}
+	dir.change(nameChange{gone: last})
+	return nil
+}
+
+// MkdirAll implements FS.
+func (m *Mem) MkdirAll(name string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	dir := m.root
+	for _, e := range split(name) {
+		switch next := dir.names[e].(type) {
+		case nil:
+			d := newMemDir()
+			dir.change(nameChange{name: e, node: d})
+			dir = d
+		case *memDir:
+			dir = next
+		default:
+			return pathError("mkdir", name, errNotDir)
+		}
+	}
+	return nil
+}
+
+// ReadDir implements FS.
+func (m *Mem) ReadDir(name string) ([]string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	d, err := m.lookupDir("readdir", name)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Sorted(maps.Keys(d.names)), nil
+}
+
+// Size implements FS.
+func (m *Mem) Size(name string) (int64, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f, err := m.lookupFile("stat", name)
+	if err != nil {
+		return 0, err
+	}
+	return int64(len(f.data)), nil
+}
+
+// SyncDir implements FS.
+func (m *Mem) SyncDir(name string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	d, err := m.lookupDir("sync", name)
+	if err != nil {
+		return err
+	}
+	d.durable, d.pending = maps.Clone(d.names), nil
+	return nil
+}
+
+// Map implements FS. The bytes are a copy, so that later writes to the file are no data race with its readers.
+func (m *Mem) Map(name string) (Mapping, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f, err := m.lookupFile("map", name)
+	if err != nil {
+		return nil, err
+	}
+	return &memMapping{slices.Clone(f.data)}, nil
+}
+
+type memMapping struct{ data []byte }
+
+func (m *memMapping) Bytes() []byte { return m.data }
+
+func (m *memMapping) Close() error {
+	m.data = nil
+	return nil
+}

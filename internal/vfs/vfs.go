@@ -1,0 +1,63 @@
+// Package vfs is the small part of a file system that flashdb's own files need, with three implementations:
+//
+//   - [OS] is the real one. It makes files that only their owner can read, and refuses to open symbolic links and
+//     whatever else is not a regular file.
+//   - [Mem] lives in memory and knows what has been synced: [Mem.CrashClone] returns what a power failure could leave.
+//   - [Faulty] wraps another and fails the operations a test picks.
+//
+// Durability has the meaning POSIX gives it, and no more: what was written to a file survives a crash after the file's
+// Sync; that a file was created, renamed or removed survives after SyncDir of its directory.
+//
+// An FS is safe for concurrent use. A File is too, except for Read and Write, which share one position.
+package vfs
+
+import "io"
+
+// FS is a file system. Names are paths as in package filepath. A name that does not exist gives an error that matches
+// fs.ErrNotExist.
+type FS interface {
+	// Create makes an empty file, or empties the one that is there, and opens it for reading and writing.
+	Create(name string) (File, error)
+	// Open opens an existing file for reading.
+	Open(name string) (File, error)
+	// OpenRW opens an existing file for reading and writing, positioned at its start.
+	OpenRW(name string) (File, error)
+	// Rename gives a file a new name, replacing the file that has it.
+	Rename(from, to string) error
+	// Remove removes a file or an empty directory.
+	Remove(name string) error
+	// RemoveAll removes a file or a directory with all that is in it. It is no error if there is nothing.
+	RemoveAll(name string) error
+	// MkdirAll makes a directory and its missing parents.
+	MkdirAll(dir string) error
+	// ReadDir returns the names in a directory, sorted.
+	ReadDir(dir string) ([]string, error)
+	// Size returns the length of a file in bytes.
+	Size(name string) (int64, error)
+	// SyncDir makes durable which names the directory holds.
+	SyncDir(dir string) error
+	// Map returns the content of a file.
+	Map(name string) (Mapping, error)
+}
+
+// File is an open file.
+type File interface {
+	io.Reader
+	io.ReaderAt
+	io.Writer
+	io.WriterAt
+	// Truncate changes the length of the file; new bytes are zero.
+	Truncate(size int64) error
+	// Sync makes the content and the length of the file durable.
+	Sync() error
+	// Size returns the length of the file in bytes.
+	Size() (int64, error)
+	Close() error
+}
+
+// Mapping is the content of a file as of the call of Map.
+type Mapping interface {
+	// Bytes is valid until Close and must not be written to.
+	Bytes() []byte
+	Close() error
+}
