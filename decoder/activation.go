@@ -1,10 +1,6 @@
 package decoder
 
-import (
-	"math"
-
-	"github.com/flashdb/flashdb/internal/simd"
-)
+import "github.com/flashdb/flashdb/internal/simd"
 
 // Activation names the function a layer applies to each of its neurons.
 type Activation string
@@ -24,33 +20,20 @@ const (
 // defaultSlope is PyTorch's negative_slope of a leaky ReLU.
 const defaultSlope = 0.01
 
-// curve is a smooth activation: its value and its derivative. Both are computed in float64, since the float32 forms lose the
-// digits a deep network's logit is checked to.
-type curve struct {
-	value func(x float64) float64
-	slope func(x float64) float64
-}
-
-// curves holds the smooth activations. The piecewise linear ones have loops of their own.
-var curves = map[Activation]curve{
-	GELU:     {gelu, geluSlope},
-	GELUTanh: {geluTanh, geluTanhSlope},
-	SiLU:     {silu, siluSlope},
-	Tanh:     {math.Tanh, tanhSlope},
-	Sigmoid:  {sigmoid, sigmoidSlope},
-}
-
 // activation is an Activation ready to run.
 type activation struct {
 	name  Activation
 	slope float32 // of LeakyReLU
-	curve curve   // of a smooth activation
+	curve *curve  // of a smooth activation
 }
 
 func newActivation(name Activation, slope *float64) activation {
-	a := activation{name: name, slope: defaultSlope, curve: curves[name]}
+	a := activation{name: name, slope: defaultSlope}
 	if slope != nil {
 		a.slope = float32(*slope)
+	}
+	if tabulated, ok := curves[name]; ok {
+		a.curve = tabulated()
 	}
 	return a
 }
@@ -72,9 +55,7 @@ func (a *activation) apply(dst, src []float32) {
 			dst[i] = x
 		}
 	default:
-		for i, x := range src {
-			dst[i] = float32(a.curve.value(float64(x)))
-		}
+		a.curve.apply(dst, src)
 	}
 }
 
@@ -96,53 +77,6 @@ func (a *activation) backward(grad, src []float32) {
 			}
 		}
 	default:
-		for i, x := range src {
-			grad[i] *= float32(a.curve.slope(float64(x)))
-		}
+		a.curve.backward(grad, src)
 	}
-}
-
-func sigmoid(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
-
-func sigmoidSlope(x float64) float64 {
-	s := sigmoid(x)
-	return s * (1 - s)
-}
-
-func tanhSlope(x float64) float64 {
-	t := math.Tanh(x)
-	return 1 - t*t
-}
-
-func silu(x float64) float64 { return x * sigmoid(x) }
-
-func siluSlope(x float64) float64 {
-	s := sigmoid(x)
-	return s * (1 + x*(1-s))
-}
-
-// normalCDF is the standard normal distribution function. Erfc keeps its relative precision in the lower tail, where 1+erf would
-// cancel.
-func normalCDF(x float64) float64 { return 0.5 * math.Erfc(-x/math.Sqrt2) }
-
-func gelu(x float64) float64 { return x * normalCDF(x) }
-
-func geluSlope(x float64) float64 {
-	density := math.Exp(-0.5*x*x) / math.Sqrt(2*math.Pi)
-	return normalCDF(x) + x*density
-}
-
-// The tanh form of GELU: x/2 * (1 + tanh(k*(x + c*x^3))), k = sqrt(2/pi).
-const (
-	geluTanhScale = 0.7978845608028654
-	geluTanhCube  = 0.044715
-)
-
-func geluTanh(x float64) float64 {
-	return 0.5 * x * (1 + math.Tanh(geluTanhScale*(x+geluTanhCube*x*x*x)))
-}
-
-func geluTanhSlope(x float64) float64 {
-	t := math.Tanh(geluTanhScale * (x + geluTanhCube*x*x*x))
-	return 0.5*(1+t) + 0.5*x*(1-t*t)*geluTanhScale*(1+3*geluTanhCube*x*x)
 }

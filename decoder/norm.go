@@ -62,15 +62,33 @@ func (m *norm) backward(grad, src []float32, n int) {
 // moments returns the mean of a row and one over its deviation, sqrt(variance + eps), the variance divided by n as PyTorch does.
 // Two passes in float64: a row whose mean is large against its deviation keeps its digits.
 func moments(row []float32, eps float64) (mean, inverse float64) {
-	for _, x := range row {
-		mean += float64(x)
+	n := float64(len(row))
+	var s0, s1, s2, s3 float64 // sums that do not wait for each other
+	rest := row
+	for ; len(rest) >= 4; rest = rest[4:] {
+		s0 += float64(rest[0])
+		s1 += float64(rest[1])
+		s2 += float64(rest[2])
+		s3 += float64(rest[3])
 	}
-	mean /= float64(len(row))
-	var variance float64
-	for _, x := range row {
-		variance += (float64(x) - mean) * (float64(x) - mean)
+	for _, x := range rest {
+		s0 += float64(x)
 	}
-	variance /= float64(len(row))
+	mean = ((s0 + s1) + (s2 + s3)) / n
+
+	s0, s1, s2, s3, rest = 0, 0, 0, 0, row
+	for ; len(rest) >= 4; rest = rest[4:] {
+		d0, d1, d2, d3 := float64(rest[0])-mean, float64(rest[1])-mean, float64(rest[2])-mean, float64(rest[3])-mean
+		s0 += d0 * d0
+		s1 += d1 * d1
+		s2 += d2 * d2
+		s3 += d3 * d3
+	}
+	for _, x := range rest {
+		d := float64(x) - mean
+		s0 += d * d
+	}
+	variance := ((s0 + s1) + (s2 + s3)) / n
 	return mean, 1 / math.Sqrt(variance+eps)
 }
 

@@ -74,7 +74,8 @@ func readSpecOnly(path string, spec *Spec) (Decoder, error) {
 		return nil, err
 	}
 	if len(parsed.wants()) > 0 {
-		return nil, fmt.Errorf("this spec describes a decoder with weights (%s): give the .safetensors, .npz or .pt file and pass this one as its spec", parsed.Kind)
+		return nil, fmt.Errorf("this spec describes a decoder with weights (%s): give the .safetensors, .npz or .pt file and pass this one as its spec",
+			parsed.Kind)
 	}
 	return New(parsed, nil)
 }
