@@ -24,8 +24,8 @@
 //
 // Hidden layers run in float32. Final inner products, moments of layer norms and smooth activations (by tables good to
 // 1e-9) are computed in float64, as is everything that is folded once: batch norms, residuals, the source's part of a
-// concatenation. Logits are within 1e-5 of those of float64, relative to the larger of the logit and 0.1, for networks as deep
-// and wide as published ones are.
+// concatenation. The tests hold logits within 1e-5 of those PyTorch computes in float64, relative to the larger of the
+// logit and 0.1.
 //
 // # Concurrency
 //
