@@ -1,0 +1,332 @@
+package codec
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+const (
+	// What a byte of pickle and a view of a tensor may take in memory, charged
+	// against the allowance of the input.
+	pickleCost = 64
+	viewCost   = 256
+
+	// maxNesting bounds the walk of containers that contain themselves. Walking
+	// shared ones again and again is bounded by viewCost.
+	maxNesting = 64
+)
+
+// The globals a file may name. The first three may be
+// called, by reduce; storage types only select a dtype.
+type global uint8
+
+const (
+	orderedDict global = iota + 1
+	rebuildTensor
+	rebuildParameter
+	untypedStorage
+)
+
+// storageType is torch.FloatStorage and its kin.
+type storageType struct{ dtype dtype }
+
+var torchGlobals = map[string]any{
+	"collections.OrderedDict":         orderedDict,
+	"torch._utils._rebuild_tensor_v2": rebuildTensor,
+	"torch._utils._rebuild_parameter": rebuildParameter,
+	"torch.storage.UntypedStorage":    untypedStorage,
+	"torch.HalfStorage":               storageType{f16},
+	"torch.BFloat16Storage":           storageType{bf16},
+	"torch.FloatStorage":              storageType{f32},
+	"torch.DoubleStorage":             storageType{f64},
+	"torch.CharStorage":               storageType{i8},
+	"torch.ShortStorage":              storageType{i16},
+	"torch.IntStorage":                storageType{i32},
+	"torch.LongStorage":               storageType{i64},
+	"torch.ByteStorage":               storageType{u8},
+	"torch.BoolStorage":               storageType{boolean},
+}
+
+func findGlobal(module, name string) (any, error) {
+	g, allowed := torchGlobals[module+"."+name]
+	if !allowed {
+		return nil, fmt.Errorf("refused: the file names %s, and nothing but tensors in dicts and lists is read; save the weights alone, with torch.save(model.state_dict(), path)", quote(module+"."+name))
+	}
+	return g, nil
+}
+
+// storage is a persistent id: a data entry of the archive.
+type storage struct {
+	key      string
+	dtype    dtype // 0 for an untyped storage
+	elements int64 // as declared; bytes for an untyped storage
+}
+
+// storedTensor is a strided view of a storage.
+type storedTensor struct {
+	storage storage
+	offset  int64 // elements
+	shape   []int64
+	strides []int64
+}
+
+// persistent reads ("storage", type, key, location, elements).
+func persistent(id any) (any, error) {
+	fields, _ := id.(tuple)
+	if len(fields) < 5 || fields[0] != "storage" {
+		return nil, errors.New("a persistent id that is not a storage")
+	}
+	key, isText := fields[2].(string)
+	n, isInt := fields[4].(int64)
+	if !isText || !isInt || n < 0 {
+		return nil, errors.New("a storage without a key or a size")
+	}
+	s := storage{key: key, elements: n}
+	switch t := fields[1].(type) {
+	case storageType:
+		s.dtype = t.dtype
+	case global:
+		if t != untypedStorage {
+			return nil, errors.New("a storage of no storage type")
+		}
+	default:
+		return nil, errors.New("a storage of no storage type")
+	}
+	return s, nil
+}
+
+// build would set attributes. Those of an OrderedDict (_metadata, the versions
+// of a model's modules) are dropped; nothing else has any here.
+func build(object, _ any) (any, error) {
+	if d, isDict := object.(*dict); isDict {
+		return d, nil
+	}
+	return nil, errors.New("refused: sets attributes of something that is not an OrderedDict")
+}
+
+// reduce calls one of the few globals that may be called.
+func reduce(object, arg any) (any, error) {
+	args, isTuple := arg.(tuple)
+	if !isTuple {
+		return nil, errors.New("a call without a tuple of arguments")
+	}
+	switch object {
+	case orderedDict:
+		return newOrderedDict(args)
+	case rebuildTensor:
+		return newStoredTensor(args)
+	case rebuildParameter:
+		if len(args) > 0 {
+			if t, isTensor := args[0].(*storedTensor); isTensor {
+				return t, nil
+			}
+		}
+		return nil, errors.New("_rebuild_parameter wants a tensor")
+	}
+	return nil, errors.New("refused: calls something that is not a function")
+}
+
+// newOrderedDict takes no arguments, or a list of pairs as Python 2 wrote it.
+func newOrderedDict(args tuple) (any, error) {
+	d := &dict{}
+	if len(args) == 0 {
+		return d, nil
+	}
+	pairs, isList := args[0].(*sequence)
+	if !isList || len(args) > 1 {
+		return nil, errors.New("OrderedDict of something that is not a list of pairs")
+	}
+	for _, item := range pairs.items {
+		var pair []any
+		switch p := item.(type) {
+		case tuple:
+			pair = p
+		case *sequence:
+			pair = p.items
+		}
+		if len(pair) != 2 {
+			return nil, errors.New("OrderedDict of something that is not a list of pairs")
+		}
+		d.keys = append(d.keys, pair[0])
+		d.values = append(d.values, pair[1])
+	}
+	return d, nil
+}
+
+// newStoredTensor reads (storage, offset, shape, strides, requires_grad, hooks, ...).
+func newStoredTensor(args tuple) (any, error) {
+	if len(args) < 4 {
+		return nil, errors.New("_rebuild_tensor_v2 wants storage, offset, shape and strides")
+	}
+	s, isStorage := args[0].(storage)
+	offset, isInt := args[1].(int64)
+	shape, isShape := integers(args[2])
+	strides, isStrides := integers(args[3])
+	if !isStorage || !isInt || !isShape || !isStrides {
+		return nil, errors.New("_rebuild_tensor_v2 wants storage, offset, shape and strides")
+	}
+	if s.dtype == 0 {
+		return nil, errors.New("a tensor over an untyped storage has no dtype here")
+	}
+	if offset < 0 || offset > maxOffset/8 {
+		return nil, fmt.Errorf("storage offset %d is impossible", offset)
+	}
+	return &storedTensor{storage: s, offset: offset, shape: shape, strides: strides}, nil
+}
+
+func integers(v any) ([]int64, bool) {
+	items, isTuple := v.(tuple)
+	values := make([]int64, len(items))
+	for i, item := range items {
+		n, isInt := item.(int64)
+		if !isInt {
+			return nil, false
+		}
+		values[i] = n
+	}
+	return values, isTuple
+}
+
+// looksLikePickle recognises what torch.save wrote before version 1.6: pickles
+// one after another, without an archive.
+func looksLikePickle(magic []byte) bool {
+	return len(magic) > 2 && magic[0] == 0x80 && magic[1] >= 2 && magic[1] <= 5 &&
+		strings.IndexByte("\x8a\x95}](cX\x8c", magic[2]) >= 0
+}
+
+// listTorch views the tensors of a torch.save archive:
+//
+//	prefix + data.pkl   a pickle; tensors are views of storages, named by persistent ids
+//	prefix + data/KEY   the bytes of a storage
+//	prefix + byteorder  "little" or "big"; absent in older files
+func listTorch(a *archive, prefix string) ([]*view, error) {
+	if err := checkByteOrder(a.entries[prefix+"byteorder"]); err != nil {
+		return nil, err
+	}
+	entry := a.entries[prefix+"data.pkl"]
+	if err := entry.hold(); err != nil {
+		return nil, err
+	}
+	if err := a.in.mem.spend(pickleCost * entry.size); err != nil {
+		return nil, entry.fault(0, "pickle of %d bytes: %w", entry.size, err)
+	}
+	code := make([]byte, entry.size)
+	if err := entry.readFull(entry.at, code, 0, "pickle"); err != nil {
+		return nil, err
+	}
+	root, position, err := unpickle(code)
+	if err != nil {
+		return nil, entry.fault(int64(position), "%w", err)
+	}
+	w := walker{archive: a, prefix: prefix}
+	if err := w.walk("", root, 0); err != nil {
+		return nil, entry.located(err, 0)
+	}
+	return w.views, nil
+}
+
+func checkByteOrder(entry *blob) error {
+	if entry == nil {
+		return nil
+	}
+	order, err := entry.first(8)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(order, []byte("little")) {
+		return entry.fault(0, "byte order %s: save it on a little-endian machine", quote(string(order)))
+	}
+	return nil
+}
+
+// walker finds the tensors in nested dicts, lists and tuples and names them by
+// their path. Shared and cyclic containers are legal in a pickle: see maxNesting.
+type walker struct {
+	archive *archive
+	prefix  string
+	views   []*view
+}
+
+func (w *walker) walk(path string, value any, depth int) error {
+	if depth > maxNesting {
+		return fmt.Errorf("%s: nested more than %d deep", quote(path), maxNesting)
+	}
+	switch v := value.(type) {
+	case *storedTensor:
+		view, err := w.view(path, v)
+		if err != nil {
+			return err
+		}
+		w.views = append(w.views, view)
+	case *dict:
+		for i, key := range v.keys {
+			if err := w.walkEntry(path, key, v.values[i], depth); err != nil {
+				return err
+			}
+		}
+	case *sequence:
+		return w.walkItems(path, v.items, depth)
+	case tuple:
+		return w.walkItems(path, v, depth)
+	}
+	return nil
+}
+
+func (w *walker) walkItems(path string, items []any, depth int) error {
+	for i, item := range items {
+		if err := w.walkEntry(path, int64(i), item, depth); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// walkEntry joins a key to the path. Values that hold no tensors are not worth
+// a path, nor a complaint about their keys.
+func (w *walker) walkEntry(path string, key, value any, depth int) error {
+	switch value.(type) {
+	case *storedTensor, *dict, *sequence, tuple:
+	default:
+		return nil
+	}
+	var name string
+	switch k := key.(type) {
+	case string:
+		name = k
+	case int64:
+		name = strconv.FormatInt(k, 10)
+	default:
+		if _, isTensor := value.(*storedTensor); isTensor {
+			return fmt.Errorf("%s: a tensor under a key that is neither text nor an integer", quote(path))
+		}
+		return nil
+	}
+	if depth > 0 {
+		name = path + "." + name
+	}
+	if err := w.archive.in.mem.spend(viewCost + int64(len(name))); err != nil {
+		return fmt.Errorf("%s: %w", quote(name), err)
+	}
+	return w.walk(name, value, depth+1)
+}
+
+// view checks a tensor against its storage, and the storage against its entry.
+func (w *walker) view(name string, t *storedTensor) (*view, error) {
+	entry := w.archive.entries[w.prefix+"data/"+t.storage.key]
+	if entry == nil {
+		return nil, fmt.Errorf("tensor %s: the archive has no entry %s", quote(name), quote(w.prefix+"data/"+t.storage.key))
+	}
+	size := t.storage.dtype.size()
+	if t.storage.elements > entry.size/size {
+		return nil, entry.fault(0, "truncated: tensor %s wants a storage of %d elements of %d bytes, the entry has %d bytes", quote(name), t.storage.elements, size, entry.size)
+	}
+	v, err := newView(entry, name, t.storage.dtype, t.shape, t.strides, t.offset*size)
+	if err != nil {
+		return nil, err
+	}
+	v.end = entry.size
+	return v, nil
+}
