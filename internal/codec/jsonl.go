@@ -1,0 +1,183 @@
+package codec
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"unicode/utf8"
+)
+
+// jsonRows streams JSON lines:
+//
+//	{"key": "a", "embedding": [0.1, -2], "tags": ["x"], "payload": {"any": "JSON"}}
+//
+// All but the embedding may be left out. A key may be an integer. A payload
+// that is a string stands for its text, any other for its JSON as written. Other fields
+// are refused, so that a misspelt one does not get lost.
+type jsonRows struct {
+	lines *lines
+	dim   int
+	ahead *jsonRow // the first line, read at opening to learn the width
+	buf   []float32
+	err   error
+}
+
+type jsonRow struct {
+	Key       json.RawMessage `json:"key"`
+	Embedding floatList       `json:"embedding"`
+	Tags      []string        `json:"tags"`
+	Payload   json.RawMessage `json:"payload"`
+}
+
+func newJSONRows(in *blob) (RowReader, error) {
+	l, err := openLines(in)
+	if err != nil {
+		return nil, err
+	}
+	r := &jsonRows{lines: l}
+	if r.ahead, err = r.read(); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = in.fault(0, "holds no rows")
+		}
+		return nil, errors.Join(err, l.stream.Close())
+	}
+	r.dim = len(r.ahead.Embedding)
+	return r, nil
+}
+
+func (r *jsonRows) Dim() int         { return r.dim }
+func (r *jsonRows) Count() int64     { return -1 }
+func (r *jsonRows) Position() string { return r.lines.position() }
+func (r *jsonRows) Close() error     { return r.lines.close() }
+
+func (r *jsonRows) Next(dst []float32) (Row, error) {
+	if r.err != nil {
+		return Row{}, r.err
+	}
+	parsed := r.ahead
+	r.ahead = nil
+	if parsed == nil {
+		if parsed, r.err = r.read(); r.err != nil {
+			return Row{}, r.err
+		}
+	}
+	var row Row
+	if row, r.err = parsed.row(); r.err != nil {
+		r.err = r.lines.fault(0, "%w", r.err)
+		return Row{}, r.err
+	}
+	copy(dst[:r.dim], parsed.Embedding)
+	return row, nil
+}
+
+// read parses the next line and checks its width.
+func (r *jsonRows) read() (*jsonRow, error) {
+	line, err := r.lines.read()
+	if err != nil {
+		return nil, err
+	}
+	if !utf8.Valid(line) {
+		return nil, r.lines.fault(0, "not UTF-8")
+	}
+	parsed := &jsonRow{Embedding: r.buf[:0]}
+	dec := json.NewDecoder(bytes.NewReader(line))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(parsed); err != nil {
+		return nil, r.lines.fault(jsonOffset(err, dec), "%w", noEOF(err))
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, r.lines.fault(int(dec.InputOffset()), "text after the JSON object")
+	}
+	r.buf = parsed.Embedding
+	switch n := len(parsed.Embedding); {
+	case n == 0:
+		return nil, r.lines.fault(0, `no values under "embedding"`)
+	case r.dim > 0 && n != r.dim:
+		return nil, r.lines.fault(0, "the embedding has %d values, the first had %d", n, r.dim)
+	}
+	return parsed, nil
+}
+
+// jsonOffset finds where in the line a JSON error lies.
+func jsonOffset(err error, dec *json.Decoder) int {
+	var syntax *json.SyntaxError
+	var mistyped *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &syntax):
+		return int(syntax.Offset)
+	case errors.As(err, &mistyped):
+		return int(mistyped.Offset)
+	}
+	return int(dec.InputOffset())
+}
+
+func (j *jsonRow) row() (Row, error) {
+	row := Row{Tags: j.Tags}
+	if absent := len(j.Key) == 0 || string(j.Key) == "null"; !absent {
+		row.HasKey = true
+		if j.Key[0] == '"' {
+			if err := json.Unmarshal(j.Key, &row.Key); err != nil {
+				return Row{}, fmt.Errorf("key: %w", err)
+			}
+		} else if _, err := strconv.ParseInt(string(j.Key), 10, 64); err == nil {
+			row.Key = string(j.Key)
+		} else {
+			return Row{}, fmt.Errorf("key %s: want a string or an integer", quote(string(j.Key)))
+		}
+	}
+	switch {
+	case len(j.Payload) == 0 || string(j.Payload) == "null":
+	case j.Payload[0] == '"':
+		var text string
+		if err := json.Unmarshal(j.Payload, &text); err != nil {
+			return Row{}, fmt.Errorf("payload: %w", err)
+		}
+		row.Payload = []byte(text)
+	default:
+		row.Payload = j.Payload
+	}
+	return row, nil
+}
+
+// floatList parses an array of numbers straight to float32, several times
+// faster than by reflection.
+type floatList []float32
+
+// UnmarshalJSON appends to the memory of f. b is valid JSON: the decoder has
+// seen to that.
+func (f *floatList) UnmarshalJSON(b []byte) error {
+	values := (*f)[:0]
+	if b[0] != '[' {
+		return errors.New(`"embedding" is not an array of numbers`)
+	}
+	for at := 1; ; {
+		for isBetween(b[at]) {
+			at++
+		}
+		if b[at] == ']' {
+			*f = values
+			return nil
+		}
+		if len(values) == maxDim {
+			return fmt.Errorf("embedding of more than %d values", maxDim)
+		}
+		end := at
+		for b[end] != ']' && !isBetween(b[end]) {
+			end++
+		}
+		v, err := strconv.ParseFloat(string(b[at:end]), 32)
+		if err != nil {
+			return fmt.Errorf("embedding[%d]: %s is not a float32", len(values), quote(string(b[at:end])))
+		}
+		values = append(values, float32(v))
+		at = end
+	}
+}
+
+// isBetween tells what may stand between the numbers of an array.
+func isBetween(c byte) bool {
+	return c == ',' || c == ' ' || c == '\t' || c == '\r' || c == '\n'
+}
