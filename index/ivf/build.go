@@ -1,0 +1,217 @@
+package ivf
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math"
+	"path/filepath"
+	"runtime"
+
+	"github.com/flashdb/flashdb/index/pq"
+	"github.com/flashdb/flashdb/internal/format"
+	"github.com/flashdb/flashdb/internal/kmeans"
+	"github.com/flashdb/flashdb/internal/vfs"
+)
+
+// RowSource streams the rows to be indexed, in order of their ids. Build reads it three times. The second pass decides
+// which ids the index holds: rows that appear later are left out, rows that have vanished leave a slot of zeros, and of
+// rows that change the third pass counts. Whoever lets the source change must mask such ids when searching.
+type RowSource interface {
+	// Rows calls fn with rows in ascending order of their ids: len(ids) of them, row-major. fn keeps neither slice.
+	Rows(ctx context.Context, fn func(ids []uint32, rows []float32) error) error
+}
+
+// Stages of a build, as given to BuildOptions.Progress.
+const (
+	StageSample = "sample" // rows read; how many there will be is not known
+	StageTrain  = "train"  // lists trained, all at once
+	StageAssign = "assign" // rows assigned to lists
+	StageWrite  = "write"  // rows written
+	StageEncode = "encode" // codes written
+)
+
+// BuildOptions says how to build an index. Zero fields but Dim are defaults.
+type BuildOptions struct {
+	Dim        int    // dimensions of a row
+	Lists      int    // lists to train; default min(n/64, 16 sqrt n) of n rows, at least 1; empty ones are dropped
+	Bits       int    // bits a sub-vector of the codes: 4 (default) or 8
+	Seed       uint64 // of every random choice
+	SampleRows int    // rows to train on, about; default 32 a list, at least 16,384
+	OmitRows   bool   // leave the rows out of the file, halving it: scores are then estimates
+	Workers    int    // goroutines; default GOMAXPROCS; the file does not depend on it
+
+	Collection uint32 // UID of the collection, kept in the header
+	BuildLSN   uint64 // what the rows reflect of the log, kept in the header
+
+	// Progress, when set, is called by Build's own goroutine after each part of a stage. A total of 0 is not known.
+	Progress func(stage string, done, total int64)
+}
+
+// Validate reports every fault at once.
+func (o *BuildOptions) Validate() error {
+	var faults []error
+	if err := (pq.Shape{Dim: o.Dim, Bits: o.Bits}).WithDefaults().Validate(); err != nil {
+		faults = append(faults, err)
+	}
+	for _, field := range []struct {
+		name  string
+		value int
+	}{{"Lists", o.Lists}, {"SampleRows", o.SampleRows}, {"Workers", o.Workers}} {
+		if field.value < 0 || field.value > math.MaxInt32 {
+			faults = append(faults, fmt.Errorf("%s %d: want 0 to %d", field.name, field.value, math.MaxInt32))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+func (o BuildOptions) withDefaults() BuildOptions {
+	if o.Workers == 0 {
+		o.Workers = runtime.GOMAXPROCS(0)
+	}
+	if o.Progress == nil {
+		o.Progress = func(string, int64, int64) {}
+	}
+	return o
+}
+
+// settings hashes what shapes the file beside the rows and the seed.
+func (o *BuildOptions) settings(shape pq.Shape) uint64 {
+	w := format.NewWriter(nil)
+	for _, v := range []int{version, shape.Dim, shape.Bits, shape.SubDim, o.Lists, o.SampleRows} {
+		w.Uint64(uint64(v))
+	}
+	if o.OmitRows {
+		w.Uint8(1)
+	}
+	h := fnv.New64a()
+	_, _ = h.Write(w.Data()) // a hash.Hash never fails
+	return h.Sum64()
+}
+
+const (
+	rowsPerList   = 64     // wanted in a list: two blocks of codes
+	listsPerRoot  = 16     // lists at most, in multiples of sqrt(n)
+	samplePerList = 32     // rows to train on
+	sampleLeast   = 16_384 // serves the codebooks, whatever the number of lists
+)
+
+// listCount returns how many lists to train for n rows, before rounding down.
+func (o *BuildOptions) listCount(n int64) float64 {
+	if o.Lists > 0 {
+		return float64(o.Lists)
+	}
+	rows := float64(n)
+	return max(1, min(rows/rowsPerList, listsPerRoot*math.Sqrt(rows)))
+}
+
+// sampleShare returns which share of n rows to train on. It never rises with n.
+func (o *BuildOptions) sampleShare(n int64) float64 {
+	lists := o.listCount(n)
+	size := max(samplePerList*lists, sampleLeast)
+	if o.SampleRows > 0 {
+		// Sampling is by chance, so ask for enough to have a row for every list.
+		size = max(float64(o.SampleRows), 4*lists+1024)
+	}
+	return min(1, size/float64(n))
+}
+
+// Build writes the index of the rows of src to path: first to files beside it that end in .tmp, which are removed when
+// it fails or ctx is done, and under its name only when everything is on disk. It holds in memory the sample, batches of
+// rows, and 8 bytes a row.
+func Build(ctx context.Context, fs vfs.FS, path string, src RowSource, opt BuildOptions) error {
+	if err := opt.Validate(); err != nil {
+		return fmt.Errorf("build index: %w", err)
+	}
+	b := &builder{fs: fs, path: path, src: src, opt: opt.withDefaults()}
+	b.shape = pq.Shape{Dim: opt.Dim, Bits: opt.Bits}.WithDefaults()
+	if err := b.build(ctx); err != nil {
+		return fmt.Errorf("build index %s: %w", filepath.Base(path), err)
+	}
+	return nil
+}
+
+// builder is the state of one Build.
+type builder struct {
+	fs    vfs.FS
+	path  string
+	src   RowSource
+	opt   BuildOptions
+	shape pq.Shape
+
+	total     int64     // rows of the first pass
+	training  []float32 // rows the codebooks are trained on, row-major
+	assigner  *kmeans.Assigner
+	quantizer *pq.Quantizer
+	layout    layout
+}
+
+func (b *builder) build(ctx context.Context) error {
+	if err := b.train(ctx); err != nil {
+		return err
+	}
+	if err := b.assign(ctx); err != nil {
+		return err
+	}
+	if err := b.trainCodebooks(ctx); err != nil {
+		return err
+	}
+	return b.writeFile(ctx)
+}
+
+// train samples the rows and trains the lists.
+func (b *builder) train(ctx context.Context) error {
+	sample, err := b.sample(ctx)
+	if err != nil {
+		return err
+	}
+	d, n := b.opt.Dim, int64(len(sample.ids))
+	b.total = sample.seen
+	lists := min(int64(b.opt.listCount(b.total)), n)
+	b.opt.Progress(StageTrain, 0, lists)
+	centroids, err := kmeans.Train(ctx, sample.rows, d, kmeans.Options{
+		K: int(lists), Seed: b.opt.Seed, Workers: b.opt.Workers, PointsPerCentroid: int(n/lists + 1),
+	})
+	if err != nil {
+		return err
+	}
+	if b.assigner, err = kmeans.NewAssigner(ctx, centroids, d, b.opt.Workers); err != nil {
+		return err
+	}
+	b.training = sample.some(sampleLeast, d)
+	b.opt.Progress(StageTrain, lists, lists)
+	return nil
+}
+
+// trainCodebooks trains the product quantizer on the residuals of a part of the sample.
+func (b *builder) trainCodebooks(ctx context.Context) error {
+	d, rows := b.opt.Dim, b.training
+	b.training = nil
+	lists := make([]uint32, len(rows)/d)
+	if err := b.assigner.Assign(ctx, lists, rows, b.opt.Workers); err != nil {
+		return err
+	}
+	residuals := rows[:0]
+	for i, trained := range lists {
+		if l := b.layout.renumbered[trained]; l != dropped { // a list may have lost its rows since the first pass
+			residuals = append(residuals, rows[i*d:(i+1)*d]...)
+			subtract(residuals[len(residuals)-d:], b.layout.centroid(int(l)))
+		}
+	}
+	if len(residuals) == 0 {
+		return errors.New("the rows have changed too much between two passes")
+	}
+	var err error
+	b.quantizer, err = pq.Train(ctx, residuals, d, pq.Options{
+		Bits: b.opt.Bits, Seed: b.opt.Seed, Workers: b.opt.Workers,
+	})
+	return err
+}
+
+// subtract sets x to x - y.
+func subtract(x, y []float32) {
+	for i, v := range y {
+		x[i] -= v
+	}
+}

@@ -1,0 +1,112 @@
+package ivf
+
+import (
+	"math"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/flashdb/flashdb/index/pq"
+	"github.com/flashdb/flashdb/internal/format"
+)
+
+// Check verifies all that Open leaves out because it costs a reading of the whole file: the checksums of all sections,
+// the gaps between them, that no id occurs twice, that numbers are finite, and the padding of the codes. It returns the
+// first fault.
+func (ix *Index) Check() error {
+	end := int64(headerBytes + entryBytes*len(ix.sections))
+	for i := range ix.sections {
+		s := &ix.sections[i]
+		if err := ix.checkGap(end, s.offset); err != nil {
+			return err
+		}
+		if err := ix.checkCRC(s); err != nil {
+			return err
+		}
+		end = s.end()
+	}
+	if err := ix.checkGap(end, ix.header.length); err != nil {
+		return err
+	}
+	found, err := ix.find()
+	if err != nil {
+		return err
+	}
+	if err := ix.checkIDs(found[kindIDs]); err != nil {
+		return err
+	}
+	if err := ix.checkNumbers(found); err != nil {
+		return err
+	}
+	return ix.checkPadding(found[kindCodes])
+}
+
+// checkCRC verifies the checksum of a section.
+func (ix *Index) checkCRC(s *section) error {
+	if got := format.CRC(ix.bytes(s)); got != s.crc {
+		return ix.corrupt(s, 0, "checksum is %08x, want %08x", got, s.crc)
+	}
+	return nil
+}
+
+func (ix *Index) checkGap(from, to int64) error {
+	for at := from; at < to; at++ {
+		if ix.data[at] != 0 {
+			return format.Corrupt(ix.name, "gap", at, "byte %02x between sections, want zero", ix.data[at])
+		}
+	}
+	return nil
+}
+
+// checkIDs verifies that no two lists hold the same id; inside a list they ascend, which Load has seen to.
+func (ix *Index) checkIDs(s *section) error {
+	seen := roaring.New()
+	for l := range ix.header.lists {
+		for p := ix.begin[l]; p < ix.begin[l+1]; p++ {
+			if !seen.CheckedAdd(ix.ids[p]) {
+				return ix.corrupt(s, 4*int64(p), "id %d is in list %d and in an earlier one", ix.ids[p], l)
+			}
+		}
+	}
+	return nil
+}
+
+// checkNumbers verifies that all stored numbers are finite and no variance is negative.
+func (ix *Index) checkNumbers(found [kindEnd]*section) error {
+	for _, part := range []struct {
+		kind   kind
+		values []float32
+		least  float32
+	}{
+		{kindCentroids, ix.centroids, -math.MaxFloat32},
+		{kindVariances, ix.variances, 0},
+		{kindRows, ix.rows, -math.MaxFloat32},
+	} {
+		for i, x := range part.values {
+			if !(x >= part.least && x <= math.MaxFloat32) {
+				return ix.corrupt(found[part.kind], 4*int64(i), "value %v: want a finite number of at least %v", x, part.least)
+			}
+		}
+	}
+	return nil
+}
+
+// checkPadding verifies that the codes that fill up the last block of each list are zero.
+func (ix *Index) checkPadding(s *section) error {
+	shape := ix.header.shape()
+	if shape.Bits != 4 {
+		return nil
+	}
+	size := shape.CodeBytes()
+	for l := range ix.header.lists {
+		used := int(ix.begin[l+1]-ix.begin[l]-1)%pq.BlockCodes + 1 // codes in the last block
+		at := ix.codeBegin[l+1] - int64(size*pq.BlockCodes)
+		for j := range size {
+			for i := used; i < pq.BlockCodes; i++ {
+				if b := ix.codes[at+int64(j*pq.BlockCodes+i)]; b != 0 {
+					return ix.corrupt(s, at+int64(j*pq.BlockCodes+i), "byte %02x after the last code of list %d, want zero", b, l)
+				}
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,72 @@
+// Package ivf is the index of a collection: one immutable file a generation, an inverted file with product-quantized
+// residuals, searched by inner product.
+//
+// # Structure
+//
+// The rows are clustered into lists (internal/kmeans). A list stores the ids of its rows and, for each, the code of its
+// residual: row minus centroid, quantized by index/pq. As q.row = q.centroid + q.residual, one lookup table a query
+// serves all lists. A row's position is its number in list order: lists one after the other, ids ascending inside each.
+//
+// # Probing
+//
+// The best of the n rows of a list scores about as high as the largest of n Gaussians with the list's mean and variance
+// along the query, so lists are visited in the order of
+//
+//	priority(l) = q.c_l + sqrt(2 ln n_l) * sqrt(sum_d q_d^2 v_ld)
+//
+// where c_l is the centroid and v_l the variance of the residuals in each dimension. The set of visited lists belongs
+// to a Search and only grows: each further query adds its best unvisited lists, but scans every list visited so far.
+//
+// # Use
+//
+// Build writes a file and Open maps it; Load works on bytes from anywhere. An Index is immutable and safe for concurrent
+// use. It starts with one reference; the last Release unmaps it, after which nothing that came from it may be touched.
+// A Search belongs to one goroutine at a time and is reused.
+//
+// # File format, version 1
+//
+// All numbers are little-endian. Sections begin at multiples of 64 bytes, in the order of the table; the gaps are zero.
+//
+//	+--------+-------+-----+-----------+-----+-----------+-----+--
+//	| header | table | gap | centroids | gap | variances | gap | ...
+//	+--------+-------+-----+-----------+-----+-----------+-----+--
+//
+//	header, 96 bytes
+//	 0  magic "flashivf"          8 bytes
+//	 8  version                   uint32, 1
+//	12  sections in the table     uint32
+//	16  dim                       uint32
+//	20  lists                     uint32
+//	24  rows                      uint64, below 2^32
+//	32  bits a sub-vector         uint16, 4 or 8
+//	34  dimensions a sub-vector   uint16
+//	36  collection UID            uint32
+//	40  build LSN                 uint64, what the index reflects of the log
+//	48  seed                      uint64
+//	56  settings                  uint64, a hash of the build options that shape the file
+//	64  file length               uint64
+//	72  zero                      20 bytes
+//	92  CRC32C                    uint32, of the 92 bytes before and of the table
+//
+//	table, 32 bytes a section
+//	 0  kind      uint32
+//	 4  flags     uint32, bit 0: required, a reader that does not know the kind must refuse the file
+//	 8  offset    uint64, from the start of the file
+//	16  length    uint64
+//	24  CRC32C    uint32, of the section without the gap
+//	28  zero      uint32
+//
+//	kind           required  content
+//	1  centroids   yes       float32, lists x dim
+//	2  variances   yes       float32, lists x dim
+//	3  lists       yes       uint32, lists+1: list l holds the positions lists[l] to lists[l+1]; none is empty
+//	4  ids         yes       uint32, by position
+//	5  codebooks   yes       see index/pq
+//	6  codes       yes       4 bits: list after list in blocks of 32 codes, the last block of each list zero-padded;
+//	                         8 bits: code after code, by position
+//	7  rows        no        float32, rows x dim, by position
+//	8              no        reserved for calibration
+//
+// Open verifies all checksums but those of the codes and rows, which are as large as the data; Check verifies these too.
+// Any code is a valid code, so damage there costs recall and not safety.
+package ivf

@@ -1,0 +1,268 @@
+package ivf
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync/atomic"
+
+	"github.com/flashdb/flashdb/index"
+	"github.com/flashdb/flashdb/index/pq"
+	"github.com/flashdb/flashdb/internal/format"
+	"github.com/flashdb/flashdb/internal/vfs"
+)
+
+// ErrNoRows is returned when rows are asked of an index that was built without them.
+var ErrNoRows = errors.New("the index holds no rows")
+
+// Index is one open generation.
+type Index struct {
+	name     string
+	header   header
+	sections []section
+	data     []byte // the whole file
+
+	// On the heap, as every query reads all of it:
+	centroids []float32 // row-major, lists x dim
+	variances []float32 // row-major, lists x dim
+	reach     []float32 // sqrt(2 ln n_l) of every list: the expected maximum of n_l standard Gaussians
+	begin     []uint32  // list l holds the positions begin[l] to begin[l+1]
+	codeBegin []int64   // and the codes codes[codeBegin[l]:codeBegin[l+1]]
+	quantizer *pq.Quantizer
+
+	// Views of data:
+	ids   []uint32  // by position
+	codes []byte    // see the package comment
+	rows  []float32 // row-major, rows x dim, by position; nil when left out
+
+	refs    atomic.Int64
+	mapping vfs.Mapping // nil when loaded from bytes
+	retire  func()
+}
+
+// Info describes an index.
+type Info struct {
+	Dim        int
+	Rows       int
+	Lists      int
+	Bits       int // bits a sub-vector of the codes
+	SubDim     int // dimensions a sub-vector
+	Collection uint32
+	BuildLSN   uint64
+	Seed       uint64
+	Settings   uint64 // hash of the build options that shape the file
+	Bytes      int64  // length of the file
+	HasRows    bool
+}
+
+// Open maps the file at path. The index has one reference, which the caller releases.
+func Open(fs vfs.FS, path string) (*Index, error) {
+	m, err := fs.Map(path)
+	if err != nil {
+		return nil, fmt.Errorf("open index: %w", err)
+	}
+	ix, err := Load(m.Bytes(), path)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open index: %w", err), m.Close())
+	}
+	ix.mapping = m
+	return ix, nil
+}
+
+// Load opens the index in data, which must stay unchanged while the index is in use. The name is what errors call it.
+func Load(data []byte, name string) (*Index, error) {
+	h, sections, err := parseHeader(data, name)
+	if err != nil {
+		return nil, err
+	}
+	ix := &Index{name: name, header: h, sections: sections, data: data}
+	ix.refs.Store(1)
+	if err := ix.load(); err != nil {
+		return nil, err
+	}
+	return ix, nil
+}
+
+// load reads the sections.
+func (ix *Index) load() error {
+	found, err := ix.find()
+	if err != nil {
+		return err
+	}
+	for _, k := range []kind{kindCentroids, kindVariances, kindLists, kindIDs, kindCodebooks} {
+		if err := ix.checkCRC(found[k]); err != nil {
+			return err
+		}
+	}
+	ix.centroids = append([]float32(nil), format.Float32s(ix.bytes(found[kindCentroids]))...)
+	ix.variances = append([]float32(nil), format.Float32s(ix.bytes(found[kindVariances]))...)
+	ix.begin = append([]uint32(nil), format.Uint32s(ix.bytes(found[kindLists]))...)
+	ix.ids = format.Uint32s(ix.bytes(found[kindIDs]))
+	ix.codes = ix.bytes(found[kindCodes])
+	if s := found[kindRows]; s != nil {
+		ix.rows = format.Float32s(ix.bytes(s))
+	}
+	if err := ix.loadLists(found); err != nil {
+		return err
+	}
+	s := found[kindCodebooks]
+	ix.quantizer, err = pq.Unmarshal(format.NewReader(ix.name, s.kind.String(), s.offset, ix.bytes(s)))
+	if err == nil && ix.quantizer.Shape() != ix.header.shape() {
+		err = ix.corrupt(s, 0, "codebooks of %+v, the header says %+v", ix.quantizer.Shape(), ix.header.shape())
+	}
+	return err
+}
+
+// find returns the section of each known kind, with the length that the header implies, and nil for optional ones that
+// are missing. The lengths of codebooks and codes are left to what reads them.
+func (ix *Index) find() (found [kindEnd]*section, err error) {
+	for i := range ix.sections {
+		s := &ix.sections[i]
+		switch {
+		case !s.kind.known() && s.flags&flagRequired != 0:
+			return found, fmt.Errorf("%s: %v is required and unknown to this program, use a newer one: %w", ix.name, s.kind, format.ErrVersion)
+		case !s.kind.known():
+			continue
+		case found[s.kind] != nil:
+			return found, ix.corrupt(s, 0, "a second section of this kind")
+		}
+		found[s.kind] = s
+	}
+	h := &ix.header
+	lists, rows, dim := int64(h.lists), int64(h.rows), int64(h.dim)
+	want := [kindEnd]int64{
+		kindCentroids: 4 * lists * dim,
+		kindVariances: 4 * lists * dim,
+		kindLists:     4 * (lists + 1),
+		kindIDs:       4 * rows,
+		kindCodebooks: int64(h.shape().MarshalBytes()),
+		kindCodes:     -1, // depends on the sizes of the lists
+		kindRows:      4 * rows * dim,
+	}
+	for k := kind(1); k < kindEnd; k++ {
+		switch s := found[k]; {
+		case s == nil && k.required():
+			return found, format.Corrupt(ix.name, "section table", headerBytes, "no section of %v", k)
+		case s != nil && want[k] >= 0 && s.length != want[k]:
+			return found, ix.corrupt(s, 0, "%d bytes, want %d for %d rows in %d lists of dimension %d", s.length, want[k], rows, lists, dim)
+		}
+	}
+	return found, nil
+}
+
+// loadLists verifies the bounds of the lists and the order of the ids, and sets what derives from the bounds.
+func (ix *Index) loadLists(found [kindEnd]*section) error {
+	lists := ix.header.lists
+	if ix.begin[0] != 0 || int(ix.begin[lists]) != ix.header.rows {
+		return ix.corrupt(found[kindLists], 0, "lists of the positions %d to %d, want 0 to %d", ix.begin[0], ix.begin[lists], ix.header.rows)
+	}
+	ix.reach = make([]float32, lists)
+	ix.codeBegin = make([]int64, lists+1)
+	shape := ix.header.shape()
+	for l := range lists {
+		begin, end := ix.begin[l], ix.begin[l+1]
+		if end <= begin || int(end) > ix.header.rows {
+			return ix.corrupt(found[kindLists], 4*int64(l+1), "list %d has the positions %d to %d of %d", l, begin, end, ix.header.rows)
+		}
+		for p := begin + 1; p < end; p++ {
+			if ix.ids[p] <= ix.ids[p-1] {
+				return ix.corrupt(found[kindIDs], 4*int64(p), "id %d after %d in list %d", ix.ids[p], ix.ids[p-1], l)
+			}
+		}
+		ix.reach[l] = float32(math.Sqrt(2 * math.Log(float64(end-begin))))
+		ix.codeBegin[l+1] = ix.codeBegin[l] + int64(shape.ListBytes(int(end-begin)))
+	}
+	if want := ix.codeBegin[lists]; int64(len(ix.codes)) != want {
+		return ix.corrupt(found[kindCodes], 0, "%d bytes, want %d", len(ix.codes), want)
+	}
+	return nil
+}
+
+func (ix *Index) bytes(s *section) []byte { return ix.data[s.offset:s.end():s.end()] }
+
+// corrupt returns the error for what is wrong at an offset into a section.
+func (ix *Index) corrupt(s *section, at int64, text string, args ...any) error {
+	return format.Corrupt(ix.name, s.kind.String(), s.offset+at, text, args...)
+}
+
+// Info describes the index.
+func (ix *Index) Info() Info {
+	h := &ix.header
+	return Info{
+		Dim: h.dim, Rows: h.rows, Lists: h.lists, Bits: h.bits, SubDim: h.subDim, Collection: h.collection,
+		BuildLSN: h.buildLSN, Seed: h.seed, Settings: h.settings, Bytes: h.length, HasRows: ix.rows != nil,
+	}
+}
+
+// Dim returns the dimension of the rows.
+func (ix *Index) Dim() int { return ix.header.dim }
+
+// Retain adds a reference. Only who holds one may add one.
+func (ix *Index) Retain() {
+	if ix.refs.Add(1) <= 1 {
+		panic("ivf: Retain of a released index")
+	}
+}
+
+// Release drops a reference. The last one unmaps the file and then calls the function given to OnRetire.
+func (ix *Index) Release() error {
+	switch refs := ix.refs.Add(-1); {
+	case refs > 0:
+		return nil
+	case refs < 0:
+		panic("ivf: Release of a released index")
+	}
+	var err error
+	if ix.mapping != nil {
+		err = ix.mapping.Close()
+	}
+	if ix.retire != nil {
+		ix.retire()
+	}
+	if err != nil {
+		return fmt.Errorf("close index %s: %w", ix.name, err)
+	}
+	return nil
+}
+
+// OnRetire sets what the last Release calls once the file is unmapped, such as its removal. Only one goroutine may call
+// it, before it releases its own reference.
+func (ix *Index) OnRetire(retire func()) { ix.retire = retire }
+
+// rowsChunk is the number of rows handed out at a time: enough to make a call cheap, few enough to stay in cache.
+const rowsChunk = 1024
+
+// Rows calls fn for all rows in list order, some at a time. The slices are parts of the mapping: fn may neither change
+// nor keep them.
+func (ix *Index) Rows(ctx context.Context, fn func(ids []uint32, rows []float32) error) error {
+	if ix.rows == nil {
+		return fmt.Errorf("%s: %w", ix.name, ErrNoRows)
+	}
+	d := ix.header.dim
+	for first := 0; first < ix.header.rows; first += rowsChunk {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		end := min(ix.header.rows, first+rowsChunk)
+		if err := fn(ix.ids[first:end:end], ix.rows[first*d:end*d:end*d]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Gather copies the rows of candidates that a Search of this index returned to dst, row-major, len(candidates) x dim.
+func (ix *Index) Gather(dst []float32, candidates []index.Candidate) error {
+	if ix.rows == nil {
+		return fmt.Errorf("%s: %w", ix.name, ErrNoRows)
+	}
+	d := ix.header.dim
+	for i, c := range candidates {
+		if int(c.Ref) >= ix.header.rows {
+			return fmt.Errorf("%s: candidate %d is at position %d of %d", ix.name, c.ID, c.Ref, ix.header.rows)
+		}
+		copy(dst[i*d:(i+1)*d], ix.rows[int(c.Ref)*d:])
+	}
+	return nil
+}
