@@ -1,0 +1,174 @@
+package wal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// groupBytes bounds the frames of one group: beyond it, further acts are left to the next. It keeps the memory for frames
+// and the first act's wait in bounds; a single record may well exceed it.
+const groupBytes = 4 << 20
+
+var (
+	errExited   = errors.New("a callback ended its goroutine")
+	errPanicked = errors.New("a Publish panicked")
+)
+
+// waiter is an act on its way through the log. The leader that has taken it writes to it; done is closed when it is over.
+type waiter struct {
+	act      Act
+	lsn      LSN // once Prepare has succeeded
+	err      error
+	panicked any // what a callback panicked with
+	done     chan struct{}
+}
+
+func (w *waiter) end(err error) {
+	w.err = err
+	close(w.done)
+}
+
+func (w *waiter) over() bool {
+	select {
+	case <-w.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// prepare calls Prepare and returns the record. It keeps the error, or what Prepare panicked with, in w.
+func (w *waiter) prepare(lsn LSN) (payload []byte, ok bool) {
+	defer func() { w.panicked = recover() }() // nil too if the goroutine exits: then nobody comes back for the result
+	payload, w.err = w.act.Prepare(lsn)
+	if w.err == nil && len(payload) > MaxPayload {
+		w.err = fmt.Errorf("%w: %d bytes, at most %d: divide the batch", ErrTooLarge, len(payload), MaxPayload)
+	}
+	if w.err != nil {
+		return nil, false
+	}
+	w.lsn = lsn
+	return payload, true
+}
+
+func (w *waiter) publish() {
+	if w.act.Publish == nil {
+		return
+	}
+	defer func() { w.panicked = recover() }()
+	w.act.Publish(w.lsn)
+}
+
+// leadUntil writes group after group until w is over, as the leader, and then lets another act lead.
+func (l *Log) leadUntil(ctx context.Context, w *waiter) {
+	defer func() { <-l.lead }()
+	for !w.over() {
+		if err := ctx.Err(); err != nil && l.withdraw(w) {
+			w.end(err)
+			return
+		}
+		l.writeGroup()
+	}
+}
+
+// writeGroup takes acts from the queue and carries them through together:
+//
+//  1. every Prepare is called in order, and a frame appended to the buffer for each that succeeds;
+//  2. one write and one sync make all frames durable;
+//  3. every Publish is called in order, and only then
+//  4. the acts end, those that failed in step 1 as well: why they failed may rest on what others of the group prepared,
+//     and a caller must not learn of that before it is durable.
+//
+// It returns normally or by the end of the goroutine, when a callback calls runtime.Goexit.
+func (l *Log) writeGroup() {
+	var taken []*waiter
+	err := fmt.Errorf("%w: %w", ErrFailed, errExited) // unless this function gets to the end
+	defer func() {
+		if err != nil {
+			l.fail(err)
+		}
+		for _, w := range taken {
+			if err != nil {
+				w.end(err)
+			} else {
+				w.end(w.err)
+			}
+		}
+	}()
+
+	l.frames = l.frames[:0]
+	count := 0
+	for len(l.frames) < groupBytes {
+		w := l.take()
+		if w == nil {
+			break
+		}
+		taken = append(taken, w)
+		if payload, ok := w.prepare(l.next + LSN(count)); ok {
+			l.frames = appendFrame(l.frames, w.lsn, uint32(count), payload)
+			count++
+		}
+	}
+	if count == 0 {
+		err = nil
+		return
+	}
+	if cause := l.write(count); cause != nil {
+		err = fmt.Errorf("%w: %w", ErrFailed, cause)
+		return
+	}
+	for _, w := range taken {
+		if w.lsn != 0 {
+			w.publish()
+		}
+	}
+	err = nil
+	l.settle(taken)
+}
+
+// settle ends the log if a Publish of the durable group panicked, and gives back a large buffer.
+func (l *Log) settle(group []*waiter) {
+	for _, w := range group {
+		if w.lsn != 0 && w.panicked != nil {
+			l.fail(fmt.Errorf("%w: %w", ErrFailed, errPanicked))
+			break
+		}
+	}
+	if cap(l.frames) > 2*groupBytes {
+		l.frames = nil
+	}
+}
+
+// write appends the frames of count records to the active segment, or to a new one, and syncs it.
+func (l *Log) write(count int) error {
+	if l.active == nil || l.restart || l.size >= l.segmentBytes && l.size > headerSize {
+		if err := l.rotate(); err != nil {
+			return err
+		}
+	}
+	_, err := l.active.WriteAt(l.frames, l.size)
+	if err == nil {
+		err = l.active.Sync()
+	}
+	if err != nil {
+		// Without the truncation acts that were reported as failed would be there after a reopen. That is allowed, but
+		// surprising; so this tries, and the log has failed either way.
+		_ = l.active.Truncate(l.size)
+		return fmt.Errorf("write to log segment %s: %w", l.path(l.segments[len(l.segments)-1]), err)
+	}
+	l.size += int64(len(l.frames))
+	l.next += LSN(count)
+	l.durable.Store(uint64(l.next - 1))
+	return nil
+}
+
+// fail makes the log refuse all acts from now on; the first reason stays.
+func (l *Log) fail(err error) {
+	l.mu.Lock()
+	if l.failed == nil {
+		l.failed = err
+	}
+	l.mu.Unlock()
+	l.drain(err)
+}

@@ -1,0 +1,116 @@
+package wal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/flashdb/flashdb/internal/format"
+	"github.com/flashdb/flashdb/internal/vfs"
+)
+
+const dir = "db/wal"
+
+// newDir returns a file system with the directory that a log's own is in.
+func newDir(t testing.TB) *vfs.Mem {
+	t.Helper()
+	m := vfs.NewMem()
+	require.NoError(t, m.MkdirAll("db"))
+	require.NoError(t, m.SyncDir("."))
+	return m
+}
+
+// mustOpen opens the log in dir; when the test ends it is closed and checked.
+func mustOpen(t testing.TB, fsys vfs.FS, opt *Options) *Log {
+	t.Helper()
+	l, err := Open(fsys, dir, opt)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		if err := l.Close(); err == nil && !t.Failed() {
+			require.NoError(t, Check(fsys, dir))
+		}
+	})
+	return l
+}
+
+func record(payload string) Act {
+	return Act{Prepare: func(LSN) ([]byte, error) { return []byte(payload), nil }}
+}
+
+func mustDo(t testing.TB, l *Log, payload string) LSN {
+	t.Helper()
+	lsn, err := l.Do(context.Background(), record(payload))
+	require.NoError(t, err)
+	return lsn
+}
+
+// doGroup brings acts into the log as one group, on this goroutine alone, and returns the error of each.
+func doGroup(l *Log, acts ...Act) []error {
+	errs := make([]error, len(acts))
+	waiters := make([]*waiter, len(acts))
+	for i, a := range acts {
+		waiters[i] = &waiter{act: a, done: make(chan struct{})}
+		if errs[i] = l.enqueue(waiters[i]); errs[i] != nil {
+			close(waiters[i].done)
+		}
+	}
+	l.lead <- struct{}{}
+	l.leadUntil(context.Background(), waiters[len(waiters)-1])
+	for i, w := range waiters {
+		if errs[i] == nil {
+			errs[i] = w.err
+		}
+	}
+	return errs
+}
+
+// replayed returns the records after the given one, as "LSN:payload".
+func replayed(t testing.TB, l *Log, after LSN) []string {
+	t.Helper()
+	list := []string{}
+	require.NoError(t, l.Replay(after, func(lsn LSN, payload []byte) error {
+		list = append(list, fmt.Sprintf("%d:%s", lsn, payload))
+		return nil
+	}))
+	return list
+}
+
+func write(t testing.TB, fsys vfs.FS, name string, content []byte) {
+	t.Helper()
+	require.NoError(t, fsys.MkdirAll(filepath.Dir(name)))
+	f, err := fsys.Create(name)
+	require.NoError(t, err)
+	_, err = f.WriteAt(content, 0)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+}
+
+func content(t testing.TB, fsys vfs.FS, name string) []byte {
+	t.Helper()
+	m, err := fsys.Map(name)
+	require.NoError(t, err)
+	return m.Bytes()
+}
+
+func segmentPath(first LSN) string { return filepath.Join(dir, segmentName(first)) }
+
+func segmentNames(t testing.TB, fsys vfs.FS) []LSN {
+	t.Helper()
+	list, err := listSegments(fsys, dir)
+	require.NoError(t, err)
+	return list
+}
+
+// requireCorrupt checks that err says where the damage is.
+func requireCorrupt(t testing.TB, err error, file string, offset int64) {
+	t.Helper()
+	var c *format.CorruptError
+	require.ErrorAs(t, err, &c)
+	require.Equal(t, file, c.File)
+	require.Equal(t, offset, c.Offset, "%v", err)
+	require.True(t, errors.Is(err, format.ErrCorrupt))
+}

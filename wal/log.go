@@ -1,0 +1,210 @@
+package wal
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/flashdb/flashdb/internal/vfs"
+)
+
+var (
+	// ErrFailed matches what Do returns once a write or a sync has failed. What the disk holds of that group is unknown,
+	// so the log takes nothing more; opening it anew finds out.
+	ErrFailed = errors.New("log failed, read-only until reopened")
+
+	// ErrClosed is returned by calls on a closed Log.
+	ErrClosed = errors.New("log is closed")
+
+	// ErrTooLarge matches what Do returns for a record of more than MaxPayload bytes.
+	ErrTooLarge = errors.New("record too large")
+)
+
+// Log is an open log. Its methods are safe for concurrent use.
+type Log struct {
+	fs           vfs.FS
+	dir          string
+	segmentBytes int64
+	torn         *Torn
+
+	// lead has room for one element. Who has put it in leads: alone writes to the files and runs callbacks. It is a
+	// channel and no mutex, because a waiting act must be able to stop waiting.
+	lead chan struct{}
+
+	// The leader's own.
+	segments []LSN    // first LSNs of the files, ascending; the last is active
+	active   vfs.File // nil until the first segment is made
+	size     int64    // of active
+	next     LSN      // of the next record
+	restart  bool     // the segments are older than what SetNext skipped and go before the next record is written
+	frames   []byte   // scratch
+
+	durable atomic.Uint64
+
+	mu     sync.Mutex // guards the following
+	queue  []*waiter  // acts that no leader has taken, in order
+	closed bool
+	failed error // matches ErrFailed
+}
+
+// Durable returns the LSN of the newest durable record, or 0.
+func (l *Log) Durable() LSN { return LSN(l.durable.Load()) }
+
+// Locked runs fn while no Prepare and no Publish runs and none is between the two: what is published then is what is
+// durable. It works on a failed log as well.
+func (l *Log) Locked(fn func(durable LSN) error) error {
+	unlock, err := l.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return fn(l.Durable())
+}
+
+// lock makes the caller the leader until it calls unlock, and fails on a closed log.
+func (l *Log) lock() (unlock func(), err error) {
+	l.lead <- struct{}{}
+	if err := l.refusal(); errors.Is(err, ErrClosed) {
+		<-l.lead
+		return nil, err
+	}
+	return func() { <-l.lead }, nil
+}
+
+// refusal returns why the log takes no acts, or nil.
+func (l *Log) refusal() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return ErrClosed
+	}
+	return l.failed
+}
+
+// SetNext makes sure that the next record's LSN is greater than after, which is what the caller has in a store of its own.
+// Records that the log still has are then all in that store; they go when the next record is written.
+func (l *Log) SetNext(after LSN) {
+	unlock, err := l.lock()
+	if err != nil {
+		return
+	}
+	defer unlock()
+	if after < l.next {
+		return
+	}
+	l.next = after + 1
+	l.restart = len(l.segments) > 0
+	l.durable.Store(uint64(after))
+}
+
+// Close waits for the group being written and closes the log. Acts that no leader has taken get ErrClosed. Further calls
+// do nothing.
+func (l *Log) Close() error {
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return nil
+	}
+	l.closed = true
+	l.mu.Unlock()
+	l.lead <- struct{}{}
+	defer func() { <-l.lead }()
+	l.drain(ErrClosed)
+	if l.active == nil {
+		return nil
+	}
+	err := l.active.Close()
+	l.active = nil
+	return err
+}
+
+// enqueue adds w to the queue, if the log takes acts.
+func (l *Log) enqueue(w *waiter) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return ErrClosed
+	}
+	if l.failed != nil {
+		return l.failed
+	}
+	l.queue = append(l.queue, w)
+	return nil
+}
+
+// take removes the first act from the queue, or returns nil.
+func (l *Log) take() *waiter {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.queue) == 0 {
+		return nil
+	}
+	w := l.queue[0]
+	l.queue[0] = nil
+	l.queue = l.queue[1:]
+	return w
+}
+
+// withdraw removes w from the queue, if no leader has taken it.
+func (l *Log) withdraw(w *waiter) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i := slices.Index(l.queue, w)
+	if i < 0 {
+		return false
+	}
+	l.queue = slices.Delete(l.queue, i, i+1)
+	return true
+}
+
+// drain ends all acts in the queue with err.
+func (l *Log) drain(err error) {
+	for w := l.take(); w != nil; w = l.take() {
+		w.end(err)
+	}
+}
+
+// Act is one change to be logged.
+type Act struct {
+	// Prepare returns the record, knowing the number it will have. It sees everything that Prepare calls before it did. If
+	// it fails, only its own act does, and the number goes to the next one.
+	Prepare func(lsn LSN) (payload []byte, err error)
+	// Publish is called when the record is durable, in the order of the records. It may be nil.
+	Publish func(lsn LSN)
+}
+
+// Do logs one act and returns the number of its record once that is durable and published. No two callbacks of a log run
+// at the same time, but they may run on the goroutine of another act.
+//
+// If a write or a sync fails, all acts of the group, those whose Prepare failed included, get an error that matches
+// ErrFailed: their Publish is not called, and whether their records are there after the next Open is not known. Ctx ends
+// the wait for other groups; an act whose turn has come is carried through. A panic in a callback is raised in the Do it
+// belongs to; after one in Publish, which may have left its work half done, the log takes no more acts.
+func (l *Log) Do(ctx context.Context, a Act) (LSN, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	w := &waiter{act: a, done: make(chan struct{})}
+	if err := l.enqueue(w); err != nil {
+		return 0, err
+	}
+	select {
+	case <-w.done:
+	case l.lead <- struct{}{}:
+		l.leadUntil(ctx, w)
+	case <-ctx.Done():
+		if l.withdraw(w) {
+			return 0, ctx.Err()
+		}
+		<-w.done
+	}
+	if w.panicked != nil {
+		panic(w.panicked)
+	}
+	if w.err != nil {
+		return 0, w.err
+	}
+	return w.lsn, nil
+}
