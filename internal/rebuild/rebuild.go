@@ -1,0 +1,85 @@
+// Package rebuild makes a new generation of a collection's index: it trains,
+// streams the rows into a file, opens what it wrote and checks it. It owns the
+// names of generation files and sweeps those nobody serves. Publishing is the
+// caller's: until its commit, a generation is a file that the next sweep
+// removes.
+//
+// The functions keep no state and may run on any goroutine, one rebuild of a
+// collection at a time.
+package rebuild
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"github.com/flashdb/flashdb/index/ivf"
+	"github.com/flashdb/flashdb/internal/vfs"
+)
+
+const (
+	filePrefix = "gen-"
+	fileSuffix = ".ivf"
+)
+
+// FileName returns the name of a generation's file inside its collection's
+// index directory.
+func FileName(generation uint64) string {
+	return fmt.Sprintf("%s%06d%s", filePrefix, generation, fileSuffix)
+}
+
+// Run builds generation from the rows of src in dir, and returns it opened and
+// checked. On an error or a cancelled ctx nothing is left behind.
+func Run(ctx context.Context, fsys vfs.FS, dir string, generation uint64, src ivf.RowSource, opt ivf.BuildOptions) (*ivf.Index, error) {
+	if err := fsys.MkdirAll(dir); err != nil {
+		return nil, fmt.Errorf("make index directory: %w", err)
+	}
+	path := filepath.Join(dir, FileName(generation))
+	if err := ivf.Build(ctx, fsys, path, src, opt); err != nil {
+		return nil, fmt.Errorf("build generation %d: %w", generation, err)
+	}
+	gen, err := openChecked(fsys, path)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("verify generation %d: %w", generation, err), fsys.Remove(path))
+	}
+	return gen, nil
+}
+
+func openChecked(fsys vfs.FS, path string) (*ivf.Index, error) {
+	gen, err := ivf.Open(fsys, path)
+	if err != nil {
+		return nil, err
+	}
+	if err := gen.Check(); err != nil {
+		gen.Release()
+		return nil, err
+	}
+	return gen, nil
+}
+
+// Sweep removes from dir every generation file but the one served (0 keeps
+// none), and the unfinished files of rebuilds that died. It returns the names
+// it removed. A missing dir is an empty one; files of other names are left.
+func Sweep(fsys vfs.FS, dir string, served uint64) (removed []string, err error) {
+	names, err := fsys.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("sweep %s: %w", dir, err)
+	}
+	keep := FileName(served)
+	for _, name := range names {
+		if !strings.HasPrefix(name, filePrefix) || (served != 0 && name == keep) {
+			continue
+		}
+		if err := fsys.Remove(filepath.Join(dir, name)); err != nil {
+			return removed, fmt.Errorf("sweep %s: %w", dir, err)
+		}
+		removed = append(removed, name)
+	}
+	return removed, nil
+}
