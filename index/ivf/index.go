@@ -266,3 +266,6 @@ func (ix *Index) Gather(dst []float32, candidates []index.Candidate) error {
 	}
 	return nil
 }
+
+// IDs returns the ids of the rows by position. The slice lies in the mapping and must not be changed.
+func (ix *Index) IDs() []uint32 { return ix.ids }
