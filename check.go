@@ -1,0 +1,128 @@
+package flashdb
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/flashdb/flashdb/decoder"
+	"github.com/flashdb/flashdb/index/ivf"
+	"github.com/flashdb/flashdb/internal/rebuild"
+	"github.com/flashdb/flashdb/storage"
+	"github.com/flashdb/flashdb/wal"
+)
+
+// Check verifies everything the database rests on and returns what it found
+// wrong, one line a finding; none means clean. It reads every file: bbolt's own
+// structure and the agreement of its buckets, every frame of the log, every
+// checksum of the served generations, that each live node is in the generation
+// or in the delta, and that the decoders fit.
+//
+// An unusable index is a finding, although queries are still answered exactly
+// without it: Rebuild mends it.
+func (db *DB) Check(ctx context.Context) (findings []string, err error) {
+	leave, err := db.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	found := func(format string, args ...any) {
+		findings = append(findings, fmt.Sprintf(format, args...))
+	}
+	// Acts wait while the files are read, so that they are seen at rest.
+	err = db.log.Locked(func(wal.LSN) error {
+		if _, err := db.store.Flush(); err != nil {
+			return err
+		}
+		if err := wal.Check(db.fs, db.path(walDir)); err != nil {
+			found("log: %v", err)
+		}
+		db.store.Check(func(f string) { found("store: %s", f) })
+		var infos []storage.Info
+		err := db.store.View(func(v *storage.View) error {
+			infos = v.Collections()
+			return nil
+		})
+		for _, info := range infos {
+			if err == nil {
+				err = ctx.Err()
+			}
+			if err == nil {
+				err = db.checkCollection(info, found)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return findings, fmt.Errorf("check: %w", err)
+	}
+	return findings, nil
+}
+
+func (db *DB) checkCollection(info storage.Info, found func(string, ...any)) error {
+	live, tombs := roaring.New(), roaring.New()
+	err := db.store.View(func(v *storage.View) error {
+		for _, name := range v.Decoders(info.UID) {
+			blob, _ := v.Decoder(info.UID, name)
+			d, err := decoder.Unmarshal(blob)
+			switch {
+			case err != nil:
+				found("collection %q: decoder %q: %v", info.Name, name, err)
+			case d.Dim() != info.Schema.Dim:
+				found("collection %q: decoder %q takes %d values, the collection holds %d", info.Name, name, d.Dim(), info.Schema.Dim)
+			}
+		}
+		if t := v.Tombs(info.UID); t != nil {
+			tombs.Or(t)
+		}
+		live.AddRange(0, uint64(info.NextID))
+		live.AndNot(tombs)
+		return nil
+	})
+	if err != nil || info.Generation == 0 {
+		return err
+	}
+	gen, err := ivf.Open(db.fs, filepath.Join(db.path(indexDir, info.Name), rebuild.FileName(info.Generation)))
+	if err != nil {
+		found("collection %q: index: %v (queries scan exactly; rebuild mends it)", info.Name, err)
+		return nil
+	}
+	defer gen.Release()
+	if err := gen.Check(); err != nil {
+		found("collection %q: index: %v (rebuild mends it)", info.Name, err)
+		return nil
+	}
+	return db.checkCoverage(info, gen, live, found)
+}
+
+// checkCoverage verifies that each live node is in the generation or dirty, so
+// that every query can find it.
+func (db *DB) checkCoverage(info storage.Info, gen *ivf.Index, live *roaring.Bitmap, found func(string, ...any)) error {
+	covered := roaring.New()
+	covered.AddMany(gen.IDs())
+	if n := covered.GetCardinality(); n != uint64(gen.Info().Rows) {
+		found("collection %q: index: the generation lists %d rows but %d different ids (rebuild mends it)", info.Name, gen.Info().Rows, n)
+	}
+	err := db.store.Dirty(info.UID, func(id uint32, _ uint64) error {
+		covered.Add(id)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	missing := roaring.AndNot(live, covered)
+	if !missing.IsEmpty() {
+		found("collection %q: index: %d live nodes are neither in the generation nor in the delta, the first has id %d (rebuild mends it)",
+			info.Name, missing.GetCardinality(), missing.Minimum())
+	}
+	return nil
+}
+
+func cardinality(b *roaring.Bitmap) uint64 {
+	if b == nil {
+		return 0
+	}
+	return b.GetCardinality()
+}

@@ -1,0 +1,377 @@
+package flashdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"sync"
+
+	"github.com/flashdb/flashdb/decoder"
+	"github.com/flashdb/flashdb/internal/delta"
+	"github.com/flashdb/flashdb/storage"
+)
+
+// Schema is what is fixed when a collection is created.
+type Schema struct {
+	// Dim is the width of every embedding, 1 to 8192.
+	Dim int
+	// Normalize scales every embedding to Euclidean length 1 as it is stored,
+	// and every query vector of the collection.
+	Normalize bool
+}
+
+// collectionName keeps names usable as directory names everywhere.
+var collectionName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$`)
+
+// A Collection is a set of nodes with embeddings of one width, the decoders
+// trained on them, and an index. It is safe for concurrent use, and valid until
+// it is dropped or its DB is closed.
+type Collection struct {
+	db     *DB
+	uid    uint32
+	name   string
+	schema Schema
+
+	segments segments
+	queries  sync.Pool // of *query
+
+	dot        decoder.Decoder // what Search ranks by
+	decodersMu sync.Mutex      // guards decoders
+	decoders   map[string]decoder.Decoder
+}
+
+// CreateCollection creates an empty collection. Its name has 1 to 64 letters,
+// digits, dots, dashes and underscores, and begins with neither dot nor dash.
+func (db *DB) CreateCollection(name string, s Schema) (*Collection, error) {
+	leave, err := db.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	if !collectionName.MatchString(name) {
+		return nil, fmt.Errorf("create collection: %w: name %q: use 1 to 64 letters, digits, dots, dashes and underscores, the first a letter, digit or underscore", ErrInvalid, name)
+	}
+	if s.Dim < 1 || s.Dim > maxDim {
+		return nil, fmt.Errorf("create collection %q: %w: dim is %d, want 1 to %d", name, ErrInvalid, s.Dim, maxDim)
+	}
+	err = db.commit(context.Background(), func(a *act) error {
+		if _, ok := a.changes.Collection(name); ok {
+			return fmt.Errorf("collection %q %w", name, ErrExists)
+		}
+		return a.emit(storage.CreateCollection{
+			UID:    a.changes.NextUID(),
+			Name:   name,
+			Schema: storage.Schema{Dim: s.Dim, Normalize: s.Normalize},
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("create collection: %w", err)
+	}
+	return db.collection(name)
+}
+
+// Collection returns the collection of that name, or ErrNotFound.
+func (db *DB) Collection(name string) (*Collection, error) {
+	leave, err := db.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	return db.collection(name)
+}
+
+func (db *DB) collection(name string) (*Collection, error) {
+	var info storage.Info
+	err := db.store.View(func(v *storage.View) error {
+		var ok bool
+		if info, ok = v.Collection(name); !ok {
+			return fmt.Errorf("collection %q %w", name, ErrNotFound)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	c := db.collections[info.UID]
+	if c == nil {
+		dot, err := decoder.NewDot(info.Schema.Dim)
+		if err != nil {
+			return nil, err
+		}
+		c = &Collection{
+			db:       db,
+			uid:      info.UID,
+			name:     name,
+			schema:   Schema{Dim: info.Schema.Dim, Normalize: info.Schema.Normalize},
+			dot:      dot,
+			decoders: map[string]decoder.Decoder{},
+		}
+		c.queries.New = func() any { return newQuery(c) }
+		db.collections[info.UID] = c
+	}
+	return c, nil
+}
+
+// loaded returns the open handle of a collection, or nil.
+func (db *DB) loaded(uid uint32) *Collection {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	return db.collections[uid]
+}
+
+// DropCollection deletes a collection with all it holds.
+func (db *DB) DropCollection(name string) error {
+	leave, err := db.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	// A rebuild of the collection must not publish into its removed directory.
+	db.rebuilds.Lock()
+	defer db.rebuilds.Unlock()
+	var uid uint32
+	err = db.commit(context.Background(), func(a *act) error {
+		info, ok := a.changes.Collection(name)
+		if !ok {
+			return fmt.Errorf("collection %q %w", name, ErrNotFound)
+		}
+		uid = info.UID
+		return a.emit(storage.DropCollection{UID: uid})
+	})
+	if err != nil {
+		return fmt.Errorf("drop collection: %w", err)
+	}
+	db.mu.Lock()
+	c := db.collections[uid]
+	delete(db.collections, uid)
+	db.mu.Unlock()
+	if c != nil {
+		c.release()
+	}
+	if err := os.RemoveAll(db.path(indexDir, name)); err != nil {
+		return fmt.Errorf("drop collection %q: remove its index: %w", name, err)
+	}
+	return nil
+}
+
+// Name returns the collection's name.
+func (c *Collection) Name() string { return c.name }
+
+// Schema returns what was fixed when the collection was created.
+func (c *Collection) Schema() Schema { return c.schema }
+
+// Upsert stores nodes: it inserts new keys, and replaces embedding, tags and
+// payload of those that exist; known links stay. The whole batch is one atomic
+// act: after a crash all of it is there or none.
+func (c *Collection) Upsert(ctx context.Context, nodes ...Node) error {
+	leave, err := c.db.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	puts := make([]storage.PutNode, len(nodes))
+	for i, n := range nodes {
+		if err := n.validate(c.schema.Dim); err != nil {
+			return fmt.Errorf("upsert into %q: %w", c.name, err)
+		}
+		row := n.Embedding
+		if c.schema.Normalize {
+			if row, err = unit(row); err != nil {
+				return fmt.Errorf("upsert into %q: node %q: %w", c.name, n.Key, err)
+			}
+		}
+		puts[i] = storage.PutNode{UID: c.uid, Key: n.Key, Row: row, Tags: n.Tags, Payload: n.Payload}
+	}
+	return c.commit(ctx, "upsert into", func(a *act, info storage.Info) error {
+		next := info.NextID
+		for _, put := range puts {
+			id, ok := a.changes.ID(c.uid, put.Key)
+			if !ok {
+				id = next
+				next++
+			}
+			put.ID = id
+			if err := a.emit(put); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// commit runs resolve as one act on this collection.
+func (c *Collection) commit(ctx context.Context, verb string, resolve func(a *act, info storage.Info) error) error {
+	err := c.db.commit(ctx, func(a *act) error {
+		info, ok := a.changes.Collection(c.name)
+		if !ok || info.UID != c.uid {
+			return fmt.Errorf("it was dropped: %w", ErrNotFound)
+		}
+		return resolve(a, info)
+	})
+	if err != nil {
+		return fmt.Errorf("%s %q: %w", verb, c.name, err)
+	}
+	return nil
+}
+
+// Get returns the node stored under key, or ErrNotFound.
+func (c *Collection) Get(ctx context.Context, key string) (Node, error) {
+	leave, err := c.db.enter()
+	if err != nil {
+		return Node{}, err
+	}
+	defer leave()
+	if err := ctx.Err(); err != nil {
+		return Node{}, err
+	}
+	var n Node
+	err = c.db.store.View(func(v *storage.View) error {
+		id, ok := v.ID(c.uid, key)
+		if !ok {
+			return c.noNode(key)
+		}
+		stored, _ := v.Node(c.uid, id)
+		n = Node{Key: key, Tags: stored.Tags, Payload: stored.Payload, Embedding: make([]float32, c.schema.Dim)}
+		if !v.Row(n.Embedding, c.uid, id) {
+			return fmt.Errorf("node %q has no row: %w", key, ErrCorrupt)
+		}
+		return nil
+	})
+	return n, err
+}
+
+func (c *Collection) noNode(key string) error {
+	return fmt.Errorf("node %q %w in collection %q", key, ErrNotFound, c.name)
+}
+
+// Delete removes nodes with their tags, payload and links, and returns how many
+// there were. Keys that do not exist are passed over.
+func (c *Collection) Delete(ctx context.Context, keys ...string) (deleted int, err error) {
+	leave, err := c.db.enter()
+	if err != nil {
+		return 0, err
+	}
+	defer leave()
+	err = c.commit(ctx, "delete from", func(a *act, _ storage.Info) error {
+		deleted = 0
+		for _, key := range keys {
+			id, ok := a.changes.ID(c.uid, key)
+			if !ok {
+				continue
+			}
+			if err := a.emit(storage.DeleteNode{UID: c.uid, ID: id}); err != nil {
+				return err
+			}
+			deleted++
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	return deleted, nil
+}
+
+// Keys calls fn for every live node in id order until fn returns an error. Ids
+// are dense and ascend in insertion order; those of deleted nodes are skipped.
+// fn must not call back into the database.
+func (c *Collection) Keys(ctx context.Context, fn func(id uint32, key string) error) error {
+	leave, err := c.db.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	var next uint32
+	err = c.db.store.View(func(v *storage.View) error {
+		info, ok := v.Collection(c.name)
+		if !ok || info.UID != c.uid {
+			return fmt.Errorf("collection %q %w", c.name, ErrNotFound)
+		}
+		next = info.NextID
+		return nil
+	})
+	const page = 4096 // ids a read transaction, so that none is held for long
+	keys := make([]string, 0, page)
+	ids := make([]uint32, 0, page)
+	for from := uint32(0); err == nil && from < next; from += page {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		keys, ids = keys[:0], ids[:0]
+		err = c.db.store.View(func(v *storage.View) error {
+			for id := from; id < min(next, from+page); id++ {
+				if n, ok := v.Node(c.uid, id); ok {
+					ids, keys = append(ids, id), append(keys, n.Key)
+				}
+			}
+			return nil
+		})
+		for i := 0; err == nil && i < len(ids); i++ {
+			err = fn(ids[i], keys[i])
+		}
+	}
+	return err
+}
+
+// SetMeta stores a string of the caller's own beside the collection.
+func (c *Collection) SetMeta(ctx context.Context, name, value string) error {
+	leave, err := c.db.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if err := validateKey(name); err != nil {
+		return fmt.Errorf("set meta of %q: %w", c.name, err)
+	}
+	return c.commit(ctx, "set meta of", func(a *act, _ storage.Info) error {
+		return a.emit(storage.SetMeta{UID: c.uid, Name: name, Value: value})
+	})
+}
+
+// Meta returns what SetMeta stored under name.
+func (c *Collection) Meta(name string) (value string, ok bool) {
+	leave, err := c.db.enter()
+	if err != nil {
+		return "", false
+	}
+	defer leave()
+	_ = c.db.store.View(func(v *storage.View) error {
+		value, ok = v.Meta(c.uid, name)
+		return nil
+	})
+	return value, ok
+}
+
+// apply brings one durable act into the collection's memory. It runs under the
+// commit leader, in log order.
+func (c *Collection) apply(ops []storage.Op, lsn uint64) {
+	c.segments.update(func(t *delta.Table) {
+		for _, op := range ops {
+			switch op := op.(type) {
+			case storage.PutNode:
+				t.Put(op.ID, op.Row, lsn)
+			case storage.DeleteNode:
+				t.Delete(op.ID, lsn)
+			}
+		}
+	})
+	for _, op := range ops {
+		switch op := op.(type) {
+		case storage.PutDecoder:
+			c.forgetDecoder(op.Name)
+		case storage.DropDecoder:
+			c.forgetDecoder(op.Name)
+		}
+	}
+}
+
+// release lets go of the served generation.
+func (c *Collection) release() {
+	if err := c.segments.close(); err != nil && !errors.Is(err, ErrClosed) {
+		c.db.slog.Warn("release index", "collection", c.name, "err", err)
+	}
+}

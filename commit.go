@@ -1,0 +1,146 @@
+package flashdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/flashdb/flashdb/storage"
+	"github.com/flashdb/flashdb/wal"
+)
+
+// errNoChange is returned by an act that found nothing to do; it leaves no
+// trace in the log.
+var errNoChange = errors.New("no change")
+
+// An act collects the operations of one atomic change. Its resolve function
+// reads the newest state from changes and emits operations; each is visible to
+// the next.
+type act struct {
+	changes *storage.Changes
+	lsn     uint64
+	ops     []storage.Op
+}
+
+// emit applies op to the act's changes and records it for the log.
+func (a *act) emit(op storage.Op) error {
+	if err := a.changes.Apply(op, a.lsn); err != nil {
+		return err
+	}
+	a.ops = append(a.ops, op)
+	return nil
+}
+
+// commit makes one change durable and then visible. The order is what the
+// invariants rest on:
+//
+//  1. resolve turns the caller's keys into operations on ids, against a state
+//     that includes every act before this one, even those of the same group;
+//  2. the encoded operations are appended to the log, which is synced once for
+//     the whole group of waiting acts;
+//  3. only then do readers see the change, in the store's overlay and in the
+//     collections' deltas: acknowledged implies durable, and nothing is
+//     visible that a crash could take back;
+//  4. later the flusher moves the overlay into bbolt: applied <= durable.
+func (db *DB) commit(ctx context.Context, resolve func(a *act) error) error {
+	var a act
+	_, err := db.log.Do(ctx, wal.Act{
+		Prepare: func(lsn wal.LSN) ([]byte, error) {
+			a = act{changes: db.store.Begin(), lsn: uint64(lsn)}
+			if err := resolve(&a); err != nil {
+				return nil, err
+			}
+			if len(a.ops) == 0 {
+				return nil, errNoChange
+			}
+			db.store.Stage(a.changes)
+			return storage.EncodeOps(a.ops), nil
+		},
+		Publish: func(wal.LSN) {
+			// The first act of a group publishes what all of them staged: the
+			// sync covered them together.
+			db.store.Publish()
+			db.apply(&a)
+		},
+	})
+	switch {
+	case errors.Is(err, errNoChange):
+		return nil
+	case errors.Is(err, wal.ErrFailed):
+		return fmt.Errorf("%w until it is reopened: %w", ErrReadOnly, err)
+	case err != nil:
+		return err
+	}
+	if db.store.Pending() > db.opts.FlushBytes {
+		db.flusher.wake()
+	}
+	return nil
+}
+
+// apply brings a durable act, which always concerns one collection, into that
+// collection's memory if it is open.
+func (db *DB) apply(a *act) {
+	if c := db.loaded(a.ops[0].Collection()); c != nil {
+		c.apply(a.ops, a.lsn)
+	}
+}
+
+// flush moves the overlay into bbolt and drops the log segments that are no
+// longer needed.
+func (db *DB) flush() error {
+	applied, err := db.flushStore()
+	if err != nil {
+		return err
+	}
+	return db.log.Drop(wal.LSN(applied))
+}
+
+func (db *DB) flushStore() (applied uint64, err error) {
+	err = db.log.Locked(func(wal.LSN) error {
+		applied, err = db.store.Flush()
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("flush: %w", err)
+	}
+	return applied, nil
+}
+
+// A flusher is the one background goroutine of a DB: it flushes when woken.
+type flusher struct {
+	wakeC chan struct{}
+	stopC chan struct{}
+	done  sync.WaitGroup
+}
+
+func (f *flusher) start(db *DB) {
+	f.wakeC = make(chan struct{}, 1)
+	f.stopC = make(chan struct{})
+	f.done.Go(func() {
+		for {
+			select {
+			case <-f.stopC:
+				return
+			case <-f.wakeC:
+				if err := db.flush(); err != nil {
+					db.slog.Error("flush failed; the log keeps what was acknowledged", "dir", db.dir, "err", err)
+				}
+			}
+		}
+	})
+}
+
+// wake asks for a flush; it never blocks.
+func (f *flusher) wake() {
+	select {
+	case f.wakeC <- struct{}{}:
+	default:
+	}
+}
+
+// stop ends the goroutine and waits for it.
+func (f *flusher) stop() {
+	close(f.stopC)
+	f.done.Wait()
+}

@@ -1,0 +1,228 @@
+package flashdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/flashdb/flashdb/internal/vfs"
+	"github.com/flashdb/flashdb/storage"
+	"github.com/flashdb/flashdb/wal"
+)
+
+// Names inside a database directory.
+const (
+	storeFile = "flash.db"
+	walDir    = "wal"
+	indexDir  = "index"
+)
+
+// A DB is an open database directory. It is safe for concurrent use. One
+// process has a directory open at a time.
+type DB struct {
+	dir   string
+	opts  Options
+	fs    vfs.FS
+	log   *wal.Log
+	store *storage.Store
+	slog  *slog.Logger
+
+	// life is read-held by every call and written by Close, which so waits for
+	// the calls under way; closing ends the long ones early.
+	life     sync.RWMutex
+	closed   bool
+	closing  context.Context
+	shutdown context.CancelFunc
+
+	mu          sync.Mutex // guards collections
+	collections map[uint32]*Collection
+
+	rebuilds sync.Mutex // one rebuild at a time
+	flusher  flusher
+}
+
+// Open opens the database in dir, and creates it when dir does not exist or is
+// empty. It replays what the log holds beyond the last flush.
+//
+// It returns ErrLocked when another process has dir open, ErrInvalid when dir
+// holds something else, ErrNotFound when Options.MustExist is set and there is
+// no database, and ErrCorrupt or ErrVersion for a file it must not believe.
+func Open(dir string, opts *Options) (*DB, error) {
+	if err := opts.Validate(); err != nil {
+		return nil, fmt.Errorf("open database: %w", err)
+	}
+	db := &DB{
+		dir:         dir,
+		opts:        opts.withDefaults(),
+		fs:          vfs.OS(),
+		collections: map[uint32]*Collection{},
+	}
+	db.slog = db.opts.Logger
+	db.closing, db.shutdown = context.WithCancel(context.Background())
+	if err := db.open(); err != nil {
+		return nil, fmt.Errorf("open database %s: %w", dir, err)
+	}
+	return db, nil
+}
+
+func (db *DB) open() (err error) {
+	if err := prepareDir(db.dir, db.opts.MustExist); err != nil {
+		return err
+	}
+	db.store, err = storage.Open(db.path(storeFile), &storage.Options{Timeout: db.opts.LockTimeout})
+	if errors.Is(err, storage.ErrLocked) {
+		return lockedBy(db.dir, err)
+	}
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			db.store.Close()
+			db.shutdown()
+		}
+	}()
+	if err := writeOwner(db.dir); err != nil {
+		return err
+	}
+	if db.log, err = wal.Open(db.fs, db.path(walDir), nil); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			db.log.Close()
+		}
+	}()
+	if err := db.replay(); err != nil {
+		return err
+	}
+	if err := db.sweep(); err != nil {
+		return err
+	}
+	db.flusher.start(db)
+	return nil
+}
+
+func (db *DB) path(elem ...string) string {
+	return filepath.Join(append([]string{db.dir}, elem...)...)
+}
+
+// prepareDir makes sure that dir is a database directory, or an empty one that
+// may become one.
+func prepareDir(dir string, mustExist bool) error {
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if mustExist {
+			return fmt.Errorf("%w: there is no such directory; create a database with `flashdb create`, or Open without MustExist", ErrNotFound)
+		}
+		return os.MkdirAll(dir, 0o700)
+	case err != nil:
+		return err
+	case !info.IsDir():
+		return fmt.Errorf("%w: it is a file, and a database is a directory", ErrInvalid)
+	}
+	if _, err := os.Stat(filepath.Join(dir, storeFile)); err == nil {
+		return nil
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	if len(entries) > 0 {
+		return fmt.Errorf("%w: the directory holds other files and no %s: it is not a flashdb database", ErrInvalid, storeFile)
+	}
+	if mustExist {
+		return fmt.Errorf("%w: the directory is empty; create a database with `flashdb create`, or Open without MustExist", ErrNotFound)
+	}
+	return nil
+}
+
+// replay brings the acts that are in the log but not yet in bbolt back into the
+// store's overlay.
+func (db *DB) replay() error {
+	applied := wal.LSN(db.store.Applied())
+	db.log.SetNext(applied)
+	return db.log.Replay(applied, func(lsn wal.LSN, payload []byte) error {
+		ops, err := storage.DecodeOps(payload)
+		if err != nil {
+			return fmt.Errorf("replay act %d: %w", lsn, err)
+		}
+		c := db.store.Begin()
+		for _, op := range ops {
+			if err := c.Apply(op, uint64(lsn)); err != nil {
+				return fmt.Errorf("replay act %d: %w", lsn, err)
+			}
+		}
+		db.store.Stage(c)
+		db.store.Publish()
+		if db.store.Pending() > db.opts.FlushBytes {
+			_, err = db.store.Flush()
+		}
+		return err
+	})
+}
+
+// enter begins a call. Every public call holds it until leave.
+func (db *DB) enter() (leave func(), err error) {
+	db.life.RLock()
+	if db.closed {
+		db.life.RUnlock()
+		return nil, ErrClosed
+	}
+	return db.life.RUnlock, nil
+}
+
+// Dir returns the directory the database was opened in.
+func (db *DB) Dir() string { return db.dir }
+
+// Close ends a rebuild under way, waits for the other calls, moves what the log
+// holds into bbolt and releases the directory. A second Close returns ErrClosed.
+func (db *DB) Close() error {
+	db.shutdown()
+	db.life.Lock()
+	defer db.life.Unlock()
+	if db.closed {
+		return ErrClosed
+	}
+	db.closed = true
+	db.flusher.stop()
+	errs := []error{db.flush()}
+	if errors.Is(errs[0], ErrReadOnly) {
+		errs[0] = nil // reported when it happened; the log has what was acknowledged
+	}
+	db.mu.Lock()
+	for _, c := range db.collections {
+		c.release()
+	}
+	db.mu.Unlock()
+	errs = append(errs, db.log.Close(), db.store.Close(), removeOwner(db.dir))
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("close database %s: %w", db.dir, err)
+	}
+	return nil
+}
+
+// Collections returns the names of the collections, sorted.
+func (db *DB) Collections() []string {
+	leave, err := db.enter()
+	if err != nil {
+		return nil
+	}
+	defer leave()
+	var names []string
+	_ = db.store.View(func(v *storage.View) error {
+		for _, info := range v.Collections() {
+			names = append(names, info.Name)
+		}
+		return nil
+	})
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,120 @@
+package flashdb
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/flashdb/flashdb/decoder"
+	"github.com/flashdb/flashdb/storage"
+)
+
+// PutDecoder stores a trained decoder under a name of 1 to 1024 bytes, in place
+// of an earlier one of that name.
+func (c *Collection) PutDecoder(ctx context.Context, name string, d decoder.Decoder) error {
+	leave, err := c.db.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if err := validateKey(name); err != nil {
+		return fmt.Errorf("put decoder into %q: %w", c.name, err)
+	}
+	if d.Dim() != c.schema.Dim {
+		return fmt.Errorf("put decoder %q into %q: %w: it takes embeddings of %d values, the collection holds %d", name, c.name, ErrDim, d.Dim(), c.schema.Dim)
+	}
+	blob := decoder.Marshal(d)
+	return c.commit(ctx, "put decoder into", func(a *act, _ storage.Info) error {
+		return a.emit(storage.PutDecoder{UID: c.uid, Name: name, Blob: blob})
+	})
+}
+
+// DropDecoder removes a decoder, or returns ErrNotFound.
+func (c *Collection) DropDecoder(ctx context.Context, name string) error {
+	leave, err := c.db.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	return c.commit(ctx, "drop decoder from", func(a *act, _ storage.Info) error {
+		if _, ok := a.changes.Decoder(c.uid, name); !ok {
+			return fmt.Errorf("decoder %q %w", name, ErrNotFound)
+		}
+		return a.emit(storage.DropDecoder{UID: c.uid, Name: name})
+	})
+}
+
+// Decoders returns the names of the stored decoders, sorted.
+func (c *Collection) Decoders() []string {
+	leave, err := c.db.enter()
+	if err != nil {
+		return nil
+	}
+	defer leave()
+	return c.decoderNames()
+}
+
+func (c *Collection) decoderNames() []string {
+	var names []string
+	_ = c.db.store.View(func(v *storage.View) error {
+		names = v.Decoders(c.uid)
+		return nil
+	})
+	slices.Sort(names)
+	return names
+}
+
+// Decoder returns a stored decoder. The empty name means the only one.
+func (c *Collection) Decoder(name string) (decoder.Decoder, error) {
+	leave, err := c.db.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	return c.decoder(name)
+}
+
+func (c *Collection) decoder(name string) (decoder.Decoder, error) {
+	if name == "" {
+		names := c.decoderNames()
+		switch len(names) {
+		case 1:
+			name = names[0]
+		case 0:
+			return nil, fmt.Errorf("collection %q: decoder %w: none is stored; add one with PutDecoder or `flashdb decoder add`", c.name, ErrNotFound)
+		default:
+			return nil, fmt.Errorf("collection %q: %w: it has several decoders, name one of %s", c.name, ErrInvalid, strings.Join(names, ", "))
+		}
+	}
+	c.decodersMu.Lock()
+	defer c.decodersMu.Unlock()
+	if d := c.decoders[name]; d != nil {
+		return d, nil
+	}
+	var blob []byte
+	err := c.db.store.View(func(v *storage.View) error {
+		stored, ok := v.Decoder(c.uid, name)
+		if !ok {
+			return fmt.Errorf("decoder %q %w in collection %q", name, ErrNotFound, c.name)
+		}
+		blob = slices.Clone(stored)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	d, err := decoder.Unmarshal(blob)
+	if err != nil {
+		return nil, fmt.Errorf("decoder %q of collection %q: %w", name, c.name, err)
+	}
+	c.decoders[name] = d
+	return d, nil
+}
+
+// forgetDecoder drops the parsed form after a change of the stored one.
+func (c *Collection) forgetDecoder(name string) {
+	c.decodersMu.Lock()
+	defer c.decodersMu.Unlock()
+	delete(c.decoders, name)
+}

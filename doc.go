@@ -1,0 +1,32 @@
+// Package flashdb is an embedded vector database for learned link prediction.
+//
+// A program keeps node embeddings and trained decoder weights in it and asks
+// which k nodes score highest against a source under that decoder. The decoder
+// may be neural, such as an MLP over the element-wise product of two
+// embeddings; flashdb answers from an on-disk IVF-PQ index by the Flashlight
+// algorithm (Wang et al., "Flashlight: Scalable Link Prediction with Effective
+// Decoders", LoG 2022, arXiv 2209.10100) instead of scoring every node.
+//
+// A DB is a directory. It holds collections; a collection holds nodes, each
+// with a key, an embedding, tags and a payload; known links between nodes; and
+// decoders, by name. Open, CreateCollection, Upsert, PutDecoder, Link and
+// Predict are the main path; Rebuild builds the index.
+//
+// # What is promised
+//
+//   - An acknowledged write is durable: it has been synced to the log.
+//   - A batch is atomic: Upsert, Delete, LinkAll and Unlink happen wholly or
+//     not at all, also across a crash.
+//   - Scores are those of the full decoder. An index changes only which nodes
+//     are found, never what they score. With ModeExact every node is scored.
+//   - A write is visible to every query that begins after it was acknowledged,
+//     with or without an index.
+//   - The index is derived data: when it is missing or damaged, queries scan
+//     exactly until the next Rebuild.
+//
+// # Concurrency and lifetime
+//
+// DB and Collection are safe for concurrent use. One process has a directory
+// open at a time; another gets ErrLocked. Slices and strings that a call
+// returns are the caller's own. Close waits for the calls under way.
+package flashdb

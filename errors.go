@@ -1,0 +1,39 @@
+package flashdb
+
+import (
+	"errors"
+
+	"github.com/flashdb/flashdb/internal/format"
+	"github.com/flashdb/flashdb/storage"
+)
+
+// The sentinel errors. Every error of this package that a program may want to
+// act on matches exactly one of them under errors.Is; its text says what was
+// wrong, where, and what to do.
+var (
+	// ErrNotFound is returned for a collection, node or decoder that does not exist.
+	ErrNotFound = errors.New("not found")
+	// ErrExists is returned when a collection of that name exists already.
+	ErrExists = errors.New("already exists")
+	// ErrClosed is returned by every call after DB.Close.
+	ErrClosed = errors.New("database is closed")
+	// ErrDim is returned for an embedding or decoder of another width than the collection's.
+	ErrDim = errors.New("wrong dimension")
+	// ErrInvalid is returned for a bad argument: an empty key, a NaN, k < 1, a
+	// filter that does not parse, a directory that is not a database.
+	ErrInvalid = errors.New("invalid argument")
+	// ErrReadOnly is returned for writes after a failed write or sync of the
+	// log: the database answers queries, and takes writes again when reopened.
+	ErrReadOnly = errors.New("database is read-only")
+
+	// ErrCorrupt is matched by every *CorruptError.
+	ErrCorrupt = format.ErrCorrupt
+	// ErrVersion is returned for a file written by a newer format version.
+	ErrVersion = format.ErrVersion
+	// ErrLocked is returned by Open when another process has the directory open.
+	ErrLocked = storage.ErrLocked
+)
+
+// A CorruptError says which file is damaged, in which section and at which
+// byte offset. It matches ErrCorrupt.
+type CorruptError = format.CorruptError

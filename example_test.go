@@ -1,0 +1,111 @@
+package flashdb_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+
+	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/decoder"
+)
+
+// temporaryDir stands in for a path of your own.
+func temporaryDir() (dir string, remove func()) {
+	parent, err := os.MkdirTemp("", "flashdb-example")
+	if err != nil {
+		log.Fatal(err)
+	}
+	return filepath.Join(parent, "papers.flash"), func() { os.RemoveAll(parent) }
+}
+
+func check(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+func Example() {
+	dir, remove := temporaryDir()
+	defer remove()
+	ctx := context.Background()
+
+	db, err := flashdb.Open(dir, nil)
+	check(err)
+	defer db.Close()
+
+	papers, err := db.CreateCollection("papers", flashdb.Schema{Dim: 3})
+	check(err)
+	check(papers.Upsert(ctx,
+		flashdb.Node{Key: "attention", Embedding: []float32{0.9, 0.1, 0.3}},
+		flashdb.Node{Key: "seq2seq", Embedding: []float32{0.8, 0.3, 0.1}},
+		flashdb.Node{Key: "resnet", Embedding: []float32{0.1, 0.9, 0.4}},
+		flashdb.Node{Key: "bert", Embedding: []float32{0.7, 0.2, 0.6}},
+	))
+	dec, err := decoder.NewDot(3) // or decoder.ReadFile("decoder.safetensors", nil)
+	check(err)
+	check(papers.PutDecoder(ctx, "cites", dec))
+	check(papers.Link(ctx, "bert", "attention")) // known: not recommended again
+
+	res, err := papers.Predict(ctx, "bert", 2, nil)
+	check(err)
+	for _, hit := range res.Hits {
+		fmt.Printf("%-8s score %.2f, probability %.2f\n", hit.Key, hit.Score, hit.Probability)
+	}
+	// Output:
+	// seq2seq  score 0.68, probability 0.66
+	// resnet   score 0.49, probability 0.62
+}
+
+// A source that is not a node of the collection, such as a new one or a row of
+// another collection, is asked about by its embedding.
+func ExampleCollection_PredictVector() {
+	dir, remove := temporaryDir()
+	defer remove()
+	ctx := context.Background()
+	db, err := flashdb.Open(dir, nil)
+	check(err)
+	defer db.Close()
+	items, err := db.CreateCollection("items", flashdb.Schema{Dim: 2})
+	check(err)
+	check(items.Upsert(ctx,
+		flashdb.Node{Key: "tea", Embedding: []float32{1, 0}, Tags: []string{"drink"}},
+		flashdb.Node{Key: "cake", Embedding: []float32{0.5, 0.5}, Tags: []string{"food"}},
+		flashdb.Node{Key: "soup", Embedding: []float32{0, 1}, Tags: []string{"food", "hot"}},
+	))
+	dec, err := decoder.NewDot(2)
+	check(err)
+	check(items.PutDecoder(ctx, "likes", dec))
+
+	user := []float32{0.2, 0.8}
+	res, err := items.PredictVector(ctx, user, 3, &flashdb.PredictOptions{Filter: "food and not hot"})
+	check(err)
+	for _, hit := range res.Hits {
+		fmt.Println(hit.Key, hit.Score)
+	}
+	fmt.Println("fewer than 3:", res.Stats.Short)
+	// Output:
+	// cake 0.5
+	// fewer than 3: only 1 nodes match the filter and are not excluded
+}
+
+// Rebuild builds the on-disk index; a collection below 20,000 rows needs none
+// and says so.
+func ExampleCollection_Rebuild() {
+	dir, remove := temporaryDir()
+	defer remove()
+	ctx := context.Background()
+	db, err := flashdb.Open(dir, nil)
+	check(err)
+	defer db.Close()
+	c, err := db.CreateCollection("small", flashdb.Schema{Dim: 2})
+	check(err)
+	check(c.Upsert(ctx, flashdb.Node{Key: "a", Embedding: []float32{1, 2}}))
+
+	res, err := c.Rebuild(ctx, nil)
+	check(err)
+	fmt.Println(res.Built, "-", res.Reason)
+	// Output:
+	// false - 1 rows are scanned exactly: an index is built from 20000 rows on, or when forced
+}

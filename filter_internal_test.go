@@ -1,0 +1,95 @@
+package flashdb
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/stretchr/testify/require"
+)
+
+// tagged is a universe of eight ids: bit 0 of an id says it carries tag "one",
+// bit 1 tag "two", bit 2 tag "a b".
+func tagged(tag string) *roaring.Bitmap {
+	bit := map[string]uint32{"one": 1, "two": 2, "a b": 4}[tag]
+	b := roaring.New()
+	for id := range uint32(8) {
+		if id&bit != 0 {
+			b.Add(id)
+		}
+	}
+	if b.IsEmpty() {
+		return nil
+	}
+	return b
+}
+
+func TestFilter(t *testing.T) {
+	all := roaring.New()
+	all.AddRange(0, 8)
+	tests := []struct {
+		expr string
+		want []uint32
+	}{
+		{"one", []uint32{1, 3, 5, 7}},
+		{"not one", []uint32{0, 2, 4, 6}},
+		{"one and two", []uint32{3, 7}},
+		{"one or two", []uint32{1, 2, 3, 5, 6, 7}},
+		{`one and "a b"`, []uint32{5, 7}},
+		{"one or two and unknown", []uint32{1, 3, 5, 7}},
+		{"(one or two) and not (one and two)", []uint32{1, 2, 5, 6}},
+		{"not not one", []uint32{1, 3, 5, 7}},
+		{"NOT one AND two", []uint32{2, 6}},
+		{"unknown", []uint32{}},
+		{"not unknown", []uint32{0, 1, 2, 3, 4, 5, 6, 7}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.expr, func(t *testing.T) {
+			n, err := parseFilter(tt.expr)
+			require.NoError(t, err)
+			require.Equal(t, tt.want, append([]uint32{}, n.eval(tagged, all).ToArray()...))
+		})
+	}
+}
+
+func TestFilterRefuses(t *testing.T) {
+	for expr, says := range map[string]string{
+		"(":           "byte 1",
+		"one two":     `unexpected "two"`,
+		"one and":     "end of the expression",
+		"and":         "expected a tag",
+		")":           "expected a tag",
+		`"open`:       "does not end",
+		"not":         "expected a tag",
+		"one or (two": "expected )",
+		`"\q"`:        "does not end",
+		"(one) (two)": "unexpected",
+		strings.Repeat("(", 300) + "one" + strings.Repeat(")", 300): "nested deeper",
+		strings.Repeat("not ", 300) + "one":                         "nested deeper",
+	} {
+		_, err := parseFilter(expr)
+		require.ErrorIs(t, err, ErrInvalid, expr)
+		require.ErrorContains(t, err, says, expr)
+	}
+	n, err := parseFilter("  ")
+	require.NoError(t, err)
+	require.Nil(t, n)
+}
+
+func FuzzFilter(f *testing.F) {
+	for _, s := range []string{"one", "not (one or \"a b\") and two", "((", `"\`, "or", "\xff and \x00"} {
+		f.Add(s)
+	}
+	all := roaring.New()
+	all.AddRange(0, 8)
+	f.Fuzz(func(t *testing.T, s string) {
+		n, err := parseFilter(s)
+		if err != nil {
+			require.ErrorIs(t, err, ErrInvalid)
+			return
+		}
+		if n != nil {
+			require.LessOrEqual(t, n.eval(tagged, all).GetCardinality(), uint64(8))
+		}
+	})
+}

@@ -1,0 +1,106 @@
+package flashdb
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/flashdb/flashdb/storage"
+)
+
+// An Edge is a known link from Source to Target, by key.
+type Edge struct{ Source, Target string }
+
+// Link records that source is known to be linked to each target, so that
+// Predict does not recommend them again. The batch is one atomic act; every key
+// must exist. Linking twice is linking once.
+func (c *Collection) Link(ctx context.Context, source string, targets ...string) error {
+	return c.LinkAll(ctx, edgesFrom(source, targets)...)
+}
+
+// LinkAll records many known links in one atomic act.
+func (c *Collection) LinkAll(ctx context.Context, edges ...Edge) error {
+	return c.changeLinks(ctx, "link in", edges, func(source uint32, targets []uint32) storage.Op {
+		return storage.Link{UID: c.uid, Source: source, Targets: targets}
+	})
+}
+
+// Unlink forgets known links in one atomic act. A link that is not known is
+// passed over.
+func (c *Collection) Unlink(ctx context.Context, source string, targets ...string) error {
+	return c.changeLinks(ctx, "unlink in", edgesFrom(source, targets), func(source uint32, targets []uint32) storage.Op {
+		return storage.Unlink{UID: c.uid, Source: source, Targets: targets}
+	})
+}
+
+func edgesFrom(source string, targets []string) []Edge {
+	edges := make([]Edge, len(targets))
+	for i, t := range targets {
+		edges[i] = Edge{Source: source, Target: t}
+	}
+	return edges
+}
+
+// changeLinks resolves edges to ids and emits one operation a source, sources
+// in the order of their first edge.
+func (c *Collection) changeLinks(ctx context.Context, verb string, edges []Edge, op func(source uint32, targets []uint32) storage.Op) error {
+	leave, err := c.db.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	return c.commit(ctx, verb, func(a *act, _ storage.Info) error {
+		targets := map[uint32][]uint32{}
+		var sources []uint32
+		for _, e := range edges {
+			s, ok := a.changes.ID(c.uid, e.Source)
+			if !ok {
+				return fmt.Errorf("edge %q -> %q: node %q %w", e.Source, e.Target, e.Source, ErrNotFound)
+			}
+			t, ok := a.changes.ID(c.uid, e.Target)
+			if !ok {
+				return fmt.Errorf("edge %q -> %q: node %q %w", e.Source, e.Target, e.Target, ErrNotFound)
+			}
+			if targets[s] == nil {
+				sources = append(sources, s)
+			}
+			targets[s] = append(targets[s], t)
+		}
+		for _, s := range sources {
+			if err := a.emit(op(s, targets[s])); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Linked returns the keys that key is known to be linked to, in id order.
+func (c *Collection) Linked(ctx context.Context, key string) ([]string, error) {
+	leave, err := c.db.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	var keys []string
+	err = c.db.store.View(func(v *storage.View) error {
+		id, ok := v.ID(c.uid, key)
+		if !ok {
+			return c.noNode(key)
+		}
+		links := v.Links(c.uid, id)
+		if links == nil {
+			return nil
+		}
+		for it := links.Iterator(); it.HasNext(); {
+			// A target deleted since has no node any more.
+			if n, ok := v.Node(c.uid, it.Next()); ok {
+				keys = append(keys, n.Key)
+			}
+		}
+		return nil
+	})
+	return keys, err
+}

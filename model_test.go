@@ -1,0 +1,262 @@
+package flashdb_test
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/decoder"
+)
+
+const modelDim = 6
+
+// model is what a collection should hold: maps, and an exact scan.
+type model struct {
+	nodes map[string]flashdb.Node
+	links map[string]map[string]bool
+	ids   map[string]int // in the order of insertion, as ties are broken
+	next  int
+}
+
+func (m *model) put(n flashdb.Node) {
+	if _, ok := m.nodes[n.Key]; !ok {
+		m.ids[n.Key] = m.next
+		m.next++
+	}
+	m.nodes[n.Key] = n
+}
+
+// predict scores every allowed node with the decoder and sorts.
+func (m *model) predict(d decoder.Decoder, source string, k int, opts flashdb.PredictOptions) []flashdb.Hit {
+	bound := d.Bind(nil, m.nodes[source].Embedding)
+	var scratch decoder.Scratch
+	var hits []flashdb.Hit
+	for key, n := range m.nodes {
+		linked := m.links[source][key] && !opts.IncludeLinked
+		tagged := opts.Filter == "" || slices.Contains(n.Tags, opts.Filter)
+		if key == source || linked || !tagged || slices.Contains(opts.Exclude, key) {
+			continue
+		}
+		var score [1]float32
+		bound.Score(&scratch, score[:], n.Embedding)
+		hits = append(hits, flashdb.Hit{Key: key, Score: score[0]})
+	}
+	slices.SortFunc(hits, func(a, b flashdb.Hit) int {
+		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(m.ids[a.Key], m.ids[b.Key]))
+	})
+	return hits[:min(k, len(hits))]
+}
+
+func (m *model) keys() []string { return slices.Sorted(maps.Keys(m.nodes)) }
+
+// history drives a database and the model with the same operations.
+type history struct {
+	t   *rapid.T
+	dir string
+	db  *flashdb.DB
+	c   *flashdb.Collection
+	dec decoder.Decoder
+	m   model
+	rng *rand.Rand
+}
+
+func (h *history) open() {
+	// Without flushes in the background the files are at rest between calls,
+	// so that crash copies what a kill at that moment would leave.
+	db, err := flashdb.Open(h.dir, &flashdb.Options{FlushBytes: 1 << 40})
+	require.NoError(h.t, err)
+	h.db = db
+	h.c, err = db.Collection("c")
+	require.NoError(h.t, err)
+}
+
+func (h *history) key() string {
+	return fmt.Sprintf("n%d", rapid.IntRange(0, 60).Draw(h.t, "key"))
+}
+
+// existing draws a key that is stored; "" when there is none.
+func (h *history) existing() string {
+	keys := h.m.keys()
+	if len(keys) == 0 {
+		return ""
+	}
+	return rapid.SampledFrom(keys).Draw(h.t, "existing")
+}
+
+func (h *history) upsert(*rapid.T) {
+	var nodes []flashdb.Node
+	for range rapid.IntRange(1, 30).Draw(h.t, "batch") {
+		n := flashdb.Node{Key: h.key(), Embedding: randomVector(h.rng, modelDim), Payload: []byte{byte(h.rng.Uint32())}}
+		if h.rng.IntN(2) == 0 {
+			n.Tags = []string{"red"}
+		}
+		nodes = append(nodes, n)
+	}
+	require.NoError(h.t, h.c.Upsert(context.Background(), nodes...))
+	for _, n := range nodes {
+		h.m.put(n)
+	}
+}
+
+func (h *history) delete(*rapid.T) {
+	key := h.existing()
+	if key == "" {
+		return
+	}
+	n, err := h.c.Delete(context.Background(), key, "never stored")
+	require.NoError(h.t, err)
+	require.Equal(h.t, 1, n)
+	delete(h.m.nodes, key)
+	delete(h.m.links, key)
+	for _, l := range h.m.links {
+		delete(l, key)
+	}
+}
+
+func (h *history) link(*rapid.T) {
+	source, target := h.existing(), h.existing()
+	if source == "" {
+		return
+	}
+	require.NoError(h.t, h.c.Link(context.Background(), source, target))
+	if h.m.links[source] == nil {
+		h.m.links[source] = map[string]bool{}
+	}
+	h.m.links[source][target] = true
+}
+
+func (h *history) unlink(*rapid.T) {
+	source, target := h.existing(), h.existing()
+	if source == "" {
+		return
+	}
+	require.NoError(h.t, h.c.Unlink(context.Background(), source, target))
+	delete(h.m.links[source], target)
+}
+
+func (h *history) rebuild(*rapid.T) {
+	res, err := h.c.Rebuild(context.Background(), &flashdb.RebuildOptions{Force: true, Lists: 3})
+	require.NoError(h.t, err)
+	require.Equal(h.t, len(h.m.nodes) > 0, res.Built, res.Reason)
+}
+
+func (h *history) flush(*rapid.T) {
+	_, err := h.db.Stats(context.Background())
+	require.NoError(h.t, err)
+}
+
+func (h *history) reopen(*rapid.T) {
+	require.NoError(h.t, h.db.Close())
+	h.open()
+}
+
+// crash opens a copy of the directory as it is on disk at this moment, as after
+// a kill: nothing was closed or flushed.
+func (h *history) crash(*rapid.T) {
+	next := h.dir + "x"
+	require.NoError(h.t, os.CopyFS(next, os.DirFS(h.dir)))
+	require.NoError(h.t, h.db.Close())
+	require.NoError(h.t, os.RemoveAll(h.dir))
+	h.dir = next
+	h.open()
+}
+
+func (h *history) predict(*rapid.T) {
+	source := h.existing()
+	if source == "" {
+		return
+	}
+	k := rapid.IntRange(1, 80).Draw(h.t, "k")
+	o := flashdb.PredictOptions{
+		IncludeLinked: rapid.Bool().Draw(h.t, "includeLinked"),
+		Exclude:       []string{h.key(), "never stored"},
+		WithNode:      true,
+	}
+	if rapid.Bool().Draw(h.t, "filtered") {
+		o.Filter = "red"
+	}
+	want := h.m.predict(h.dec, source, k, o)
+	o.Mode = flashdb.ModeExact
+	if rapid.Bool().Draw(h.t, "by index") {
+		// Every list probed and every row scored: as good as exact.
+		o.Mode = flashdb.ModeAuto
+		o.PerRound, o.Probes = 100, flashdb.Probes{Share: 1}
+	}
+	got, err := h.c.Predict(context.Background(), source, k, &o)
+	require.NoError(h.t, err)
+	require.Len(h.t, got.Hits, len(want), "plan %s, short: %s", got.Stats.Plan, got.Stats.Short)
+	require.Equal(h.t, len(want) < k, got.Stats.Short != "")
+	for i, w := range want {
+		g := got.Hits[i]
+		require.Equal(h.t, w.Key, g.Key, "hit %d of %s", i, source)
+		require.InDelta(h.t, w.Score, g.Score, 1e-4)
+		require.Equal(h.t, h.m.nodes[g.Key].Payload, g.Payload)
+		require.ElementsMatch(h.t, h.m.nodes[g.Key].Tags, g.Tags)
+	}
+}
+
+// same compares everything that can be read with the model.
+func (h *history) same(*rapid.T) {
+	var keys []string
+	require.NoError(h.t, h.c.Keys(context.Background(), func(_ uint32, key string) error {
+		keys = append(keys, key)
+		return nil
+	}))
+	require.ElementsMatch(h.t, h.m.keys(), keys)
+	for key, want := range h.m.nodes {
+		got, err := h.c.Get(context.Background(), key)
+		require.NoError(h.t, err)
+		require.Equal(h.t, want.Embedding, got.Embedding)
+		require.ElementsMatch(h.t, want.Tags, got.Tags)
+		links, err := h.c.Linked(context.Background(), key)
+		require.NoError(h.t, err)
+		require.ElementsMatch(h.t, slices.Collect(maps.Keys(h.m.links[key])), links)
+	}
+}
+
+// TestModel runs random histories of writes, queries, rebuilds, reopens and
+// crashes against maps and an exact scan.
+func TestModel(t *testing.T) {
+	root := t.TempDir()
+	run := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		run++
+		seed := rapid.Uint64().Draw(rt, "seed")
+		h := &history{
+			t:   rt,
+			dir: filepath.Join(root, fmt.Sprint(run)),
+			rng: rand.New(rand.NewPCG(seed, 1)),
+			m:   model{nodes: map[string]flashdb.Node{}, links: map[string]map[string]bool{}, ids: map[string]int{}},
+		}
+		h.dec = randomMLP(t, h.rng, modelDim, 8)
+		db, err := flashdb.Open(h.dir, nil)
+		require.NoError(rt, err)
+		c, err := db.CreateCollection("c", flashdb.Schema{Dim: modelDim})
+		require.NoError(rt, err)
+		require.NoError(rt, c.PutDecoder(context.Background(), "mlp", h.dec))
+		require.NoError(rt, db.Close())
+		h.open()
+		// rapid may abandon a history in the middle; closing twice is harmless.
+		defer func() { _ = h.db.Close() }()
+		rt.Repeat(map[string]func(*rapid.T){
+			"upsert": h.upsert, "delete": h.delete, "link": h.link, "unlink": h.unlink,
+			"predict": h.predict, "predict again": h.predict, "rebuild": h.rebuild,
+			"flush": h.flush, "reopen": h.reopen, "crash": h.crash, "": h.same,
+		})
+		findings, err := h.db.Check(context.Background())
+		require.NoError(rt, err)
+		require.Empty(rt, findings)
+		require.NoError(rt, h.db.Close())
+		require.NoError(rt, os.RemoveAll(h.dir))
+	})
+}

@@ -1,0 +1,91 @@
+package flashdb
+
+import (
+	"fmt"
+	"math"
+	"unicode/utf8"
+)
+
+// Limits of what a node may hold.
+const (
+	maxKeyBytes     = 1024
+	maxTagBytes     = 256
+	maxTags         = 1024
+	maxPayloadBytes = 16 << 20
+	maxDim          = 8192
+)
+
+// A Node is what a collection stores under a key.
+type Node struct {
+	// Key is the caller's name of the node: any 1 to 1024 bytes.
+	Key string
+	// Embedding has as many finite values as the collection's Dim.
+	Embedding []float32
+	// Tags are what filters select by: valid UTF-8 of 1 to 256 bytes each.
+	Tags []string
+	// Payload is the caller's own bytes, returned as they are.
+	Payload []byte
+}
+
+// validate checks a node against its collection's dimension.
+func (n *Node) validate(dim int) error {
+	if err := validateKey(n.Key); err != nil {
+		return err
+	}
+	if len(n.Embedding) != dim {
+		return fmt.Errorf("node %q: %w: its embedding has %d values, the collection holds %d", n.Key, ErrDim, len(n.Embedding), dim)
+	}
+	if i := firstNonFinite(n.Embedding); i >= 0 {
+		return fmt.Errorf("node %q: %w: embedding value %d is %v, want a finite number", n.Key, ErrInvalid, i, n.Embedding[i])
+	}
+	if len(n.Payload) > maxPayloadBytes {
+		return fmt.Errorf("node %q: %w: its payload has %d bytes, at most %d are stored", n.Key, ErrInvalid, len(n.Payload), maxPayloadBytes)
+	}
+	if len(n.Tags) > maxTags {
+		return fmt.Errorf("node %q: %w: it has %d tags, at most %d are stored", n.Key, ErrInvalid, len(n.Tags), maxTags)
+	}
+	for _, t := range n.Tags {
+		if len(t) == 0 || len(t) > maxTagBytes || !utf8.ValidString(t) {
+			return fmt.Errorf("node %q: %w: tag %q must be valid UTF-8 of 1 to %d bytes", n.Key, ErrInvalid, t, maxTagBytes)
+		}
+	}
+	return nil
+}
+
+func validateKey(key string) error {
+	if len(key) == 0 {
+		return fmt.Errorf("%w: empty key: a key has 1 to %d bytes", ErrInvalid, maxKeyBytes)
+	}
+	if len(key) > maxKeyBytes {
+		return fmt.Errorf("%w: key %q... has %d bytes, at most %d are allowed", ErrInvalid, key[:32], len(key), maxKeyBytes)
+	}
+	return nil
+}
+
+// firstNonFinite returns the index of the first NaN or infinity, or -1.
+func firstNonFinite(v []float32) int {
+	for i, x := range v {
+		// The exponent of every NaN and infinity is all ones.
+		if math.Float32bits(x)&0x7f800000 == 0x7f800000 {
+			return i
+		}
+	}
+	return -1
+}
+
+// unit returns v scaled to Euclidean length 1, in a new slice.
+func unit(v []float32) ([]float32, error) {
+	var sum float64
+	for _, x := range v {
+		sum += float64(x) * float64(x)
+	}
+	norm := math.Sqrt(sum)
+	if norm == 0 {
+		return nil, fmt.Errorf("%w: an all-zero embedding has no direction to normalize", ErrInvalid)
+	}
+	u := make([]float32, len(v))
+	for i, x := range v {
+		u[i] = float32(float64(x) / norm)
+	}
+	return u, nil
+}

@@ -1,0 +1,247 @@
+package flashdb
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"time"
+
+	"github.com/flashdb/flashdb/flashlight"
+	"github.com/flashdb/flashdb/index"
+)
+
+// Options configure Open. The zero value, or nil, means the defaults.
+type Options struct {
+	// MustExist makes Open fail with ErrNotFound instead of creating the
+	// directory.
+	MustExist bool
+	// LockTimeout is how long Open waits for another process to release the
+	// directory before it returns ErrLocked. Default 250 ms.
+	LockTimeout time.Duration
+	// Workers bounds the goroutines of one exact scan or one rebuild.
+	// Default GOMAXPROCS.
+	Workers int
+	// FlushBytes is how much acknowledged change is held in memory before it
+	// is moved from the log into the bbolt file. Default 32 MiB.
+	FlushBytes int64
+	// Logger receives what an operator should know: a generation that could
+	// not be opened, a torn log tail, a finished rebuild. Default: nothing.
+	Logger *slog.Logger
+}
+
+func (o *Options) withDefaults() Options {
+	var v Options
+	if o != nil {
+		v = *o
+	}
+	if v.LockTimeout == 0 {
+		v.LockTimeout = 250 * time.Millisecond
+	}
+	if v.Workers == 0 {
+		v.Workers = runtime.GOMAXPROCS(0)
+	}
+	if v.FlushBytes == 0 {
+		v.FlushBytes = 32 << 20
+	}
+	if v.Logger == nil {
+		v.Logger = slog.New(slog.DiscardHandler)
+	}
+	return v
+}
+
+// Validate reports every fault of the options at once.
+func (o *Options) Validate() error {
+	if o == nil {
+		return nil
+	}
+	var errs []error
+	if o.LockTimeout < 0 {
+		errs = append(errs, fmt.Errorf("%w: Options.LockTimeout is %v, want >= 0", ErrInvalid, o.LockTimeout))
+	}
+	if o.Workers < 0 {
+		errs = append(errs, fmt.Errorf("%w: Options.Workers is %d, want >= 0", ErrInvalid, o.Workers))
+	}
+	if o.FlushBytes < 0 {
+		errs = append(errs, fmt.Errorf("%w: Options.FlushBytes is %d, want >= 0", ErrInvalid, o.FlushBytes))
+	}
+	return errors.Join(errs...)
+}
+
+// Mode says how a Predict finds its answer.
+type Mode string
+
+const (
+	// ModeAuto uses the index where there is one and it pays, and the exact
+	// scan otherwise. It is the default.
+	ModeAuto Mode = "auto"
+	// ModePaper is Algorithm 1 of the Flashlight paper as printed: the ones
+	// seed, three rounds of 200, one anchor, no early stop.
+	ModePaper Mode = "paper"
+	// ModeExact scores every node.
+	ModeExact Mode = "exact"
+)
+
+// Seed is what the first round's query is: see the constants.
+type Seed = flashlight.Seed
+
+// AnchorsFrom says which retrieved nodes the decoder is linearised at.
+type AnchorsFrom = flashlight.AnchorsFrom
+
+// Seeds and anchor rules of Flashlight (see package flashlight).
+const (
+	SeedOnes   = flashlight.SeedOnes
+	SeedSource = flashlight.SeedSource
+	SeedBoth   = flashlight.SeedBoth
+
+	AnchorsRound = flashlight.AnchorsRound
+	AnchorsAll   = flashlight.AnchorsAll
+	AnchorsBoth  = flashlight.AnchorsBoth
+)
+
+// Probes says how much of the index a query may visit: a number of lists, or a
+// share of the rows in (0, 1]. The zero value means the default plan's share.
+type Probes = index.Probes
+
+// PredictOptions refine one Predict. The zero value, or nil, means the
+// defaults. A knob set by hand is used as it is and echoed in Stats.Plan.
+type PredictOptions struct {
+	// Decoder names the decoder; it may be empty when the collection has
+	// exactly one.
+	Decoder string
+	// Mode is auto, paper or exact.
+	Mode Mode
+	// Recall asks for a mean share of the exact top-k in (0, 1]. A collection
+	// without a calibration cannot promise one: it answers by the exact scan,
+	// and Stats.Plan says so. Zero means the default plan.
+	Recall float64
+
+	// Rounds, PerRound, Probes, Anchors, AnchorsFrom and Seed set the plan by
+	// hand; see flashlight.Plan for their meaning.
+	Rounds      int
+	PerRound    int
+	Probes      Probes
+	Anchors     int
+	AnchorsFrom AnchorsFrom
+	Seed        Seed
+	// MaxScored bounds the rows scored by the decoder. Zero means no bound
+	// but the plan's. The scan of ModeExact is not bounded.
+	MaxScored int
+
+	// Exclude lists keys that must not be returned. Unknown keys are ignored.
+	Exclude []string
+	// IncludeLinked also returns nodes that the source is linked to.
+	IncludeLinked bool
+	// Filter is a tag expression: tags, and, or, not, parentheses.
+	Filter string
+	// MinScore drops hits with a lower score when it is not nil.
+	MinScore *float32
+
+	// WithNode fills Hit.Tags and Hit.Payload.
+	WithNode bool
+	// Explain records a trace of the rounds in Stats.Trace.
+	Explain bool
+}
+
+// Validate reports every fault of the options at once.
+func (o *PredictOptions) Validate() error {
+	if o == nil {
+		return nil
+	}
+	var errs []error
+	bad := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf("%w: "+format, append([]any{ErrInvalid}, args...)...))
+	}
+	switch o.Mode {
+	case "", ModeAuto, ModePaper, ModeExact:
+	default:
+		bad("mode %q is unknown: use auto, paper or exact", o.Mode)
+	}
+	switch o.Seed {
+	case "", SeedOnes, SeedSource, SeedBoth:
+	default:
+		bad("seed %q is unknown: use ones, source or both", o.Seed)
+	}
+	switch o.AnchorsFrom {
+	case "", AnchorsRound, AnchorsAll, AnchorsBoth:
+	default:
+		bad("anchors from %q is unknown: use round, all or both", o.AnchorsFrom)
+	}
+	if !(o.Recall >= 0 && o.Recall <= 1) {
+		bad("recall %v is outside (0, 1]", o.Recall)
+	}
+	for _, f := range []struct {
+		name string
+		v    int
+	}{
+		{"rounds", o.Rounds},
+		{"per-round", o.PerRound},
+		{"anchors", o.Anchors},
+		{"max-scored", o.MaxScored},
+		{"probed lists", o.Probes.Lists},
+	} {
+		if f.v < 0 {
+			bad("%s is %d: use a positive number, or 0 for the default", f.name, f.v)
+		}
+	}
+	if !(o.Probes.Share >= 0 && o.Probes.Share <= 1) {
+		bad("probed share %v is outside (0, 1]", o.Probes.Share)
+	}
+	if o.byHand() && (o.Mode == ModePaper || o.Mode == ModeExact) {
+		bad("mode %s fixes the plan: leave rounds, per-round, anchors, anchors-from, seed and recall unset", o.Mode)
+	}
+	if o.byHand() && o.Recall != 0 {
+		bad("recall chooses the plan: leave rounds, per-round, probes, anchors, anchors-from and seed unset with it")
+	}
+	if _, err := parseFilter(o.Filter); err != nil {
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// byHand reports whether a knob of the plan other than Probes is set.
+func (o *PredictOptions) byHand() bool {
+	return o.Rounds > 0 || o.PerRound > 0 || o.Anchors > 0 || o.AnchorsFrom != "" || o.Seed != ""
+}
+
+// Metric is the similarity of Search.
+type Metric string
+
+// The metrics of Search. A score is larger for a nearer node under each.
+const (
+	MetricIP     Metric = "ip"     // inner product
+	MetricCosine Metric = "cosine" // cosine of the angle, in [-1, 1]
+	MetricL2     Metric = "l2"     // minus the squared Euclidean distance
+)
+
+// SearchOptions refine one Search. The zero value, or nil, means the defaults.
+type SearchOptions struct {
+	// Metric is ip (the default), cosine or l2. The index serves ip, and
+	// cosine in a collection whose schema normalises; the others, and those in
+	// other collections, are answered by an exact scan.
+	Metric Metric
+	// Exact scans every node.
+	Exact bool
+	// Probes says how much of the index to visit.
+	Probes Probes
+	// Exclude, Filter, MinScore and WithNode are as in PredictOptions.
+	Exclude  []string
+	Filter   string
+	MinScore *float32
+	WithNode bool
+}
+
+// Validate reports every fault of the options at once.
+func (o *SearchOptions) Validate() error {
+	if o == nil {
+		return nil
+	}
+	var errs []error
+	switch o.Metric {
+	case "", MetricIP, MetricCosine, MetricL2:
+	default:
+		errs = append(errs, fmt.Errorf("%w: metric %q is unknown: use ip, cosine or l2", ErrInvalid, o.Metric))
+	}
+	p := PredictOptions{Probes: o.Probes, Filter: o.Filter}
+	return errors.Join(append(errs, p.Validate())...)
+}

@@ -1,0 +1,112 @@
+package flashdb
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/flashdb/flashdb/flashlight"
+	"github.com/flashdb/flashdb/index"
+	"github.com/flashdb/flashdb/storage"
+)
+
+// maxSubset is how many nodes may pass a filter for them to be scored all,
+// straight from the store: that is exact, and no dearer than a few rounds.
+const maxSubset = 1000
+
+// planned is a plan and, in words, how it was chosen.
+type planned struct {
+	plan     flashlight.Plan
+	describe string
+	subset   bool // the filtered nodes are read one by one and scored exactly
+}
+
+func exactPlan(why string) planned {
+	return planned{plan: flashlight.Plan{Mode: flashlight.ModeExact}, describe: "exact: " + why}
+}
+
+// plan chooses how a query is answered. Knobs set by hand are used as they are.
+func (q *query) plan(o PredictOptions, k int) planned {
+	byHand := o.byHand() || o.Mode == ModePaper
+	indexed := q.view.pinned.gen != nil
+	switch {
+	case o.Mode == ModeExact:
+		return exactPlan("asked for")
+	case !byHand && q.allowed != nil && q.allowed.GetCardinality() <= maxSubset:
+		p := exactPlan(fmt.Sprintf("the filter keeps %d nodes", q.allowed.GetCardinality()))
+		p.subset = true
+		return p
+	case o.Recall > 0:
+		return exactPlan(fmt.Sprintf("no calibration says which plan reaches recall %g", o.Recall))
+	case !indexed && !byHand:
+		return exactPlan(fmt.Sprintf("no index (%d nodes)", q.nodes))
+	}
+	var p flashlight.Plan
+	if o.Mode == ModePaper {
+		p = flashlight.PaperPlan()
+	} else {
+		p = flashlight.DefaultPlan(k, int(q.nodes))
+	}
+	if o.Rounds > 0 {
+		p.Rounds = o.Rounds
+	}
+	if o.PerRound > 0 {
+		p.PerRound = o.PerRound
+	}
+	if o.Anchors > 0 {
+		p.Anchors = o.Anchors
+	}
+	if o.AnchorsFrom != "" {
+		p.AnchorsFrom = o.AnchorsFrom
+	}
+	if o.Seed != "" {
+		p.Seed = o.Seed
+	}
+	if o.Probes != (Probes{}) {
+		p.Probes = o.Probes
+	}
+	if o.MaxScored > 0 {
+		p.MaxScored = o.MaxScored
+	}
+	return planned{plan: p, describe: p.String()}
+}
+
+// subset streams a few nodes' rows from the store, for an exact scan of what a
+// narrow filter keeps.
+type subset struct {
+	c   *Collection
+	ids *roaring.Bitmap
+}
+
+// Dim implements flashlight.Rows.
+func (s *subset) Dim() int { return s.c.schema.Dim }
+
+// Gather implements flashlight.Rows; an exact scan never asks for it.
+func (s *subset) Gather([]float32, []index.Candidate) error {
+	panic("flashdb: subset rows are only scanned")
+}
+
+// Rows implements flashlight.Rows.
+func (s *subset) Rows(_ context.Context, fn func(ids []uint32, rows []float32) error) error {
+	ids := s.ids.ToArray()
+	dim := s.Dim()
+	rows := make([]float32, 0, len(ids)*dim)
+	live := ids[:0]
+	err := s.c.db.store.View(func(v *storage.View) error {
+		for _, id := range ids {
+			at := len(rows)
+			rows = rows[:at+dim]
+			if v.Row(rows[at:], s.c.uid, id) {
+				live = append(live, id)
+			} else {
+				rows = rows[:at] // deleted since
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return fn(live, rows)
+}

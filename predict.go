@@ -1,0 +1,229 @@
+package flashdb
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/flashdb/flashdb/decoder"
+	"github.com/flashdb/flashdb/flashlight"
+	"github.com/flashdb/flashdb/storage"
+)
+
+// maxK bounds k, so that no argument can exhaust memory.
+const maxK = 1 << 20
+
+func validateK(k int) error {
+	if k < 1 || k > maxK {
+		return fmt.Errorf("%w: k is %d, want 1 to %d", ErrInvalid, k, maxK)
+	}
+	return nil
+}
+
+// Predict returns the k nodes that score highest against the node stored under
+// key. The node itself is left out, and so are its known links unless
+// PredictOptions.IncludeLinked is set.
+func (c *Collection) Predict(ctx context.Context, key string, k int, opts *PredictOptions) (Result, error) {
+	leave, err := c.db.enter()
+	if err != nil {
+		return Result{}, err
+	}
+	defer leave()
+	if err := validateKey(key); err != nil {
+		return Result{}, fmt.Errorf("predict in %q: %w", c.name, err)
+	}
+	return c.predict(ctx, key, nil, k, opts)
+}
+
+// PredictVector returns the k nodes that score highest against a source that is
+// not a node of the collection: a new one, or one of another collection.
+func (c *Collection) PredictVector(ctx context.Context, source []float32, k int, opts *PredictOptions) (Result, error) {
+	leave, err := c.db.enter()
+	if err != nil {
+		return Result{}, err
+	}
+	defer leave()
+	source, err = c.sourceVector(source)
+	if err != nil {
+		return Result{}, fmt.Errorf("predict in %q: %w", c.name, err)
+	}
+	return c.predict(ctx, "", source, k, opts)
+}
+
+// PredictBatch predicts for each key in turn and yields the results in order.
+// A key that fails yields its error, with Result.Source set, and the rest goes
+// on; a done ctx ends the sequence with its error.
+func (c *Collection) PredictBatch(ctx context.Context, keys []string, k int, opts *PredictOptions) iter.Seq2[Result, error] {
+	return func(yield func(Result, error) bool) {
+		for _, key := range keys {
+			res, err := c.Predict(ctx, key, k, opts)
+			res.Source = key
+			if !yield(res, err) || ctx.Err() != nil {
+				return
+			}
+		}
+	}
+}
+
+// sourceVector checks a query vector, and normalizes it where the schema says.
+func (c *Collection) sourceVector(v []float32) ([]float32, error) {
+	if len(v) != c.schema.Dim {
+		return nil, fmt.Errorf("%w: the vector has %d values, the collection holds %d", ErrDim, len(v), c.schema.Dim)
+	}
+	if i := firstNonFinite(v); i >= 0 {
+		return nil, fmt.Errorf("%w: vector value %d is %v, want a finite number", ErrInvalid, i, v[i])
+	}
+	if c.schema.Normalize {
+		return unit(v)
+	}
+	return v, nil
+}
+
+// predict answers for the node under key, or for source when key is empty.
+func (c *Collection) predict(ctx context.Context, key string, source []float32, k int, opts *PredictOptions) (Result, error) {
+	var o PredictOptions
+	if opts != nil {
+		o = *opts
+	}
+	start := time.Now()
+	res, err := c.predictWith(ctx, start, key, source, k, o)
+	if err != nil {
+		return Result{}, fmt.Errorf("predict in %q: %w", c.name, err)
+	}
+	res.Source = key
+	return res, nil
+}
+
+func (c *Collection) predictWith(ctx context.Context, start time.Time, key string, source []float32, k int, o PredictOptions) (Result, error) {
+	if err := validateK(k); err != nil {
+		return Result{}, err
+	}
+	if err := o.Validate(); err != nil {
+		return Result{}, err
+	}
+	filter, err := parseFilter(o.Filter)
+	if err != nil {
+		return Result{}, err
+	}
+	dec, err := c.decoder(o.Decoder)
+	if err != nil {
+		return Result{}, err
+	}
+	q, err := c.begin(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	defer q.end()
+	err = q.resolve(selection{source: key, links: !o.IncludeLinked, exclude: o.Exclude, filter: filter})
+	if err != nil {
+		return Result{}, err
+	}
+	if key == "" {
+		q.source = append(q.source[:0], source...)
+	}
+	q.bind(dec)
+	q.run.MinScore = o.MinScore
+	q.run.Explain = o.Explain
+	return q.answer(ctx, k, q.plan(o, k), answerOptions{start: start, withNode: o.WithNode, probability: true})
+}
+
+// answerOptions say how a result is filled in.
+type answerOptions struct {
+	start       time.Time
+	withNode    bool
+	probability bool
+}
+
+// answer runs the plan and names the hits.
+func (q *query) answer(ctx context.Context, k int, p planned, o answerOptions) (Result, error) {
+	q.run.Source = q.source
+	q.run.K = k
+	q.run.Plan = p.plan
+	q.run.Allowed, q.run.Excluded = q.allowed, q.excluded
+	var rows flashlight.Rows = &q.view
+	if p.subset {
+		rows = &subset{q.c, q.allowed}
+	}
+	var report flashlight.Report
+	var err error
+	if p.plan.Mode == flashlight.ModeExact {
+		q.hits, report, err = flashlight.Exact(ctx, &q.run, rows, q.c.db.opts.Workers, q.hits[:0])
+	} else {
+		q.hits, report, err = q.executor.Run(ctx, &q.run, &q.view, rows, q.hits[:0])
+	}
+	if err != nil {
+		return Result{}, err
+	}
+	res := Result{Stats: q.stats(report)}
+	if res.Hits, err = q.named(o.withNode, o.probability); err != nil {
+		return Result{}, err
+	}
+	res.Stats.Plan = p.describe
+	if len(res.Hits) < k {
+		res.Stats.Short = q.short(len(res.Hits), report)
+	}
+	res.Stats.Elapsed = time.Since(o.start)
+	return res, nil
+}
+
+// short says why fewer than k hits came back.
+func (q *query) short(found int, report flashlight.Report) string {
+	switch {
+	case report.Stop == flashlight.StopBudget:
+		return "MaxScored was spent"
+	case report.Stop == flashlight.StopDeadline:
+		return "the deadline passed"
+	case report.Stop == flashlight.StopMinScore:
+		return fmt.Sprintf("the others score below MinScore %v", *q.run.MinScore)
+	case q.allowed != nil:
+		return fmt.Sprintf("only %d nodes match the filter and are not excluded", found)
+	}
+	return fmt.Sprintf("the collection has only %d other nodes that are not excluded", found)
+}
+
+// Score returns the decoder's exact scores of candidates against source, in the
+// order of the candidates. The empty decoder name means the only one.
+func (c *Collection) Score(ctx context.Context, decoderName, source string, candidates ...string) ([]Hit, error) {
+	leave, err := c.db.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	dec, err := c.decoder(decoderName)
+	if err != nil {
+		return nil, fmt.Errorf("score: %w", err)
+	}
+	dim := c.schema.Dim
+	rows := make([]float32, (1+len(candidates))*dim)
+	err = c.db.store.View(func(v *storage.View) error {
+		for i := range len(candidates) + 1 {
+			key := source
+			if i > 0 {
+				key = candidates[i-1]
+			}
+			id, ok := v.ID(c.uid, key)
+			if !ok {
+				return c.noNode(key)
+			}
+			if !v.Row(rows[i*dim:(i+1)*dim], c.uid, id) {
+				return fmt.Errorf("node %q of collection %q has no row: %w", key, c.name, ErrCorrupt)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("score: %w", err)
+	}
+	var scratch decoder.Scratch
+	scores := make([]float32, len(candidates))
+	dec.Bind(nil, rows[:dim]).Score(&scratch, scores, rows[dim:])
+	hits := make([]Hit, len(candidates))
+	for i, s := range scores {
+		hits[i] = Hit{Key: candidates[i], Score: s, Probability: decoder.Probability(s)}
+	}
+	return hits, nil
+}

@@ -1,0 +1,163 @@
+package flashdb
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/flashdb/flashdb/decoder"
+	"github.com/flashdb/flashdb/flashlight"
+	"github.com/flashdb/flashdb/index"
+	"github.com/flashdb/flashdb/storage"
+)
+
+// A query is the reusable state of one Predict or Search. Collections keep a
+// pool of them, so that in steady state a query allocates little but its
+// result.
+type query struct {
+	c        *Collection
+	view     view
+	executor flashlight.Executor
+	run      flashlight.Query
+
+	bound   decoder.Bound // of boundOf, rebound to each source
+	boundOf decoder.Decoder
+
+	source   []float32
+	excluded *roaring.Bitmap
+	allowed  *roaring.Bitmap // nil when there is no filter
+	nodes    uint64          // live nodes of the collection
+	hits     []index.Hit
+}
+
+func newQuery(c *Collection) *query {
+	return &query{c: c, view: view{c: c}, excluded: roaring.New()}
+}
+
+// begin takes a query from the pool and pins the segments. The pin comes before
+// any read of the store, so that no row published between the two is missed.
+func (c *Collection) begin(ctx context.Context) (*query, error) {
+	p, err := c.pin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	q := c.queries.Get().(*query)
+	q.view.open(p)
+	q.excluded.Clear()
+	q.allowed = nil
+	q.hits = q.hits[:0]
+	return q, nil
+}
+
+// end releases the pin and returns the query to the pool.
+func (q *query) end() {
+	q.view.close()
+	q.run = flashlight.Query{}
+	q.c.queries.Put(q)
+}
+
+// selection is what a query leaves out or keeps, as the caller named it.
+type selection struct {
+	source  string // key whose row is the source; "" for a query by vector
+	links   bool   // known links of the source are left out
+	exclude []string
+	filter  *filterNode
+}
+
+// resolve reads what the selection names from the store: the source's row into
+// q.source, and the excluded and allowed ids.
+func (q *query) resolve(sel selection) error {
+	c := q.c
+	return c.db.store.View(func(v *storage.View) error {
+		info, ok := v.Collection(c.name)
+		if !ok || info.UID != c.uid {
+			return fmt.Errorf("collection %q %w: it was dropped", c.name, ErrNotFound)
+		}
+		q.nodes = uint64(info.Count)
+		if sel.source != "" {
+			id, ok := v.ID(c.uid, sel.source)
+			if !ok {
+				return c.noNode(sel.source)
+			}
+			q.source = grow(q.source, c.schema.Dim)
+			if !v.Row(q.source, c.uid, id) {
+				return fmt.Errorf("node %q of collection %q has no row: %w", sel.source, c.name, ErrCorrupt)
+			}
+			q.excluded.Add(id)
+			if links := v.Links(c.uid, id); sel.links && links != nil {
+				q.excluded.Or(links)
+			}
+		}
+		for _, key := range sel.exclude {
+			if id, ok := v.ID(c.uid, key); ok {
+				q.excluded.Add(id)
+			}
+		}
+		if sel.filter != nil {
+			all := roaring.New()
+			all.AddRange(0, uint64(info.NextID))
+			if tombs := v.Tombs(c.uid); tombs != nil {
+				all.AndNot(tombs)
+			}
+			q.allowed = sel.filter.eval(func(tag string) *roaring.Bitmap { return v.Tag(c.uid, tag) }, all)
+		}
+		return nil
+	})
+}
+
+// bind binds d to q.source, in the memory of the last bound of d.
+func (q *query) bind(d decoder.Decoder) {
+	if q.boundOf != d {
+		q.bound, q.boundOf = nil, d
+	}
+	q.bound = d.Bind(q.bound, q.source)
+	q.run.Bound = q.bound
+}
+
+// named turns q.hits into the result's hits. A node deleted since it was found
+// has no key any more and is left out.
+func (q *query) named(withNode, probability bool) ([]Hit, error) {
+	hits := make([]Hit, 0, len(q.hits))
+	err := q.c.db.store.View(func(v *storage.View) error {
+		for _, h := range q.hits {
+			n, ok := v.Node(q.c.uid, h.ID)
+			if !ok {
+				continue
+			}
+			hit := Hit{Key: n.Key, Score: h.Score}
+			if probability {
+				hit.Probability = decoder.Probability(h.Score)
+			}
+			if withNode {
+				hit.Tags, hit.Payload = n.Tags, n.Payload
+			}
+			hits = append(hits, hit)
+		}
+		return nil
+	})
+	return hits, err
+}
+
+// stats fills the result's stats from the executor's report.
+func (q *query) stats(report flashlight.Report) QueryStats {
+	return QueryStats{
+		Rounds:       report.Rounds,
+		ListsProbed:  report.Cost.Lists,
+		RowsVisited:  report.Cost.Rows,
+		CodesScanned: report.Cost.Codes,
+		RowsScored:   report.RowsScored,
+		Stop:         report.Stop,
+		Generation:   q.view.pinned.number,
+		DeltaRows:    q.view.pinned.delta.Len(),
+		Trace:        report.Trace,
+	}
+}
+
+// grow returns s with length n, in its own memory when it suffices.
+func grow(s []float32, n int) []float32 {
+	if cap(s) < n {
+		return make([]float32, n)
+	}
+	return s[:n]
+}

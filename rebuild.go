@@ -1,0 +1,275 @@
+package flashdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"time"
+
+	"github.com/flashdb/flashdb/index/ivf"
+	"github.com/flashdb/flashdb/internal/rebuild"
+	"github.com/flashdb/flashdb/storage"
+	"github.com/flashdb/flashdb/wal"
+)
+
+// minIndexedRows is the size below which an exact scan is as fast as an index
+// and never misses, so that Rebuild builds none unless it is forced to.
+const minIndexedRows = 20_000
+
+// RebuildOptions shape the new generation. The zero value, or nil, means the
+// defaults.
+type RebuildOptions struct {
+	// Force builds an index below 20,000 rows, and when nothing has changed.
+	Force bool
+	// Lists is the number of inverted lists; default min(n/64, 16 sqrt n).
+	Lists int
+	// Bits a sub-quantizer: 4 (the default) or 8.
+	Bits int
+	// Seed of sampling and training. The same rows, seed and options give a
+	// byte-identical file.
+	Seed uint64
+	// OmitRows leaves the full rows out of the generation: half the disk, and
+	// exact scoring reads them from bbolt.
+	OmitRows bool
+	// Progress is called now and then from the building goroutine.
+	Progress func(stage string, done, total int64)
+}
+
+// Validate reports every fault of the options at once.
+func (o *RebuildOptions) Validate() error {
+	if o == nil {
+		return nil
+	}
+	var errs []error
+	if o.Lists < 0 {
+		errs = append(errs, fmt.Errorf("%w: lists is %d: use a positive number, or 0 for the default", ErrInvalid, o.Lists))
+	}
+	if o.Bits != 0 && o.Bits != 4 && o.Bits != 8 {
+		errs = append(errs, fmt.Errorf("%w: bits is %d: use 4 or 8", ErrInvalid, o.Bits))
+	}
+	return errors.Join(errs...)
+}
+
+// A RebuildResult says what a rebuild did.
+type RebuildResult struct {
+	// Built says whether a new generation is served; Reason, if not, why.
+	Built  bool
+	Reason string
+	// Generation is the one served now, 0 for none; Rows, Lists and Bytes are
+	// those of a newly built one.
+	Generation  uint64
+	Rows, Lists int
+	Bytes       int64
+	Elapsed     time.Duration
+}
+
+// Rebuild builds a new generation of the index from the rows as they are now
+// and serves it. Reads and writes go on throughout; what is written meanwhile
+// is served from the delta. A rebuild that is cancelled, or dies with the
+// process, leaves the earlier generation served.
+func (c *Collection) Rebuild(ctx context.Context, opts *RebuildOptions) (RebuildResult, error) {
+	leave, err := c.db.enter()
+	if err != nil {
+		return RebuildResult{}, err
+	}
+	defer leave()
+	if err := opts.Validate(); err != nil {
+		return RebuildResult{}, fmt.Errorf("rebuild %q: %w", c.name, err)
+	}
+	var o RebuildOptions
+	if opts != nil {
+		o = *opts
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(c.db.closing, func() { cancel(ErrClosed) })()
+
+	c.db.rebuilds.Lock()
+	defer c.db.rebuilds.Unlock()
+	res, err := c.rebuild(ctx, o)
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil && errors.Is(err, ctx.Err()) {
+			err = cause
+		}
+		return RebuildResult{}, fmt.Errorf("rebuild %q: %w", c.name, err)
+	}
+	return res, nil
+}
+
+func (c *Collection) rebuild(ctx context.Context, o RebuildOptions) (RebuildResult, error) {
+	start := time.Now()
+	// Everything acknowledged so far is part of this generation: L of the
+	// design. Rows written from here on carry a later LSN and stay dirty.
+	buildLSN, err := c.db.flushStore()
+	if err != nil {
+		return RebuildResult{}, err
+	}
+	info, reason, err := c.needsRebuild(o.Force)
+	if err != nil || reason != "" {
+		return RebuildResult{Reason: reason, Generation: info.Generation}, err
+	}
+	number := info.Generation + 1
+	gen, err := rebuild.Run(ctx, c.db.fs, c.indexDir(), number, storeRows{c}, ivf.BuildOptions{
+		Dim:        c.schema.Dim,
+		Lists:      o.Lists,
+		Bits:       o.Bits,
+		Seed:       o.Seed,
+		OmitRows:   o.OmitRows,
+		Workers:    c.db.opts.Workers,
+		Collection: c.uid,
+		BuildLSN:   buildLSN,
+		Progress:   o.Progress,
+	})
+	if err != nil {
+		return RebuildResult{}, err
+	}
+	built := gen.Info()
+	if err := c.publish(gen, info.Generation, number, buildLSN); err != nil {
+		return RebuildResult{}, err
+	}
+	res := RebuildResult{
+		Built:      true,
+		Generation: number,
+		Rows:       built.Rows,
+		Lists:      built.Lists,
+		Bytes:      built.Bytes,
+		Elapsed:    time.Since(start),
+	}
+	c.db.slog.Info("rebuilt", "collection", c.name, "generation", number, "rows", res.Rows, "lists", res.Lists, "bytes", res.Bytes, "elapsed", res.Elapsed)
+	return res, nil
+}
+
+// needsRebuild returns the collection's state, and why no rebuild is needed, or
+// "" when one is.
+func (c *Collection) needsRebuild(force bool) (info storage.Info, reason string, err error) {
+	err = c.db.store.View(func(v *storage.View) error {
+		var ok bool
+		if info, ok = v.Collection(c.name); !ok || info.UID != c.uid {
+			return fmt.Errorf("collection %w: it was dropped", ErrNotFound)
+		}
+		return nil
+	})
+	if err != nil {
+		return info, "", err
+	}
+	if info.Count == 0 {
+		return info, "the collection is empty", nil
+	}
+	if force {
+		return info, "", nil
+	}
+	if info.Count < minIndexedRows {
+		return info, fmt.Sprintf("%d rows are scanned exactly: an index is built from %d rows on, or when forced", info.Count, minIndexedRows), nil
+	}
+	unchanged, err := c.unchangedSince(info)
+	if unchanged {
+		reason = "nothing has changed since the last rebuild"
+	}
+	return info, reason, err
+}
+
+// unchangedSince reports whether the served generation holds exactly the rows
+// of the store: every row and none newer.
+func (c *Collection) unchangedSince(info storage.Info) (bool, error) {
+	gen := c.openGeneration(info)
+	if gen == nil {
+		return false, nil
+	}
+	defer gen.Release()
+	if uint64(gen.Info().Rows) != uint64(info.Count) {
+		return false, nil
+	}
+	dirty := false
+	err := c.db.store.Dirty(c.uid, func(uint32, uint64) error {
+		dirty = true
+		return errNoChange // one is enough
+	})
+	if err != nil && !errors.Is(err, errNoChange) {
+		return false, err
+	}
+	return !dirty, nil
+}
+
+// publish makes gen, of that number, the served generation in place of old. The bbolt transaction inside is the
+// only commit point: before it the earlier generation is served after a crash,
+// after it this one.
+func (c *Collection) publish(gen *ivf.Index, old, number, buildLSN uint64) error {
+	var retired *ivf.Index
+	err := c.db.log.Locked(func(wal.LSN) error {
+		if err := c.db.store.PublishGeneration(c.uid, number, buildLSN); err != nil {
+			return err
+		}
+		retired = c.segments.publish(gen, number, buildLSN)
+		return nil
+	})
+	if err != nil {
+		gen.Release()
+		return errors.Join(err, c.db.fs.Remove(filepath.Join(c.indexDir(), rebuild.FileName(number))))
+	}
+	removeOld := func() {
+		if old == 0 {
+			return
+		}
+		err := c.db.fs.Remove(filepath.Join(c.indexDir(), rebuild.FileName(old)))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			c.db.slog.Warn("retired index not removed; the next open removes it", "collection", c.name, "generation", old, "err", err)
+		}
+	}
+	if retired == nil || retired == gen {
+		removeOld()
+	} else {
+		retired.OnRetire(removeOld) // when the last query lets go of it
+	}
+	if retired != nil {
+		return retired.Release()
+	}
+	return nil
+}
+
+// sweep removes what dead rebuilds and dropped collections left in the index
+// directory. It runs at open, before any generation is mapped.
+func (db *DB) sweep() error {
+	served := map[string]uint64{}
+	err := db.store.View(func(v *storage.View) error {
+		for _, info := range v.Collections() {
+			served[info.Name] = info.Generation
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	dirs, err := db.fs.ReadDir(db.path(indexDir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, name := range dirs {
+		generation, live := served[name]
+		removed, err := rebuild.Sweep(db.fs, db.path(indexDir, name), generation)
+		if err != nil {
+			return err
+		}
+		if len(removed) > 0 {
+			db.slog.Info("swept index files that nobody serves", "collection", name, "files", removed)
+		}
+		if !live {
+			if err := db.fs.Remove(db.path(indexDir, name)); err != nil {
+				return fmt.Errorf("remove the index directory of dropped collection %q: %w", name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// storeRows streams a collection's rows from bbolt for a build.
+type storeRows struct{ c *Collection }
+
+// Rows implements ivf.RowSource.
+func (s storeRows) Rows(ctx context.Context, fn func(ids []uint32, rows []float32) error) error {
+	return s.c.db.store.Rows(ctx, s.c.uid, 0, fn)
+}

@@ -1,0 +1,53 @@
+package flashdb
+
+import (
+	"time"
+
+	"github.com/flashdb/flashdb/flashlight"
+)
+
+// A Result is the answer of one query, best hit first.
+type Result struct {
+	// Source is the key asked about; empty for a query by vector.
+	Source string
+	Hits   []Hit
+	Stats  QueryStats
+}
+
+// A Hit is one returned node.
+type Hit struct {
+	Key string
+	// Score is the decoder's raw logit (for Search, the metric's value). It is
+	// exact for what is returned: only membership is approximate.
+	Score float32
+	// Probability is the sigmoid of Score; zero in the results of Search.
+	Probability float32
+	// Tags and Payload are filled when the options' WithNode is set.
+	Tags    []string
+	Payload []byte
+}
+
+// QueryStats say what an answer cost and why it ended.
+type QueryStats struct {
+	// Plan is the plan that ran, in words and numbers.
+	Plan string
+	// Rounds counts Flashlight rounds; 0 for an exact scan.
+	Rounds int
+	// ListsProbed counts the lists visited, RowsVisited the rows they hold.
+	ListsProbed, RowsVisited int
+	// CodesScanned counts product-quantizer codes, once a round and query.
+	CodesScanned int
+	// RowsScored counts rows the full decoder scored.
+	RowsScored int
+	// Stop says why the query ended.
+	Stop flashlight.Stop
+	// Short says why fewer than k hits came back; empty when k did.
+	Short string
+	// Generation is the index generation that served, 0 for none; DeltaRows
+	// the rows newer than it that were searched too.
+	Generation uint64
+	DeltaRows  int
+	Elapsed    time.Duration
+	// Trace holds a line a round when PredictOptions.Explain is set.
+	Trace []flashlight.Round
+}

@@ -1,0 +1,124 @@
+package flashdb
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/flashdb/flashdb/decoder"
+)
+
+// Search returns the k nodes nearest to vec under a plain metric, without a
+// decoder: the inner product by default.
+func (c *Collection) Search(ctx context.Context, vec []float32, k int, opts *SearchOptions) (Result, error) {
+	leave, err := c.db.enter()
+	if err != nil {
+		return Result{}, err
+	}
+	defer leave()
+	var o SearchOptions
+	if opts != nil {
+		o = *opts
+	}
+	res, err := c.search(ctx, vec, k, o)
+	if err != nil {
+		return Result{}, fmt.Errorf("search %q: %w", c.name, err)
+	}
+	return res, nil
+}
+
+func (c *Collection) search(ctx context.Context, vec []float32, k int, o SearchOptions) (Result, error) {
+	start := time.Now()
+	if err := validateK(k); err != nil {
+		return Result{}, err
+	}
+	if err := o.Validate(); err != nil {
+		return Result{}, err
+	}
+	vec, err := c.sourceVector(vec)
+	if err != nil {
+		return Result{}, err
+	}
+	filter, err := parseFilter(o.Filter)
+	if err != nil {
+		return Result{}, err
+	}
+	q, err := c.begin(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	defer q.end()
+	if err := q.resolve(selection{exclude: o.Exclude, filter: filter}); err != nil {
+		return Result{}, err
+	}
+	q.source = append(q.source[:0], vec...)
+
+	q.run.MinScore = o.MinScore
+	if o.Metric == MetricL2 || (o.Metric == MetricCosine && !c.schema.Normalize) {
+		q.run.Bound = newMetricBound(o.Metric, vec)
+		return q.answer(ctx, k, exactPlan("the index does not serve metric "+string(o.Metric)+" here"), answerOptions{start: start, withNode: o.WithNode})
+	}
+	q.bind(c.dot)
+	plan := q.plan(PredictOptions{Probes: o.Probes}, k)
+	if o.Exact {
+		plan = exactPlan("asked for")
+	}
+	return q.answer(ctx, k, plan, answerOptions{start: start, withNode: o.WithNode})
+}
+
+// metricBound scores rows by cosine or by minus the squared distance. It is
+// only ever scanned exactly.
+type metricBound struct {
+	metric Metric
+	query  []float32
+	norm   float64 // of query
+}
+
+func newMetricBound(m Metric, query []float32) *metricBound {
+	return &metricBound{metric: m, query: slices.Clone(query), norm: math.Sqrt(squaredNorm(query))}
+}
+
+func squaredNorm(v []float32) (sum float64) {
+	for _, x := range v {
+		sum += float64(x) * float64(x)
+	}
+	return sum
+}
+
+// Score implements decoder.Bound.
+func (b *metricBound) Score(_ *decoder.Scratch, dst, rows []float32) {
+	d := len(b.query)
+	for i := range dst {
+		row := rows[i*d : (i+1)*d]
+		var sum, norm float64
+		if b.metric == MetricL2 {
+			for j, x := range row {
+				diff := float64(x) - float64(b.query[j])
+				sum -= diff * diff
+			}
+			dst[i] = float32(sum)
+			continue
+		}
+		for j, x := range row {
+			sum += float64(x) * float64(b.query[j])
+			norm += float64(x) * float64(x)
+		}
+		if norm > 0 && b.norm > 0 {
+			sum /= math.Sqrt(norm) * b.norm
+		}
+		dst[i] = float32(sum)
+	}
+}
+
+// Gradient implements decoder.Bound; an exact scan never asks for it.
+func (b *metricBound) Gradient(*decoder.Scratch, []float32, []float32, []float32) {
+	panic("flashdb: metricBound has no gradient")
+}
+
+// Ones implements decoder.Bound; an exact scan never asks for it.
+func (b *metricBound) Ones(dst []float32) { copy(dst, b.query) }
+
+// Linear implements decoder.Bound.
+func (b *metricBound) Linear() bool { return false }

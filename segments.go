@@ -1,0 +1,217 @@
+package flashdb
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"sync"
+
+	"github.com/flashdb/flashdb/index/ivf"
+	"github.com/flashdb/flashdb/internal/delta"
+	"github.com/flashdb/flashdb/internal/rebuild"
+	"github.com/flashdb/flashdb/storage"
+	"github.com/flashdb/flashdb/wal"
+)
+
+// segments are what the queries of one collection search: the served
+// generation, and the delta of the rows newer than it. Both are opened by the
+// first query, so that a program that only writes pays for neither; without a
+// generation the delta holds every row.
+//
+// mu makes the pair consistent: a generation is published and the delta retired
+// up to its build LSN in one step, and a query pins both in one.
+type segments struct {
+	mu     sync.RWMutex
+	table  *delta.Table // nil until opened
+	gen    *ivf.Index   // nil when none is served
+	number uint64       // of gen
+	closed bool
+}
+
+// pinned is what one query searches. It stays valid until release.
+type pinned struct {
+	gen    *ivf.Index
+	number uint64
+	delta  *delta.Snapshot
+}
+
+func (p *pinned) release() {
+	if p.gen != nil {
+		p.gen.Release()
+	}
+	*p = pinned{}
+}
+
+// pin returns the current segments, and opens them when needed.
+func (c *Collection) pin(ctx context.Context) (pinned, error) {
+	s := &c.segments
+	for {
+		s.mu.RLock()
+		if s.closed {
+			s.mu.RUnlock()
+			return pinned{}, fmt.Errorf("collection %q %w: it was dropped", c.name, ErrNotFound)
+		}
+		if s.table != nil {
+			p := pinned{gen: s.gen, number: s.number, delta: s.table.Snapshot()}
+			if p.gen != nil {
+				p.gen.Retain()
+			}
+			s.mu.RUnlock()
+			return p, nil
+		}
+		s.mu.RUnlock()
+		if err := c.openSegments(ctx); err != nil {
+			return pinned{}, fmt.Errorf("open collection %q: %w", c.name, err)
+		}
+	}
+}
+
+// update changes the delta when it is open; otherwise the change is read from
+// the store when it is opened. No query is pinned meanwhile, so that one sees
+// the whole of a batch or nothing.
+func (s *segments) update(fn func(*delta.Table)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.table != nil {
+		fn(s.table)
+	}
+}
+
+// openSegments maps the served generation and fills the delta. No act is
+// published meanwhile, so none is missed. A generation that cannot be opened is
+// derived data: it is reported and left out, and every row is in the delta
+// until the next rebuild.
+func (c *Collection) openSegments(ctx context.Context) error {
+	return c.db.log.Locked(func(wal.LSN) error {
+		s := &c.segments
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.table != nil || s.closed {
+			return nil
+		}
+		applied, err := c.db.store.Flush()
+		if err != nil {
+			return err
+		}
+		var info storage.Info
+		err = c.db.store.View(func(v *storage.View) error {
+			var ok bool
+			if info, ok = v.Collection(c.name); !ok || info.UID != c.uid {
+				return ErrNotFound
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		gen := c.openGeneration(info)
+		table := delta.New(c.schema.Dim)
+		if gen == nil {
+			err = c.loadRows(ctx, table, applied)
+		} else {
+			err = c.loadDirty(ctx, table, applied)
+		}
+		if err != nil {
+			if gen != nil {
+				gen.Release()
+			}
+			return err
+		}
+		s.gen, s.number, s.table = gen, info.Generation, table
+		if gen == nil {
+			s.number = 0
+		}
+		return nil
+	})
+}
+
+// openGeneration returns the served generation, or nil when there is none that
+// can be used.
+func (c *Collection) openGeneration(info storage.Info) *ivf.Index {
+	if info.Generation == 0 {
+		return nil
+	}
+	path := filepath.Join(c.indexDir(), rebuild.FileName(info.Generation))
+	gen, err := ivf.Open(c.db.fs, path)
+	if err == nil {
+		got := gen.Info()
+		if got.Dim == c.schema.Dim && got.Collection == c.uid && got.BuildLSN == info.BuildLSN {
+			return gen
+		}
+		gen.Release()
+		err = fmt.Errorf("%s was built for collection %d at LSN %d, want %d at %d", path, got.Collection, got.BuildLSN, c.uid, info.BuildLSN)
+	}
+	c.db.slog.Warn("index not usable: exact scan until the next rebuild", "collection", c.name, "generation", info.Generation, "err", err)
+	return nil
+}
+
+func (c *Collection) indexDir() string { return c.db.path(indexDir, c.name) }
+
+// loadRows puts every row into the delta.
+func (c *Collection) loadRows(ctx context.Context, table *delta.Table, applied uint64) error {
+	dim := c.schema.Dim
+	return c.db.store.Rows(ctx, c.uid, 0, func(ids []uint32, rows []float32) error {
+		for i, id := range ids {
+			table.Put(id, rows[i*dim:(i+1)*dim], applied)
+		}
+		return nil
+	})
+}
+
+// loadDirty puts the rows newer than the generation into the delta, and masks
+// the deleted ids in the generation.
+func (c *Collection) loadDirty(ctx context.Context, table *delta.Table, applied uint64) error {
+	var dirty []uint32
+	err := c.db.store.Dirty(c.uid, func(id uint32, _ uint64) error {
+		dirty = append(dirty, id)
+		return ctx.Err()
+	})
+	if err != nil {
+		return err
+	}
+	row := make([]float32, c.schema.Dim)
+	return c.db.store.View(func(v *storage.View) error {
+		for _, id := range dirty {
+			if v.Row(row, c.uid, id) {
+				table.Put(id, row, applied)
+			}
+		}
+		if tombs := v.Tombs(c.uid); tombs != nil {
+			for it := tombs.Iterator(); it.HasNext(); {
+				table.Delete(it.Next(), applied)
+			}
+		}
+		return nil
+	})
+}
+
+// publish makes gen the served generation, in place of the earlier one, and
+// forgets what it holds from the delta. It runs while no act is published. The
+// earlier generation is returned, to be released, when a query had opened it;
+// when none had, gen itself is returned: the first query will open it.
+func (s *segments) publish(gen *ivf.Index, number, buildLSN uint64) (retired *ivf.Index) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.table == nil {
+		return gen
+	}
+	retired, s.gen, s.number = s.gen, gen, number
+	s.table.Retire(buildLSN)
+	return retired
+}
+
+// close lets go of the generation; later pins fail.
+func (s *segments) close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return ErrClosed
+	}
+	s.closed = true
+	gen := s.gen
+	s.gen, s.table = nil, nil
+	if gen != nil {
+		return gen.Release()
+	}
+	return nil
+}

@@ -1,0 +1,129 @@
+package flashdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/flashdb/flashdb/storage"
+)
+
+// Stats describe an open database at one moment.
+type Stats struct {
+	Dir string
+	// StoreBytes and WALBytes are file sizes: the bbolt file, and the log
+	// segments that hold what is not yet in it.
+	StoreBytes, WALBytes int64
+	// DurableLSN numbers the last acknowledged act, AppliedLSN the last one
+	// that is in bbolt.
+	DurableLSN, AppliedLSN uint64
+	Collections            []CollectionStats
+}
+
+// CollectionStats describe one collection.
+type CollectionStats struct {
+	Name       string
+	Dim        int
+	Normalize  bool
+	Nodes      uint64
+	Tombstones uint64 // deleted ids; ids are never reused
+	Decoders   []string
+	Tags       map[string]uint64 // nodes that carry each tag
+
+	// Generation is the served index, 0 for none; the next three are its own.
+	Generation  uint64
+	IndexedRows uint64
+	Lists       int
+	IndexBytes  int64
+	// DeltaRows are the rows newer than the generation: all without one.
+	DeltaRows uint64
+}
+
+// Stats describes the database and its collections.
+func (db *DB) Stats(ctx context.Context) (Stats, error) {
+	leave, err := db.enter()
+	if err != nil {
+		return Stats{}, err
+	}
+	defer leave()
+	// The sizes and the dirty rows are those of bbolt.
+	if _, err := db.flushStore(); err != nil {
+		return Stats{}, fmt.Errorf("stats: %w", err)
+	}
+	s := Stats{Dir: db.dir, DurableLSN: uint64(db.log.Durable()), AppliedLSN: db.store.Applied()}
+	if info, err := os.Stat(db.path(storeFile)); err == nil {
+		s.StoreBytes = info.Size()
+	}
+	if s.WALBytes, err = dirBytes(db.path(walDir)); err != nil {
+		return Stats{}, fmt.Errorf("stats: %w", err)
+	}
+	var infos []storage.Info
+	err = db.store.View(func(v *storage.View) error {
+		infos = v.Collections()
+		for _, info := range infos {
+			s.Collections = append(s.Collections, CollectionStats{
+				Name:       info.Name,
+				Dim:        info.Schema.Dim,
+				Normalize:  info.Schema.Normalize,
+				Nodes:      uint64(info.Count),
+				Tombstones: cardinality(v.Tombs(info.UID)),
+				Decoders:   v.Decoders(info.UID),
+				Tags:       v.Tags(info.UID),
+			})
+		}
+		return nil
+	})
+	for i := range infos {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err == nil {
+			err = db.indexStats(&s.Collections[i], infos[i])
+		}
+	}
+	if err != nil {
+		return Stats{}, fmt.Errorf("stats: %w", err)
+	}
+	return s, nil
+}
+
+func (db *DB) indexStats(s *CollectionStats, info storage.Info) error {
+	c, err := db.collection(info.Name)
+	if err != nil {
+		return err
+	}
+	gen := c.openGeneration(info)
+	if gen == nil {
+		s.DeltaRows = s.Nodes
+		return nil
+	}
+	defer gen.Release()
+	built := gen.Info()
+	s.Generation = info.Generation
+	s.IndexedRows, s.Lists, s.IndexBytes = uint64(built.Rows), built.Lists, built.Bytes
+	return db.store.Dirty(info.UID, func(uint32, uint64) error {
+		s.DeltaRows++
+		return nil
+	})
+}
+
+// dirBytes sums the sizes of the files in dir; a missing dir has none.
+func dirBytes(dir string) (sum int64, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return 0, err
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // dropped since
+		}
+		if err != nil {
+			return 0, err
+		}
+		sum += info.Size()
+	}
+	return sum, nil
+}

@@ -1,0 +1,207 @@
+package flashdb
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/flashdb/flashdb/index"
+	"github.com/flashdb/flashdb/index/ivf"
+	"github.com/flashdb/flashdb/storage"
+)
+
+// freshRef marks the Ref of a candidate that lies in the delta; without it the
+// Ref is a position in the generation.
+const freshRef = 1 << 31
+
+// A view is one query's sight of a collection: a pinned generation and delta
+// snapshot behind the interfaces of package flashlight. It belongs to one query
+// at a time and is reused.
+//
+// Every id is served by one segment alone: the delta's mask hides from the
+// generation what the delta holds or a delete took away.
+type view struct {
+	c      *Collection
+	pinned pinned
+
+	search   *ivf.Search // of searchOf, kept while that generation is served
+	searchOf *ivf.Index
+
+	fromGen, fromDelta [][]index.Candidate
+	refs               []index.Candidate
+	masked             *roaring.Bitmap
+}
+
+// open begins a query over p, which the view releases at close.
+func (v *view) open(p pinned) {
+	v.pinned = p
+	v.masked = p.delta.Masked()
+	if p.gen == nil {
+		return
+	}
+	if v.searchOf != p.gen {
+		v.search, v.searchOf = p.gen.NewSearch(), p.gen
+	}
+	v.search.Reset()
+}
+
+func (v *view) close() { v.pinned.release() }
+
+// Dim implements flashlight.Rows.
+func (v *view) Dim() int { return v.c.schema.Dim }
+
+// Search implements flashlight.Searcher: the best n of both segments for each
+// query.
+func (v *view) Search(ctx context.Context, queries [][]float32, n int, probes index.Probes, filter index.Filter, dst [][]index.Candidate) error {
+	p, dst := &v.pinned, dst[:len(queries)]
+	if p.gen == nil {
+		p.delta.Search(queries, n, filter, dst)
+		for _, d := range dst {
+			markFresh(d)
+		}
+		return nil
+	}
+	genFilter := filter
+	genFilter.Masked = v.masked
+	if err := v.search.Search(ctx, queries, n, probes, genFilter, dst); err != nil {
+		return err
+	}
+	if p.delta.Len() == 0 {
+		return nil
+	}
+	v.fromDelta = resize(v.fromDelta, len(queries))
+	p.delta.Search(queries, n, filter, v.fromDelta)
+	for i := range dst {
+		markFresh(v.fromDelta[i])
+		dst[i] = mergeCandidates(dst[i], v.fromDelta[i], n)
+	}
+	return nil
+}
+
+// Cost implements flashlight.Searcher.
+func (v *view) Cost() index.Cost {
+	if v.pinned.gen == nil {
+		return index.Cost{}
+	}
+	return v.search.Cost()
+}
+
+// Exhausted implements flashlight.Searcher.
+func (v *view) Exhausted() bool { return v.pinned.gen == nil || v.search.Exhausted() }
+
+func markFresh(cands []index.Candidate) {
+	for i := range cands {
+		cands[i].Ref |= freshRef
+	}
+}
+
+// resize returns s with length n and every element empty, reusing memory.
+func resize(s [][]index.Candidate, n int) [][]index.Candidate {
+	for len(s) < n {
+		s = append(s, nil)
+	}
+	s = s[:n]
+	for i := range s {
+		s[i] = s[i][:0]
+	}
+	return s
+}
+
+// mergeCandidates returns the best n of two lists that are each best first, in
+// a's memory.
+func mergeCandidates(a, b []index.Candidate, n int) []index.Candidate {
+	a = append(a, b...)
+	slices.SortFunc(a, func(x, y index.Candidate) int {
+		return cmp.Or(cmp.Compare(y.Score, x.Score), cmp.Compare(x.ID, y.ID))
+	})
+	return a[:min(n, len(a))]
+}
+
+// Gather implements flashlight.Rows: dst receives the candidates' rows in
+// order. Runs of candidates of one segment are handed on together.
+func (v *view) Gather(dst []float32, cands []index.Candidate) error {
+	dim := v.Dim()
+	for i := 0; i < len(cands); {
+		fresh := cands[i].Ref&freshRef != 0
+		j := i
+		v.refs = v.refs[:0]
+		for ; j < len(cands) && (cands[j].Ref&freshRef != 0) == fresh; j++ {
+			ref := cands[j]
+			ref.Ref &^= freshRef
+			v.refs = append(v.refs, ref)
+		}
+		var err error
+		switch rows := dst[i*dim : j*dim]; {
+		case fresh:
+			v.pinned.delta.Gather(rows, v.refs)
+		case v.pinned.gen.Info().HasRows:
+			err = v.pinned.gen.Gather(rows, v.refs)
+		default:
+			err = v.gatherStored(rows, v.refs)
+		}
+		if err != nil {
+			return err
+		}
+		i = j
+	}
+	return nil
+}
+
+// gatherStored reads rows from bbolt, for a generation built without them. The
+// row of a node deleted since the query began is left zero: its id resolves to
+// no key any more, so it is never returned.
+func (v *view) gatherStored(dst []float32, cands []index.Candidate) error {
+	dim := v.Dim()
+	return v.c.db.store.View(func(s *storage.View) error {
+		for i, cand := range cands {
+			row := dst[i*dim : (i+1)*dim]
+			if !s.Row(row, v.c.uid, cand.ID) {
+				clear(row)
+			}
+		}
+		return nil
+	})
+}
+
+// Rows implements flashlight.Rows: every live row once, in blocks.
+func (v *view) Rows(ctx context.Context, fn func(ids []uint32, rows []float32) error) error {
+	if v.pinned.gen != nil {
+		unmasked := func(ids []uint32, rows []float32) error {
+			return eachUnmasked(v.masked, v.Dim(), ids, rows, fn)
+		}
+		var err error
+		if v.pinned.gen.Info().HasRows {
+			err = v.pinned.gen.Rows(ctx, unmasked)
+		} else {
+			err = v.c.db.store.Rows(ctx, v.c.uid, 0, unmasked)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return v.pinned.delta.Rows(ctx, fn)
+}
+
+// eachUnmasked calls fn for the runs of a block that lie between masked ids.
+func eachUnmasked(masked *roaring.Bitmap, dim int, ids []uint32, rows []float32, fn func([]uint32, []float32) error) error {
+	if masked == nil || masked.IsEmpty() {
+		return fn(ids, rows)
+	}
+	for i := 0; i < len(ids); {
+		if masked.Contains(ids[i]) {
+			i++
+			continue
+		}
+		j := i + 1
+		for j < len(ids) && !masked.Contains(ids[j]) {
+			j++
+		}
+		if err := fn(ids[i:j], rows[i*dim:j*dim]); err != nil {
+			return err
+		}
+		i = j
+	}
+	return nil
+}
