@@ -87,24 +87,13 @@ func (db *DB) apply(a *act) {
 }
 
 // flush moves the overlay into bbolt and drops the log segments that are no
-// longer needed.
+// longer needed. Reads and writes go on meanwhile.
 func (db *DB) flush() error {
-	applied, err := db.flushStore()
+	applied, err := db.store.Flush()
 	if err != nil {
-		return err
+		return fmt.Errorf("flush: %w", err)
 	}
 	return db.log.Drop(wal.LSN(applied))
-}
-
-func (db *DB) flushStore() (applied uint64, err error) {
-	err = db.log.Locked(func(wal.LSN) error {
-		applied, err = db.store.Flush()
-		return err
-	})
-	if err != nil {
-		return 0, fmt.Errorf("flush: %w", err)
-	}
-	return applied, nil
 }
 
 // A flusher is the one background goroutine of a DB: it flushes when woken.

@@ -102,7 +102,7 @@ func (c *Collection) rebuild(ctx context.Context, o RebuildOptions) (RebuildResu
 	start := time.Now()
 	// Everything acknowledged so far is part of this generation: L of the
 	// design. Rows written from here on carry a later LSN and stay dirty.
-	buildLSN, err := c.db.flushStore()
+	buildLSN, err := c.db.store.Flush()
 	if err != nil {
 		return RebuildResult{}, err
 	}

@@ -49,7 +49,7 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 	}
 	defer leave()
 	// The sizes and the dirty rows are those of bbolt.
-	if _, err := db.flushStore(); err != nil {
+	if err := db.flush(); err != nil {
 		return Stats{}, fmt.Errorf("stats: %w", err)
 	}
 	s := Stats{Dir: db.dir, DurableLSN: uint64(db.log.Durable()), AppliedLSN: db.store.Applied()}

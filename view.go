@@ -29,9 +29,9 @@ type view struct {
 	search   *ivf.Search // of searchOf, kept while that generation is served
 	searchOf *ivf.Index
 
-	fromGen, fromDelta [][]index.Candidate
-	refs               []index.Candidate
-	masked             *roaring.Bitmap
+	fromDelta [][]index.Candidate
+	refs      []index.Candidate
+	masked    *roaring.Bitmap
 }
 
 // open begins a query over p, which the view releases at close.
