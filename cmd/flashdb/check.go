@@ -1,0 +1,52 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/flashdb/flashdb"
+)
+
+func (a *app) checkCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "check DIR",
+		Short: "Read every file of a database and report what is wrong",
+		Long: `Check reads every file of a database, verifies checksums and that the parts agree,
+and prints one line a finding. Exit code: 0 clean, 1 something was found.`,
+		Example: `  flashdb check papers.flash`,
+		Args:    args(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withDB(args[0], flashdb.Options{}, func(db *flashdb.DB) error {
+				findings, err := db.Check(cmd.Context())
+				if err != nil {
+					return err
+				}
+				if err := a.printFindings(args[0], findings); err != nil {
+					return err
+				}
+				if len(findings) > 0 {
+					return fmt.Errorf("check %s: %s", args[0], counted(len(findings), "finding"))
+				}
+				return nil
+			})
+		},
+	}
+}
+
+func (a *app) printFindings(dir string, findings []string) error {
+	if a.json {
+		return a.emit(struct {
+			OK       bool     `json:"ok"`
+			Findings []string `json:"findings"`
+		}{len(findings) == 0, append([]string{}, findings...)})
+	}
+	for _, f := range findings {
+		fmt.Fprintln(a.out, f)
+	}
+	if len(findings) == 0 {
+		_, err := fmt.Fprintf(a.out, "%s: clean\n", shown(dir))
+		return err
+	}
+	return nil
+}

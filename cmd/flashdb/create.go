@@ -1,0 +1,77 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/flashdb/flashdb"
+)
+
+func (a *app) createCommand() *cobra.Command {
+	var schema flashdb.Schema
+	cmd := &cobra.Command{
+		Use:   "create DIR COLLECTION --dim N [--normalize]",
+		Short: "Create a collection, and the database directory if need be",
+		Example: `  flashdb create papers.flash papers --dim 128
+  flashdb create papers.flash abstracts --dim 384 --normalize`,
+		Args: args(2, 2),
+		RunE: func(_ *cobra.Command, args []string) error { return a.create(args[0], args[1], schema) },
+	}
+	cmd.Flags().IntVar(&schema.Dim, "dim", 0, "width of every embedding (needed)")
+	cmd.Flags().BoolVar(&schema.Normalize, "normalize", false, "scale every embedding to length 1 as it is stored")
+	return cmd
+}
+
+func (a *app) create(dir, name string, schema flashdb.Schema) error {
+	if schema.Dim < 1 {
+		return fmt.Errorf("create %s: --dim is %d: give the width of the embeddings, 1 or more", name, schema.Dim)
+	}
+	if err := createCollection(dir, name, schema); err != nil {
+		return err
+	}
+	if a.json {
+		return a.emit(struct {
+			Dir        string `json:"dir"`
+			Collection string `json:"collection"`
+			Dim        int    `json:"dim"`
+			Normalize  bool   `json:"normalize"`
+		}{dir, name, schema.Dim, schema.Normalize})
+	}
+	_, err := fmt.Fprintf(a.out, "created collection %s of dimension %d in %s\n", name, schema.Dim, shown(dir))
+	return err
+}
+
+// createCollection leaves nothing behind when it fails: a directory that was
+// empty or not there is so again.
+func createCollection(dir, name string, schema flashdb.Schema) error {
+	entries, err := os.ReadDir(dir)
+	missing := errors.Is(err, fs.ErrNotExist)
+	db, err := flashdb.Open(dir, nil)
+	if err != nil {
+		return err
+	}
+	_, err = db.CreateCollection(name, schema)
+	if cerr := db.Close(); err == nil || cerr != nil {
+		return errors.Join(err, cerr)
+	}
+	switch {
+	case missing:
+		return errors.Join(err, os.RemoveAll(dir))
+	case len(entries) == 0:
+		return errors.Join(err, emptyDir(dir))
+	}
+	return err
+}
+
+func emptyDir(dir string) error {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
+	}
+	return err
+}

@@ -1,0 +1,231 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/decoder"
+)
+
+func (a *app) decoderCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "decoder",
+		Short: "Add, list, show or remove trained decoders",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(a.decoderAddCommand(), a.decoderListCommand(), a.decoderShowCommand(), a.decoderRemoveCommand())
+	return cmd
+}
+
+func (a *app) decoderAddCommand() *cobra.Command {
+	var specFile, casesFile string
+	cmd := &cobra.Command{
+		Use:   "add DIR COLLECTION NAME FILE [--spec decoder.json] [--check scores.jsonl]",
+		Short: "Store a decoder from .safetensors, .npz or PyTorch .pt weights",
+		Long: `Add stores a trained decoder under a name, in place of an earlier one of that name.
+The spec says what the weights do not: kind, layers in order, activations, norms. It may
+be left out for weights in OGB's layout (lins.0.weight, ...). A dot decoder has no
+weights: FILE is then the spec itself.
+
+--check compares the decoder with cases that the training framework computed, a line
+{"source": [...], "candidate": [...], "logit": x} each, and stores nothing when a logit
+differs by more than 1e-4 relative.`,
+		Example: `  flashdb decoder add papers.flash papers cites decoder.safetensors --spec decoder.json --check scores.jsonl
+  flashdb decoder add papers.flash papers cites ogb_predictor.pt`,
+		Args: args(4, 4),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			d, err := readDecoder(args[3], specFile)
+			if err != nil {
+				return err
+			}
+			checked, err := checkDecoder(d, casesFile)
+			if err != nil {
+				return err
+			}
+			name := args[2]
+			return withCollection(args[0], args[1], flashdb.Options{}, func(_ *flashdb.DB, c *flashdb.Collection) error {
+				if err := c.PutDecoder(cmd.Context(), name, d); err != nil {
+					return err
+				}
+				if a.json {
+					return a.emit(newJSONDecoder(name, d, &checked))
+				}
+				note := ""
+				if checked > 0 {
+					note = fmt.Sprintf(", %s agree", counted(checked, "case"))
+				}
+				_, err := fmt.Fprintf(a.out, "added decoder %s: %s, %s%s\n", shown(name), d, counted(parameters(d), "parameter"), note)
+				return err
+			})
+		},
+	}
+	cmd.Flags().StringVar(&specFile, "spec", "", "`file` that describes the decoder (default: OGB's layout is recognised)")
+	cmd.Flags().StringVar(&casesFile, "check", "", "`file` of scored cases that the decoder must agree with")
+	return cmd
+}
+
+func readDecoder(file, specFile string) (decoder.Decoder, error) {
+	if specFile == "" {
+		return decoder.ReadFile(file, nil)
+	}
+	b, err := os.ReadFile(specFile)
+	if err != nil {
+		return nil, fmt.Errorf("--spec: %w", err)
+	}
+	spec, err := decoder.ParseSpec(b)
+	if err != nil {
+		return nil, fmt.Errorf("--spec %s: %w", specFile, err)
+	}
+	return decoder.ReadFile(file, &spec)
+}
+
+// checkDecoder returns how many cases agree.
+func checkDecoder(d decoder.Decoder, casesFile string) (int, error) {
+	if casesFile == "" {
+		return 0, nil
+	}
+	cases, err := decoder.ReadCases(casesFile)
+	if err != nil {
+		return 0, fmt.Errorf("--check: %w", err)
+	}
+	if err := decoder.SelfCheck(d, cases, 0); err != nil {
+		return 0, fmt.Errorf("--check %s: %w", casesFile, err)
+	}
+	return len(cases), nil
+}
+
+// parameters counts a decoder's weights.
+func parameters(d decoder.Decoder) (n int) {
+	for _, t := range d.Tensors() {
+		n += len(t.Data)
+	}
+	return n
+}
+
+type jsonDecoder struct {
+	Name       string       `json:"name"`
+	Kind       decoder.Kind `json:"kind"`
+	Shape      string       `json:"shape"`
+	Dim        int          `json:"dim"`
+	Parameters int          `json:"parameters"`
+	Checked    *int         `json:"checked,omitempty"` // cases that agreed, of add
+}
+
+func newJSONDecoder(name string, d decoder.Decoder, checked *int) jsonDecoder {
+	return jsonDecoder{jsonText(name), d.Kind(), d.String(), d.Dim(), parameters(d), checked}
+}
+
+func (a *app) decoderListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "list DIR COLLECTION",
+		Short:   "List the decoders of a collection",
+		Example: `  flashdb decoder list papers.flash papers`,
+		Args:    args(2, 2),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return withCollection(args[0], args[1], flashdb.Options{}, func(_ *flashdb.DB, c *flashdb.Collection) error {
+				names := c.Decoders()
+				decoders := make([]decoder.Decoder, len(names))
+				for i, name := range names {
+					var err error
+					if decoders[i], err = c.Decoder(name); err != nil {
+						return err
+					}
+				}
+				if a.json {
+					for i, d := range decoders {
+						if err := a.emit(newJSONDecoder(names[i], d, nil)); err != nil {
+							return err
+						}
+					}
+					return nil
+				}
+				return a.table(0, func(w io.Writer) {
+					fmt.Fprintln(w, "name\tshape\tparameters")
+					for i, d := range decoders {
+						fmt.Fprintf(w, "%s\t%s\t%s\n", shown(names[i]), d, grouped(parameters(d)))
+					}
+				})
+			})
+		},
+	}
+}
+
+func (a *app) decoderShowCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "show DIR COLLECTION NAME",
+		Short:   "Print a decoder's spec and the shapes of its weights",
+		Example: `  flashdb decoder show papers.flash papers cites --json`,
+		Args:    args(3, 3),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return withCollection(args[0], args[1], flashdb.Options{}, func(_ *flashdb.DB, c *flashdb.Collection) error {
+				d, err := c.Decoder(args[2])
+				if err != nil {
+					return err
+				}
+				if a.json {
+					return a.emit(struct {
+						jsonDecoder
+						Spec decoder.Spec `json:"spec"`
+					}{newJSONDecoder(args[2], d, nil), d.Spec()})
+				}
+				return a.showDecoder(args[2], d)
+			})
+		},
+	}
+}
+
+func (a *app) showDecoder(name string, d decoder.Decoder) error {
+	spec := d.Spec()
+	fmt.Fprintf(a.out, "%s: %s, %s\n", shown(name), d, counted(parameters(d), "parameter"))
+	return a.table(0, func(w io.Writer) {
+		tensor := func(label, key string) {
+			if key != "" {
+				fmt.Fprintf(w, "  %s\t%s\t%v\n", label, shown(key), d.Tensors()[key].Shape)
+			}
+		}
+		tensor("weight", spec.Weight)
+		tensor("relation", spec.Relation)
+		if spec.InputNorm != nil {
+			fmt.Fprintf(w, "  input norm\t%s\t\n", spec.InputNorm.Kind)
+		}
+		for i, l := range spec.Layers {
+			extra := string(l.Activation)
+			if l.Norm != nil {
+				extra += ", " + l.Norm.Kind
+			}
+			if l.Residual != "" {
+				extra += ", residual of the " + l.Residual
+			}
+			fmt.Fprintf(w, "  layer %d\t%s\t%v\t%s\n", i+1, shown(l.Weight), d.Tensors()[l.Weight].Shape, extra)
+		}
+		if spec.Output != "" {
+			fmt.Fprintf(w, "  output\t%s\t\n", spec.Output)
+		}
+	})
+}
+
+func (a *app) decoderRemoveCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "remove DIR COLLECTION NAME",
+		Short:   "Remove a decoder",
+		Example: `  flashdb decoder remove papers.flash papers cites`,
+		Args:    args(3, 3),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withCollection(args[0], args[1], flashdb.Options{}, func(_ *flashdb.DB, c *flashdb.Collection) error {
+				if err := c.DropDecoder(cmd.Context(), args[2]); err != nil {
+					return err
+				}
+				if a.json {
+					return a.emit(map[string]string{"done": "remove", "decoder": jsonText(args[2])})
+				}
+				_, err := fmt.Fprintf(a.out, "removed decoder %s\n", shown(args[2]))
+				return err
+			})
+		},
+	}
+}

@@ -1,0 +1,226 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/decoder"
+)
+
+const (
+	demoCollection = "stdlib"
+	demoDecoderAs  = "mentions"
+	demoHits       = 5
+	demoSources    = 100 // asked for the recall
+	demoCases      = 100 // logits of PyTorch that the decoder must reproduce
+)
+
+// demoSymbols are declarations that many readers know.
+var demoSymbols = []string{
+	"net/http.ListenAndServe",
+	"crypto/tls.Dial",
+	"sync.(*Mutex).Lock",
+	"html/template.New",
+	"bytes.Buffer",
+}
+
+func (a *app) demoCommand() *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{
+		Use:   "demo [--dir DIR]",
+		Short: "Show link prediction on the reference graph of Go's standard library",
+		Long: `Demo builds a database of the 33,445 declarations of Go's standard library and what they
+mention, with a decoder trained on it, and predicts new neighbours of a few well-known
+symbols. It needs neither network nor files, and leaves the database behind.`,
+		Args: args(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.demo(cmd.Context(), dir)
+		},
+	}
+	cmd.Flags().StringVar(&dir, "dir", "", "build the database in this new or empty `directory` (default: a temporary one)")
+	return cmd
+}
+
+func (a *app) demo(ctx context.Context, dir string) error {
+	dir, err := demoDir(dir)
+	if err != nil {
+		return err
+	}
+	d := demo{app: a, report: demoReport{Dir: dir, Collection: demoCollection}}
+	d.printIntro()
+	if err := d.build(ctx); err != nil {
+		return err
+	}
+	// Opened again, from disk, with one worker: queries use one thread, and so
+	// must the exact scan they are compared with.
+	err = withCollection(dir, demoCollection, flashdb.Options{Workers: 1}, func(_ *flashdb.DB, c *flashdb.Collection) error {
+		if err := d.predict(ctx, c); err != nil {
+			return err
+		}
+		return d.measure(ctx, c)
+	})
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.emit(d.report)
+	}
+	return d.printNext()
+}
+
+// demoDir returns a directory for the database: a given one that is empty or
+// not there yet, or a temporary one.
+func demoDir(dir string) (string, error) {
+	if dir == "" {
+		return os.MkdirTemp("", "flashdb-demo-")
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", err
+	}
+	if len(entries) > 0 {
+		return "", fmt.Errorf("--dir %s is not empty: name a new directory", dir)
+	}
+	return dir, nil
+}
+
+// A demo is one run of the demo. It prints as it goes, and fills its report.
+type demo struct {
+	*app
+	report demoReport
+}
+
+// A demoReport is what `demo --json` prints.
+type demoReport struct {
+	Dir        string       `json:"dir"`
+	Collection string       `json:"collection"`
+	Nodes      int64        `json:"nodes"`
+	Links      int          `json:"links"` // in both directions
+	Decoder    jsonDecoder  `json:"decoder"`
+	Lists      int          `json:"lists"`
+	IndexBytes int64        `json:"index_bytes"`
+	BuildMS    float64      `json:"build_ms"`
+	Symbols    []demoSymbol `json:"symbols"`
+	Eval       evalReport   `json:"eval"`
+}
+
+// build makes the database.
+func (d *demo) build(ctx context.Context) error {
+	start := time.Now()
+	if err := createCollection(d.report.Dir, demoCollection, flashdb.Schema{Dim: 64}); err != nil {
+		return err
+	}
+	err := withCollection(d.report.Dir, demoCollection, flashdb.Options{}, func(_ *flashdb.DB, c *flashdb.Collection) error {
+		return d.load(ctx, c)
+	})
+	d.report.BuildMS = millis(time.Since(start))
+	return err
+}
+
+func (d *demo) load(ctx context.Context, c *flashdb.Collection) (err error) {
+	start := time.Now()
+	step := func(format string, args ...any) {
+		d.printStep(fmt.Sprintf(format, args...), time.Since(start))
+		start = time.Now()
+	}
+	if d.report.Nodes, err = d.importRows(ctx, c, demoImporter()); err != nil {
+		return err
+	}
+	step("imported %s, embeddings of %d dimensions", counted(d.report.Nodes, "declaration"), c.Schema().Dim)
+
+	edges, links, err := d.link(ctx, c, demoTable("train.tsv.zst"), true, true)
+	if err != nil {
+		return err
+	}
+	d.report.Links = links
+	step("linked   %s, in both directions", counted(edges, "reference"))
+
+	dec, err := demoDecoder()
+	if err != nil {
+		return err
+	}
+	checked, err := d.selfCheck(ctx, c, dec)
+	if err != nil {
+		return err
+	}
+	if err := c.PutDecoder(ctx, demoDecoderAs, dec); err != nil {
+		return err
+	}
+	d.report.Decoder = newJSONDecoder(demoDecoderAs, dec, &checked)
+	step("added    decoder %s: %d logits equal PyTorch's", dec, checked)
+
+	res, err := d.rebuildOne(ctx, c, flashdb.RebuildOptions{})
+	if err != nil {
+		return err
+	}
+	d.report.Lists, d.report.IndexBytes = res.Lists, res.Bytes
+	step("built    the index, %s, %s", counted(res.Lists, "list"), sized(res.Bytes))
+	return nil
+}
+
+// selfCheck compares the decoder with logits that PyTorch computed.
+func (d *demo) selfCheck(ctx context.Context, c *flashdb.Collection, dec decoder.Decoder) (int, error) {
+	lines, err := readOracle(demoTable("oracle.jsonl.zst"), 1, demoCases)
+	if err != nil {
+		return 0, err
+	}
+	nodes, err := newNodeIndex(ctx, c)
+	if err != nil {
+		return 0, err
+	}
+	embedding := func(row int64) ([]float32, error) {
+		id, err := nodes.byRow(row)
+		if err != nil {
+			return nil, err
+		}
+		n, err := c.Get(ctx, nodes.keys[id])
+		return n.Embedding, err
+	}
+	cases := make([]decoder.Case, len(lines))
+	for i, l := range lines {
+		at := i % len(l.Top) // high scores and lower ones
+		source, err := embedding(l.Source)
+		if err != nil {
+			return 0, err
+		}
+		candidate, err := embedding(l.Top[at])
+		if err != nil {
+			return 0, err
+		}
+		cases[i] = decoder.Case{Source: source, Candidate: candidate, Logit: l.Logit[at]}
+	}
+	return len(cases), decoder.SelfCheck(dec, cases, 0)
+}
+
+// measure compares many answers with the exact ones shipped with the demo.
+func (d *demo) measure(ctx context.Context, c *flashdb.Collection) error {
+	lines, err := readOracle(demoTable("oracle.jsonl.zst"), 100, demoSources)
+	if err != nil {
+		return err
+	}
+	e := evaluation{
+		target: c, sourcesFrom: c, k: 100, exactSources: 5,
+		opts: flashdb.PredictOptions{IncludeLinked: true}, // the oracle counts linked nodes
+	}
+	questions, err := e.ask(ctx, lines)
+	if err != nil {
+		return err
+	}
+	p := newProgress(d.err)
+	defer p.clear()
+	if d.report.Eval, err = e.run(ctx, questions, p); err != nil {
+		return err
+	}
+	p.clear()
+	if d.json {
+		return nil
+	}
+	d.printMeasure()
+	return d.printEval(d.report.Eval, "the exact answer by PyTorch in float64")
+}

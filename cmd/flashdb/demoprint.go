@@ -1,0 +1,115 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// The demo's lines are at most about 110 columns wide.
+const demoKeyWidth = 40
+
+// printf prints what people read; with --json there is only the report.
+func (d *demo) printf(format string, args ...any) {
+	if !d.json {
+		fmt.Fprintf(d.out, format, args...)
+	}
+}
+
+func (d *demo) printIntro() {
+	d.printf(`Which declarations of Go's standard library belong together?
+
+The graph: every node is a declaration (func, type, var or const), and an edge A - B says that
+A mentions B in its source, as net/http.Get mentions net/http.DefaultClient. Every node has an
+embedding, and a small neural network, the decoder, was trained on the edges to score pairs.
+
+building %s
+`, shown(d.report.Dir))
+}
+
+func (d *demo) printStep(what string, elapsed time.Duration) {
+	d.printf("  %s %8s\n", pad(what, 76), took(elapsed))
+}
+
+func (d *demo) printLegend() {
+	d.printf(`
+The best new neighbours, that is without a known edge, beside what the plain dot product of the
+embeddings says. A score is the decoder's logit: its sigmoid is the probability that the pair is a
+reference and not a random pair. * marks a real reference that was kept from the training.
+`)
+}
+
+func (d *demo) printSymbol(s demoSymbol) {
+	d.printf("\n%s (%s, %s)\n", shown(s.Source), shown(s.Kind), counted(s.Known, "known neighbour"))
+	d.printf("     %s %6s  %6s   %s %6s\n", pad("by the decoder", demoKeyWidth), "score", "prob.", pad("by plain dot product", demoKeyWidth), "dot")
+	for i := range max(len(s.Hits), len(s.Dot)) {
+		d.printf("  %d  %s   %s\n", i+1, decoderCell(s.Hits, i), dotCell(s.Dot, i))
+	}
+	d.printf("     %s of %s scored in %.2g ms; scoring all takes %.3g ms and gives %s\n",
+		grouped(s.RowsScored), counted(d.report.Nodes, "row"), s.FastMS, s.ExactMS, agreement(s))
+}
+
+func agreement(s demoSymbol) string {
+	if s.Agree == len(s.Hits) {
+		return fmt.Sprintf("the same %d", s.Agree)
+	}
+	return fmt.Sprintf("%d of these %d", s.Agree, len(s.Hits))
+}
+
+func decoderCell(hits []demoHit, i int) string {
+	if i >= len(hits) {
+		return strings.Repeat(" ", demoKeyWidth+15)
+	}
+	h := hits[i]
+	return fmt.Sprintf("%s %6.2f  %6s", markedKey(h), h.Score, probability(float32(*h.Probability)))
+}
+
+func dotCell(hits []demoHit, i int) string {
+	if i >= len(hits) {
+		return ""
+	}
+	return fmt.Sprintf("%s %6.2f", markedKey(hits[i]), hits[i].Score)
+}
+
+func markedKey(h demoHit) string {
+	if h.HeldOut {
+		return pad(clip(shown(h.Key), demoKeyWidth-2)+" *", demoKeyWidth)
+	}
+	return pad(clip(shown(h.Key), demoKeyWidth), demoKeyWidth)
+}
+
+// pad fills s up to width runes.
+func pad(s string, width int) string {
+	return s + strings.Repeat(" ", max(0, width-utf8.RuneCountInString(s)))
+}
+
+func (d *demo) printMeasure() {
+	d.printf(`
+How much is missed by scoring so few rows? recall@100 is the share of the 100 best nodes, linked ones
+included, that the index finds.
+`)
+}
+
+func (d *demo) printNext() error {
+	dir := shellQuote(d.report.Dir)
+	_, err := fmt.Fprintf(d.out, `
+The database stays in %[1]s. Try next:
+  go run ./cmd/flashdb predict %[1]s %[2]s net/http.Get --filter "func and not internal" --explain
+  go run ./cmd/flashdb score %[1]s %[2]s os.Open 'os.(*File).Close' io.Closer unicode.IsUpper
+  go run ./cmd/flashdb eval %[1]s %[2]s --oracle cmd/flashdb/demodata/oracle.jsonl.zst --probes 10%%
+`, dir, demoCollection)
+	return err
+}
+
+// shellQuote quotes a path for a POSIX shell where that is needed.
+func shellQuote(s string) string {
+	plain := func(r rune) bool {
+		return r == '/' || r == '.' || r == '-' || r == '_' || r == '\\' || r == ':' ||
+			(r >= '0' && r <= '9') || (r >= 'a' && r <= 'z') || (r >= 'A' && r <= 'Z')
+	}
+	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/flashdb/flashdb"
+)
+
+// sampledSources is how many sources are asked when there is no oracle.
+const sampledSources = 100
+
+// An evalRequest is what eval's flags say.
+type evalRequest struct {
+	dir, collection  string
+	oracle           string
+	sources          int // 0: all of the oracle, sampledSources without one
+	sampleSeed       uint64
+	sourceCollection string
+	evaluation
+}
+
+func (a *app) evalCommand() *cobra.Command {
+	r := evalRequest{evaluation: evaluation{k: 100, exactSources: 10}}
+	var plan planFlags
+	var includeLinked bool
+	var filter string
+	cmd := &cobra.Command{
+		Use:   "eval DIR COLLECTION [--oracle FILE] [--sources N] [-k N]",
+		Short: "Measure recall, score differences and cost against the exact answer",
+		Long: `Eval asks many sources, one at a time on one thread, and compares each answer with the
+exact one: that of an oracle file, or the exact scan of sampled sources.
+
+An oracle has a line a source, {"source": row, "top": [rows], "logit": [numbers]}, best
+first. It counts linked nodes too, so linked nodes are included with --oracle.
+
+recall@k counts a returned node as found when its exact score is at least the true k-th
+score (within 1e-5 relative), so that ties are not misses. Relative differences of score
+are taken against max(|true score|, 0.1).`,
+		Example: `  flashdb eval papers.flash papers --sources 200
+  flashdb eval papers.flash papers --oracle oracle.jsonl.zst -k 100 --probes 10% --json`,
+		Args: args(2, 2),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			r.dir, r.collection = args[0], args[1]
+			if r.opts, err = plan.options(cmd.Flags()); err != nil {
+				return err
+			}
+			r.opts.IncludeLinked, r.opts.Filter = includeLinked, filter
+			if err := r.validate(cmd.Flags().Changed("sources")); err != nil {
+				return err
+			}
+			return a.eval(cmd.Context(), r)
+		},
+	}
+	fs := cmd.Flags()
+	fs.IntVarP(&r.k, "k", "k", r.k, "number of nodes asked for")
+	fs.StringVar(&r.oracle, "oracle", "", "`file` of exact answers (default: scan exactly)")
+	fs.IntVar(&r.sources, "sources", 0, "`number` of sources (default all of the oracle, or 100 sampled)")
+	fs.Uint64Var(&r.sampleSeed, "sample-seed", 1, "seed of the sample of sources")
+	fs.IntVar(&r.exactSources, "exact-sources", r.exactSources, "`number` of sources to time the exact scan on")
+	fs.StringVar(&r.sourceCollection, "source-collection", "", "take the sources' embeddings from this `collection`")
+	plan.register(fs)
+	fs.BoolVar(&includeLinked, "include-linked", false, "also count nodes the source is linked to")
+	fs.StringVar(&filter, "filter", "", "tag `expression`: tags, and, or, not, parentheses")
+	return cmd
+}
+
+func (r *evalRequest) validate(sourcesGiven bool) error {
+	switch {
+	case r.k < 1:
+		return fmt.Errorf("-k is %d: want a positive number", r.k)
+	case sourcesGiven && r.sources < 1:
+		return fmt.Errorf("--sources is %d: want a positive number", r.sources)
+	case r.exactSources < 0:
+		return fmt.Errorf("--exact-sources is %d: want 0 or more", r.exactSources)
+	case r.oracle != "" && r.opts.Filter != "":
+		return errors.New("--filter and --oracle exclude each other: an oracle counts every node")
+	}
+	if r.oracle != "" {
+		r.opts.IncludeLinked = true
+	}
+	return nil
+}
+
+func (a *app) eval(ctx context.Context, r evalRequest) error {
+	// One worker: queries use one thread, and so must the exact scan they are
+	// compared with.
+	return withCollection(r.dir, r.collection, flashdb.Options{Workers: 1}, func(db *flashdb.DB, c *flashdb.Collection) (err error) {
+		r.target, r.sourcesFrom = c, c
+		if r.sourceCollection != "" {
+			if r.sourcesFrom, err = db.Collection(r.sourceCollection); err != nil {
+				return err
+			}
+		}
+		questions, err := r.questions(ctx)
+		if err != nil {
+			return err
+		}
+		p := newProgress(a.err)
+		defer p.clear()
+		report, err := r.run(ctx, questions, p)
+		if err != nil {
+			return err
+		}
+		p.clear()
+		if a.json {
+			return a.emit(report)
+		}
+		against := "the exact scan"
+		if r.oracle != "" {
+			against = r.oracle
+		}
+		return a.printEval(report, against)
+	})
+}
+
+// questions are the oracle's lines, or sampled sources whose answer the exact
+// scan is to find.
+func (r *evalRequest) questions(ctx context.Context) ([]question, error) {
+	if r.oracle == "" {
+		n := r.sources
+		if n == 0 {
+			n = sampledSources
+		}
+		return r.sample(ctx, n, r.sampleSeed)
+	}
+	lines, err := readOracle(tableAt(r.oracle), r.k, r.sources)
+	if err != nil {
+		return nil, err
+	}
+	return r.ask(ctx, lines)
+}
+
+func (a *app) printEval(r evalReport, against string) error {
+	fmt.Fprintf(a.out, "recall@%d of %s against %s\n", r.K, counted(r.Sources, "source"), against)
+	err := a.table(0, func(w io.Writer) {
+		fmt.Fprintf(w, "  recall\tmean %.4f\tp5 %.4f\tworst %.4f\n", r.RecallMean, r.RecallP5, r.RecallWorst)
+		fmt.Fprintf(w, "  score difference, largest\tabsolute %.2g\trelative %.2g\t\n", r.MaxAbsDiff, r.MaxRelDiff)
+		fmt.Fprintf(w, "  time a source\tfast %.3g ms\texact %s\t%s\n", r.FastMS, exactTime(r), ratio(r))
+		fmt.Fprintf(w, "  work a source\t%s rows scored\t%s codes scanned\t%.3g%% of the rows visited\n",
+			grouped(int64(r.RowsScored+.5)), grouped(int64(r.CodesScanned+.5)), 100*r.RowsVisitedShare)
+	})
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(a.out, "  stopped: %s\n  plan: %s\n", describeStops(r.Stops), r.Plan)
+	return err
+}
+
+func exactTime(r evalReport) string {
+	if r.ExactSources == 0 {
+		return "not timed"
+	}
+	return fmt.Sprintf("%.3g ms (%s)", r.ExactMS, counted(r.ExactSources, "source"))
+}
+
+func ratio(r evalReport) string {
+	if r.ExactSources == 0 || r.FastMS <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("exact / fast = %.3g", r.ExactMS/r.FastMS)
+}

@@ -1,0 +1,263 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/internal/codec"
+)
+
+// One atomic act holds batchRows rows, fewer when their embeddings are wide.
+const (
+	batchRows  = 10_000
+	batchBytes = 64 << 20
+)
+
+// An importer reads nodes from a file of embeddings. The file is read twice:
+// check looks at every row, then store stores them.
+type importer struct {
+	name         string // of the file, for messages
+	open         func() (codec.RowReader, error)
+	keysFile     *tableFile // nil without --keys
+	tags         []string   // of every node
+	tagsOf       func(key string, payload []byte) []string
+	start, count int64 // rows to take; count 0: to the end
+	schema       flashdb.Schema
+
+	keys map[int64]rowName // by row; nil without --keys
+}
+
+// A tableFile is a file of tab-separated lines.
+type tableFile struct {
+	name string // for messages
+	open func() (*codec.Table, error)
+}
+
+func tableAt(path string) tableFile {
+	return tableFile{path, func() (*codec.Table, error) { return codec.OpenTable(path) }}
+}
+
+// rowName is a line of the --keys file.
+type rowName struct{ key, payload string }
+
+// wants reports whether a row is selected.
+func (im *importer) wants(row int64) bool {
+	return row >= im.start && (im.count == 0 || row-im.start < im.count)
+}
+
+// loadKeys reads the names of the selected rows.
+func (im *importer) loadKeys() (err error) {
+	if im.keysFile == nil {
+		return nil
+	}
+	table, err := im.keysFile.open()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, table.Close()) }()
+	im.keys = map[int64]rowName{}
+	seen := map[string]int64{} // row of each key
+	for {
+		fields, line, err := table.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := im.addKey(fields, seen); err != nil {
+			return fmt.Errorf("%s: line %d: %w", im.keysFile.name, line, err)
+		}
+	}
+}
+
+func (im *importer) addKey(fields []string, seen map[string]int64) error {
+	if len(fields) < 2 {
+		return errors.New("1 column: want row number, key and optional further columns, separated by tabs")
+	}
+	row, err := parseRow(fields[0])
+	if err != nil {
+		return err
+	}
+	if !im.wants(row) {
+		return nil
+	}
+	key := fields[1]
+	if err := checkKey(key); err != nil {
+		return err
+	}
+	if _, ok := im.keys[row]; ok {
+		return fmt.Errorf("row %d is named twice", row)
+	}
+	if other, ok := seen[key]; ok {
+		return fmt.Errorf("key %s names row %d and row %d", strconv.Quote(clip(key, 60)), other, row)
+	}
+	seen[key] = row
+	im.keys[row] = rowName{key: key, payload: strings.Join(fields[2:], "\t")}
+	return nil
+}
+
+// A scanned row is a selected row as the node it becomes.
+type scannedRow struct {
+	node  flashdb.Node
+	named bool   // the file itself gives a key
+	at    string // position, for messages
+}
+
+// scan calls fn for every selected row. The embedding is read into dst(), which
+// fn may keep.
+func (im *importer) scan(ctx context.Context, p *progress, stage string, dst func() []float32, fn func(scannedRow) error) (rows int64, err error) {
+	r, err := im.open()
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	if r.Dim() != im.schema.Dim {
+		return 0, fmt.Errorf("%s: its rows have %s, the collection holds %d", im.name, counted(r.Dim(), "value"), im.schema.Dim)
+	}
+	skipped := make([]float32, im.schema.Dim)
+	for row := int64(0); im.wants(row) || row < im.start; row++ {
+		if row%1024 == 0 {
+			if err := ctx.Err(); err != nil {
+				return rows, err
+			}
+			p.update(stage+" "+im.name, row, r.Count())
+		}
+		if row < im.start {
+			if _, err := r.Next(skipped); errors.Is(err, io.EOF) {
+				return 0, fmt.Errorf("%s: --start is %d, but the file has %s", im.name, im.start, counted(row, "row"))
+			} else if err != nil {
+				return 0, err
+			}
+			continue
+		}
+		embedding := dst()
+		meta, err := r.Next(embedding)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return rows, err
+		}
+		n, err := im.node(row, meta, embedding)
+		if err == nil {
+			err = fn(scannedRow{n, meta.HasKey, r.Position()})
+		}
+		if err != nil {
+			return rows, fmt.Errorf("%s: %s: %w", im.name, r.Position(), err)
+		}
+		rows++
+	}
+	if rows == 0 && im.start > 0 {
+		return 0, fmt.Errorf("%s: --start is %d, but the file has %s", im.name, im.start, counted(im.start, "row"))
+	}
+	return rows, nil
+}
+
+// node puts together what the files and flags say of a row.
+func (im *importer) node(row int64, meta codec.Row, embedding []float32) (flashdb.Node, error) {
+	n := flashdb.Node{Embedding: embedding, Payload: meta.Payload, Tags: append(meta.Tags, im.tags...)}
+	switch {
+	case im.keys != nil:
+		name, ok := im.keys[row]
+		if !ok {
+			return n, fmt.Errorf("row %d has no key in %s", row, im.keysFile.name)
+		}
+		n.Key = name.key
+		if name.payload != "" {
+			n.Payload = []byte(name.payload)
+		}
+	case meta.HasKey:
+		n.Key = meta.Key
+	default:
+		n.Key = strconv.FormatInt(row, 10)
+	}
+	if im.tagsOf != nil {
+		n.Tags = append(n.Tags, im.tagsOf(n.Key, n.Payload)...)
+	}
+	return n, nil
+}
+
+// check reads every selected row and refuses what Upsert would, so that a bad
+// row late in the file changes nothing. It returns the number of rows.
+func (im *importer) check(ctx context.Context, p *progress) (int64, error) {
+	embedding := make([]float32, im.schema.Dim)
+	keys := fileKeys{}
+	return im.scan(ctx, p, "check", func() []float32 { return embedding }, func(r scannedRow) error {
+		if im.keys == nil {
+			if err := keys.add(r); err != nil {
+				return err
+			}
+		}
+		return checkNode(r.node, im.schema.Normalize)
+	})
+}
+
+// fileKeys are the keys that a file of embeddings gives its rows: all of them
+// one each, or none at all. Row numbers that stand in for missing keys could be
+// keys of other rows.
+type fileKeys struct {
+	seen map[string]string // position of each key
+	bare string            // position of a row without a key
+}
+
+func (f *fileKeys) add(r scannedRow) error {
+	if !r.named {
+		f.bare = r.at
+	}
+	if f.bare != "" && (r.named || len(f.seen) > 0) {
+		return errors.New("some rows have a key and some have none: give all of them a key, or none")
+	}
+	if !r.named {
+		return nil
+	}
+	if other, ok := f.seen[r.node.Key]; ok {
+		return fmt.Errorf("key %s is that of %s, too", strconv.Quote(clip(r.node.Key, 60)), other)
+	}
+	if f.seen == nil {
+		f.seen = map[string]string{}
+	}
+	f.seen[r.node.Key] = r.at
+	return nil
+}
+
+// store stores every selected row and returns the first and the last key.
+func (im *importer) store(ctx context.Context, c *flashdb.Collection, rows int64, p *progress) (first, last string, err error) {
+	size := min(batchRows, max(1, batchBytes/(4*im.schema.Dim)), int(rows))
+	var slab []float32 // embeddings of the batch: the database keeps them
+	batch := make([]flashdb.Node, 0, size)
+	flush := func() error {
+		if len(batch) == 0 {
+			return nil
+		}
+		err := c.Upsert(ctx, batch...)
+		batch, slab = batch[:0], nil
+		return err
+	}
+	next := func() []float32 {
+		if slab == nil {
+			slab = make([]float32, size*im.schema.Dim)
+		}
+		at := len(batch) * im.schema.Dim
+		return slab[at : at+im.schema.Dim : at+im.schema.Dim]
+	}
+	_, err = im.scan(ctx, p, "import", next, func(r scannedRow) error {
+		if first == "" {
+			first = r.node.Key
+		}
+		last = r.node.Key
+		if batch = append(batch, r.node); len(batch) < size {
+			return nil
+		}
+		return flush()
+	})
+	if err == nil {
+		err = flush()
+	}
+	return first, last, err
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/flashdb/flashdb"
+)
+
+// batchEdges is how many edges one atomic act records.
+const batchEdges = 10_000
+
+func (a *app) linkCommand() *cobra.Command {
+	var byRow, undirected bool
+	cmd := &cobra.Command{
+		Use:   "link DIR COLLECTION EDGES [--ids] [--undirected]",
+		Short: "Record known links, which predictions leave out",
+		Long: `Link records known links from a file of two tab-separated columns, source and target:
+keys, or with --ids row numbers of the imported file. The file may be compressed with
+zstd or gzip. All of it is checked before anything is stored.`,
+		Example: `  flashdb link papers.flash papers cites.tsv
+  flashdb link papers.flash papers train.tsv.zst --ids --undirected`,
+		Args: args(3, 3),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withCollection(args[0], args[1], flashdb.Options{}, func(_ *flashdb.DB, c *flashdb.Collection) error {
+				start := time.Now()
+				edges, links, err := a.link(cmd.Context(), c, tableAt(args[2]), byRow, undirected)
+				if err != nil {
+					return err
+				}
+				elapsed := time.Since(start)
+				if a.json {
+					return a.emit(struct {
+						Edges   int     `json:"edges"`
+						Links   int     `json:"links"`
+						Seconds float64 `json:"seconds"`
+					}{edges, links, elapsed.Seconds()})
+				}
+				_, err = fmt.Fprintf(a.out, "read %s, recorded %s in %s\n", counted(edges, "edge"), counted(links, "link"), took(elapsed))
+				return err
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&byRow, "ids", false, "the columns are row numbers of the imported file, not keys")
+	cmd.Flags().BoolVar(&undirected, "undirected", false, "record each edge in both directions")
+	return cmd
+}
+
+// link returns how many edges the file has, and how many different links they
+// make.
+func (a *app) link(ctx context.Context, c *flashdb.Collection, file tableFile, byRow, undirected bool) (edges, links int, err error) {
+	p := newProgress(a.err)
+	defer p.clear()
+	nodes, err := newNodeIndex(ctx, c)
+	if err != nil {
+		return 0, 0, err
+	}
+	pairs, err := readEdges(ctx, file, nodes, byRow, p)
+	if err != nil {
+		return 0, 0, err
+	}
+	edges = len(pairs)
+	if undirected {
+		for _, e := range pairs[:edges] {
+			pairs = append(pairs, idPair{e.target, e.source})
+		}
+	}
+	// In order of their source, the edges of a source fall into one act.
+	slices.SortFunc(pairs, func(x, y idPair) int {
+		return cmp.Or(cmp.Compare(x.source, y.source), cmp.Compare(x.target, y.target))
+	})
+	pairs = slices.Compact(pairs)
+
+	batch := make([]flashdb.Edge, 0, batchEdges)
+	for done := 0; done < len(pairs); done += len(batch) {
+		batch = batch[:0]
+		for _, e := range pairs[done:min(done+batchEdges, len(pairs))] {
+			batch = append(batch, flashdb.Edge{Source: nodes.keys[e.source], Target: nodes.keys[e.target]})
+		}
+		if err := c.LinkAll(ctx, batch...); err != nil {
+			return 0, 0, err
+		}
+		p.update("link "+file.name, int64(done), int64(len(pairs)))
+	}
+	return edges, len(pairs), nil
+}
+
+type idPair struct{ source, target uint32 }
+
+// readEdges reads and resolves every edge of the file.
+func readEdges(ctx context.Context, file tableFile, nodes *nodeIndex, byRow bool, p *progress) (pairs []idPair, err error) {
+	table, err := file.open()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, table.Close()) }()
+	resolve := nodes.byKey
+	if byRow {
+		resolve = func(s string) (uint32, error) {
+			row, err := parseRow(s)
+			if err != nil {
+				return 0, err
+			}
+			return nodes.byRow(row)
+		}
+	}
+	for {
+		fields, line, err := table.Next()
+		if errors.Is(err, io.EOF) {
+			return pairs, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if len(fields) != 2 {
+			return nil, fmt.Errorf("%s: line %d: %s, want two, separated by a tab", file.name, line, counted(len(fields), "column"))
+		}
+		var e idPair
+		if e.source, err = resolve(fields[0]); err == nil {
+			e.target, err = resolve(fields[1])
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: line %d: %w", file.name, line, err)
+		}
+		pairs = append(pairs, e)
+		if len(pairs)%4096 == 0 {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			p.update("read "+file.name, int64(len(pairs)), 0)
+		}
+	}
+}

@@ -1,0 +1,148 @@
+// Command flashdb is the command line of the flashdb vector database: it makes
+// collections, imports embeddings, edges and trained decoders, predicts links,
+// rebuilds the index and measures its recall. `flashdb demo` shows all of it on
+// real data; `flashdb help` lists the rest.
+//
+// Every command prints text for people, or with --json one object, or one
+// object a line, for programs. An error is one line on stderr and exit code 1;
+// `rebuild` tells more by its code (see rebuild.go).
+//
+// The commands form a tree made afresh by newRoot, so that a test, or a shell
+// that runs one line after another, never meets flag values of an earlier run.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// run executes one command line and returns its exit code.
+func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
+	root := newRoot(in, out, errOut)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		err = errors.New("interrupted")
+	}
+	fmt.Fprintf(errOut, "flashdb: %s\n", oneLine(err))
+	var coded *codedError
+	if errors.As(err, &coded) {
+		return coded.code
+	}
+	return exitFailed
+}
+
+// Exit codes. Only rebuild tells the middle ones apart.
+const (
+	exitOK     = 0 // done, or nothing to do
+	exitFailed = 1
+	exitLocked = 3 // another process has the database open
+)
+
+// A codedError is an error with an exit code of its own.
+type codedError struct {
+	code int
+	err  error
+}
+
+func (e *codedError) Error() string { return e.err.Error() }
+func (e *codedError) Unwrap() error { return e.err }
+
+// oneLine joins the lines of an error's text, as a joined error has one a fault.
+func oneLine(err error) string {
+	var lines []string
+	for line := range strings.Lines(err.Error()) {
+		if line = strings.TrimSpace(line); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "; ")
+}
+
+// An app is what the commands of one tree share.
+type app struct {
+	in       io.Reader
+	out, err io.Writer
+	json     bool // --json
+}
+
+// newRoot makes a fresh command tree.
+func newRoot(in io.Reader, out, errOut io.Writer) *cobra.Command {
+	a := &app{in: in, out: out, err: errOut}
+	root := &cobra.Command{
+		Use:   "flashdb",
+		Short: "Vector database for learned link prediction",
+		Long: `flashdb keeps node embeddings and trained decoders in a directory and answers:
+which k nodes score highest against this source under my decoder?
+
+A database is a directory DIR that holds collections. A node has a key, an
+embedding, and known links that are not predicted again.`,
+		Example: `  flashdb demo                                             # all of it on real data
+  flashdb create papers.flash papers --dim 128
+  flashdb import papers.flash papers embeddings.npy --keys nodes.tsv
+  flashdb link papers.flash papers train.tsv --ids
+  flashdb decoder add papers.flash papers cites decoder.safetensors --spec decoder.json
+  flashdb rebuild papers.flash
+  flashdb predict papers.flash papers 1706.03762 -k 10`,
+		Args:          cobra.NoArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetIn(in)
+	root.SetOut(out)
+	root.SetErr(errOut)
+	root.PersistentFlags().BoolVar(&a.json, "json", false, "print one JSON object, or one a line")
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return fmt.Errorf("%w; see `%s --help`", err, cmd.CommandPath())
+	})
+	for _, g := range []struct {
+		title    string
+		commands []*cobra.Command
+	}{
+		{"See it work:", []*cobra.Command{a.demoCommand()}},
+		{"Build a database:", []*cobra.Command{
+			a.createCommand(), a.importCommand(), a.putCommand(), a.linkCommand(), a.decoderCommand(), a.deleteCommand(),
+		}},
+		{"Ask it:", []*cobra.Command{
+			a.predictCommand(), a.scoreCommand(), a.searchCommand(), a.getCommand(), a.evalCommand(),
+		}},
+		{"Look after it:", []*cobra.Command{a.rebuildCommand(), a.statsCommand(), a.checkCommand()}},
+	} {
+		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
+		for _, cmd := range g.commands {
+			cmd.GroupID = g.title
+			root.AddCommand(cmd)
+		}
+	}
+	return root
+}
+
+// args returns an argument check that answers a wrong number of arguments with
+// the command's usage. most < 0 means any number from least on.
+func args(least, most int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) < least || (most >= 0 && len(args) > most) {
+			return fmt.Errorf("%d arguments given; usage: %s", len(args), cmd.UseLine())
+		}
+		return nil
+	}
+}

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/flashdb/flashdb"
+)
+
+func (a *app) getCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "get DIR COLLECTION KEY...",
+		Short:   "Print nodes: tags, payload, known links, embedding",
+		Example: `  flashdb get papers.flash papers 1706.03762 --json`,
+		Args:    args(3, -1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withCollection(args[0], args[1], flashdb.Options{}, func(_ *flashdb.DB, c *flashdb.Collection) error {
+				for i, key := range args[2:] {
+					if i > 0 && !a.json {
+						fmt.Fprintln(a.out)
+					}
+					if err := a.get(cmd.Context(), c, key); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		},
+	}
+}
+
+func (a *app) get(ctx context.Context, c *flashdb.Collection, key string) error {
+	n, err := c.Get(ctx, key)
+	if err != nil {
+		return err
+	}
+	links, err := c.Linked(ctx, key)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.emit(newJSONNode(n, links))
+	}
+	return a.table(0, func(w io.Writer) {
+		fmt.Fprintf(w, "key\t%s\n", shown(n.Key))
+		fmt.Fprintf(w, "tags\t%s\n", orDash(shownList(n.Tags, len(n.Tags))))
+		fmt.Fprintf(w, "payload\t%s\n", orDash(clip(shown(string(n.Payload)), 100)))
+		fmt.Fprintf(w, "links\t%d: %s\n", len(links), orDash(shownList(links, 8)))
+		fmt.Fprintf(w, "embedding\t%s\n", summarize(n.Embedding))
+	})
+}
+
+// A jsonNode is a node as `get --json` prints it. A payload that is not UTF-8
+// is in PayloadBase64.
+type jsonNode struct {
+	Key           string    `json:"key"`
+	Embedding     []float32 `json:"embedding"`
+	Tags          []string  `json:"tags"`
+	Links         []string  `json:"links"`
+	Payload       string    `json:"payload,omitempty"`
+	PayloadBase64 string    `json:"payload_base64,omitempty"`
+}
+
+func newJSONNode(n flashdb.Node, links []string) jsonNode {
+	j := jsonNode{Key: jsonText(n.Key), Embedding: n.Embedding, Tags: []string{}, Links: []string{}}
+	j.Tags = append(j.Tags, n.Tags...)
+	for _, key := range links {
+		j.Links = append(j.Links, jsonText(key))
+	}
+	if utf8.Valid(n.Payload) {
+		j.Payload = string(n.Payload)
+	} else {
+		j.PayloadBase64 = base64.StdEncoding.EncodeToString(n.Payload)
+	}
+	return j
+}
+
+// shownList joins the first most texts, and counts the rest.
+func shownList(texts []string, most int) string {
+	var b strings.Builder
+	for i, t := range texts {
+		if i == most {
+			fmt.Fprintf(&b, ", and %s more", grouped(len(texts)-most))
+			break
+		}
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(shown(t))
+	}
+	return b.String()
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// summarize writes the first values of an embedding and its length.
+func summarize(v []float32) string {
+	var b strings.Builder
+	var sum float64
+	for i, x := range v {
+		sum += float64(x) * float64(x)
+		if i < 8 {
+			fmt.Fprintf(&b, "%.4g ", x)
+		}
+	}
+	if len(v) > 8 {
+		b.WriteString("... ")
+	}
+	return fmt.Sprintf("%s(%s, norm %.4g)", b.String(), counted(len(v), "value"), math.Sqrt(sum))
+}
+
+func (a *app) putCommand() *cobra.Command {
+	var embedding, payload string
+	var tags []string
+	cmd := &cobra.Command{
+		Use:   "put DIR COLLECTION KEY --embedding 0.1,0.2,...|@FILE|- [--tag T]... [--payload S]",
+		Short: "Store one node, in place of an earlier one of that key",
+		Long: `Put stores one node, in place of an earlier one of that key; its known links stay.
+The embedding is a list of numbers, @FILE with one row (.npy, .npz, .safetensors),
+or - for numbers on standard input.`,
+		Example: `  flashdb put papers.flash papers 2209.10100 --embedding @new.npy --tag cs.LG --payload "Flashlight"
+  echo 0.1 -0.2 0.3 | flashdb put papers.flash tiny a --embedding -`,
+		Args: args(3, 3),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			row, err := a.readEmbedding(embedding)
+			if err != nil {
+				return fmt.Errorf("--embedding: %w", err)
+			}
+			n := flashdb.Node{Key: args[2], Embedding: row, Tags: tags}
+			if cmd.Flags().Changed("payload") {
+				n.Payload = []byte(payload)
+			}
+			return withCollection(args[0], args[1], flashdb.Options{}, func(_ *flashdb.DB, c *flashdb.Collection) error {
+				if err := c.Upsert(cmd.Context(), n); err != nil {
+					return err
+				}
+				return a.done("put", n.Key, 1, "put %s\n", shown(n.Key))
+			})
+		},
+	}
+	cmd.Flags().StringVar(&embedding, "embedding", "", "numbers, @`FILE` with one row, or - for numbers on stdin (needed)")
+	cmd.Flags().StringArrayVar(&tags, "tag", nil, "`tag` of the node; may be repeated")
+	cmd.Flags().StringVar(&payload, "payload", "", "`text` stored with the node")
+	return cmd
+}
+
+// done reports one finished change.
+func (a *app) done(verb, key string, nodes int, format string, args ...any) error {
+	if a.json {
+		return a.emit(map[string]any{"done": verb, "key": jsonText(key), "nodes": nodes})
+	}
+	_, err := fmt.Fprintf(a.out, format, args...)
+	return err
+}
+
+func (a *app) deleteCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "delete DIR COLLECTION KEY...",
+		Short:   "Delete nodes with their tags, payload and links",
+		Long:    "Delete removes nodes with their tags, payload and links, all in one atomic act.\nA key that does not exist is passed over and counted.",
+		Example: `  flashdb delete papers.flash papers 2209.10100`,
+		Args:    args(3, -1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withCollection(args[0], args[1], flashdb.Options{}, func(_ *flashdb.DB, c *flashdb.Collection) error {
+				keys := args[2:]
+				deleted, err := c.Delete(cmd.Context(), keys...)
+				if err != nil {
+					return err
+				}
+				missing := len(keys) - deleted
+				if a.json {
+					return a.emit(map[string]any{"done": "delete", "nodes": deleted, "missing": missing})
+				}
+				note := ""
+				if missing > 0 {
+					note = fmt.Sprintf(" (%s not found)", counted(missing, "key"))
+				}
+				_, err = fmt.Fprintf(a.out, "deleted %s%s\n", counted(deleted, "node"), note)
+				return err
+			})
+		},
+	}
+}

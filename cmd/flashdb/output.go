@@ -1,0 +1,136 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode/utf8"
+)
+
+// emit writes v as one line of JSON.
+func (a *app) emit(v any) error {
+	e := json.NewEncoder(a.out)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+// table aligns tab-separated lines that fn writes, with two spaces between
+// columns. tabwriter.AlignRight is for tables of numbers alone.
+func (a *app) table(flags uint, fn func(w io.Writer)) error {
+	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', flags)
+	fn(w)
+	return w.Flush()
+}
+
+// shown returns a key or other stored text fit for a terminal: as it is when it
+// is printable UTF-8, Go-quoted otherwise, so that no key can move the cursor.
+func shown(s string) string {
+	if !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsPrint(r) }) {
+		return strconv.Quote(s)
+	}
+	return s
+}
+
+// jsonText returns s for a JSON string, which holds Unicode only: Go-quoted when
+// it is not UTF-8, so that different keys stay different.
+func jsonText(s string) string {
+	if !utf8.ValidString(s) {
+		return strconv.Quote(s)
+	}
+	return s
+}
+
+// clip shortens s to at most width runes by taking out its middle.
+func clip(s string, width int) string {
+	runes := []rune(s)
+	if len(runes) <= width {
+		return s
+	}
+	head := (width - 1) / 2
+	tail := width - 1 - head
+	return string(runes[:head]) + "…" + string(runes[len(runes)-tail:])
+}
+
+// grouped writes a count with commas: 33,445.
+func grouped[N int | int64 | uint64](n N) string {
+	s := strconv.FormatInt(int64(n), 10)
+	sign := ""
+	if s[0] == '-' {
+		sign, s = "-", s[1:]
+	}
+	var b strings.Builder
+	for i, digit := range s {
+		if i > 0 && (len(s)-i)%3 == 0 {
+			b.WriteByte(',')
+		}
+		b.WriteRune(digit)
+	}
+	return sign + b.String()
+}
+
+// counted writes a count and its noun: "1 row", "33,445 rows".
+func counted[N int | int64 | uint64](n N, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return grouped(n) + " " + noun + "s"
+}
+
+// sized writes a number of bytes: 4.1 MB.
+func sized(n int64) string {
+	units := []string{"B", "kB", "MB", "GB", "TB"}
+	v := float64(n)
+	i := 0
+	for ; v >= 999.5 && i < len(units)-1; i++ {
+		v /= 1000
+	}
+	if i == 0 {
+		return fmt.Sprintf("%d B", n)
+	}
+	return fmt.Sprintf("%.3g %s", v, units[i])
+}
+
+// took writes a duration to three digits or so: 1.23 ms, 4.5 s.
+func took(d time.Duration) string {
+	switch {
+	case d < time.Millisecond:
+		return fmt.Sprintf("%.3g µs", float64(d)/float64(time.Microsecond))
+	case d < time.Second:
+		return fmt.Sprintf("%.3g ms", millis(d))
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	}
+	return d.Round(time.Second).String()
+}
+
+func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// probability writes a sigmoid without rounding it to a certainty it is not.
+func probability(p float32) string {
+	s := strconv.FormatFloat(float64(p), 'f', 4, 32)
+	switch {
+	case s == "1.0000" && p < 1:
+		return ">.9999"
+	case s == "0.0000" && p > 0:
+		return "<.0001"
+	}
+	return s
+}
+
+// jsonScore widens a float32 so that JSON prints its own few digits and not
+// those of its binary expansion.
+func jsonScore(f float32) float64 {
+	if math.IsInf(float64(f), 0) || math.IsNaN(float64(f)) {
+		return 0 // JSON has no such number, and no hit has such a score
+	}
+	v, err := strconv.ParseFloat(strconv.FormatFloat(float64(f), 'g', -1, 32), 64)
+	if err != nil {
+		return float64(f)
+	}
+	return v
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/flashdb/flashdb"
+)
+
+// planFlags are the flags that choose a decoder and a plan; predict and eval
+// share them.
+type planFlags struct {
+	opts        flashdb.PredictOptions
+	mode        string
+	probes      probesFlag
+	anchorsFrom string
+	seed        string
+}
+
+func (p *planFlags) register(fs *pflag.FlagSet) {
+	fs.StringVar(&p.opts.Decoder, "decoder", "", "`name` of the decoder; not needed when there is one")
+	fs.StringVar(&p.mode, "mode", "auto", "auto, paper (Algorithm 1 as printed) or exact (score every node)")
+	fs.Float64Var(&p.opts.Recall, "recall", 0, "mean `share` of the exact answer to reach, in (0, 1]")
+	fs.IntVar(&p.opts.Rounds, "rounds", 0, "Flashlight rounds at most")
+	fs.IntVar(&p.opts.PerRound, "per-round", 0, "rows scored a round")
+	fs.Var(&p.probes, "probes", "how much of the index to visit: a number of lists, a share such as 5%, or all")
+	fs.IntVar(&p.opts.Anchors, "anchors", 0, "retrieved nodes whose mean gradient is the next query")
+	fs.StringVar(&p.anchorsFrom, "anchors-from", "", "take anchors from this round, all rounds, or both: round, all or both")
+	fs.StringVar(&p.seed, "seed", "", "first query: ones, source or both")
+	fs.IntVar(&p.opts.MaxScored, "max-scored", 0, "rows scored at most, in all")
+}
+
+// options returns what the flags say. A flag that was given must say something:
+// zero is the options' way to ask for the default, and a slip of the caller's.
+func (p *planFlags) options(fs *pflag.FlagSet) (flashdb.PredictOptions, error) {
+	o := p.opts
+	o.Mode = flashdb.Mode(p.mode)
+	o.Probes = p.probes.probes
+	o.AnchorsFrom = flashdb.AnchorsFrom(p.anchorsFrom)
+	o.Seed = flashdb.Seed(p.seed)
+	var errs []error
+	for _, f := range []struct {
+		name  string
+		value int
+	}{
+		{"rounds", o.Rounds},
+		{"per-round", o.PerRound},
+		{"anchors", o.Anchors},
+		{"max-scored", o.MaxScored},
+	} {
+		if fs.Changed(f.name) && f.value < 1 {
+			errs = append(errs, fmt.Errorf("--%s is %d: want a positive number", f.name, f.value))
+		}
+	}
+	if fs.Changed("recall") && !(o.Recall > 0 && o.Recall <= 1) {
+		errs = append(errs, fmt.Errorf("--recall is %v: want more than 0 and at most 1", o.Recall))
+	}
+	oneOf := func(name, value string, allowed ...string) {
+		for _, a := range allowed {
+			if value == a {
+				return
+			}
+		}
+		if fs.Changed(name) {
+			errs = append(errs, fmt.Errorf("--%s %q: use %s", name, value, strings.Join(allowed, ", ")))
+		}
+	}
+	oneOf("mode", p.mode, "auto", "paper", "exact")
+	oneOf("anchors-from", p.anchorsFrom, "round", "all", "both")
+	oneOf("seed", p.seed, "ones", "source", "both")
+	if len(errs) == 0 {
+		errs = append(errs, o.Validate())
+	}
+	return o, errors.Join(errs...)
+}
+
+// probesFlag is a pflag.Value: 64, 5% or all.
+type probesFlag struct{ probes flashdb.Probes }
+
+func (f *probesFlag) Type() string { return "lists|share%|all" }
+
+func (f *probesFlag) String() string {
+	if f.probes == (flashdb.Probes{}) {
+		return ""
+	}
+	return f.probes.String()
+}
+
+func (f *probesFlag) Set(s string) error {
+	p, err := parseProbes(s)
+	if err != nil {
+		return err
+	}
+	f.probes = p
+	return nil
+}
+
+func parseProbes(s string) (flashdb.Probes, error) {
+	if s == "all" {
+		return flashdb.Probes{Share: 1}, nil
+	}
+	if number, ok := strings.CutSuffix(s, "%"); ok {
+		percent, err := strconv.ParseFloat(number, 64)
+		if err == nil && percent > 0 && percent <= 100 {
+			return flashdb.Probes{Share: percent / 100}, nil
+		}
+	} else if lists, err := strconv.Atoi(s); err == nil && lists > 0 {
+		return flashdb.Probes{Lists: lists}, nil
+	}
+	return flashdb.Probes{}, errors.New("want a positive number of lists, a share in (0%, 100%] such as 5%, or all")
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/flashdb/flashdb"
+)
+
+func parsePlan(args ...string) (flashdb.PredictOptions, error) {
+	var p planFlags
+	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	p.register(fs)
+	if err := fs.Parse(args); err != nil {
+		return flashdb.PredictOptions{}, err
+	}
+	return p.options(fs)
+}
+
+func TestPlanFlags(t *testing.T) {
+	o, err := parsePlan()
+	require.NoError(t, err)
+	assert.Equal(t, flashdb.PredictOptions{Mode: flashdb.ModeAuto}, o)
+
+	o, err = parsePlan("--decoder", "d", "--rounds", "4", "--per-round", "150", "--probes", "12%",
+		"--anchors", "5", "--anchors-from", "all", "--seed", "both", "--max-scored", "900")
+	require.NoError(t, err)
+	assert.Equal(t, flashdb.PredictOptions{
+		Decoder: "d", Mode: flashdb.ModeAuto, Rounds: 4, PerRound: 150, Probes: flashdb.Probes{Share: .12},
+		Anchors: 5, AnchorsFrom: flashdb.AnchorsAll, Seed: flashdb.SeedBoth, MaxScored: 900,
+	}, o)
+
+	o, err = parsePlan("--mode", "paper", "--probes", "all")
+	require.NoError(t, err)
+	assert.Equal(t, flashdb.PredictOptions{Mode: flashdb.ModePaper, Probes: flashdb.Probes{Share: 1}}, o)
+}
+
+func TestPlanFlagFaults(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--rounds", "0"}, "--rounds is 0: want a positive number"},
+		{[]string{"--rounds", "0", "--anchors", "-1"}, "--anchors is -1"},
+		{[]string{"--per-round", "-1"}, "--per-round is -1"},
+		{[]string{"--max-scored", "0"}, "--max-scored is 0"},
+		{[]string{"--recall", "0"}, "--recall is 0: want more than 0 and at most 1"},
+		{[]string{"--recall", "1.5"}, "--recall is 1.5"},
+		{[]string{"--recall", "NaN"}, "--recall is NaN"},
+		{[]string{"--mode", "fast"}, `--mode "fast": use auto, paper, exact`},
+		{[]string{"--seed", "one"}, `--seed "one": use ones, source, both`},
+		{[]string{"--anchors-from", ""}, `--anchors-from "": use round, all, both`},
+		{[]string{"--mode", "exact", "--rounds", "3"}, "mode exact fixes the plan"},
+	} {
+		_, err := parsePlan(c.args...)
+		require.Error(t, err, c.args)
+		assert.Contains(t, err.Error(), c.want)
+	}
+}
+
+func TestParseProbes(t *testing.T) {
+	for text, want := range map[string]flashdb.Probes{
+		"1":    {Lists: 1},
+		"640":  {Lists: 640},
+		"5%":   {Share: .05},
+		"0.5%": {Share: .005},
+		"100%": {Share: 1},
+		"all":  {Share: 1},
+	} {
+		p, err := parseProbes(text)
+		require.NoError(t, err, text)
+		assert.InDelta(t, want.Share, p.Share, 1e-12)
+		assert.Equal(t, want.Lists, p.Lists)
+	}
+	for _, text := range []string{"", "0", "-3", "0%", "-5%", "101%", "NaN%", "Inf%", "0.05", "some", "%", "5 %", "All"} {
+		_, err := parseProbes(text)
+		assert.Error(t, err, text)
+	}
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+)
+
+// progressEvery is how often the progress line is drawn anew.
+const progressEvery = 100 * time.Millisecond
+
+// A progress is one line on a terminal that is written over and over, and
+// nothing at all elsewhere. It is safe for concurrent use.
+type progress struct {
+	mu    sync.Mutex
+	w     io.Writer // nil: silent
+	drawn time.Time
+	width int // runes on the line now
+}
+
+func newProgress(w io.Writer) *progress {
+	if !isTerminal(w) {
+		w = nil
+	}
+	return &progress{w: w}
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// update shows that done of total units of a stage are finished; total <= 0
+// means that nobody knows how many there are.
+func (p *progress) update(stage string, done, total int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.w == nil || time.Since(p.drawn) < progressEvery {
+		return
+	}
+	p.drawn = time.Now()
+	text := fmt.Sprintf("%s %s", stage, grouped(done))
+	if total > 0 {
+		const cells = 24
+		filled := int(cells * min(done, total) / total)
+		bar := strings.Repeat("#", filled) + strings.Repeat("-", cells-filled)
+		text = fmt.Sprintf("%s [%s] %3d%%", stage, bar, 100*min(done, total)/total)
+	}
+	p.draw(text)
+}
+
+// clear takes the line away, before other output.
+func (p *progress) clear() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.w != nil && p.width > 0 {
+		p.draw("")
+		fmt.Fprint(p.w, "\r")
+	}
+}
+
+// draw writes text over the line, and blanks over what was longer.
+func (p *progress) draw(text string) {
+	width := len([]rune(text))
+	fmt.Fprint(p.w, "\r", text, strings.Repeat(" ", max(0, p.width-width)))
+	p.width = width
+}

@@ -1,0 +1,229 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/flashlight"
+)
+
+// resultColumns say what a result's scores are.
+type resultColumns struct {
+	score       string // title of the score column
+	probability bool
+}
+
+// printResult prints the answer of one query. names are the keys of the trace's
+// anchors.
+func (a *app) printResult(res flashdb.Result, columns resultColumns, names map[uint32]string) error {
+	if a.json {
+		return a.emit(newJSONResult(res, columns, names))
+	}
+	fmt.Fprintln(a.out, shown(res.Source))
+	err := a.table(0, func(w io.Writer) {
+		if columns.probability {
+			fmt.Fprintf(w, "  rank\tkey\t%s\tprobability\n", columns.score)
+		} else {
+			fmt.Fprintf(w, "  rank\tkey\t%s\n", columns.score)
+		}
+		for i, h := range res.Hits {
+			fmt.Fprintf(w, "  %d\t%s\t%.4f", i+1, shown(h.Key), h.Score)
+			if columns.probability {
+				fmt.Fprintf(w, "\t%s", probability(h.Probability))
+			}
+			fmt.Fprintln(w)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if s := res.Stats.Short; s != "" {
+		fmt.Fprintf(a.out, "  %s: %s\n", counted(len(res.Hits), "hit"), s)
+	}
+	fmt.Fprintf(a.out, "  %s\n", describeStats(res.Stats))
+	printTrace(a.out, res.Stats.Trace, names)
+	return nil
+}
+
+// describeStats says what an answer cost, and how it was found.
+func describeStats(s flashdb.QueryStats) string {
+	parts := []string{took(s.Elapsed), counted(s.RowsScored, "row") + " scored"}
+	if s.Rounds > 0 {
+		parts = append(parts, counted(s.Rounds, "round"))
+	}
+	if s.ListsProbed > 0 {
+		parts = append(parts, fmt.Sprintf("%s of %s visited", counted(s.ListsProbed, "list"), counted(s.RowsVisited, "row")))
+	}
+	if s.DeltaRows > 0 && s.Generation > 0 {
+		parts = append(parts, counted(s.DeltaRows, "newer row"))
+	}
+	return fmt.Sprintf("%s; stop: %s\n  plan: %s", strings.Join(parts, ", "), s.Stop, s.Plan)
+}
+
+// printTrace explains the rounds of a query, a line or two each.
+func printTrace(w io.Writer, trace []flashlight.Round, names map[uint32]string) {
+	for i, r := range trace {
+		widening := ""
+		if r.Widening {
+			widening = " (widening: fewer than k were known)"
+		}
+		fmt.Fprintf(w, "  round %d: may visit %s; %s more, %s scanned; %s scored, %d entered the top-k",
+			i+1, r.Probes, counted(r.Cost.Lists, "list"), counted(r.Cost.Codes, "code"), counted(r.Scored, "row"), r.Entered)
+		if r.Scored > 0 {
+			fmt.Fprintf(w, ", best %.4f", r.Best)
+		}
+		fmt.Fprintf(w, "; %s%s\n", took(r.Elapsed), widening)
+		for _, aim := range r.Aims {
+			fmt.Fprintf(w, "    query: %s\n", describeAim(aim, names))
+		}
+	}
+}
+
+// aimWords say what a query vector was made of.
+var aimWords = map[string]string{
+	"ones":   "the decoder with every neuron active (seed ones)",
+	"source": "the source's own embedding (seed source)",
+	"round":  "mean gradient at the best of the last round",
+	"all":    "mean gradient at the best of all rounds",
+}
+
+func describeAim(aim flashlight.Aim, names map[uint32]string) string {
+	words := aimWords[aim.From]
+	if words == "" {
+		words = aim.From
+	}
+	if len(aim.Anchors) == 0 {
+		return words
+	}
+	const most = 3
+	var keys []string
+	for _, id := range aim.Anchors[:min(most, len(aim.Anchors))] {
+		keys = append(keys, shown(names[id]))
+	}
+	more := ""
+	if n := len(aim.Anchors) - most; n > 0 {
+		more = fmt.Sprintf(", and %d more", n)
+	}
+	return fmt.Sprintf("%s: %s%s", words, strings.Join(keys, ", "), more)
+}
+
+// anchorKeys finds the keys of a trace's anchors.
+func anchorKeys(ctx context.Context, c *flashdb.Collection, trace []flashlight.Round) (map[uint32]string, error) {
+	names := map[uint32]string{}
+	for _, r := range trace {
+		for _, aim := range r.Aims {
+			for _, id := range aim.Anchors {
+				names[id] = ""
+			}
+		}
+	}
+	if len(names) == 0 {
+		return names, nil
+	}
+	err := c.Keys(ctx, func(id uint32, key string) error {
+		if _, ok := names[id]; ok {
+			names[id] = key
+		}
+		return nil
+	})
+	return names, err
+}
+
+type jsonHit struct {
+	Key         string   `json:"key"`
+	Score       float64  `json:"score"`
+	Probability *float64 `json:"probability,omitempty"` // of a decoder's score
+}
+
+// newJSONHits writes hits of a decoder.
+func newJSONHits(hits []flashdb.Hit) []jsonHit {
+	out := make([]jsonHit, len(hits))
+	for i, h := range hits {
+		p := jsonScore(h.Probability)
+		out[i] = jsonHit{Key: jsonText(h.Key), Score: jsonScore(h.Score), Probability: &p}
+	}
+	return out
+}
+
+type jsonQueryStats struct {
+	Plan         string          `json:"plan"`
+	Rounds       int             `json:"rounds"`
+	ListsProbed  int             `json:"lists_probed"`
+	RowsVisited  int             `json:"rows_visited"`
+	CodesScanned int             `json:"codes_scanned"`
+	RowsScored   int             `json:"rows_scored"`
+	Stop         flashlight.Stop `json:"stop"`
+	Short        string          `json:"short,omitempty"`
+	Generation   uint64          `json:"generation"`
+	DeltaRows    int             `json:"delta_rows"`
+	ElapsedMS    float64         `json:"elapsed_ms"`
+	Trace        []jsonRound     `json:"trace,omitempty"`
+}
+
+type jsonRound struct {
+	Aims      []jsonAim `json:"aims"`
+	Probes    string    `json:"probes"`
+	Lists     int       `json:"lists"`
+	Codes     int       `json:"codes"`
+	Rows      int       `json:"rows"`
+	Scored    int       `json:"scored"`
+	Best      *float64  `json:"best,omitempty"` // none when nothing was scored
+	Entered   int       `json:"entered"`
+	Widening  bool      `json:"widening,omitempty"`
+	ElapsedMS float64   `json:"elapsed_ms"`
+}
+
+type jsonAim struct {
+	From    string   `json:"from"`
+	Anchors []string `json:"anchors,omitempty"`
+}
+
+type jsonResult struct {
+	Source string         `json:"source"`
+	Hits   []jsonHit      `json:"hits"`
+	Stats  jsonQueryStats `json:"stats"`
+}
+
+func newJSONResult(res flashdb.Result, columns resultColumns, names map[uint32]string) jsonResult {
+	s := res.Stats
+	j := jsonResult{
+		Source: jsonText(res.Source),
+		Hits:   newJSONHits(res.Hits),
+		Stats: jsonQueryStats{
+			Plan: s.Plan, Rounds: s.Rounds, ListsProbed: s.ListsProbed, RowsVisited: s.RowsVisited,
+			CodesScanned: s.CodesScanned, RowsScored: s.RowsScored, Stop: s.Stop, Short: s.Short,
+			Generation: s.Generation, DeltaRows: s.DeltaRows, ElapsedMS: millis(s.Elapsed),
+		},
+	}
+	if !columns.probability {
+		for i := range j.Hits {
+			j.Hits[i].Probability = nil
+		}
+	}
+	for _, r := range s.Trace {
+		j.Stats.Trace = append(j.Stats.Trace, newJSONRound(r, names))
+	}
+	return j
+}
+
+func newJSONRound(r flashlight.Round, names map[uint32]string) jsonRound {
+	j := jsonRound{
+		Probes: r.Probes.String(), Lists: r.Cost.Lists, Codes: r.Cost.Codes, Rows: r.Cost.Rows,
+		Scored: r.Scored, Entered: r.Entered, Widening: r.Widening, ElapsedMS: millis(r.Elapsed),
+	}
+	if r.Scored > 0 {
+		best := jsonScore(r.Best)
+		j.Best = &best
+	}
+	for _, aim := range r.Aims {
+		ja := jsonAim{From: aim.From}
+		for _, id := range aim.Anchors {
+			ja.Anchors = append(ja.Anchors, jsonText(names[id]))
+		}
+		j.Aims = append(j.Aims, ja)
+	}
+	return j
+}

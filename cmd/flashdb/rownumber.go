@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/flashdb/flashdb"
+)
+
+// Files of edges and oracles name nodes by their row in the file of embeddings.
+// A collection remembers in its metadata which row its id 0 has, and how many
+// ids from there on are rows of that file, as long as imports keep row and id
+// in step.
+const (
+	metaFirstRow = "first_row"
+	metaRowCount = "row_count"
+)
+
+// A nodeIndex finds nodes by key and by row number, for commands that look up
+// very many of them. It is a copy of the collection's keys at one moment.
+type nodeIndex struct {
+	collection string
+	keys       []string          // by id; "" where there is no node
+	ids        map[string]uint32 // by key, made when first needed
+
+	// Row r is id r - first for first <= r < first+rows; rows is 0 when the
+	// collection does not know. Keys are then taken for row numbers in decimal,
+	// as import makes them without --keys.
+	first, rows int64
+}
+
+func newNodeIndex(ctx context.Context, c *flashdb.Collection) (*nodeIndex, error) {
+	x := &nodeIndex{collection: c.Name()}
+	x.first, x.rows = rowSpan(c)
+	err := c.Keys(ctx, func(id uint32, key string) error {
+		for uint32(len(x.keys)) < id {
+			x.keys = append(x.keys, "")
+		}
+		x.keys = append(x.keys, key)
+		return nil
+	})
+	return x, err
+}
+
+// rowSpan returns what the collection remembers of row numbers.
+func rowSpan(c *flashdb.Collection) (first, rows int64) {
+	text := func(name string) string { s, _ := c.Meta(name); return s }
+	first, err := strconv.ParseInt(text(metaFirstRow), 10, 64)
+	if err != nil {
+		return 0, 0
+	}
+	if rows, err = strconv.ParseInt(text(metaRowCount), 10, 64); err != nil {
+		return 0, 0
+	}
+	return first, rows
+}
+
+func setRowSpan(ctx context.Context, c *flashdb.Collection, first, rows int64) error {
+	if err := c.SetMeta(ctx, metaFirstRow, strconv.FormatInt(first, 10)); err != nil {
+		return err
+	}
+	return c.SetMeta(ctx, metaRowCount, strconv.FormatInt(rows, 10))
+}
+
+// byKey returns the id of the node under key.
+func (x *nodeIndex) byKey(key string) (uint32, error) {
+	if x.ids == nil {
+		x.ids = make(map[string]uint32, len(x.keys))
+		for id, k := range x.keys {
+			if k != "" {
+				x.ids[k] = uint32(id)
+			}
+		}
+	}
+	id, ok := x.ids[key]
+	if !ok {
+		return 0, fmt.Errorf("collection %q has no node %q", x.collection, key)
+	}
+	return id, nil
+}
+
+// byRow returns the id of the node that was imported from a row.
+func (x *nodeIndex) byRow(row int64) (uint32, error) {
+	if x.rows == 0 {
+		id, err := x.byKey(strconv.FormatInt(row, 10))
+		if err != nil {
+			return 0, fmt.Errorf("collection %q has no node of row %d", x.collection, row)
+		}
+		return id, nil
+	}
+	if row < x.first || row >= x.first+x.rows {
+		return 0, fmt.Errorf("collection %q has no node of row %d: it holds rows %d to %d", x.collection, row, x.first, x.first+x.rows-1)
+	}
+	id := row - x.first
+	if id >= int64(len(x.keys)) || x.keys[id] == "" {
+		return 0, fmt.Errorf("the node of row %d was deleted from collection %q", row, x.collection)
+	}
+	return uint32(id), nil
+}
+
+// parseRow reads a row number of a text file.
+func parseRow(s string) (int64, error) {
+	row, err := strconv.ParseUint(s, 10, 62)
+	if err != nil {
+		return 0, fmt.Errorf("%s is not a row number", strconv.Quote(clip(s, 40)))
+	}
+	return int64(row), nil
+}

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/flashdb/flashdb"
+)
+
+func (a *app) scoreCommand() *cobra.Command {
+	var decoderName string
+	cmd := &cobra.Command{
+		Use:     "score DIR COLLECTION SOURCE CANDIDATE...",
+		Short:   "Print the decoder's exact score of given candidates",
+		Example: `  flashdb score papers.flash papers 1706.03762 1409.0473 1409.3215`,
+		Args:    args(4, -1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withCollection(args[0], args[1], flashdb.Options{}, func(_ *flashdb.DB, c *flashdb.Collection) error {
+				hits, err := c.Score(cmd.Context(), decoderName, args[2], args[3:]...)
+				if err != nil {
+					return err
+				}
+				if a.json {
+					return a.emit(struct {
+						Source string    `json:"source"`
+						Hits   []jsonHit `json:"hits"`
+					}{jsonText(args[2]), newJSONHits(hits)})
+				}
+				return a.table(0, func(w io.Writer) {
+					fmt.Fprintln(w, "candidate\tscore\tprobability")
+					for _, h := range hits {
+						fmt.Fprintf(w, "%s\t%.4f\t%s\n", shown(h.Key), h.Score, probability(h.Probability))
+					}
+				})
+			})
+		},
+	}
+	cmd.Flags().StringVar(&decoderName, "decoder", "", "`name` of the decoder; not needed when there is one")
+	return cmd
+}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/stretchr/testify/assert"
+
+	"github.com/flashdb/flashdb"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"flashdb": main})
+}
+
+// TestScripts runs testdata/script. Beside testscript's own commands, scripts
+// may use
+//
+//	exits CODE COMMAND...   the command exits with that code
+//	fails COMMAND...        it exits with 1, prints nothing, and one line "flashdb: ..." on stderr
+//	hold DIR                the test has the database open until the script ends
+//	release                 or until now
+//
+// and $DEMODATA, the folder of the demo's files, and $LONGKEY, a key of 1025 bytes.
+func TestScripts(t *testing.T) {
+	demodata, err := filepath.Abs("demodata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir: filepath.Join("testdata", "script"),
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("DEMODATA", demodata)
+			h := &holder{}
+			e.Values[holderKey{}] = h
+			e.Defer(func() { assert.NoError(t, h.release()) })
+			e.Setenv("LONGKEY", strings.Repeat("k", 1025))
+			return nil
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"exits":   scriptExits,
+			"fails":   scriptFails,
+			"hold":    scriptHold,
+			"release": scriptRelease,
+		},
+	})
+}
+
+func scriptExits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND...")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	code := 0
+	err = ts.Exec(args[1], args[2:]...)
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		code = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if code != want {
+		ts.Fatalf("exit code %d, want %d; stderr: %s", code, want, ts.ReadFile("stderr"))
+	}
+}
+
+func scriptFails(ts *testscript.TestScript, neg bool, args []string) {
+	scriptExits(ts, neg, append([]string{"1"}, args...))
+	if out := ts.ReadFile("stdout"); out != "" {
+		ts.Fatalf("a failing command printed %q", out)
+	}
+	text := ts.ReadFile("stderr")
+	if !strings.HasPrefix(text, "flashdb: ") || strings.Count(text, "\n") != 1 || !strings.HasSuffix(text, "\n") {
+		ts.Fatalf("want one line flashdb: ... on stderr, have %q", text)
+	}
+}
+
+// A holder keeps the database that its script holds open.
+type holder struct{ db *flashdb.DB }
+
+func (h *holder) release() (err error) {
+	if h.db != nil {
+		err = h.db.Close()
+	}
+	h.db = nil
+	return err
+}
+
+type holderKey struct{}
+
+func scriptHold(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: hold DIR")
+	}
+	db, err := flashdb.Open(ts.MkAbs(args[0]), &flashdb.Options{MustExist: true})
+	ts.Check(err)
+	ts.Value(holderKey{}).(*holder).db = db
+}
+
+func scriptRelease(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 0 {
+		ts.Fatalf("usage: release")
+	}
+	ts.Check(ts.Value(holderKey{}).(*holder).release())
+}
+
+func TestScriptsCoverEveryCommand(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join("testdata", "script", "*.txtar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(b)
+	}
+	for _, path := range leafPaths(newRoot(nil, nil, nil)) {
+		if path != "flashdb demo" && !strings.Contains(all.String(), path+" ") { // the demo has a test of its own
+			t.Errorf("no script runs %q", path)
+		}
+	}
+}

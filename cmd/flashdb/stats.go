@@ -1,0 +1,128 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/flashdb/flashdb"
+)
+
+func (a *app) statsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "stats DIR",
+		Short:   "Print what a database holds: collections, index, decoders, sizes",
+		Example: `  flashdb stats papers.flash`,
+		Args:    args(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withDB(args[0], flashdb.Options{}, func(db *flashdb.DB) error {
+				s, err := db.Stats(cmd.Context())
+				if err != nil {
+					return err
+				}
+				if a.json {
+					return a.emit(newJSONStats(s))
+				}
+				return a.printStats(s)
+			})
+		},
+	}
+}
+
+func (a *app) printStats(s flashdb.Stats) error {
+	fmt.Fprintf(a.out, "database %s: store %s, log %s, %s applied\n",
+		shown(s.Dir), sized(s.StoreBytes), sized(s.WALBytes), counted(s.AppliedLSN, "act"))
+	for _, c := range s.Collections {
+		fmt.Fprintf(a.out, "\ncollection %s\n", c.Name)
+		err := a.table(0, func(w io.Writer) {
+			normalized := ""
+			if c.Normalize {
+				normalized = ", normalized"
+			}
+			fmt.Fprintf(w, "  nodes\t%s of dimension %d%s\n", grouped(c.Nodes), c.Dim, normalized)
+			if c.Tombstones > 0 {
+				fmt.Fprintf(w, "  deleted\t%s\n", grouped(c.Tombstones))
+			}
+			fmt.Fprintf(w, "  index\t%s\n", describeIndex(c))
+			fmt.Fprintf(w, "  decoders\t%s\n", orDash(shownList(c.Decoders, 20)))
+			fmt.Fprintf(w, "  tags\t%s\n", orDash(topTags(c.Tags, 8)))
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func describeIndex(c flashdb.CollectionStats) string {
+	if c.Generation == 0 {
+		return "none: queries scan every node exactly"
+	}
+	return fmt.Sprintf("generation %d: %s in %s, %s; %s newer",
+		c.Generation, counted(c.IndexedRows, "row"), counted(c.Lists, "list"), sized(c.IndexBytes), counted(c.DeltaRows, "row"))
+}
+
+// topTags lists the most frequent tags with their counts.
+func topTags(tags map[string]uint64, most int) string {
+	names := slices.SortedFunc(maps.Keys(tags), func(x, y string) int {
+		return cmp.Or(cmp.Compare(tags[y], tags[x]), strings.Compare(x, y))
+	})
+	texts := make([]string, 0, most+1)
+	for i, name := range names {
+		if i == most {
+			texts = append(texts, fmt.Sprintf("and %s more", grouped(len(names)-most)))
+			break
+		}
+		texts = append(texts, fmt.Sprintf("%s %s", shown(name), grouped(tags[name])))
+	}
+	return strings.Join(texts, ", ")
+}
+
+type jsonStats struct {
+	Dir         string           `json:"dir"`
+	StoreBytes  int64            `json:"store_bytes"`
+	WALBytes    int64            `json:"wal_bytes"`
+	DurableLSN  uint64           `json:"durable_lsn"`
+	AppliedLSN  uint64           `json:"applied_lsn"`
+	Collections []jsonCollection `json:"collections"`
+}
+
+type jsonCollection struct {
+	Name        string            `json:"name"`
+	Dim         int               `json:"dim"`
+	Normalize   bool              `json:"normalize"`
+	Nodes       uint64            `json:"nodes"`
+	Tombstones  uint64            `json:"tombstones"`
+	Generation  uint64            `json:"generation"`
+	IndexedRows uint64            `json:"indexed_rows"`
+	Lists       int               `json:"lists"`
+	IndexBytes  int64             `json:"index_bytes"`
+	DeltaRows   uint64            `json:"delta_rows"`
+	Decoders    []string          `json:"decoders"`
+	Tags        map[string]uint64 `json:"tags"`
+}
+
+func newJSONStats(s flashdb.Stats) jsonStats {
+	j := jsonStats{
+		Dir: s.Dir, StoreBytes: s.StoreBytes, WALBytes: s.WALBytes,
+		DurableLSN: s.DurableLSN, AppliedLSN: s.AppliedLSN, Collections: []jsonCollection{},
+	}
+	for _, c := range s.Collections {
+		jc := jsonCollection{
+			Name: c.Name, Dim: c.Dim, Normalize: c.Normalize, Nodes: c.Nodes, Tombstones: c.Tombstones,
+			Generation: c.Generation, IndexedRows: c.IndexedRows, Lists: c.Lists, IndexBytes: c.IndexBytes,
+			DeltaRows: c.DeltaRows, Decoders: []string{}, Tags: map[string]uint64{},
+		}
+		for _, d := range c.Decoders {
+			jc.Decoders = append(jc.Decoders, jsonText(d))
+		}
+		maps.Copy(jc.Tags, c.Tags)
+		j.Collections = append(j.Collections, jc)
+	}
+	return j
+}
