@@ -1,0 +1,65 @@
+package storage
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// BenchmarkLoad puts nodes of 64 float32s in batches of 10,000, each an act with its own Publish, flushing as the root
+// package does, and reports how long a node takes and how large the file gets.
+func BenchmarkLoad(b *testing.B) {
+	for _, pageSize := range []int{4 << 10, 8 << 10, 16 << 10, 32 << 10} {
+		b.Run(fmt.Sprintf("page=%d", pageSize), func(b *testing.B) {
+			const nodes, dim, batch = 100_000, 64, 10_000
+			for b.Loop() {
+				path := filepath.Join(b.TempDir(), "flash.db")
+				s, err := Open(path, &Options{PageSize: pageSize})
+				require.NoError(b, err)
+				loadNodes(b, s, nodes, dim, batch)
+				require.NoError(b, s.Close())
+				info, err := os.Stat(path)
+				require.NoError(b, err)
+				b.ReportMetric(float64(info.Size())/nodes, "file-B/node")
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/nodes, "ns/node")
+		})
+	}
+}
+
+// loadNodes creates collection 1 and puts nodes with one tag each in batches.
+func loadNodes(tb testing.TB, s *Store, nodes, dim, batch int) {
+	tb.Helper()
+	rng := rand.New(rand.NewPCG(1, 2))
+	lsn := s.Applied() + 1
+	c := s.Begin()
+	require.NoError(tb, c.Apply(CreateCollection{UID: 1, Name: "c", Schema: Schema{Dim: dim}}, lsn))
+	s.Stage(c)
+	row := make([]float32, dim)
+	for from := 0; from < nodes; from += batch {
+		lsn++
+		c := s.Begin()
+		for id := from; id < from+batch; id++ {
+			for i := range row {
+				row[i] = rng.Float32()
+			}
+			key := fmt.Sprintf("node/%08x", id*2654435761&0xffffffff) // distinct, in no order
+			if _, ok := c.ID(1, key); ok {
+				tb.Fatal("key in use")
+			}
+			require.NoError(tb, c.Apply(PutNode{UID: 1, ID: uint32(id), Key: key, Row: row, Tags: []string{"all"}}, lsn))
+		}
+		s.Stage(c)
+		s.Publish()
+		if s.Pending() > 32<<20 {
+			_, err := s.Flush()
+			require.NoError(tb, err)
+		}
+	}
+	_, err := s.Flush()
+	require.NoError(tb, err)
+}

@@ -1,0 +1,148 @@
+package storage
+
+import (
+	"fmt"
+	"maps"
+	"sync/atomic"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/flashdb/flashdb/internal/format"
+)
+
+// Info describes a collection.
+type Info struct {
+	UID        uint32
+	Name       string
+	Schema     Schema
+	Count      int    // live nodes
+	NextID     uint32 // id of the next new node; every id used so far is below it
+	Generation uint64 // served index, 0 if none was published
+	BuildLSN   uint64 // the generation holds every change up to this LSN
+}
+
+// A collection is what is held in memory about one: small, except for a bit an id that was deleted. It is immutable
+// once published; a change works on a copy.
+type collection struct {
+	uid    uint32
+	name   string
+	schema Schema
+	count  int
+	nextID uint32
+	tombs  *roaring.Bitmap // nil if no id was ever deleted
+
+	// served is shared by all copies: PublishGeneration, which runs beside the writer, changes it for all at once.
+	served *atomic.Pointer[generation]
+}
+
+// A generation is what the key index of a collection holds.
+type generation struct {
+	number   uint64
+	buildLSN uint64
+}
+
+func (c *collection) info() Info {
+	g := c.served.Load()
+	return Info{
+		UID:        c.uid,
+		Name:       c.name,
+		Schema:     c.schema,
+		Count:      c.count,
+		NextID:     c.nextID,
+		Generation: g.number,
+		BuildLSN:   g.buildLSN,
+	}
+}
+
+// live tells whether id belongs to a node: every id below nextID does that was not deleted.
+func (c *collection) live(id uint32) bool {
+	return id < c.nextID && (c.tombs == nil || !c.tombs.Contains(id))
+}
+
+// A catalog lists the collections. It is immutable once published; a change works on a clone.
+type catalog struct {
+	byUID   map[uint32]*collection
+	byName  map[string]*collection
+	nextUID uint32
+}
+
+func newCatalog() *catalog {
+	return &catalog{byUID: map[uint32]*collection{}, byName: map[string]*collection{}, nextUID: 1}
+}
+
+func (c *catalog) clone() *catalog {
+	return &catalog{byUID: maps.Clone(c.byUID), byName: maps.Clone(c.byName), nextUID: c.nextUID}
+}
+
+// put adds col, or replaces an older copy of it.
+func (c *catalog) put(col *collection) {
+	c.byUID[col.uid] = col
+	c.byName[col.name] = col
+}
+
+func (c *catalog) remove(col *collection) {
+	delete(c.byUID, col.uid)
+	delete(c.byName, col.name)
+}
+
+// loadCatalog reads every collection's info, index and tombs.
+func loadCatalog(tx *bolt.Tx, file string) (*catalog, error) {
+	names, root := tx.Bucket(bucketOfNames), tx.Bucket(bucketOfCollections)
+	if names == nil || root == nil {
+		return nil, format.Corrupt(file, "buckets", 0, "%q or %q is missing", bucketOfNames, bucketOfCollections)
+	}
+	cat := newCatalog()
+	var err error
+	if cat.nextUID, err = decodeUint32(tx.Bucket(bucketOfMeta).Get(metaNext)); err != nil {
+		return nil, located(err, file, "meta: next")
+	}
+	err = names.ForEach(func(name, value []byte) error {
+		uid, err := decodeUint32(value)
+		if err != nil {
+			return located(err, file, "names: %q", name)
+		}
+		col, err := loadCollection(root, file, uid)
+		if err != nil {
+			return fmt.Errorf("collection %q: %w", name, err)
+		}
+		if col.name != string(name) || uid >= cat.nextUID {
+			return format.Corrupt(file, "names", 0, "%q leads to UID %d, that of collection %q, and the next UID is %d",
+				name, uid, col.name, cat.nextUID)
+		}
+		cat.put(col)
+		return nil
+	})
+	return cat, err
+}
+
+func loadCollection(root *bolt.Bucket, file string, uid uint32) (*collection, error) {
+	var key [4]byte
+	b := root.Bucket(bigEndian(&key, uid))
+	if b == nil {
+		return nil, format.Corrupt(file, "c", 0, "there is no bucket of UID %d", uid)
+	}
+	col, err := decodeInfo(uid, b.Get(keyInfo))
+	if err != nil {
+		return nil, located(err, file, "info")
+	}
+	var served generation
+	if v := b.Get(keyIndex); v != nil {
+		if served, err = decodeGeneration(v); err != nil {
+			return nil, located(err, file, "index")
+		}
+	}
+	col.served = new(atomic.Pointer[generation])
+	col.served.Store(&served)
+	if v := b.Get(keyTombs); v != nil {
+		if col.tombs, err = decodeBitmap(v); err != nil {
+			return nil, located(err, file, "tombs")
+		}
+	}
+	return col, nil
+}
+
+// collectionNotFound names a collection by the only name an operation has for it.
+func collectionNotFound(uid uint32) error {
+	return fmt.Errorf("collection with UID %d: %w", uid, ErrNotFound)
+}

@@ -1,0 +1,167 @@
+package storage
+
+import (
+	"fmt"
+	"slices"
+)
+
+// A Changes is one atomic change in the making: a list of operations, each applied to the newest state. Its getters, the
+// same as those of View, see the operations applied so far, what was staged before Begin, and everything published.
+//
+// It belongs to the writer, and is valid until that calls Stage with it, or Begin, Publish, Discard or Close.
+type Changes struct {
+	reader
+	own   *layer // the last of reader.layers; its bitmaps may be changed in place
+	edits map[uint32]*edit
+	named bool   // reader.catalog is a clone of our own
+	after uint64 // LSN of the change before this one
+	lsn   uint64
+	slab  slab
+}
+
+// An edit is a collection that a Changes has its own copy of.
+type edit struct {
+	*collection
+	ownTombs bool // tombs too
+}
+
+// Begin starts a change. One that was begun before and not staged is forgotten. If the file cannot be read, Apply
+// says so.
+func (s *Store) Begin() *Changes {
+	s.end()
+	c := &Changes{own: newLayer(), edits: map[uint32]*edit{}}
+	st, tx, err := s.snapshot()
+	if err != nil {
+		st = s.state.Load()
+	}
+	c.reader = reader{file: s.path, catalog: st.catalog, layers: slices.Clip(st.layers), tx: tx, err: err}
+	c.after = st.lsn
+	if s.staged != nil {
+		c.catalog, c.after = s.staged.catalog, s.staged.lsn
+		c.layers = append(c.layers, s.staged.layer)
+	}
+	c.layers = append(c.layers, c.own)
+	s.open = c
+	return c
+}
+
+// end takes the open Changes its transaction away.
+func (s *Store) end() {
+	if s.open != nil {
+		s.open.end()
+		s.open = nil
+	}
+}
+
+// Apply adds an operation of the log record lsn. LSNs ascend from one staged change to the next. It copies what it
+// keeps of op. After an error c must not be staged.
+func (c *Changes) Apply(op Op, lsn uint64) error {
+	if c.err != nil {
+		return c.err
+	}
+	c.mustBeOpen()
+	if lsn <= c.after || lsn < c.lsn {
+		c.fail(fmt.Errorf("apply change %d: change %d was applied before", lsn, max(c.after, c.lsn)))
+		return c.err
+	}
+	c.lsn = lsn
+	if err := op.apply(c, lsn); err != nil {
+		c.fail(err)
+	}
+	return c.err
+}
+
+// NextUID returns the UID of the next collection.
+func (c *Changes) NextUID() uint32 { return c.catalog.nextUID }
+
+// ownCatalog returns a catalog that c may change.
+func (c *Changes) ownCatalog() *catalog {
+	if !c.named {
+		c.catalog, c.named = c.catalog.clone(), true
+	}
+	return c.catalog
+}
+
+// edit returns a copy of a collection that c may change.
+func (c *Changes) edit(uid uint32) (*edit, error) {
+	if e := c.edits[uid]; e != nil {
+		return e, nil
+	}
+	col := c.catalog.byUID[uid]
+	if col == nil {
+		return nil, collectionNotFound(uid)
+	}
+	clone := *col
+	e := &edit{collection: &clone}
+	c.ownCatalog().put(e.collection)
+	c.edits[uid] = e
+	return e, nil
+}
+
+// Stage adds a change to those that the next Publish will show to readers. Later Begins see it at once. It panics if an
+// operation of c failed, or if c is not the last Changes begun.
+func (s *Store) Stage(c *Changes) {
+	if s.open != c {
+		panic("storage: Stage of a Changes that is not the last one begun")
+	}
+	if c.err != nil {
+		panic("storage: Stage of a Changes that failed: " + c.err.Error())
+	}
+	s.end()
+	lsn := max(c.lsn, c.after)
+	if s.staged == nil {
+		s.staged = &staged{layer: c.own, catalog: c.catalog, lsn: lsn}
+		return
+	}
+	s.staged.layer.cover(c.own)
+	s.staged.catalog, s.staged.lsn = c.catalog, lsn
+}
+
+// Publish shows readers all staged changes at once. Without any it does nothing.
+func (s *Store) Publish() {
+	s.end()
+	if s.staged == nil {
+		return
+	}
+	s.replace(func(st *state) {
+		if s.staged.layer.len() > 0 {
+			st.layers = push(st.layers, s.pinned, s.staged.layer)
+		}
+		st.catalog, st.lsn = s.staged.catalog, s.staged.lsn
+	})
+	s.staged = nil
+}
+
+// Discard forgets all staged changes.
+func (s *Store) Discard() {
+	s.end()
+	s.staged = nil
+}
+
+// A slab hands out memory in small pieces from large ones. A layer has very many small values, and they are freed
+// together.
+type slab struct {
+	bytes  []byte
+	floats []float32
+}
+
+// slabSize is how many elements a slab allocates at once.
+const slabSize = 64 << 10
+
+// alloc returns an empty slice with capacity n.
+func (s *slab) alloc(n int) []byte { return carve(&s.bytes, n) }
+
+// row returns a copy of v.
+func (s *slab) row(v []float32) []float32 { return append(carve(&s.floats, len(v)), v...) }
+
+func carve[T any](free *[]T, n int) []T {
+	if n > slabSize/8 {
+		return make([]T, 0, n)
+	}
+	if n > len(*free) {
+		*free = make([]T, slabSize)
+	}
+	b := (*free)[:0:n]
+	*free = (*free)[n:]
+	return b
+}

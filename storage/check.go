@@ -1,0 +1,272 @@
+package storage
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/flashdb/flashdb/internal/format"
+)
+
+// Check reads the whole bbolt file and calls fn with one line for everything that is not as the package comment says.
+// Changes that have not been flushed are not looked at. Flushes wait until it returns.
+func (s *Store) Check(fn func(finding string)) {
+	s.file.Lock()
+	defer s.file.Unlock()
+	c := &checker{file: s.path, report: fn}
+	if err := c.run(s.db); err != nil {
+		fn(err.Error())
+	}
+}
+
+// A checker looks for damage in one bbolt transaction.
+type checker struct {
+	file    string
+	report  func(finding string)
+	applied uint64
+}
+
+func (c *checker) run(db *bolt.DB) (err error) {
+	defer guard(c.file, &err)
+	defer faults(faults(true))
+	err = db.View(func(tx *bolt.Tx) error {
+		// Pages that bbolt would panic on must be met here: its own check runs in a goroutine that cannot be guarded.
+		for _, name := range [][]byte{bucketOfMeta, bucketOfNames, bucketOfCollections} {
+			b := tx.Bucket(name)
+			if b == nil {
+				return format.Corrupt(c.file, "buckets", 0, "%q is missing", name)
+			}
+			walk(b)
+		}
+		for err := range tx.Check() {
+			c.report("bbolt: " + err.Error())
+		}
+		return c.collections(tx)
+	})
+	if err != nil {
+		return boltError(c.file, err)
+	}
+	return nil
+}
+
+// walk visits every page of a bucket and of the buckets in it.
+func walk(b *bolt.Bucket) {
+	c := b.Cursor()
+	for k, v := c.First(); k != nil; k, v = c.Next() {
+		if v == nil {
+			walk(b.Bucket(k))
+		}
+	}
+}
+
+// collections checks that names and buckets match (invariant 1), and then each collection.
+func (c *checker) collections(tx *bolt.Tx) error {
+	var err error
+	if c.applied, err = decodeUint64(tx.Bucket(bucketOfMeta).Get(metaApplied)); err != nil {
+		return located(err, c.file, "meta: applied")
+	}
+	cat, err := loadCatalog(tx, c.file)
+	if err != nil {
+		return err
+	}
+	return tx.Bucket(bucketOfCollections).ForEachBucket(func(key []byte) error {
+		if len(key) != 4 {
+			c.report(fmt.Sprintf("bucket %x in c: its name has %d bytes, want 4", key, len(key)))
+			return nil
+		}
+		uid := binary.BigEndian.Uint32(key)
+		col := cat.byUID[uid]
+		if col == nil {
+			c.report(fmt.Sprintf("no name leads to the collection with UID %d", uid))
+			return nil
+		}
+		newCollectionChecker(c, tx.Bucket(bucketOfCollections).Bucket(key), col).run()
+		return nil
+	})
+}
+
+// A collectionChecker looks for damage in one collection.
+type collectionChecker struct {
+	*checker
+	col     *collection
+	buckets [bucketCount]*bolt.Bucket
+	tags    map[string]*roaring.Bitmap // what is left of each tag once the nodes that say they carry it are taken out
+}
+
+func newCollectionChecker(c *checker, b *bolt.Bucket, col *collection) *collectionChecker {
+	cc := &collectionChecker{checker: c, col: col, tags: map[string]*roaring.Bitmap{}}
+	for i, name := range bucketNames {
+		cc.buckets[i] = b.Bucket(name)
+	}
+	return cc
+}
+
+func (c *collectionChecker) found(text string, args ...any) {
+	c.report(fmt.Sprintf("collection %q: ", c.col.name) + fmt.Sprintf(text, args...))
+}
+
+func (c *collectionChecker) run() {
+	c.counts()
+	c.loadTags()
+	c.nodes()
+	for _, tag := range slices.Sorted(maps.Keys(c.tags)) {
+		if left := c.tags[tag]; !left.IsEmpty() {
+			c.found("tags: %q has id %d, whose node does not carry it or does not exist (%d such ids)", tag, left.Minimum(), left.GetCardinality())
+		}
+	}
+	c.ids()
+	c.eachID(linksBucket, c.links)
+	c.eachID(dirtyBucket, func(id uint32, value []byte) {
+		lsn, err := decodeUint64(value)
+		switch {
+		case err != nil:
+			c.found("dirty: id %d: %v", id, err)
+		case lsn > c.applied:
+			c.found("dirty: id %d has LSN %d, the last change applied is %d", id, lsn, c.applied)
+		}
+	})
+	if g := c.col.served.Load(); g.buildLSN > c.applied {
+		c.found("index: generation %d was built at LSN %d, the last change applied is %d", g.number, g.buildLSN, c.applied)
+	}
+}
+
+// counts checks what info and tombs say about each other (part of invariant 2).
+func (c *collectionChecker) counts() {
+	var dead uint64
+	if t := c.col.tombs; t != nil && !t.IsEmpty() {
+		dead = t.GetCardinality()
+		if t.Maximum() >= c.col.nextID {
+			c.found("tombs: id %d is deleted, and the next id is %d", t.Maximum(), c.col.nextID)
+		}
+	}
+	if uint64(c.col.count)+dead != uint64(c.col.nextID) {
+		c.found("info: %d live and %d deleted nodes do not make %d", c.col.count, dead, c.col.nextID)
+	}
+}
+
+func (c *collectionChecker) loadTags() {
+	c.each(tagsBucket, func(tag, value []byte) {
+		b, err := decodeBitmap(value)
+		switch {
+		case err != nil:
+			c.found("tags: %q: %v", tag, err)
+		case b.IsEmpty():
+			c.found("tags: %q is empty", tag)
+		default:
+			c.tags[string(tag)] = b
+		}
+	})
+}
+
+// nodes walks keys and rows side by side (invariants 2 to 4).
+func (c *collectionChecker) nodes() {
+	var rows *bolt.Cursor
+	var rowKey, row []byte
+	if b := c.buckets[rowsBucket]; b != nil {
+		rows = b.Cursor()
+		rowKey, row = rows.First()
+	}
+	nodes := 0
+	c.eachID(keysBucket, func(id uint32, record []byte) {
+		var key [4]byte
+		want := bigEndian(&key, id)
+		for ; rowKey != nil && bytes.Compare(rowKey, want) < 0; rowKey, row = rows.Next() {
+			c.found("rows: %x belongs to no node", rowKey)
+		}
+		if bytes.Equal(rowKey, want) {
+			c.row(id, row)
+			rowKey, row = rows.Next()
+		} else {
+			c.found("rows: the row of id %d is missing", id)
+		}
+		c.node(id, record)
+		nodes++
+	})
+	for ; rowKey != nil; rowKey, _ = rows.Next() {
+		c.found("rows: %x belongs to no node", rowKey)
+	}
+	if nodes != c.col.count {
+		c.found("keys: %d nodes, info says %d", nodes, c.col.count)
+	}
+}
+
+func (c *collectionChecker) row(id uint32, value []byte) {
+	if len(value) != 4*c.col.schema.Dim {
+		c.found("rows: the row of id %d has %d bytes, want %d", id, len(value), 4*c.col.schema.Dim)
+		return
+	}
+	if i := firstNonFinite(format.Float32s(value)); i >= 0 {
+		c.found("rows: value %d of id %d is not a finite number", i, id)
+	}
+}
+
+func (c *collectionChecker) node(id uint32, record []byte) {
+	n, err := decodeRecord(record)
+	if err != nil {
+		c.found("keys: id %d: %v", id, err)
+		return
+	}
+	var value []byte
+	if b := c.buckets[idsBucket]; b != nil && n.Key != "" {
+		value = b.Get([]byte(n.Key))
+	}
+	if got, err := decodeUint32(value); err != nil || got != id {
+		c.found("ids: key %q of id %d leads to %x", n.Key, id, value)
+	}
+	for _, tag := range n.Tags {
+		if ids := c.tags[tag]; ids == nil || !ids.CheckedRemove(id) {
+			c.found("tags: %q lacks id %d, whose node carries it", tag, id)
+		}
+	}
+}
+
+// ids checks that there are as many keys as nodes; that each node's key leads to it was checked before.
+func (c *collectionChecker) ids() {
+	n := 0
+	c.each(idsBucket, func([]byte, []byte) { n++ })
+	if n != c.col.count {
+		c.found("ids: %d keys, info says %d nodes", n, c.col.count)
+	}
+}
+
+func (c *collectionChecker) links(id uint32, value []byte) {
+	b, err := decodeBitmap(value)
+	switch {
+	case err != nil:
+		c.found("links: id %d: %v", id, err)
+	case b.IsEmpty():
+		c.found("links: those of id %d are empty", id)
+	case b.Maximum() >= c.col.nextID:
+		c.found("links: id %d is linked to id %d, and the next id is %d", id, b.Maximum(), c.col.nextID)
+	}
+}
+
+func (c *collectionChecker) each(b bucket, fn func(key, value []byte)) {
+	if bkt := c.buckets[b]; bkt != nil {
+		cur := bkt.Cursor()
+		for k, v := cur.First(); k != nil; k, v = cur.Next() {
+			fn(k, v)
+		}
+	}
+}
+
+// eachID calls fn for the entries whose keys are live ids, and reports the others.
+func (c *collectionChecker) eachID(b bucket, fn func(id uint32, value []byte)) {
+	c.each(b, func(key, value []byte) {
+		if len(key) != 4 {
+			c.found("%s: key %x has %d bytes, want 4", b, key, len(key))
+			return
+		}
+		id := binary.BigEndian.Uint32(key)
+		if !c.col.live(id) {
+			c.found("%s: id %d is not live", b, id)
+			return
+		}
+		fn(id, value)
+	})
+}

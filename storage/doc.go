@@ -1,0 +1,74 @@
+// Package storage is the durable truth of a flashdb database: nodes, rows, links, tags and decoders in one bbolt file,
+// under an overlay in memory of the changes that the log holds and bbolt does not hold yet.
+//
+// # How a change travels
+//
+// A change is a list of [Op] with all keys resolved to ids. The caller applies it to a [Changes], writes [EncodeOps] of
+// it to its log, and once the log is synced makes it visible. Many changes may share one sync:
+//
+//	c := store.Begin()           // sees everything staged so far
+//	err := c.Apply(op, lsn)      // once for each operation; the lsn of the log record
+//	store.Stage(c)               // later Begins see it, readers do not
+//	...                          // more changes, then one sync of the log
+//	store.Publish()              // readers see all that was staged, at once
+//	applied, err := store.Flush()  // now and then: overlay -> bbolt, one synced transaction
+//
+// After Flush the log may forget every record up to applied. After a crash the caller replays the records above
+// [Store.Applied] through the same calls. If the log's sync fails, [Store.Discard] forgets what was staged.
+//
+// # Concurrency
+//
+// Begin, Apply, the getters of Changes, Stage, Publish and Discard belong to the writer: one goroutine at a time, by a
+// lock of the caller's. [Store.View] and the streams [Store.Rows] and [Store.Dirty] may run at any time, beside
+// anything. [Store.Flush], [Store.PublishGeneration] and [Store.Check] wait for each other and may run beside the
+// writer and all readers.
+//
+// A View is a snapshot: it sees every change published before it began and none published later, whatever is flushed
+// meanwhile. The overlay is a short list of immutable layers, so a reader needs no lock: it takes the list and then
+// opens a bbolt transaction. In that order a flush that commits in between loses it nothing, since it still holds the
+// layers just written. A flush that started in between may have written more than those layers; the reader notices
+// and starts over (see [Store.View]).
+//
+// # Layout of the bbolt file
+//
+// Ids are dense, counted from 0 inside a collection, and never reused. UIDs number collections from 1 and are never
+// reused either. Keys that are numbers are big-endian, so that bbolt's order is theirs; all other numbers are
+// little-endian, and varints are those of encoding/binary. A string or blob is its length as a varint and its bytes.
+//
+//	meta                       format   -> uint32  version of this layout, 1
+//	                           applied  -> uint64  LSN of the last change in this file
+//	                           next     -> uint32  UID of the next collection
+//	names                      name     -> uint32  UID
+//	c
+//	└─ UID (4 bytes)           info     -> see below
+//	   │                       index    -> varint generation, varint build LSN; absent: none published
+//	   │                       tombs    -> roaring bitmap of the deleted ids; absent: none
+//	   ├─ ids                  key      -> uint32  id
+//	   ├─ keys                 id       -> see below
+//	   ├─ rows                 id       -> dim x float32
+//	   ├─ dirty                id       -> uint64  LSN of the row, if newer than the published generation
+//	   ├─ links                id       -> roaring bitmap of the ids it is linked to, deleted ones included
+//	   ├─ tags                 tag      -> roaring bitmap of the ids that carry it
+//	   ├─ decoders             name     -> blob of package decoder
+//	   └─ meta                 name     -> string of the user's
+//
+//	info:  +-------------+-------------------+--------------+----------------+-------------+
+//	       | dim, varint | flags, 1 byte     | live, varint | next id,       | name,       |
+//	       |             | bit 0: normalize  | nodes        | varint         | string      |
+//	       +-------------+-------------------+--------------+----------------+-------------+
+//	keys:  +-------------+-------------------+--------------+----------------+
+//	       | key, string | number of tags,   | tags, sorted | payload: the   |
+//	       |             | varint            | strings      | rest           |
+//	       +-------------+-------------------+--------------+----------------+
+//
+// Buckets of a collection are made when first needed; a missing one is empty. Invariants, verified by [Store.Check]:
+//
+//  1. names and the buckets in c name each other;
+//  2. an id is live, that is in keys and in rows, if and only if it is below next id and not in tombs;
+//  3. ids maps the key of each live id to it, and nothing else;
+//  4. tags holds an id under a tag if and only if its node says so; no bitmap of links or tags is empty;
+//  5. links and dirty have live ids as keys; linked ids are below next id;
+//  6. no LSN in dirty or index exceeds applied.
+//
+// [EncodeOps] documents the second format of this package, what the log records hold.
+package storage

@@ -1,0 +1,299 @@
+package storage
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/flashdb/flashdb/internal/format"
+)
+
+// fillPercent is how full bbolt makes a page that it splits. Ids are put in ascending order and mostly once, so there is
+// no need to leave room between them; keys, tags and names come in any order.
+var fillPercent = [bucketCount]float64{
+	idsBucket:      0.7,
+	keysBucket:     0.9,
+	rowsBucket:     1,
+	dirtyBucket:    1,
+	linksBucket:    0.7,
+	tagsBucket:     0.5,
+	decodersBucket: 0.5,
+	metaBucket:     0.5,
+}
+
+// Flush moves everything published into the bbolt file, in one synced transaction, and returns the LSN of the last
+// change in the file. The log may forget all records up to it. Changes published meanwhile wait for the next Flush.
+//
+// If writing fails, everything stays visible and in memory, and every further Flush fails: after a failed sync nobody
+// knows what the file holds. Opening it again and replaying the log gives the same state.
+func (s *Store) Flush() (applied uint64, err error) {
+	s.file.Lock()
+	defer s.file.Unlock()
+	if s.closed {
+		return s.Applied(), ErrClosed
+	}
+	st := s.state.Load()
+	if st.lsn == s.Applied() {
+		return st.lsn, nil
+	}
+	var pinned int
+	s.replace(func(now *state) {
+		now.epoch++
+		s.pinned = len(now.layers)
+		st, pinned = now, len(now.layers)
+	})
+	err = s.update(func(tx *bolt.Tx) error { return s.write(tx, st) })
+	s.replace(func(now *state) {
+		s.pinned = 0
+		if err == nil {
+			now.layers = now.layers[pinned:]
+		}
+	})
+	if err != nil {
+		return s.Applied(), fmt.Errorf("flush %s: %w", s.path, err)
+	}
+	s.flushed = st.catalog
+	s.applied.Store(st.lsn)
+	return st.lsn, nil
+}
+
+// update runs fn in a synced transaction. The caller holds s.file.
+func (s *Store) update(fn func(tx *bolt.Tx) error) (err error) {
+	if s.failed != nil {
+		return fmt.Errorf("an earlier write failed, open the database again: %w", s.failed)
+	}
+	defer func() {
+		if err != nil && !errors.Is(err, ErrClosed) && !errors.Is(err, ErrReadOnly) {
+			s.failed = err
+		}
+	}()
+	defer guard(s.path, &err)
+	defer faults(faults(true))
+	if err := s.db.Update(fn); err != nil {
+		return boltError(s.path, err)
+	}
+	return nil
+}
+
+// write brings the file from s.flushed to st.
+func (s *Store) write(tx *bolt.Tx, st *state) error {
+	names, root := tx.Bucket(bucketOfNames), tx.Bucket(bucketOfCollections)
+	var key [4]byte
+	for _, uid := range slices.Sorted(maps.Keys(s.flushed.byUID)) {
+		if col := s.flushed.byUID[uid]; st.catalog.byUID[uid] == nil {
+			if err := errors.Join(names.Delete([]byte(col.name)), root.DeleteBucket(bigEndian(&key, uid))); err != nil {
+				return fmt.Errorf("drop collection %q: %w", col.name, err)
+			}
+		}
+	}
+	all := flatten(st.layers)
+	touched := all.touched()
+	for _, uid := range slices.Sorted(maps.Keys(st.catalog.byUID)) {
+		col := st.catalog.byUID[uid]
+		before := s.flushed.byUID[uid]
+		if before == nil {
+			if err := names.Put([]byte(col.name), binary.LittleEndian.AppendUint32(nil, uid)); err != nil {
+				return fmt.Errorf("create collection %q: %w", col.name, err)
+			}
+		}
+		if col == before && touched[uid] == nil {
+			continue
+		}
+		b, err := root.CreateBucketIfNotExists(bigEndian(&key, uid))
+		if err == nil {
+			err = writeCollection(b, before, col, all, touched[uid])
+		}
+		if err != nil {
+			return fmt.Errorf("collection %q: %w", col.name, err)
+		}
+	}
+	meta := tx.Bucket(bucketOfMeta)
+	return errors.Join(
+		meta.Put(metaApplied, binary.LittleEndian.AppendUint64(nil, st.lsn)),
+		meta.Put(metaNext, binary.LittleEndian.AppendUint32(nil, st.catalog.nextUID)),
+	)
+}
+
+// touched lists what a layer mentions of one collection, in the order bbolt keeps it in.
+type touched struct {
+	nodes []uint32
+	keys  []string
+	links []uint32
+	tags  []string
+	blobs []blobKey
+}
+
+func (l *layer) touched() map[uint32]*touched {
+	all := map[uint32]*touched{}
+	of := func(uid uint32) *touched {
+		t := all[uid]
+		if t == nil {
+			t = &touched{}
+			all[uid] = t
+		}
+		return t
+	}
+	for k := range l.nodes {
+		t := of(k.uid)
+		t.nodes = append(t.nodes, k.id)
+	}
+	for k := range l.ids {
+		t := of(k.uid)
+		t.keys = append(t.keys, k.name)
+	}
+	for k := range l.links {
+		t := of(k.uid)
+		t.links = append(t.links, k.id)
+	}
+	for k := range l.tags {
+		t := of(k.uid)
+		t.tags = append(t.tags, k.name)
+	}
+	for k := range l.blobs {
+		t := of(k.uid)
+		t.blobs = append(t.blobs, k)
+	}
+	for _, t := range all {
+		slices.Sort(t.nodes)
+		slices.Sort(t.keys)
+		slices.Sort(t.links)
+		slices.Sort(t.tags)
+	}
+	return all
+}
+
+// A writer puts values into the buckets of one collection. Its error is sticky.
+type writer struct {
+	parent *bolt.Bucket
+	key    [4]byte
+	err    error
+}
+
+func writeCollection(b *bolt.Bucket, before, col *collection, all *layer, t *touched) error {
+	w := &writer{parent: b}
+	w.put(b, keyInfo, encodeInfo(col))
+	if col.tombs != nil && (before == nil || before.tombs != col.tombs) {
+		tombs, err := encodeBitmap(col.tombs)
+		w.fail(err)
+		w.put(b, keyTombs, tombs)
+	}
+	if t != nil {
+		w.nodes(col.uid, t.nodes, all)
+		w.ids(col.uid, t.keys, all)
+		w.links(col.uid, t.links, all)
+		w.tags(col.uid, t.tags, all)
+		for _, k := range t.blobs {
+			w.put(w.bucket(k.in), []byte(k.name), all.blobs[k])
+		}
+	}
+	return w.err
+}
+
+func (w *writer) fail(err error) {
+	if w.err == nil {
+		w.err = err
+	}
+}
+
+// put stores a value, or removes it if it is nil.
+func (w *writer) put(b *bolt.Bucket, key, value []byte) {
+	switch {
+	case w.err != nil:
+	case value == nil:
+		w.err = b.Delete(key)
+	default:
+		w.err = b.Put(key, value)
+	}
+}
+
+func (w *writer) bucket(b bucket) *bolt.Bucket {
+	if w.err != nil {
+		return nil
+	}
+	bkt, err := w.parent.CreateBucketIfNotExists(bucketNames[b])
+	if err != nil {
+		w.err = err
+		return nil
+	}
+	bkt.FillPercent = fillPercent[b]
+	return bkt
+}
+
+// nodes writes three buckets one after the other, which is kinder to caches than three puts a node.
+func (w *writer) nodes(uid uint32, ids []uint32, all *layer) {
+	if len(ids) == 0 {
+		return
+	}
+	keys := w.bucket(keysBucket)
+	for _, id := range ids {
+		w.put(keys, bigEndian(&w.key, id), all.nodes[nodeKey{uid, id}].record)
+	}
+	rows := w.bucket(rowsBucket)
+	for _, id := range ids {
+		w.put(rows, bigEndian(&w.key, id), format.Float32Bytes(all.nodes[nodeKey{uid, id}].row))
+	}
+	dirty := w.bucket(dirtyBucket)
+	lsns := make([]byte, 0, 8*len(ids)) // bbolt keeps the values until it commits
+	for _, id := range ids {
+		n := all.nodes[nodeKey{uid, id}]
+		if n.record == nil {
+			w.put(dirty, bigEndian(&w.key, id), nil)
+			continue
+		}
+		lsns = binary.LittleEndian.AppendUint64(lsns, n.lsn)
+		w.put(dirty, bigEndian(&w.key, id), lsns[len(lsns)-8:])
+	}
+}
+
+func (w *writer) ids(uid uint32, keys []string, all *layer) {
+	if len(keys) == 0 {
+		return
+	}
+	b := w.bucket(idsBucket)
+	ids := make([]byte, 0, 4*len(keys))
+	for _, key := range keys {
+		v := all.ids[nameKey{uid, key}]
+		if !v.live {
+			w.put(b, []byte(key), nil)
+			continue
+		}
+		ids = binary.LittleEndian.AppendUint32(ids, v.id)
+		w.put(b, []byte(key), ids[len(ids)-4:])
+	}
+}
+
+func (w *writer) links(uid uint32, ids []uint32, all *layer) {
+	if len(ids) == 0 {
+		return
+	}
+	b := w.bucket(linksBucket)
+	for _, id := range ids {
+		var value []byte
+		if links := all.links[nodeKey{uid, id}]; links != nil {
+			var err error
+			value, err = encodeBitmap(links)
+			w.fail(err)
+		}
+		w.put(b, bigEndian(&w.key, id), value)
+	}
+}
+
+func (w *writer) tags(uid uint32, names []string, all *layer) {
+	if len(names) == 0 {
+		return
+	}
+	b := w.bucket(tagsBucket)
+	for _, name := range names {
+		var value []byte
+		if ids := all.tags[nameKey{uid, name}]; ids != nil {
+			var err error
+			value, err = encodeBitmap(ids)
+			w.fail(err)
+		}
+		w.put(b, []byte(name), value)
+	}
+}

@@ -1,0 +1,236 @@
+package storage_test
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/flashdb/flashdb/storage"
+)
+
+var seed = flag.Uint64("seed", 0, "seed of the random histories; 0 tries a few")
+
+// TestHistories runs random histories of changes, groups, flushes, reopenings and crashes against a model.
+func TestHistories(t *testing.T) {
+	seeds := []uint64{1, 2, 3, 4, 5, 6, 7, 8}
+	if *seed != 0 {
+		seeds = []uint64{*seed}
+	}
+	for _, seed := range seeds {
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			h := newHistory(t, seed)
+			for range 120 {
+				h.step()
+			}
+			h.s.Publish()
+			h.published = h.staged
+			flush(h.t, h.s)
+			assertView(t, h.s, h.published)
+			h.published.equalStreams(t, h.s)
+		})
+	}
+}
+
+// A history is a store and what it should hold at each of its stages.
+type history struct {
+	t    *testing.T
+	rng  *rand.Rand
+	path string
+	s    *storage.Store
+
+	staged, published, flushed *model
+	lsn                        uint64   // last staged
+	publishedLSN               uint64   // last published
+	log                        [][]byte // the change of LSN i+1
+}
+
+func newHistory(t *testing.T, seed uint64) *history {
+	h := &history{t: t, rng: rand.New(rand.NewPCG(seed, seed)), path: newPath(t)}
+	h.staged, h.published, h.flushed = newModel(), newModel(), newModel()
+	h.s = open(t, h.path)
+	return h
+}
+
+func (h *history) step() {
+	switch n := h.rng.IntN(100); {
+	case n < 45:
+		h.change()
+	case n < 70:
+		h.s.Publish()
+		h.published, h.publishedLSN = h.staged.clone(), h.lsn
+	case n < 74:
+		h.s.Discard()
+		h.staged, h.lsn = h.published.clone(), h.publishedLSN
+		h.log = h.log[:h.lsn]
+	case n < 84:
+		flush(h.t, h.s)
+		assert.Equal(h.t, h.publishedLSN, h.s.Applied())
+		assert.Zero(h.t, h.s.Pending())
+		h.flushed = h.published.clone()
+		h.flushed.equalStreams(h.t, h.s)
+	case n < 88:
+		h.publishGeneration()
+	case n < 92:
+		h.crash()
+	case n < 94:
+		h.reopen()
+	default:
+		assertView(h.t, h.s, h.published)
+	}
+}
+
+// change makes a change of some operations, and stages it in most cases.
+func (h *history) change() {
+	c := h.s.Begin()
+	m := h.staged.clone()
+	var ops []storage.Op
+	for range 1 + h.rng.IntN(12) {
+		op := h.randomOp(m)
+		require.NoError(h.t, c.Apply(op, h.lsn+1))
+		m.apply(op, h.lsn+1)
+		ops = append(ops, op)
+	}
+	if h.rng.IntN(4) == 0 {
+		m.equal(h.t, c)
+		require.Equal(h.t, m.next, c.NextUID())
+	}
+	if h.rng.IntN(10) == 0 {
+		return // abandoned
+	}
+	h.s.Stage(c)
+	h.staged = m
+	h.lsn++
+	h.log = append(h.log, storage.EncodeOps(ops))
+}
+
+func (h *history) publishGeneration() {
+	if len(h.flushed.collections) == 0 {
+		return
+	}
+	uid := pick(h.rng, h.flushed.collections)
+	build := h.rng.Uint64N(h.s.Applied() + 1)
+	number := h.rng.Uint64N(100)
+	require.NoError(h.t, h.s.PublishGeneration(uid, number, build))
+	for _, m := range []*model{h.staged, h.published, h.flushed} {
+		m.publishGeneration(uid, number, build)
+	}
+}
+
+// crash opens a copy of the file as it is, without the overlay, and then replays the log into it.
+func (h *history) crash() {
+	copied := filepath.Join(h.t.TempDir(), "copy.db")
+	b, err := os.ReadFile(h.path)
+	require.NoError(h.t, err)
+	require.NoError(h.t, os.WriteFile(copied, b, 0o600))
+	s, err := storage.Open(copied, &storage.Options{NoSync: true})
+	require.NoError(h.t, err)
+	assertView(h.t, s, h.flushed)
+	assertClean(h.t, s)
+	h.replay(s)
+	assertView(h.t, s, h.published)
+	require.NoError(h.t, s.Close())
+}
+
+// reopen closes the store without a flush, so that the log must bring back what was published.
+func (h *history) reopen() {
+	require.NoError(h.t, h.s.Close())
+	h.s = open(h.t, h.path)
+	h.log = h.log[:h.publishedLSN]
+	h.replay(h.s)
+	h.staged, h.lsn = h.published.clone(), h.publishedLSN
+	assertView(h.t, h.s, h.published)
+}
+
+// replay does what the root package does with its log.
+func (h *history) replay(s *storage.Store) {
+	for lsn := uint64(1); lsn <= h.publishedLSN; lsn++ {
+		ops, err := storage.DecodeOps(h.log[lsn-1])
+		require.NoError(h.t, err)
+		if lsn <= s.Applied() {
+			// Skipped by the caller; should it not, nothing is applied twice.
+			require.ErrorContains(h.t, s.Begin().Apply(ops[0], lsn), "was applied before")
+			continue
+		}
+		commit(h.t, s, lsn, ops...)
+	}
+}
+
+// randomOp returns an operation that makes sense in m.
+func (h *history) randomOp(m *model) storage.Op {
+	r := h.rng
+	if len(m.collections) == 0 || r.IntN(60) == 0 {
+		name := fmt.Sprintf("c%d", r.IntN(4))
+		for _, c := range m.collections {
+			if c.info.Name == name {
+				return storage.DropCollection{UID: c.info.UID}
+			}
+		}
+		return storage.CreateCollection{UID: m.next, Name: name, Schema: storage.Schema{Dim: 1 + r.IntN(5), Normalize: r.IntN(2) == 0}}
+	}
+	uid := pick(r, m.collections)
+	c := m.collections[uid]
+	if len(c.nodes) == 0 {
+		return h.putNode(c)
+	}
+	switch n := r.IntN(20); {
+	case n < 9:
+		return h.putNode(c)
+	case n < 11:
+		return storage.DeleteNode{UID: uid, ID: pick(r, c.nodes)}
+	case n < 14:
+		return storage.Link{UID: uid, Source: pick(r, c.nodes), Targets: h.liveIDs(c)}
+	case n < 16:
+		return storage.Unlink{UID: uid, Source: pick(r, c.nodes), Targets: h.liveIDs(c)}
+	case n < 18:
+		name := fmt.Sprintf("d%d", r.IntN(3))
+		if _, ok := c.blobs["d"+name]; ok && r.IntN(2) == 0 {
+			return storage.DropDecoder{UID: uid, Name: name}
+		}
+		return storage.PutDecoder{UID: uid, Name: name, Blob: make([]byte, r.IntN(40))}
+	default:
+		return storage.SetMeta{UID: uid, Name: fmt.Sprintf("m%d", r.IntN(3)), Value: "value"[:r.IntN(6)]}
+	}
+}
+
+func (h *history) putNode(c *modelCollection) storage.PutNode {
+	r := h.rng
+	// Few keys, so that live ones are replaced and deleted ones come again, with a new id.
+	o := storage.PutNode{UID: c.info.UID, ID: c.info.NextID, Key: fmt.Sprintf("k%d", r.IntN(30))}
+	for id, n := range c.nodes {
+		if n.key == o.Key {
+			o.ID = id
+		}
+	}
+	o.Row = make([]float32, c.info.Schema.Dim)
+	for i := range o.Row {
+		o.Row[i] = r.Float32()
+	}
+	for range r.IntN(4) {
+		o.Tags = append(o.Tags, fmt.Sprintf("t%d", r.IntN(5)))
+	}
+	if r.IntN(2) == 0 {
+		o.Payload = make([]byte, r.IntN(20))
+	}
+	return o
+}
+
+func (h *history) liveIDs(c *modelCollection) []uint32 {
+	ids := make([]uint32, h.rng.IntN(5))
+	for i := range ids {
+		ids[i] = pick(h.rng, c.nodes)
+	}
+	return ids
+}
+
+// pick returns a key of a map that is not empty, the same for the same random numbers.
+func pick[V any](r *rand.Rand, m map[uint32]V) uint32 {
+	return slices.Sorted(maps.Keys(m))[r.IntN(len(m))]
+}

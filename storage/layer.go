@@ -1,0 +1,149 @@
+package storage
+
+import "github.com/RoaringBitmap/roaring/v2"
+
+// A layer holds the newest state of everything that some consecutive changes touched. While a Changes builds it, it
+// belongs to that; from Publish on it is immutable. What it does not mention is as in the layers below it, and at the
+// bottom as in bbolt.
+type layer struct {
+	nodes map[nodeKey]node
+	ids   map[nameKey]idOf
+	links map[nodeKey]*roaring.Bitmap // nil: none any more
+	tags  map[nameKey]*roaring.Bitmap // nil: no node carries the tag any more
+	blobs map[blobKey][]byte          // nil: none any more
+
+	bytes int64 // estimate of the memory held, set by Publish
+}
+
+type nodeKey struct{ uid, id uint32 }
+
+type nameKey struct {
+	uid  uint32
+	name string
+}
+
+// A blobKey names a value in one of the buckets whose values have no meaning here: decoders and meta.
+type blobKey struct {
+	uid  uint32
+	in   bucket
+	name string
+}
+
+// A node is a record and the row that came with it. Both are nil if the node was deleted.
+type node struct {
+	record []byte // as appendRecord makes it
+	row    []float32
+	lsn    uint64
+}
+
+// An idOf is what a key leads to.
+type idOf struct {
+	id   uint32
+	live bool // false: the key was deleted
+}
+
+func newLayer() *layer {
+	return &layer{
+		nodes: map[nodeKey]node{},
+		ids:   map[nameKey]idOf{},
+		links: map[nodeKey]*roaring.Bitmap{},
+		tags:  map[nameKey]*roaring.Bitmap{},
+		blobs: map[blobKey][]byte{},
+	}
+}
+
+// len returns how many things l mentions.
+func (l *layer) len() int {
+	return len(l.nodes) + len(l.ids) + len(l.links) + len(l.tags) + len(l.blobs)
+}
+
+// cover lays the newer layer over l. It changes l.
+func (l *layer) cover(newer *layer) {
+	cover(l.nodes, newer.nodes)
+	cover(l.ids, newer.ids)
+	cover(l.links, newer.links)
+	cover(l.tags, newer.tags)
+	cover(l.blobs, newer.blobs)
+}
+
+func cover[K comparable, V any](older, newer map[K]V) {
+	for k, v := range newer {
+		older[k] = v
+	}
+}
+
+// absorb lays l over the older layer. It changes l.
+func (l *layer) absorb(older *layer) {
+	absorb(l.nodes, older.nodes)
+	absorb(l.ids, older.ids)
+	absorb(l.links, older.links)
+	absorb(l.tags, older.tags)
+	absorb(l.blobs, older.blobs)
+}
+
+func absorb[K comparable, V any](newer, older map[K]V) {
+	for k, v := range older {
+		if _, ok := newer[k]; !ok {
+			newer[k] = v
+		}
+	}
+}
+
+// push returns the layers with l on top. Their order is oldest first. It merges so that each layer is larger than the
+// one above it: there are at most about log2 of the number of changes, and every entry is copied about that often. The
+// first pinned layers are left as they are, for a flush is writing them. It changes l, and no other layer.
+func push(layers []*layer, pinned int, l *layer) []*layer {
+	n := len(layers)
+	for n > pinned && layers[n-1].len() <= l.len() {
+		l.absorb(layers[n-1])
+		n--
+	}
+	l.bytes = l.size()
+	return append(layers[:n:n], l)
+}
+
+// entryBytes is what an entry of a map costs beside what it points to, roughly.
+const entryBytes = 96
+
+// size estimates the memory that l holds.
+func (l *layer) size() int64 {
+	n := int64(l.len()) * entryBytes
+	for _, v := range l.nodes {
+		n += int64(len(v.record) + 4*len(v.row))
+	}
+	for k := range l.ids {
+		n += int64(len(k.name))
+	}
+	for _, b := range l.links {
+		n += bitmapBytes(b)
+	}
+	for k, b := range l.tags {
+		n += int64(len(k.name)) + bitmapBytes(b)
+	}
+	for k, v := range l.blobs {
+		n += int64(len(k.name) + len(v))
+	}
+	return n
+}
+
+func bitmapBytes(b *roaring.Bitmap) int64 {
+	if b == nil {
+		return 0
+	}
+	return int64(b.GetSizeInBytes())
+}
+
+// flatten returns one layer that says the same as layers, oldest first. It changes none of them.
+func flatten(layers []*layer) *layer {
+	switch len(layers) {
+	case 0:
+		return newLayer()
+	case 1:
+		return layers[0]
+	}
+	all := newLayer()
+	for _, l := range layers {
+		all.cover(l)
+	}
+	return all
+}

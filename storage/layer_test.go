@@ -1,0 +1,99 @@
+package storage
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// layerOf returns a layer that mentions the keys from one number to another, with the number v.
+func layerOf(from, to int, v uint32) *layer {
+	l := newLayer()
+	for i := from; i < to; i++ {
+		l.ids[nameKey{1, fmt.Sprint(i)}] = idOf{v, true}
+	}
+	return l
+}
+
+func TestPush(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	for range 8 {
+		var layers []*layer
+		pinned := 0
+		want := map[nameKey]idOf{}
+		for v := range uint32(120) {
+			from := rng.IntN(200)
+			l := layerOf(from, from+1+rng.IntN(10), v)
+			for k, id := range l.ids {
+				want[k] = id
+			}
+			before := layers
+			sizes := make([]int, len(before))
+			for i, l := range before {
+				sizes[i] = l.len()
+			}
+			layers = push(layers, pinned, l)
+
+			for i := range pinned {
+				require.Same(t, before[i], layers[i], "pinned layers stay")
+			}
+			for i, l := range before {
+				require.Equal(t, sizes[i], l.len(), "published layers are not changed")
+			}
+			for i := pinned + 1; i < len(layers); i++ {
+				require.Greater(t, layers[i-1].len(), layers[i].len())
+			}
+			require.Equal(t, want, flatten(layers).ids)
+			if rng.IntN(40) == 0 {
+				pinned = len(layers)
+			}
+		}
+	}
+}
+
+// Each layer is larger than the next, but not by much if the changes are alike: there must be few of them.
+func TestPushKeepsFewLayers(t *testing.T) {
+	var layers []*layer
+	for i := range 4096 {
+		layers = push(layers, 0, layerOf(i, i+1, 0))
+		require.LessOrEqual(t, len(layers), 13)
+	}
+	assert.Len(t, layers, 1)
+	assert.Equal(t, 4096, layers[0].len())
+	assert.Equal(t, layers[0].size(), layers[0].bytes)
+}
+
+// A reader that loaded a state before a flush began must not use it with a transaction begun later.
+func TestBeginRefusesStaleState(t *testing.T) {
+	s, err := Open(filepath.Join(t.TempDir(), "flash.db"), &Options{NoSync: true})
+	require.NoError(t, err)
+	defer s.Close()
+	publish := func(lsn uint64, op Op) {
+		c := s.Begin()
+		require.NoError(t, c.Apply(op, lsn))
+		s.Stage(c)
+		s.Publish()
+	}
+	publish(1, CreateCollection{UID: 1, Name: "c", Schema: Schema{Dim: 1}})
+	before := s.state.Load()
+	publish(2, SetMeta{UID: 1, Name: "a", Value: "b"})
+	tx, err := s.begin(before)
+	require.NoError(t, err)
+	require.NotNil(t, tx, "a state stays good while others are published")
+	require.NoError(t, tx.Rollback())
+
+	_, err = s.Flush()
+	require.NoError(t, err)
+	tx, err = s.begin(before)
+	require.NoError(t, err)
+	assert.Nil(t, tx, "bbolt has more than the state by now")
+
+	tx, err = s.begin(s.state.Load())
+	require.NoError(t, err)
+	require.NotNil(t, tx)
+	require.NoError(t, tx.Rollback())
+}

@@ -1,0 +1,269 @@
+package storage_test
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/flashdb/flashdb/storage"
+)
+
+// A model is what a store should hold, in maps.
+type model struct {
+	next        uint32 // UID
+	collections map[uint32]*modelCollection
+}
+
+type modelCollection struct {
+	info  storage.Info
+	nodes map[uint32]modelNode
+	links map[uint32]map[uint32]bool
+	blobs map[string]string // "d" or "m" and name
+	tombs map[uint32]bool
+	dirty map[uint32]uint64
+}
+
+type modelNode struct {
+	key     string
+	row     []float32
+	tags    []string // sorted, no duplicates
+	payload []byte
+}
+
+func newModel() *model { return &model{next: 1, collections: map[uint32]*modelCollection{}} }
+
+func (m *model) clone() *model {
+	c := &model{next: m.next, collections: map[uint32]*modelCollection{}}
+	for uid, col := range m.collections {
+		clone := *col
+		clone.nodes = maps.Clone(col.nodes)
+		clone.blobs = maps.Clone(col.blobs)
+		clone.tombs = maps.Clone(col.tombs)
+		clone.dirty = maps.Clone(col.dirty)
+		clone.links = map[uint32]map[uint32]bool{}
+		for id, targets := range col.links {
+			clone.links[id] = maps.Clone(targets)
+		}
+		c.collections[uid] = &clone
+	}
+	return c
+}
+
+func (m *model) apply(op storage.Op, lsn uint64) {
+	uid := op.Collection()
+	c := m.collections[uid]
+	switch o := op.(type) {
+	case storage.CreateCollection:
+		m.next++
+		m.collections[uid] = &modelCollection{
+			info:  storage.Info{UID: uid, Name: o.Name, Schema: o.Schema},
+			nodes: map[uint32]modelNode{},
+			links: map[uint32]map[uint32]bool{},
+			blobs: map[string]string{},
+			tombs: map[uint32]bool{},
+			dirty: map[uint32]uint64{},
+		}
+	case storage.DropCollection:
+		delete(m.collections, uid)
+	case storage.PutNode:
+		if o.ID == c.info.NextID {
+			c.info.NextID++
+			c.info.Count++
+		}
+		tags := slices.Clone(o.Tags)
+		slices.Sort(tags)
+		c.nodes[o.ID] = modelNode{o.Key, slices.Clone(o.Row), slices.Compact(tags), bytes.Clone(o.Payload)}
+		c.dirty[o.ID] = lsn
+	case storage.DeleteNode:
+		delete(c.nodes, o.ID)
+		delete(c.links, o.ID)
+		delete(c.dirty, o.ID)
+		c.tombs[o.ID] = true
+		c.info.Count--
+	case storage.Link:
+		if c.links[o.Source] == nil {
+			c.links[o.Source] = map[uint32]bool{}
+		}
+		for _, id := range o.Targets {
+			c.links[o.Source][id] = true
+		}
+	case storage.Unlink:
+		for _, id := range o.Targets {
+			delete(c.links[o.Source], id)
+		}
+	case storage.PutDecoder:
+		c.blobs["d"+o.Name] = string(o.Blob)
+	case storage.DropDecoder:
+		delete(c.blobs, "d"+o.Name)
+	case storage.SetMeta:
+		c.blobs["m"+o.Name] = o.Value
+	}
+}
+
+// publishGeneration is the model of Store.PublishGeneration.
+func (m *model) publishGeneration(uid uint32, number, buildLSN uint64) {
+	c := m.collections[uid]
+	if c == nil {
+		return
+	}
+	c.info.Generation, c.info.BuildLSN = number, buildLSN
+	maps.DeleteFunc(c.dirty, func(_ uint32, lsn uint64) bool { return lsn <= buildLSN })
+}
+
+// getters are the methods that View and Changes share.
+type getters interface {
+	Collections() []storage.Info
+	Collection(name string) (storage.Info, bool)
+	ID(uid uint32, key string) (uint32, bool)
+	Node(uid, id uint32) (storage.Node, bool)
+	Key(uid, id uint32) (string, bool)
+	Row(dst []float32, uid, id uint32) bool
+	Links(uid, id uint32) *roaring.Bitmap
+	Tag(uid uint32, tag string) *roaring.Bitmap
+	Tags(uid uint32) map[string]uint64
+	Tombs(uid uint32) *roaring.Bitmap
+	Decoder(uid uint32, name string) ([]byte, bool)
+	Decoders(uid uint32) []string
+	Meta(uid uint32, name string) (string, bool)
+}
+
+// equal requires that g shows exactly m.
+func (m *model) equal(t *testing.T, g getters) {
+	t.Helper()
+	infos := g.Collections()
+	require.Len(t, infos, len(m.collections))
+	for _, info := range infos {
+		c := m.collections[info.UID]
+		require.NotNil(t, c, "UID %d", info.UID)
+		require.Equal(t, c.info, info)
+		byName, ok := g.Collection(info.Name)
+		require.True(t, ok)
+		require.Equal(t, info, byName)
+		c.equal(t, g)
+	}
+	_, ok := g.Collection("never created")
+	require.False(t, ok)
+	require.Empty(t, g.Tags(m.next+5))
+}
+
+func (c *modelCollection) equal(t *testing.T, g getters) {
+	t.Helper()
+	uid := c.info.UID
+	tags := map[string]*roaring.Bitmap{}
+	row := make([]float32, c.info.Schema.Dim)
+	for id := range c.info.NextID + 2 {
+		want, live := c.nodes[id]
+		n, ok := g.Node(uid, id)
+		require.Equal(t, live, ok, "node %d", id)
+		key, ok := g.Key(uid, id)
+		require.Equal(t, live, ok)
+		require.Equal(t, live, g.Row(row, uid, id), "row %d", id)
+		require.Equal(t, setOf(c.links[id]), arrayOf(g.Links(uid, id)), "links of %d", id)
+		if !live {
+			continue
+		}
+		require.Equal(t, want.key, n.Key)
+		require.Equal(t, want.key, key)
+		require.Equal(t, want.row, row)
+		require.Equal(t, string(want.payload), string(n.Payload))
+		require.True(t, slices.Equal(want.tags, n.Tags), "tags of %d: want %q, got %q", id, want.tags, n.Tags)
+		got, ok := g.ID(uid, want.key)
+		require.True(t, ok, "id of %q", want.key)
+		require.Equal(t, id, got)
+		for _, tag := range want.tags {
+			if tags[tag] == nil {
+				tags[tag] = roaring.New()
+			}
+			tags[tag].Add(id)
+		}
+	}
+	counts := map[string]uint64{}
+	for tag, want := range tags {
+		counts[tag] = want.GetCardinality()
+		require.Equal(t, want.ToArray(), arrayOf(g.Tag(uid, tag)), "tag %q", tag)
+	}
+	require.Equal(t, counts, g.Tags(uid))
+	require.Nil(t, g.Tag(uid, "carried by none"))
+	require.Equal(t, setOf(c.tombs), arrayOf(g.Tombs(uid)))
+	c.equalBlobs(t, g)
+}
+
+func (c *modelCollection) equalBlobs(t *testing.T, g getters) {
+	t.Helper()
+	var decoders []string
+	for k, want := range c.blobs {
+		if name := k[1:]; k[0] == 'd' {
+			decoders = append(decoders, name)
+			got, ok := g.Decoder(c.info.UID, name)
+			require.True(t, ok)
+			require.Equal(t, want, string(got))
+		} else {
+			got, ok := g.Meta(c.info.UID, name)
+			require.True(t, ok, "meta %q", name)
+			require.Equal(t, want, got)
+		}
+	}
+	slices.Sort(decoders)
+	require.Equal(t, decoders, g.Decoders(c.info.UID))
+	for _, name := range []string{"d0", "d1", "d2"} {
+		_, stored := c.blobs["d"+name]
+		_, ok := g.Decoder(c.info.UID, name)
+		require.Equal(t, stored, ok)
+	}
+}
+
+// equalStreams requires that Rows and Dirty stream what m holds, all of it flushed.
+func (m *model) equalStreams(t *testing.T, s *storage.Store) {
+	t.Helper()
+	for uid, c := range m.collections {
+		dim := c.info.Schema.Dim
+		rows := map[uint32][]float32{}
+		last := -1
+		require.NoError(t, s.Rows(t.Context(), uid, 0, func(ids []uint32, block []float32) error {
+			require.Len(t, block, len(ids)*dim)
+			for i, id := range ids {
+				require.Greater(t, int(id), last)
+				last = int(id)
+				rows[id] = slices.Clone(block[i*dim : (i+1)*dim])
+			}
+			return nil
+		}))
+		want := map[uint32][]float32{}
+		for id, n := range c.nodes {
+			want[id] = n.row
+		}
+		require.Equal(t, want, rows)
+		dirty := map[uint32]uint64{}
+		require.NoError(t, s.Dirty(uid, func(id uint32, lsn uint64) error {
+			dirty[id] = lsn
+			return nil
+		}))
+		require.Equal(t, c.dirty, dirty)
+	}
+}
+
+// arrayOf returns the members of a bitmap, nil if it is nil. No getter returns an empty bitmap.
+func arrayOf(b *roaring.Bitmap) []uint32 {
+	if b == nil {
+		return nil
+	}
+	return b.ToArray()
+}
+
+// setOf returns the members of a set in order, nil if there are none.
+func setOf(set map[uint32]bool) []uint32 {
+	return slices.Sorted(maps.Keys(set))
+}
+
+func assertView(t *testing.T, s *storage.Store, m *model) {
+	t.Helper()
+	assert.NoError(t, s.View(func(v *storage.View) error {
+		m.equal(t, v)
+		return nil
+	}))
+}

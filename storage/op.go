@@ -1,0 +1,105 @@
+package storage
+
+import "github.com/flashdb/flashdb/internal/format"
+
+// An Op is one logical change: CreateCollection, DropCollection, PutNode, DeleteNode, Link, Unlink, PutDecoder,
+// DropDecoder or SetMeta. It says by id what to do, so that applying it to the same state always gives the same state.
+type Op interface {
+	// Collection returns the UID of the collection that the operation changes.
+	Collection() uint32
+
+	apply(c *Changes, lsn uint64) error
+	encode(w *format.Writer)
+}
+
+// Schema is what is fixed about a collection when it is created.
+type Schema struct {
+	Dim       int  // float32s in a row
+	Normalize bool // rows are scaled to unit length before they get here
+}
+
+// CreateCollection makes an empty collection. UID must be that of [Changes.NextUID], and Name not in use.
+type CreateCollection struct {
+	UID    uint32
+	Name   string
+	Schema Schema
+}
+
+// DropCollection removes a collection and all it holds.
+type DropCollection struct {
+	UID uint32
+}
+
+// PutNode inserts a node, or replaces row, tags and payload of a live one. A key that has no id yet must come with the
+// collection's NextID, any other with its id.
+type PutNode struct {
+	UID, ID uint32
+	Key     string
+	Row     []float32
+	Tags    []string // in any order
+	Payload []byte
+}
+
+// DeleteNode removes a live node: its key, row, tags and payload, and the links that start at it. Those that end at it
+// stay in place; readers subtract [View.Tombs].
+type DeleteNode struct {
+	UID, ID uint32
+}
+
+// Link adds links from a live node to live nodes. Those that exist already are kept.
+type Link struct {
+	UID, Source uint32
+	Targets     []uint32
+}
+
+// Unlink removes links. Those that do not exist are passed over.
+type Unlink struct {
+	UID, Source uint32
+	Targets     []uint32
+}
+
+// PutDecoder stores or replaces a decoder's blob.
+type PutDecoder struct {
+	UID  uint32
+	Name string
+	Blob []byte
+}
+
+// DropDecoder removes a decoder that exists.
+type DropDecoder struct {
+	UID  uint32
+	Name string
+}
+
+// SetMeta stores or replaces a string of the user's beside a collection.
+type SetMeta struct {
+	UID         uint32
+	Name, Value string
+}
+
+// Collection returns o.UID.
+func (o CreateCollection) Collection() uint32 { return o.UID }
+
+// Collection returns o.UID.
+func (o DropCollection) Collection() uint32 { return o.UID }
+
+// Collection returns o.UID.
+func (o PutNode) Collection() uint32 { return o.UID }
+
+// Collection returns o.UID.
+func (o DeleteNode) Collection() uint32 { return o.UID }
+
+// Collection returns o.UID.
+func (o Link) Collection() uint32 { return o.UID }
+
+// Collection returns o.UID.
+func (o Unlink) Collection() uint32 { return o.UID }
+
+// Collection returns o.UID.
+func (o PutDecoder) Collection() uint32 { return o.UID }
+
+// Collection returns o.UID.
+func (o DropDecoder) Collection() uint32 { return o.UID }
+
+// Collection returns o.UID.
+func (o SetMeta) Collection() uint32 { return o.UID }

@@ -1,0 +1,253 @@
+package storage
+
+import (
+	"math"
+
+	"github.com/flashdb/flashdb/internal/format"
+)
+
+// opsVersion is the version of the encoding of operations, the first byte of each.
+const opsVersion = 1
+
+// The first byte of each operation. These numbers are in log files: they never change their meaning.
+const (
+	kindCreateCollection = 1 + iota
+	kindDropCollection
+	kindPutNode
+	kindDeleteNode
+	kindLink
+	kindUnlink
+	kindPutDecoder
+	kindDropDecoder
+	kindSetMeta
+)
+
+// flagNormalize is the bit of Schema.Normalize in the flags byte of a schema.
+const flagNormalize = 1
+
+// EncodeOps returns the bytes that DecodeOps reads:
+//
+//	version, 1 byte | number of operations, varint | operations
+//
+// An operation is its kind, 1 byte, the collection's UID, varint, and then
+//
+//	1 CreateCollection  name, string | dim, varint | flags, 1 byte: bit 0 normalize
+//	2 DropCollection    nothing
+//	3 PutNode           id, varint | key, string | dim, varint | dim x float32 | number of tags, varint | tags, strings | payload, blob
+//	4 DeleteNode        id, varint
+//	5 Link              source id, varint | number of targets, varint | target ids, varints
+//	6 Unlink            as Link
+//	7 PutDecoder        name, string | blob
+//	8 DropDecoder       name, string
+//	9 SetMeta           name, string | value, string
+//
+// Float32s are little-endian; a string or blob is its length as a varint and its bytes.
+func EncodeOps(ops []Op) []byte {
+	w := format.NewWriter(make([]byte, 0, encodedSize(ops)))
+	w.Uint8(opsVersion)
+	w.Uvarint(uint64(len(ops)))
+	for _, op := range ops {
+		op.encode(w)
+	}
+	return w.Data()
+}
+
+// encodedSize guesses how long the encoding will be, so that a batch of rows is written without growing the buffer.
+func encodedSize(ops []Op) int {
+	n := 16 + 16*len(ops)
+	for _, op := range ops {
+		switch op := op.(type) {
+		case PutNode:
+			n += len(op.Key) + 4*len(op.Row) + 16*len(op.Tags) + len(op.Payload)
+		case PutDecoder:
+			n += len(op.Blob)
+		}
+	}
+	return n
+}
+
+func (o CreateCollection) encode(w *format.Writer) {
+	w.Uint8(kindCreateCollection)
+	w.Uvarint(uint64(o.UID))
+	w.String(o.Name)
+	encodeSchema(w, o.Schema)
+}
+
+func (o DropCollection) encode(w *format.Writer) {
+	w.Uint8(kindDropCollection)
+	w.Uvarint(uint64(o.UID))
+}
+
+func (o PutNode) encode(w *format.Writer) {
+	w.Uint8(kindPutNode)
+	w.Uvarint(uint64(o.UID))
+	w.Uvarint(uint64(o.ID))
+	w.String(o.Key)
+	w.Uvarint(uint64(len(o.Row)))
+	w.Bytes(format.Float32Bytes(o.Row))
+	w.Uvarint(uint64(len(o.Tags)))
+	for _, tag := range o.Tags {
+		w.String(tag)
+	}
+	w.Blob(o.Payload)
+}
+
+func (o DeleteNode) encode(w *format.Writer) {
+	w.Uint8(kindDeleteNode)
+	w.Uvarint(uint64(o.UID))
+	w.Uvarint(uint64(o.ID))
+}
+
+func (o Link) encode(w *format.Writer) {
+	w.Uint8(kindLink)
+	w.Uvarint(uint64(o.UID))
+	encodeEdges(w, o.Source, o.Targets)
+}
+
+func (o Unlink) encode(w *format.Writer) {
+	w.Uint8(kindUnlink)
+	w.Uvarint(uint64(o.UID))
+	encodeEdges(w, o.Source, o.Targets)
+}
+
+func (o PutDecoder) encode(w *format.Writer) {
+	w.Uint8(kindPutDecoder)
+	w.Uvarint(uint64(o.UID))
+	w.String(o.Name)
+	w.Blob(o.Blob)
+}
+
+func (o DropDecoder) encode(w *format.Writer) {
+	w.Uint8(kindDropDecoder)
+	w.Uvarint(uint64(o.UID))
+	w.String(o.Name)
+}
+
+func (o SetMeta) encode(w *format.Writer) {
+	w.Uint8(kindSetMeta)
+	w.Uvarint(uint64(o.UID))
+	w.String(o.Name)
+	w.String(o.Value)
+}
+
+func encodeSchema(w *format.Writer, s Schema) {
+	w.Uvarint(uint64(s.Dim))
+	var flags uint8
+	if s.Normalize {
+		flags |= flagNormalize
+	}
+	w.Uint8(flags)
+}
+
+func encodeEdges(w *format.Writer, source uint32, targets []uint32) {
+	w.Uvarint(uint64(source))
+	w.Uvarint(uint64(len(targets)))
+	for _, t := range targets {
+		w.Uvarint(uint64(t))
+	}
+}
+
+// DecodeOps reads the bytes of EncodeOps. The operations share memory with b. An error matches format.ErrCorrupt, or
+// format.ErrVersion if a newer program wrote b.
+func DecodeOps(b []byte) ([]Op, error) {
+	r := format.NewReader("", "operations", 0, b)
+	version := r.Uint8()
+	if r.Err() == nil {
+		if err := format.CheckVersion("operations", uint32(version), opsVersion); err != nil {
+			return nil, err
+		}
+	}
+	n := r.Count(2) // an operation has at least a kind and a UID
+	ops := make([]Op, 0, n)
+	for range n {
+		op := decodeOp(r)
+		if r.Err() != nil {
+			break
+		}
+		ops = append(ops, op)
+	}
+	if err := r.End(); err != nil {
+		return nil, err
+	}
+	return ops, nil
+}
+
+func decodeOp(r *format.Reader) Op {
+	kind := r.Uint8()
+	uid := uvarint32(r)
+	switch kind {
+	case kindCreateCollection:
+		return CreateCollection{UID: uid, Name: r.String(), Schema: decodeSchema(r)}
+	case kindDropCollection:
+		return DropCollection{UID: uid}
+	case kindPutNode:
+		return decodePutNode(r, uid)
+	case kindDeleteNode:
+		return DeleteNode{UID: uid, ID: uvarint32(r)}
+	case kindLink:
+		source, targets := decodeEdges(r)
+		return Link{UID: uid, Source: source, Targets: targets}
+	case kindUnlink:
+		source, targets := decodeEdges(r)
+		return Unlink{UID: uid, Source: source, Targets: targets}
+	case kindPutDecoder:
+		return PutDecoder{UID: uid, Name: r.String(), Blob: r.Blob()}
+	case kindDropDecoder:
+		return DropDecoder{UID: uid, Name: r.String()}
+	case kindSetMeta:
+		return SetMeta{UID: uid, Name: r.String(), Value: r.String()}
+	}
+	r.Fail("operation of unknown kind %d", kind)
+	return nil
+}
+
+func decodePutNode(r *format.Reader, uid uint32) PutNode {
+	o := PutNode{UID: uid, ID: uvarint32(r), Key: r.String()}
+	o.Row = format.Float32s(r.Bytes(4 * r.Count(4)))
+	o.Tags = decodeTags(r)
+	o.Payload = r.Blob()
+	return o
+}
+
+func decodeTags(r *format.Reader) []string {
+	n := r.Count(1)
+	if n == 0 {
+		return nil
+	}
+	tags := make([]string, n)
+	for i := range tags {
+		tags[i] = r.String()
+	}
+	return tags
+}
+
+func decodeSchema(r *format.Reader) Schema {
+	dim := uvarint32(r)
+	if r.Err() == nil && (dim == 0 || dim > maxDim) {
+		r.Fail("dim %d, want 1 to %d", dim, maxDim)
+	}
+	flags := r.Uint8()
+	if flags&^flagNormalize != 0 {
+		r.Fail("unknown schema flags %#x", flags)
+	}
+	return Schema{Dim: int(dim), Normalize: flags&flagNormalize != 0}
+}
+
+func decodeEdges(r *format.Reader) (source uint32, targets []uint32) {
+	source = uvarint32(r)
+	targets = make([]uint32, r.Count(1))
+	for i := range targets {
+		targets[i] = uvarint32(r)
+	}
+	return source, targets
+}
+
+// uvarint32 reads a varint that must fit 32 bits.
+func uvarint32(r *format.Reader) uint32 {
+	v := r.Uvarint()
+	if v > math.MaxUint32 {
+		r.Fail("number %d does not fit 32 bits", v)
+		return 0
+	}
+	return uint32(v)
+}

@@ -1,0 +1,371 @@
+package storage
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/flashdb/flashdb/internal/format"
+)
+
+// A reader looks things up in layers, newest first, and then in bbolt. View and Changes embed it; its exported methods
+// are theirs.
+type reader struct {
+	file    string
+	catalog *catalog
+	layers  []*layer // oldest first
+	tx      *bolt.Tx // nil once it has ended
+
+	// err is the first damage met. From then on everything looks absent, and whoever made the reader returns err in
+	// place of what its user concluded from that.
+	err error
+
+	// The bbolt buckets of one collection, kept because finding them costs more than reading from them.
+	uid     uint32 // 0: none yet
+	parent  *bolt.Bucket
+	buckets [bucketCount]*bolt.Bucket
+	key     [4]byte // scratch for the bbolt key of an id
+}
+
+// fail notes damage.
+func (r *reader) fail(err error) {
+	if r.err == nil {
+		r.err = err
+	}
+}
+
+// end ends the transaction.
+func (r *reader) end() {
+	if r.tx != nil {
+		_ = r.tx.Rollback() // it fails only on a transaction that has ended
+	}
+	r.tx = nil
+}
+
+// damaged notes an error about the value of a key in a bucket of a collection.
+func (r *reader) damaged(uid uint32, b bucket, key any, err error) {
+	name := fmt.Sprintf("with UID %d", uid)
+	if col := r.catalog.byUID[uid]; col != nil {
+		name = strconv.Quote(col.name)
+	}
+	r.fail(located(err, r.file, "collection %s: %s: %v", name, b, key))
+}
+
+func (r *reader) mustBeOpen() {
+	if r.tx == nil {
+		panic("storage: use of a View or Changes that has ended")
+	}
+}
+
+// bucket returns a bucket of a collection, or nil if there is none. It may panic.
+func (r *reader) bucket(uid uint32, b bucket) *bolt.Bucket {
+	if r.uid != uid {
+		var key [4]byte
+		r.uid, r.buckets = uid, [bucketCount]*bolt.Bucket{}
+		r.parent = r.tx.Bucket(bucketOfCollections).Bucket(bigEndian(&key, uid))
+	}
+	if r.buckets[b] == nil && r.parent != nil {
+		r.buckets[b] = r.parent.Bucket(bucketNames[b])
+	}
+	return r.buckets[b]
+}
+
+// get returns the value of a key in bbolt, or nil. It is valid until the transaction ends, and must not be written to.
+func (r *reader) get(uid uint32, b bucket, key []byte) (value []byte) {
+	if r.err != nil {
+		return nil
+	}
+	r.mustBeOpen()
+	defer guard(r.file, &r.err)
+	defer faults(faults(true))
+	if bkt := r.bucket(uid, b); bkt != nil {
+		return bkt.Get(key)
+	}
+	return nil
+}
+
+// each calls fn for the keys and values of a bucket in bbolt.
+func (r *reader) each(uid uint32, b bucket, fn func(key, value []byte)) {
+	if r.err != nil {
+		return
+	}
+	r.mustBeOpen()
+	defer guard(r.file, &r.err)
+	defer faults(faults(true))
+	bkt := r.bucket(uid, b)
+	if bkt == nil {
+		return
+	}
+	c := bkt.Cursor()
+	for k, v := c.First(); k != nil; k, v = c.Next() {
+		fn(k, v)
+	}
+}
+
+// record returns the record of a node, or nil.
+func (r *reader) record(uid, id uint32) []byte {
+	k := nodeKey{uid, id}
+	for i := len(r.layers) - 1; i >= 0; i-- {
+		if n, ok := r.layers[i].nodes[k]; ok {
+			return n.record
+		}
+	}
+	return r.get(uid, keysBucket, bigEndian(&r.key, id))
+}
+
+// node returns a decoded record. Its payload may be a part of bbolt's memory.
+func (r *reader) node(uid, id uint32) (Node, bool) {
+	record := r.record(uid, id)
+	if record == nil {
+		return Node{}, false
+	}
+	n, err := decodeRecord(record)
+	if err != nil {
+		r.damaged(uid, keysBucket, id, err)
+		return Node{}, false
+	}
+	return n, true
+}
+
+func (r *reader) links(uid, id uint32) *roaring.Bitmap {
+	k := nodeKey{uid, id}
+	for i := len(r.layers) - 1; i >= 0; i-- {
+		if b, ok := r.layers[i].links[k]; ok {
+			return b
+		}
+	}
+	return r.bitmap(uid, linksBucket, bigEndian(&r.key, id))
+}
+
+func (r *reader) tag(uid uint32, name string) *roaring.Bitmap {
+	k := nameKey{uid, name}
+	for i := len(r.layers) - 1; i >= 0; i-- {
+		if b, ok := r.layers[i].tags[k]; ok {
+			return b
+		}
+	}
+	return r.bitmap(uid, tagsBucket, []byte(name))
+}
+
+// bitmap returns a bitmap of bbolt, or nil.
+func (r *reader) bitmap(uid uint32, b bucket, key []byte) *roaring.Bitmap {
+	value := r.get(uid, b, key)
+	if value == nil {
+		return nil
+	}
+	m, err := decodeBitmap(value)
+	if err != nil {
+		r.damaged(uid, b, strconv.Quote(string(key)), err)
+	}
+	return m
+}
+
+// blob returns a value of decoders or meta, or nil. It may be a part of bbolt's memory.
+func (r *reader) blob(uid uint32, in bucket, name string) []byte {
+	k := blobKey{uid, in, name}
+	for i := len(r.layers) - 1; i >= 0; i-- {
+		if b, ok := r.layers[i].blobs[k]; ok {
+			return b
+		}
+	}
+	return r.get(uid, in, []byte(name))
+}
+
+// Collections returns all collections in the order they were created in.
+func (r *reader) Collections() []Info {
+	infos := make([]Info, 0, len(r.catalog.byUID))
+	for _, c := range r.catalog.byUID {
+		infos = append(infos, c.info())
+	}
+	slices.SortFunc(infos, func(a, b Info) int { return cmp.Compare(a.UID, b.UID) })
+	return infos
+}
+
+// Collection returns the collection of that name.
+func (r *reader) Collection(name string) (Info, bool) {
+	c := r.catalog.byName[name]
+	if c == nil {
+		return Info{}, false
+	}
+	return c.info(), true
+}
+
+// ID returns the id of a live node.
+func (r *reader) ID(uid uint32, key string) (uint32, bool) {
+	if r.catalog.byUID[uid] == nil {
+		return 0, false
+	}
+	k := nameKey{uid, key}
+	for i := len(r.layers) - 1; i >= 0; i-- {
+		if v, ok := r.layers[i].ids[k]; ok {
+			return v.id, v.live
+		}
+	}
+	value := r.get(uid, idsBucket, []byte(key))
+	if value == nil {
+		return 0, false
+	}
+	id, err := decodeUint32(value)
+	if err != nil {
+		r.damaged(uid, idsBucket, strconv.Quote(key), err)
+		return 0, false
+	}
+	return id, true
+}
+
+// Node returns key, tags and payload of a live node.
+func (r *reader) Node(uid, id uint32) (Node, bool) {
+	if r.catalog.byUID[uid] == nil {
+		return Node{}, false
+	}
+	n, ok := r.node(uid, id)
+	n.Payload = slices.Clone(n.Payload)
+	return n, ok
+}
+
+// Key returns the key of a live node.
+func (r *reader) Key(uid, id uint32) (string, bool) {
+	if r.catalog.byUID[uid] == nil {
+		return "", false
+	}
+	record := r.record(uid, id)
+	if record == nil {
+		return "", false
+	}
+	key, err := recordKey(record)
+	if err != nil {
+		r.damaged(uid, keysBucket, id, err)
+		return "", false
+	}
+	return string(key), true
+}
+
+// Row copies the row of a live node to dst, whose length must be the collection's dimension.
+func (r *reader) Row(dst []float32, uid, id uint32) bool {
+	col := r.catalog.byUID[uid]
+	if col == nil {
+		return false
+	}
+	if len(dst) != col.schema.Dim {
+		panic(fmt.Sprintf("storage: row of %d values read into %d", col.schema.Dim, len(dst)))
+	}
+	k := nodeKey{uid, id}
+	for i := len(r.layers) - 1; i >= 0; i-- {
+		if n, ok := r.layers[i].nodes[k]; ok {
+			copy(dst, n.row)
+			return n.record != nil
+		}
+	}
+	value := r.get(uid, rowsBucket, bigEndian(&r.key, id))
+	if value == nil {
+		return false
+	}
+	if len(value) != 4*len(dst) {
+		r.damaged(uid, rowsBucket, id, format.Corrupt("", "", 0, "%d bytes, want %d", len(value), 4*len(dst)))
+		return false
+	}
+	copy(dst, format.Float32s(value))
+	return true
+}
+
+// Links returns the ids that a node is linked to, deleted ones included, or nil if there are none. The bitmap must not
+// be changed.
+func (r *reader) Links(uid, id uint32) *roaring.Bitmap {
+	if r.catalog.byUID[uid] == nil {
+		return nil
+	}
+	return r.links(uid, id)
+}
+
+// Tag returns the live ids that carry a tag, or nil if there are none. The bitmap must not be changed.
+func (r *reader) Tag(uid uint32, tag string) *roaring.Bitmap {
+	if r.catalog.byUID[uid] == nil {
+		return nil
+	}
+	return r.tag(uid, tag)
+}
+
+// Tags returns all tags with the number of live nodes that carry each.
+func (r *reader) Tags(uid uint32) map[string]uint64 {
+	counts := map[string]uint64{}
+	if r.catalog.byUID[uid] == nil {
+		return counts
+	}
+	r.each(uid, tagsBucket, func(tag, value []byte) {
+		b, err := decodeBitmap(value)
+		if err != nil {
+			r.damaged(uid, tagsBucket, strconv.Quote(string(tag)), err)
+			return
+		}
+		counts[string(tag)] = b.GetCardinality()
+	})
+	for _, l := range r.layers {
+		for k, b := range l.tags {
+			switch {
+			case k.uid != uid:
+			case b == nil:
+				delete(counts, k.name)
+			default:
+				counts[k.name] = b.GetCardinality()
+			}
+		}
+	}
+	return counts
+}
+
+// Tombs returns the ids of deleted nodes, or nil if there are none. The bitmap must not be changed.
+func (r *reader) Tombs(uid uint32) *roaring.Bitmap {
+	col := r.catalog.byUID[uid]
+	if col == nil {
+		return nil
+	}
+	return col.tombs
+}
+
+// Decoder returns a decoder's blob.
+func (r *reader) Decoder(uid uint32, name string) ([]byte, bool) {
+	if r.catalog.byUID[uid] == nil {
+		return nil, false
+	}
+	b := r.blob(uid, decodersBucket, name)
+	return slices.Clone(b), b != nil
+}
+
+// Decoders returns the names of the decoders, sorted.
+func (r *reader) Decoders(uid uint32) []string { return r.blobNames(uid, decodersBucket) }
+
+// Meta returns a string of the user's.
+func (r *reader) Meta(uid uint32, name string) (string, bool) {
+	if r.catalog.byUID[uid] == nil {
+		return "", false
+	}
+	b := r.blob(uid, metaBucket, name)
+	return string(b), b != nil
+}
+
+func (r *reader) blobNames(uid uint32, in bucket) []string {
+	if r.catalog.byUID[uid] == nil {
+		return nil
+	}
+	found := map[string]bool{}
+	r.each(uid, in, func(name, _ []byte) { found[string(name)] = true })
+	for _, l := range r.layers {
+		for k, v := range l.blobs {
+			if k.uid == uid && k.in == in {
+				found[k.name] = v != nil
+			}
+		}
+	}
+	var names []string
+	for name, exists := range found {
+		if exists {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,299 @@
+package storage
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/flashdb/flashdb/internal/format"
+)
+
+// Sentinels matched by the errors of this package, beside those of internal/format.
+var (
+	// ErrLocked is returned by Open when another process, or another Store, has the file open.
+	ErrLocked = errors.New("database is locked by another process")
+
+	// ErrNotFound is matched by errors about a collection, node or decoder that does not exist.
+	ErrNotFound = errors.New("not found")
+
+	// ErrClosed is returned by every call after Close.
+	ErrClosed = errors.New("store is closed")
+
+	// ErrReadOnly is returned by Flush and PublishGeneration on a store opened with Options.ReadOnly.
+	ErrReadOnly = errors.New("store is open read-only")
+)
+
+// formatVersion is the version of the layout that the package comment shows.
+const formatVersion = 1
+
+// Names in the bbolt file, see the package comment.
+var (
+	bucketOfMeta        = []byte("meta")
+	bucketOfNames       = []byte("names")
+	bucketOfCollections = []byte("c")
+
+	metaFormat  = []byte("format")
+	metaApplied = []byte("applied")
+	metaNext    = []byte("next")
+
+	keyInfo  = []byte("info")
+	keyIndex = []byte("index")
+	keyTombs = []byte("tombs")
+)
+
+// A bucket is one of the buckets that each collection has.
+type bucket uint8
+
+const (
+	idsBucket bucket = iota
+	keysBucket
+	rowsBucket
+	dirtyBucket
+	linksBucket
+	tagsBucket
+	decodersBucket
+	metaBucket
+	bucketCount
+)
+
+var bucketNames = [bucketCount][]byte{
+	idsBucket:      []byte("ids"),
+	keysBucket:     []byte("keys"),
+	rowsBucket:     []byte("rows"),
+	dirtyBucket:    []byte("dirty"),
+	linksBucket:    []byte("links"),
+	tagsBucket:     []byte("tags"),
+	decodersBucket: []byte("decoders"),
+	metaBucket:     []byte("meta"),
+}
+
+func (b bucket) String() string { return string(bucketNames[b]) }
+
+// Options configure Open. The zero value, or nil, means the defaults.
+type Options struct {
+	// ReadOnly opens an existing file that other read-only processes may have open too. Changes can be published to
+	// readers, so that a log can be replayed, but not flushed.
+	ReadOnly bool
+	// Timeout is how long to wait for another process to close the file. Zero means not at all.
+	Timeout time.Duration
+	// PageSize is bbolt's, for a file that is created: a power of two from 1 KiB to 64 KiB. Default 8 KiB.
+	PageSize int
+	// NoSync leaves out every sync, for tests that do not need to survive a crash.
+	NoSync bool
+}
+
+const (
+	minPageSize = 1 << 10
+	maxPageSize = 64 << 10
+)
+
+// defaultPageSize is a compromise. Rows of 64 or 128 dimensions fit 4 KiB best, but one of 512 takes such a page for
+// itself and leaves half of it empty; 16 KiB wastes least from there on, but a small change rewrites more.
+const defaultPageSize = 8 << 10
+
+func (o *Options) withDefaults() (Options, error) {
+	var v Options
+	if o != nil {
+		v = *o
+	}
+	if v.PageSize == 0 {
+		v.PageSize = defaultPageSize
+	}
+	if v.PageSize < minPageSize || v.PageSize > maxPageSize || v.PageSize&(v.PageSize-1) != 0 {
+		return v, fmt.Errorf("page size is %d, want a power of two from %d to %d", v.PageSize, minPageSize, maxPageSize)
+	}
+	return v, nil
+}
+
+// A Store is an open bbolt file and the overlay above it. The package comment says which of its methods may run
+// beside which.
+type Store struct {
+	path string
+	db   *bolt.DB
+
+	// state is what readers see. Publish and Flush replace it, holding mu.
+	state atomic.Pointer[state]
+	mu    sync.Mutex // guards replacing state, and pinned
+	// pinned is how many of state.layers, from the first, a flush is writing.
+	pinned int
+
+	// file orders those who write the bbolt file, or need it at rest. It guards the next three.
+	file    sync.Mutex
+	closed  bool
+	flushed *catalog // as in the file
+	failed  error    // of the first write that failed, see update
+	applied atomic.Uint64
+
+	// What follows belongs to the writer.
+	staged *staged
+	open   *Changes // the last one begun, while it holds a bbolt transaction
+}
+
+// A state is what a View sees above bbolt. It is immutable.
+type state struct {
+	layers  []*layer // oldest first
+	catalog *catalog
+	lsn     uint64 // of the last change in it
+	epoch   uint64 // number of flushes begun
+}
+
+// Staged is what the changes of one commit group add to the state.
+type staged struct {
+	layer   *layer
+	catalog *catalog
+	lsn     uint64
+}
+
+// Open opens the file at path, and creates it unless it exists or Options.ReadOnly is set.
+//
+// It returns an error that matches ErrLocked if another process has it open, format.ErrCorrupt if it is damaged or no
+// flashdb database, and format.ErrVersion if a newer program wrote it.
+func Open(path string, opt *Options) (*Store, error) {
+	o, err := opt.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	db, err := openBolt(path, o)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{path: path, db: db}
+	if err := s.load(o); err != nil {
+		db.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// load fills a new Store from its file, after making it a database if it is empty.
+func (s *Store) load(o Options) (err error) {
+	defer guard(s.path, &err)
+	defer faults(faults(true))
+	if !o.ReadOnly {
+		if err := s.create(o); err != nil {
+			return err
+		}
+	}
+	return s.db.View(func(tx *bolt.Tx) error {
+		if tx.Bucket(bucketOfMeta) == nil {
+			return notOurs(s.path, "it is a bbolt file of another program")
+		}
+		version, err := decodeUint32(tx.Bucket(bucketOfMeta).Get(metaFormat))
+		if err != nil {
+			return located(err, s.path, "meta: format")
+		}
+		if err := format.CheckVersion(s.path, version, formatVersion); err != nil {
+			return err
+		}
+		applied, err := decodeUint64(tx.Bucket(bucketOfMeta).Get(metaApplied))
+		if err != nil {
+			return located(err, s.path, "meta: applied")
+		}
+		if s.flushed, err = loadCatalog(tx, s.path); err != nil {
+			return err
+		}
+		s.applied.Store(applied)
+		s.state.Store(&state{catalog: s.flushed, lsn: applied})
+		return nil
+	})
+}
+
+// create makes an empty bbolt file a database.
+func (s *Store) create(o Options) error {
+	empty := true
+	err := s.db.View(func(tx *bolt.Tx) error {
+		return tx.ForEach(func([]byte, *bolt.Bucket) error {
+			empty = false
+			return nil
+		})
+	})
+	if err != nil || !empty {
+		return err
+	}
+	err = s.db.Update(func(tx *bolt.Tx) error {
+		for _, name := range [][]byte{bucketOfMeta, bucketOfNames, bucketOfCollections} {
+			if _, err := tx.CreateBucket(name); err != nil {
+				return err
+			}
+		}
+		meta := tx.Bucket(bucketOfMeta)
+		return errors.Join(
+			meta.Put(metaFormat, binary.LittleEndian.AppendUint32(nil, formatVersion)),
+			meta.Put(metaApplied, binary.LittleEndian.AppendUint64(nil, 0)),
+			meta.Put(metaNext, binary.LittleEndian.AppendUint32(nil, 1)),
+		)
+	})
+	if err != nil || o.NoSync {
+		return err
+	}
+	return syncDir(filepath.Dir(s.path))
+}
+
+// Close closes the file after the readers under way. It does not flush: what was not flushed must come from the log.
+// It must not run beside other calls of the writer.
+func (s *Store) Close() error {
+	s.end()
+	s.file.Lock()
+	defer s.file.Unlock()
+	s.closed = true
+	return s.db.Close()
+}
+
+// Applied returns the LSN of the last change in the bbolt file, 0 if there is none.
+func (s *Store) Applied() uint64 { return s.applied.Load() }
+
+// Pending estimates the memory in bytes that published changes hold until the next Flush.
+func (s *Store) Pending() int64 {
+	var n int64
+	for _, l := range s.state.Load().layers {
+		n += l.bytes
+	}
+	return n
+}
+
+// snapshot returns a state and a bbolt transaction that fit together: what the transaction does not have yet is in the
+// state's layers, and it has nothing that the state does not have too. The caller must roll the transaction back.
+//
+// The state is taken first, so that nothing can be missed: a flush drops its layers after it has committed.
+func (s *Store) snapshot() (*state, *bolt.Tx, error) {
+	for {
+		st := s.state.Load()
+		tx, err := s.begin(st)
+		if tx != nil || err != nil {
+			return st, tx, err
+		}
+	}
+}
+
+// begin returns a bbolt transaction for st, or nil if a flush has begun that st does not know of. That flush may hold
+// changes that are newer than st, and it may have committed them already. Flushes are rare and long compared to what
+// happens between loading a state and this call, so that a second attempt will do.
+func (s *Store) begin(st *state) (tx *bolt.Tx, err error) {
+	defer guard(s.path, &err)
+	defer faults(faults(true))
+	tx, err = s.db.Begin(false)
+	if err != nil {
+		return nil, boltError(s.path, err)
+	}
+	if s.state.Load().epoch == st.epoch {
+		return tx, nil
+	}
+	return nil, tx.Rollback()
+}
+
+// replace installs the state that change makes of the current one.
+func (s *Store) replace(change func(st *state)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := *s.state.Load()
+	st.layers = slices.Clip(st.layers)
+	change(&st)
+	s.state.Store(&st)
+}

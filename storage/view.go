@@ -1,0 +1,28 @@
+package storage
+
+// A View is a snapshot of everything published. It belongs to one goroutine, and to the function it was handed to:
+// beyond that it must not be kept. What its methods return may be kept; bitmaps are shared and must not be changed.
+//
+// Where the file turns out to be damaged, methods answer as if nothing were there, and Store.View returns the damage.
+type View struct {
+	reader
+}
+
+// View calls fn with a snapshot of everything published. It returns the error of fn, or an error that matches
+// format.ErrCorrupt if fn came upon damage.
+//
+// The snapshot keeps bbolt from reusing pages and, now and then, from growing the file: fn should be short, and must not
+// call Flush, PublishGeneration or Close.
+func (s *Store) View(fn func(*View) error) error {
+	st, tx, err := s.snapshot()
+	if err != nil {
+		return err
+	}
+	v := &View{reader{file: s.path, catalog: st.catalog, layers: st.layers, tx: tx}}
+	defer v.end()
+	err = fn(v)
+	if v.err != nil {
+		return v.err
+	}
+	return err
+}
