@@ -89,15 +89,24 @@ func (sc *scan) run(top *index.TopK) {
 	}
 }
 
+// empty returns a block that no worker uses, once there is one.
+func (sc *scan) empty() *block {
+	b := <-sc.idle
+	if b.rows == nil {
+		b.ids, b.rows = make([]uint32, 0, exactBlock), make([]float32, 0, exactBlock*sc.dim)
+	}
+	b.ids, b.rows = b.ids[:0], b.rows[:0]
+	return b
+}
+
 // feed copies the rows that the filters allow into blocks for the workers, and returns how many there are.
 func (sc *scan) feed(ctx context.Context, r Rows) (scored int, err error) {
 	filter := index.Filter{Allowed: sc.q.Allowed, Excluded: sc.q.Excluded}
-	b := <-sc.idle
+	b := sc.empty()
 	flush := func() {
 		scored += len(b.ids)
 		sc.work <- b
-		b = <-sc.idle
-		b.ids, b.rows = b.ids[:0], b.rows[:0]
+		b = sc.empty()
 	}
 	err = r.Rows(ctx, func(ids []uint32, rows []float32) error {
 		for i, id := range ids {

@@ -145,6 +145,33 @@ func TestNarrowFilterIsExact(t *testing.T) {
 	}
 }
 
+func TestSearchSetGrowsOverThreeRounds(t *testing.T) {
+	g := newGraph(t, 15, 500, 4, 8)
+	all := index.Probes{Share: 1}
+	tests := []struct {
+		name   string
+		rounds int
+		probes index.Probes
+		asked  []index.Probes
+	}{
+		{"one round", 1, index.Probes{Lists: 12}, []index.Probes{{Lists: 12}}},
+		{"two", 2, index.Probes{Lists: 12}, []index.Probes{{Lists: 6}, {Lists: 12}}},
+		{"three", 3, index.Probes{Share: 0.75}, []index.Probes{{Share: 0.25}, {Share: 0.5}, {Share: 0.75}}},
+		{"five", 5, index.Probes{Lists: 12}, []index.Probes{{Lists: 4}, {Lists: 8}, {Lists: 12}, {Lists: 12}, {Lists: 12}}},
+		{"all from the start", 3, all, []index.Probes{all, all, all}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			plan := flashlight.DefaultPlan(1, g.n())
+			plan.Rounds, plan.PerRound, plan.Patience, plan.Probes = tt.rounds, 5, 9, tt.probes
+			s := newListSearch(g)
+			_, _, err := new(flashlight.Executor).Run(context.Background(), g.query(1, 3, plan), s, g.memory(), nil)
+			require.NoError(t, err)
+			assert.Equal(t, tt.asked, s.asked)
+		})
+	}
+}
+
 func TestStarvedRoundsDoubleTheProbes(t *testing.T) {
 	g := newGraph(t, 8, 1000, 6, 8)
 	plan := flashlight.DefaultPlan(5, g.n())
@@ -183,7 +210,7 @@ func TestStops(t *testing.T) {
 	least, nan := float32(1e3), float32(math.NaN())
 	plan := func(rounds, perRound, lists int) flashlight.Plan {
 		p := flashlight.DefaultPlan(1, 100_000)
-		p.Rounds, p.PerRound, p.Probes = rounds, perRound, index.Probes{Lists: lists}
+		p.Rounds, p.PerRound, p.Patience, p.Probes = rounds, perRound, 1, index.Probes{Lists: lists}
 		return p
 	}
 	type want struct {
@@ -197,8 +224,8 @@ func TestStops(t *testing.T) {
 		want   want
 	}{
 		{"rounds", func(q *flashlight.Query) { q.Plan = plan(3, 5, 6) }, want{"rounds", 3, 10, 15}},
-		{"converged", func(q *flashlight.Query) { q.Plan = plan(9, 50, 50) }, want{"converged", 3, 10, 150}},
-		{"more patience", func(q *flashlight.Query) { q.Plan = plan(9, 50, 50); q.Plan.Patience = 2 }, want{"converged", 4, 10, 200}},
+		{"converged", func(q *flashlight.Query) { q.Plan = plan(9, 50, 50) }, want{"converged", 2, 10, 100}},
+		{"more patience", func(q *flashlight.Query) { q.Plan = plan(9, 50, 50); q.Plan.Patience = 2 }, want{"converged", 3, 10, 150}},
 		{"budget in a round", func(q *flashlight.Query) { q.Plan = plan(9, 10, 50); q.Plan.MaxScored, q.Plan.Patience = 25, 9 }, want{"budget", 3, 10, 25}},
 		{"budget below k", func(q *flashlight.Query) { q.Plan = plan(9, 10, 50); q.Plan.MaxScored = 4 }, want{"budget", 1, 4, 4}},
 		{"budget while widening", func(q *flashlight.Query) { q.Plan = plan(1, 2, 1); q.Plan.MaxScored = 7 }, want{"budget", 2, 7, 7}},

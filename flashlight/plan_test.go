@@ -62,12 +62,25 @@ func TestPlanString(t *testing.T) {
 	assert.Equal(t, "exact", flashlight.Plan{Mode: flashlight.ModeExact}.String())
 }
 
-func TestDefaultPlanIsValid(t *testing.T) {
-	for _, k := range []int{1, 10, 100, 1000, 100_000} {
-		for _, rows := range []int{0, 1, 1000, 20_000, 63_666, 1_000_000, 100_000_000} {
-			p := flashlight.DefaultPlan(k, rows)
-			require.NoError(t, p.Validate(), "k=%d rows=%d", k, rows)
-			assert.GreaterOrEqual(t, p.Rounds*p.PerRound, k)
-		}
+func TestDefaultPlan(t *testing.T) {
+	tests := []struct {
+		k, rows  int
+		perRound int
+		share    float64
+	}{
+		{10, 0, 64, 1},
+		{10, 15_000, 64, 1},
+		{10, 63_666, 64, 0.338},
+		{100, 63_666, 100, 0.338},
+		{100, 754_859, 100, 0.053},
+		{1000, 63_666, 1000, 0.601},
+		{100, 100_000_000, 100, 0.00136},
+		{100_000, 1_000_000, 100_000, 0.241},
+	}
+	for _, tt := range tests {
+		p := flashlight.DefaultPlan(tt.k, tt.rows)
+		require.NoError(t, p.Validate())
+		assert.Equal(t, tt.perRound, p.PerRound, "k=%d", tt.k)
+		assert.InEpsilon(t, tt.share, p.Probes.Share, 0.02, "k=%d, %d rows", tt.k, tt.rows)
 	}
 }

@@ -101,7 +101,7 @@ func (e *Executor) search(ctx context.Context, n int, probes index.Probes) (inde
 		if e.widen > 1 {
 			asked = probes.Scale(e.widen)
 		}
-		if err := e.s.Search(ctx, e.queries, n, asked, filter, e.found[:]); err != nil {
+		if err := e.s.Search(ctx, e.queries, n, asked, filter, e.found[:len(e.queries)]); err != nil {
 			return asked, err
 		}
 		short := true

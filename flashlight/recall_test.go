@@ -1,0 +1,171 @@
+package flashlight_test
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/klauspost/compress/zstd"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/flashdb/flashdb/decoder"
+	"github.com/flashdb/flashdb/flashlight"
+	"github.com/flashdb/flashdb/index"
+	"github.com/flashdb/flashdb/internal/codec"
+)
+
+// truth is the exact answer of one source, by float64 PyTorch.
+type truth struct {
+	Source uint32
+	Top    []uint32
+	Logit  []float64
+}
+
+// loadGraph reads a trained graph and its oracle from the folder that FLASHDB_DATA names.
+func loadGraph(t testing.TB, name string) (*graph, []truth) {
+	t.Helper()
+	data := os.Getenv("FLASHDB_DATA")
+	if data == "" {
+		t.Skipf("FLASHDB_DATA is not set: skipping the recall on the %s graph", name)
+	}
+	dir := filepath.Join(data, name)
+	text, err := os.ReadFile(filepath.Join(dir, "decoder.json"))
+	require.NoError(t, err)
+	spec, err := decoder.ParseSpec(text)
+	require.NoError(t, err)
+	dec, err := decoder.ReadFile(filepath.Join(dir, "decoder.safetensors"), &spec)
+	require.NoError(t, err)
+	rows, err := codec.ReadTensors(filepath.Join(dir, "embeddings.npy"))
+	require.NoError(t, err)
+
+	packed, err := os.ReadFile(filepath.Join(dir, "oracle.jsonl.zst"))
+	require.NoError(t, err)
+	unpacker, err := zstd.NewReader(bytes.NewReader(packed))
+	require.NoError(t, err)
+	defer unpacker.Close()
+	var truths []truth
+	lines := bufio.NewScanner(unpacker)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var one truth
+		require.NoError(t, json.Unmarshal(lines.Bytes(), &one))
+		truths = append(truths, one)
+	}
+	require.NoError(t, lines.Err())
+	return &graph{dim: dec.Dim(), rows: rows[""].Data, dec: dec}, truths
+}
+
+// recall is the share of the true top that was found: hits that score at least the true k-th score, within 1e-5
+// relative, so that ties are no misses.
+func (tr *truth) recall(hits []index.Hit) float64 {
+	kth := tr.Logit[len(tr.Logit)-1]
+	found := 0
+	for _, h := range hits {
+		if float64(h.Score) >= kth-1e-5*math.Abs(kth) {
+			found++
+		}
+	}
+	return float64(min(found, len(tr.Top))) / float64(len(tr.Top))
+}
+
+// requireLogits compares the scores of the hits that are in the true top with PyTorch's.
+func (tr *truth) requireLogits(t *testing.T, hits []index.Hit) {
+	t.Helper()
+	for _, h := range hits {
+		if i := slices.Index(tr.Top, h.ID); i >= 0 {
+			require.InDelta(t, tr.Logit[i], h.Score, 1e-5+1e-4*math.Abs(tr.Logit[i]), "source %d, id %d", tr.Source, h.ID)
+		}
+	}
+}
+
+// ask answers for one source, which is left out as the oracle leaves it out.
+func (tr *truth) ask(t testing.TB, e *flashlight.Executor, g *graph, m *flashlight.Memory, plan flashlight.Plan) ([]index.Hit, flashlight.Report) {
+	q := g.query(tr.Source, len(tr.Top), plan)
+	q.Excluded = roaring.BitmapOf(tr.Source)
+	hits, report, err := e.Run(context.Background(), q, m.NewSearch(), m, nil)
+	require.NoError(t, err)
+	return hits, report
+}
+
+// rounds returns a plan of the table in docs: everything probed, no early stop.
+func rounds(n, perRound, anchors int, from flashlight.AnchorsFrom) flashlight.Plan {
+	plan := flashlight.PaperPlan()
+	plan.Mode, plan.Rounds, plan.PerRound, plan.Patience = flashlight.ModeFlashlight, n, perRound, n
+	plan.Anchors, plan.AnchorsFrom = anchors, from
+	return plan
+}
+
+// TestRecallOnTrainedGraphs asks a few sources of trained graphs with everything probed, so that what is missed is
+// missed by the algorithm and not by the index.
+func TestRecallOnTrainedGraphs(t *testing.T) {
+	for name, sources := range map[string]int{"go-stdlib": 6, "debian": 3} {
+		t.Run(name, func(t *testing.T) {
+			g, truths := loadGraph(t, name)
+			m := g.memory()
+			var e flashlight.Executor
+			for _, tr := range truths[:sources] {
+				for _, plan := range []flashlight.Plan{flashlight.PaperPlan(), rounds(4, 150, 20, flashlight.AnchorsBoth)} {
+					hits, report := tr.ask(t, &e, g, m, plan)
+					assert.GreaterOrEqual(t, tr.recall(hits), 0.95, "source %d, %v", tr.Source, plan)
+					assert.Equal(t, 600, report.RowsScored)
+					tr.requireLogits(t, hits)
+				}
+			}
+			hits, _ := truths[0].ask(t, &e, g, m, flashlight.Plan{Mode: flashlight.ModeExact})
+			assert.Equal(t, 1.0, truths[0].recall(hits))
+			truths[0].requireLogits(t, hits)
+		})
+	}
+}
+
+// BenchmarkRecall reports mean, 5th percentile and worst recall@100 over a hundred sources, with everything probed. One
+// iteration asks all of them.
+func BenchmarkRecall(b *testing.B) {
+	const sources = 100
+	for _, name := range []string{"go-stdlib", "debian", "ddi"} {
+		b.Run(name, func(b *testing.B) {
+			g, truths := loadGraph(b, name)
+			m := g.memory()
+			source := rounds(3, 200, 20, flashlight.AnchorsBoth)
+			source.Seed = flashlight.SeedSource
+			for _, plan := range []flashlight.Plan{
+				flashlight.PaperPlan(),
+				rounds(3, 200, 20, flashlight.AnchorsRound),
+				rounds(3, 200, 20, flashlight.AnchorsBoth),
+				rounds(4, 150, 20, flashlight.AnchorsBoth),
+				rounds(6, 100, 20, flashlight.AnchorsBoth),
+				source,
+			} {
+				b.Run(fmt.Sprintf("%dx%d-%s-%d-%s", plan.Rounds, plan.PerRound, plan.Seed, plan.Anchors, plan.AnchorsFrom), func(b *testing.B) {
+					var e flashlight.Executor
+					var recalls []float64
+					for b.Loop() {
+						recalls = recalls[:0]
+						for _, tr := range truths[:sources] {
+							hits, _ := tr.ask(b, &e, g, m, plan)
+							recalls = append(recalls, tr.recall(hits))
+						}
+					}
+					slices.SortFunc(recalls, cmp.Compare[float64])
+					sum := 0.0
+					for _, r := range recalls {
+						sum += r
+					}
+					b.ReportMetric(sum/float64(len(recalls)), "recall")
+					b.ReportMetric(recalls[len(recalls)/20], "recall-p5")
+					b.ReportMetric(recalls[0], "recall-worst")
+				})
+			}
+		})
+	}
+}
