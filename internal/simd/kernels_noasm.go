@@ -1,3 +1,5 @@
+//go:build noasm || !amd64
+
 package simd
 
 // Features returns the name of the kernel class in use.
@@ -12,8 +14,14 @@ func mul(dst, a, b []float32)                        { mulGeneric(dst, a, b) }
 func relu(x []float32)                               { reluGeneric(x) }
 func dotRows(dst, q, rows []float32)                 { dotRowsGeneric(dst, q, rows) }
 
-func (m *Matrix) addProducts(dst, rows []float32, n int) { m.addProductsGeneric(dst, rows, n) }
+func (m *Matrix) mulPanels(dst, rows, bias []float32, n int) {
+	m.mulPanelsGeneric(dst, rows, bias, n)
+}
 
 func scan4(pos []uint32, sums []uint16, codes, lut []byte, pairs int, min uint16) int {
 	return scan4Generic(pos, sums, codes, lut, pairs, min)
+}
+
+func packPanel(panel, w []float32, in int, colScale []float32) {
+	packPanelGeneric(panel, w, in, colScale, 0, 0)
 }

@@ -1,6 +1,9 @@
 package simd
 
-import "fmt"
+import (
+	"fmt"
+	"unsafe"
+)
 
 // panelWidth is the number of outputs that lie side by side in a panel: two
 // AVX-512 registers, four AVX2 registers.
@@ -46,6 +49,9 @@ func Pack(into *Matrix, w []float32, out, in int, colScale []float32) *Matrix {
 		packRow(into.data, w, colScale)
 		return into
 	}
+	if in == 0 {
+		return into
+	}
 	panels := (out + panelWidth - 1) / panelWidth
 	into.reserve(panels * in * panelWidth)
 	for p := range panels {
@@ -57,10 +63,14 @@ func Pack(into *Matrix, w []float32, out, in int, colScale []float32) *Matrix {
 	return into
 }
 
-// reserve sets the length of m.data to n; the contents are unspecified.
+// reserve sets the length of m.data to n; the contents are unspecified. The
+// memory is aligned to cache lines, so that no load of weights straddles two.
 func (m *Matrix) reserve(n int) {
 	if cap(m.data) < n {
-		m.data = make([]float32, n)
+		const line = 64 / 4
+		data := make([]float32, n+line-1)
+		past := int(uintptr(unsafe.Pointer(unsafe.SliceData(data))) / 4 % line)
+		m.data = data[(line-past)%line:]
 	}
 	m.data = m.data[:n]
 }
@@ -72,23 +82,6 @@ func packRow(dst, row, colScale []float32) {
 		return
 	}
 	Mul(dst, row, colScale)
-}
-
-// packPanel transposes up to 32 rows of weights, row-major with in columns, into
-// a panel and fills the outputs that are missing with zeros.
-func packPanel(panel, w []float32, in int, colScale []float32) {
-	width := len(w) / max(in, 1)
-	for k := range in {
-		scale := float32(1)
-		if colScale != nil {
-			scale = colScale[k]
-		}
-		line := panel[k*panelWidth : (k+1)*panelWidth]
-		for o := range width {
-			line[o] = w[o*in+k] * scale
-		}
-		clear(line[width:])
-	}
 }
 
 // Out returns the number of outputs: rows of the weight matrix.
@@ -124,10 +117,11 @@ func (m *Matrix) Mul(dst, rows, bias []float32, n int) {
 		}
 		return
 	}
-	m.fill(dst, bias)
-	if m.in > 0 {
-		m.addProducts(dst, rows, n)
+	if m.in == 0 {
+		m.fill(dst, bias)
+		return
 	}
+	m.mulPanels(dst, rows, bias, n)
 }
 
 // fill sets every row of dst to bias.

@@ -11,8 +11,9 @@ const (
 	chunk = 32
 )
 
-// addProductsGeneric adds rows * transpose(W) to dst.
-func (m *Matrix) addProductsGeneric(dst, rows []float32, n int) {
+// mulPanelsGeneric sets dst to rows * transpose(W) + bias.
+func (m *Matrix) mulPanelsGeneric(dst, rows, bias []float32, n int) {
+	m.fill(dst, bias)
 	for first := 0; first < m.out; first += tileOuts {
 		width := min(tileOuts, m.out-first)
 		panel := m.data[first/panelWidth*m.in*panelWidth:]
@@ -66,4 +67,24 @@ func tileSums(r0, r1, weights []float32) [tileRows * tileOuts]float32 {
 		s13 += y * w[3]
 	}
 	return [...]float32{s00, s01, s02, s03, s10, s11, s12, s13}
+}
+
+// packPanelGeneric transposes rows of weights, at most 32, row-major with in
+// columns, into a panel and sets the outputs that are missing to zero. It leaves
+// out the outputs before firstOut and the inputs before firstIn.
+func packPanelGeneric(panel, w []float32, in int, colScale []float32, firstOut, firstIn int) {
+	width := len(w) / in
+	w = w[firstOut*in:]
+	for k := firstIn; k < in; k++ {
+		scale := float32(1)
+		if colScale != nil {
+			scale = colScale[k]
+		}
+		line := panel[k*panelWidth : (k+1)*panelWidth]
+		clear(line[width:])
+		line = line[firstOut:width]
+		for o := range line {
+			line[o] = w[o*in+k] * scale
+		}
+	}
 }

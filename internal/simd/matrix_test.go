@@ -21,7 +21,9 @@ func shapes() [][2]int {
 	return append(s, [2]int{3, 520}, [2]int{34, 257}, [2]int{36, 1030}, [2]int{1, 1000})
 }
 
-func TestMatrixMul(t *testing.T) {
+func TestMatrixMul(t *testing.T) { eachClass(t, testMatrixMul) }
+
+func testMatrixMul(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 1))
 	for _, shape := range shapes() {
 		out, in := shape[0], shape[1]
@@ -65,7 +67,9 @@ func checkProduct(t *testing.T, dst, rows, w, bias, scale []float32, out, in int
 
 // TestMatrixMulIgnoresBatch holds the promise that a row's result has the same
 // bits alone, in any batch and at any place in it.
-func TestMatrixMulIgnoresBatch(t *testing.T) {
+func TestMatrixMulIgnoresBatch(t *testing.T) { eachClass(t, testMatrixMulIgnoresBatch) }
+
+func testMatrixMulIgnoresBatch(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))
 	const n = 27
 	for _, shape := range shapes() {
@@ -90,7 +94,9 @@ func TestMatrixMulIgnoresBatch(t *testing.T) {
 	}
 }
 
-func TestMatrixMulIsAccurate(t *testing.T) {
+func TestMatrixMulIsAccurate(t *testing.T) { eachClass(t, testMatrixMulIsAccurate) }
+
+func testMatrixMulIsAccurate(t *testing.T) {
 	// Large equal terms that one running sum would keep rounding the same way.
 	const in, out = 1 << 12, 2
 	w, row := make([]float32, out*in), make([]float32, in)
@@ -107,7 +113,9 @@ func TestMatrixMulIsAccurate(t *testing.T) {
 	}
 }
 
-func TestPackReusesMemory(t *testing.T) {
+func TestPackReusesMemory(t *testing.T) { eachClass(t, testPackReusesMemory) }
+
+func testPackReusesMemory(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 3))
 	large, small := randomVector(rng, 64*48), randomVector(rng, 33*20)
 	scale := randomVector(rng, 20)
@@ -121,7 +129,9 @@ func TestPackReusesMemory(t *testing.T) {
 	checkProduct(t, dst, rows, small, nil, scale, 33, 20)
 }
 
-func TestMatrixMulDoesNotAllocate(t *testing.T) {
+func TestMatrixMulDoesNotAllocate(t *testing.T) { eachClass(t, testMatrixMulDoesNotAllocate) }
+
+func testMatrixMulDoesNotAllocate(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 4))
 	m := Pack(nil, randomVector(rng, 50*40), 50, 40, nil)
 	rows, dst := randomVector(rng, 7*40), make([]float32, 7*50)

@@ -32,7 +32,9 @@ func randomBytes(rng *rand.Rand, n int) []byte {
 	return b
 }
 
-func TestScan4(t *testing.T) {
+func TestScan4(t *testing.T) { eachClass(t, testScan4) }
+
+func testScan4(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 1))
 	for _, pairs := range []int{1, 2, 3, 4, 7, 8, 15, 16, 17, 32, 33, 64, 127, 128} {
 		for blocks := range 6 {
@@ -45,7 +47,9 @@ func TestScan4(t *testing.T) {
 	}
 }
 
-func TestScan4LargestSum(t *testing.T) {
+func TestScan4LargestSum(t *testing.T) { eachClass(t, testScan4LargestSum) }
+
+func testScan4LargestSum(t *testing.T) {
 	// 256 entries of 255 sum to 65,280: above the range of a signed 16-bit lane.
 	const pairs = maxPairs
 	lut := make([]byte, pairs*32)

@@ -1,0 +1,102 @@
+package simd
+
+import (
+	"math/rand/v2"
+	"os"
+	"runtime/debug"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestNoAccessBeyondArguments runs the kernels on arguments that end where the
+// mapped memory ends, then on arguments that begin where it begins. Guard words
+// do not notice a stray read that is thrown away; this does.
+func TestNoAccessBeyondArguments(t *testing.T) { eachClass(t, testNoAccessBeyondArguments) }
+
+func testNoAccessBeyondArguments(t *testing.T) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	for _, atEnd := range []bool{true, false} {
+		mem := [4]edge{newEdge(t, atEnd), newEdge(t, atEnd), newEdge(t, atEnd), newEdge(t, atEnd)}
+		for n := range 140 {
+			a, b, c := mem[0].floats(n), mem[1].floats(n), mem[2].floats(n)
+			Dot(a, b)
+			SquaredL2(a, b)
+			MulDot(a, b, c)
+			Axpy(a, 0.5, b)
+			Mul(a, b, c)
+			ReLU(a)
+			for rows := range 10 {
+				DotRows(mem[2].floats(rows), a, mem[3].floats(rows*n))
+			}
+		}
+		edgeMatrix(&mem)
+		edgeScan(&mem)
+	}
+}
+
+func edgeMatrix(mem *[4]edge) {
+	for _, in := range []int{1, 2, 3, 4, 5, 63, 64, 65, 66} {
+		for _, out := range []int{1, 2, 31, 32, 33, 64} {
+			m := Pack(nil, mem[0].floats(out*in), out, in, mem[1].floats(in))
+			weights := mem[0].floats(len(m.data))
+			copy(weights, m.data)
+			m.data = weights
+			for n := range 14 {
+				m.Mul(mem[2].floats(n*out), mem[3].floats(n*in), mem[1].floats(out), n)
+			}
+		}
+	}
+}
+
+func edgeScan(mem *[4]edge) {
+	rng := rand.New(rand.NewPCG(5, 1))
+	for _, pairs := range []int{1, 2, 3, 16} {
+		for blocks := range 5 {
+			n := blocks * blockCodes
+			codes, lut := mem[0].bytes(n*pairs), mem[1].bytes(32*pairs)
+			copy(codes, randomBytes(rng, len(codes)))
+			copy(lut, randomBytes(rng, len(lut)))
+			for _, min := range []uint16{0, uint16(255 * pairs), 65535} {
+				pos, sums := mem[2].bytes(4*n), mem[3].bytes(2*n)
+				Scan4(view[uint32](pos, n), view[uint16](sums, n), codes, lut, pairs, min)
+			}
+		}
+	}
+}
+
+// edge is readable memory with an inaccessible page at one side.
+type edge struct {
+	mem   []byte
+	atEnd bool
+}
+
+func newEdge(t *testing.T, atEnd bool) edge {
+	const usable = 64 << 10
+	page := os.Getpagesize()
+	mem, err := syscall.Mmap(-1, 0, usable+2*page, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, syscall.Munmap(mem)) })
+	require.NoError(t, syscall.Mprotect(mem[:page], syscall.PROT_NONE))
+	require.NoError(t, syscall.Mprotect(mem[page+usable:], syscall.PROT_NONE))
+	return edge{mem[page : page+usable], atEnd}
+}
+
+// bytes returns n bytes that touch the inaccessible page.
+func (e edge) bytes(n int) []byte {
+	if e.atEnd {
+		return e.mem[len(e.mem)-n:]
+	}
+	return e.mem[:n:n]
+}
+
+func (e edge) floats(n int) []float32 { return view[float32](e.bytes(4*n), n) }
+
+func view[T any](b []byte, n int) []T {
+	if n == 0 {
+		return nil
+	}
+	return unsafe.Slice((*T)(unsafe.Pointer(&b[0])), n)
+}

@@ -1,0 +1,139 @@
+//go:build !noasm
+
+package simd
+
+import "golang.org/x/sys/cpu"
+
+//go:generate go -C _gen run . -emit avx2 -pkg simd -out ../avx2_amd64.s -stubs ../avx2_amd64.go
+//go:generate go -C _gen run . -emit avx512 -pkg simd -out ../avx512_amd64.s -stubs ../avx512_amd64.go
+//go:generate go -C _gen run . -emit roofline -pkg roofline -out ../internal/roofline/roofline_amd64.s -stubs ../internal/roofline/stubs_amd64.go
+
+// class is a set of instructions there are kernels for.
+type class uint8
+
+const (
+	generic class = iota
+	avx2
+	avx512
+)
+
+// active is the class in use: the best the processor has. Only tests change it.
+var active = best()
+
+// best tests for each feature the kernels of a class use, not for one that
+// usually implies the others: virtual machines mask single features.
+func best() class {
+	x := &cpu.X86
+	switch {
+	case !(x.HasAVX2 && x.HasFMA && x.HasBMI1 && x.HasBMI2 && x.HasPOPCNT):
+		return generic
+	case !(x.HasAVX512F && x.HasAVX512BW && x.HasAVX512VL && x.HasAVX512DQ):
+		return avx2
+	default:
+		return avx512
+	}
+}
+
+func (c class) String() string {
+	return [...]string{generic: "generic", avx2: "avx2+fma", avx512: "avx512"}[c]
+}
+
+// Features returns the name of the kernel class in use: "avx512", "avx2+fma" or
+// "generic".
+func Features() string { return active.String() }
+
+func dot(a, b []float32) float32 {
+	switch active {
+	case avx512:
+		return dotAVX512(a, b)
+	case avx2:
+		return dotAVX2(a, b)
+	default:
+		return dotGeneric(a, b)
+	}
+}
+
+func squaredL2(a, b []float32) float32 {
+	switch active {
+	case avx512:
+		return squaredL2AVX512(a, b)
+	case avx2:
+		return squaredL2AVX2(a, b)
+	default:
+		return squaredL2Generic(a, b)
+	}
+}
+
+func mulDot(a, b, c []float32) float32 {
+	switch active {
+	case avx512:
+		return mulDotAVX512(a, b, c)
+	case avx2:
+		return mulDotAVX2(a, b, c)
+	default:
+		return mulDotGeneric(a, b, c)
+	}
+}
+
+func axpy(dst []float32, alpha float32, x []float32) {
+	switch active {
+	case avx512:
+		axpyAVX512(dst, alpha, x)
+	case avx2:
+		axpyAVX2(dst, alpha, x)
+	default:
+		axpyGeneric(dst, alpha, x)
+	}
+}
+
+func mul(dst, a, b []float32) {
+	switch active {
+	case avx512:
+		mulAVX512(dst, a, b)
+	case avx2:
+		mulAVX2(dst, a, b)
+	default:
+		mulGeneric(dst, a, b)
+	}
+}
+
+func relu(x []float32) {
+	switch active {
+	case avx512:
+		reluAVX512(x)
+	case avx2:
+		reluAVX2(x)
+	default:
+		reluGeneric(x)
+	}
+}
+
+func dotRows(dst, q, rows []float32) {
+	switch active {
+	case avx512:
+		dotRowsAVX512(dst, q, rows)
+	case avx2:
+		dotRowsAVX2(dst, q, rows)
+	default:
+		dotRowsGeneric(dst, q, rows)
+	}
+}
+
+func (m *Matrix) mulPanels(dst, rows, bias []float32, n int) {
+	if active == generic {
+		m.mulPanelsGeneric(dst, rows, bias, n)
+	} else {
+		m.mulPanelsTiled(dst, rows, bias, n)
+	}
+}
+
+func scan4(pos []uint32, sums []uint16, codes, lut []byte, pairs int, min uint16) int {
+	blocks := len(codes) / (pairs * blockCodes)
+	if active == generic || blocks == 0 {
+		return scan4Generic(pos, sums, codes, lut, pairs, min)
+	}
+	if active == avx512 {
+		return scan4AVX512(&pos[0], &sums[0], &codes[0], &lut[0], blocks, pairs, min)
+	}
+	return scan4AVX2(&pos[0], &sums[0], &codes[0], &lut[0], blocks, pairs, min)
+}
