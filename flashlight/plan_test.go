@@ -84,3 +84,29 @@ func TestDefaultPlan(t *testing.T) {
 		assert.InEpsilon(t, tt.share, p.Probes.Share, 0.02, "k=%d, %d rows", tt.k, tt.rows)
 	}
 }
+
+func TestFilteredPlanProbesMore(t *testing.T) {
+	tests := []struct {
+		name          string
+		probes        index.Probes
+		allowed, rows int
+		want          index.Probes
+	}{
+		{"no filter", index.Probes{Share: 0.1}, 1000, 1000, index.Probes{Share: 0.1}},
+		{"more ids than rows", index.Probes{Share: 0.1}, 2000, 1000, index.Probes{Share: 0.1}},
+		{"one in eight", index.Probes{Share: 0.1}, 1000, 8000, index.Probes{Share: 0.2}},
+		{"one in eight, by lists", index.Probes{Lists: 5}, 1000, 8000, index.Probes{Lists: 10}},
+		{"up to all", index.Probes{Share: 0.6}, 1000, 8000, index.Probes{Share: 1}},
+		{"all already", index.Probes{Share: 1}, 1, 8000, index.Probes{Share: 1}},
+		{"nothing allowed", index.Probes{Share: 0.1}, 0, 8, index.Probes{Share: 0.2}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			p := flashlight.PaperPlan()
+			p.Probes = tt.probes
+			want := p
+			want.Probes = tt.want
+			assert.Equal(t, want, p.Filtered(tt.allowed, tt.rows))
+		})
+	}
+}
