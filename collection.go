@@ -304,8 +304,8 @@ func (c *Collection) Keys(ctx context.Context, fn func(id uint32, key string) er
 		keys, ids = keys[:0], ids[:0]
 		err = c.db.store.View(func(v *storage.View) error {
 			for id := from; id < min(next, from+page); id++ {
-				if n, ok := v.Node(c.uid, id); ok {
-					ids, keys = append(ids, id), append(keys, n.Key)
+				if key, ok := v.Key(c.uid, id); ok {
+					ids, keys = append(ids, id), append(keys, key)
 				}
 			}
 			return nil

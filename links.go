@@ -96,8 +96,8 @@ func (c *Collection) Linked(ctx context.Context, key string) ([]string, error) {
 		}
 		for it := links.Iterator(); it.HasNext(); {
 			// A target deleted since has no node any more.
-			if n, ok := v.Node(c.uid, it.Next()); ok {
-				keys = append(keys, n.Key)
+			if key, ok := v.Key(c.uid, it.Next()); ok {
+				keys = append(keys, key)
 			}
 		}
 		return nil

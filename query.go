@@ -119,18 +119,23 @@ func (q *query) bind(d decoder.Decoder) {
 // has no key any more and is left out.
 func (q *query) named(withNode, probability bool) ([]Hit, error) {
 	hits := make([]Hit, 0, len(q.hits))
+	uid := q.c.uid
 	err := q.c.db.store.View(func(v *storage.View) error {
 		for _, h := range q.hits {
-			n, ok := v.Node(q.c.uid, h.ID)
+			hit := Hit{Score: h.Score}
+			var ok bool
+			if withNode {
+				var n storage.Node
+				n, ok = v.Node(uid, h.ID)
+				hit.Key, hit.Tags, hit.Payload = n.Key, n.Tags, n.Payload
+			} else {
+				hit.Key, ok = v.Key(uid, h.ID)
+			}
 			if !ok {
 				continue
 			}
-			hit := Hit{Key: n.Key, Score: h.Score}
 			if probability {
 				hit.Probability = decoder.Probability(h.Score)
-			}
-			if withNode {
-				hit.Tags, hit.Payload = n.Tags, n.Payload
 			}
 			hits = append(hits, hit)
 		}
