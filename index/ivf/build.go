@@ -196,7 +196,7 @@ func (b *builder) trainCodebooks(ctx context.Context) error {
 	for i, trained := range lists {
 		if l := b.layout.renumbered[trained]; l != dropped { // a list may have lost its rows since the first pass
 			residuals = append(residuals, rows[i*d:(i+1)*d]...)
-			subtract(residuals[len(residuals)-d:], b.layout.centroid(int(l)))
+			b.layout.residual(residuals[len(residuals)-d:], int(l))
 		}
 	}
 	if len(residuals) == 0 {
@@ -207,11 +207,4 @@ func (b *builder) trainCodebooks(ctx context.Context) error {
 		Bits: b.opt.Bits, Seed: b.opt.Seed, Workers: b.opt.Workers,
 	})
 	return err
-}
-
-// subtract sets x to x - y.
-func subtract(x, y []float32) {
-	for i, v := range y {
-		x[i] -= v
-	}
 }

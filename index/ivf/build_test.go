@@ -19,16 +19,16 @@ import (
 )
 
 func TestFileDoesNotDependOnWorkers(t *testing.T) {
-	rows := clustered(1, 9000, 8)
+	rows := clustered(1, 6000, 4)
 	for _, opt := range []BuildOptions{
 		{Seed: 1},
-		{Seed: 2, Lists: 600, SampleRows: 3000}, // two-level training
+		{Seed: 2, Lists: 520, SampleRows: 1000}, // two-level training
 		{Seed: 3, Bits: 8, OmitRows: true},
 	} {
-		opt.Dim, opt.Workers = 8, 1
+		opt.Dim, opt.Workers = 4, 1
 		rows.cut = 100
 		want := buildBytes(t, rows, opt)
-		for _, workers := range []int{2, 7} {
+		for _, workers := range []int{2, 5} {
 			opt.Workers = workers
 			rows.cut = 1 + 1000*workers // nor on how the source cuts the rows
 			require.Equal(t, want, buildBytes(t, rows, opt), "%d workers", workers)

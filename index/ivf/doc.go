@@ -4,8 +4,13 @@
 // # Structure
 //
 // The rows are clustered into lists (internal/kmeans). A list stores the ids of its rows and, for each, the code of its
-// residual: row minus centroid, quantized by index/pq. As q.row = q.centroid + q.residual, one lookup table a query
-// serves all lists. A row's position is its number in list order: lists one after the other, ids ascending inside each.
+// residual, row minus centroid, divided by the spread of the list (the standard deviation of its residuals) and quantized
+// by index/pq. As
+//
+//	q.row = q.centroid + spread * (q.residual/spread)
+//
+// one lookup table a query serves all lists. A row's position is its number in list order: lists one after the other, ids
+// ascending inside each.
 //
 // # Probing
 //
@@ -16,6 +21,12 @@
 //
 // where c_l is the centroid and v_l the variance of the residuals in each dimension. The set of visited lists belongs
 // to a Search and only grows: each further query adds its best unvisited lists, but scans every list visited so far.
+//
+// # Ranking
+//
+// The scan estimates inner products from codes and keeps a few times as many rows as are asked for, which are then
+// ranked by their true inner products. How far an estimate is off grows with the deviation of its list along the query,
+// so in the competition for being kept every row has the benefit of the doubt: some deviations of its error on top.
 //
 // # Use
 //

@@ -113,7 +113,7 @@ func (w *writer) encode(c *chunk) error {
 		plain = resize(plain, size*(p.end-p.begin))
 		for i := range p.end - p.begin {
 			row := c.rows[(p.begin-first+i)*d : (p.begin-first+i+1)*d]
-			subtract(row, w.layout.centroid(p.list))
+			w.layout.residual(row, p.list)
 			w.quantizer.Encode(plain[i*size:(i+1)*size], row)
 		}
 		if w.shape.Bits == 8 {

@@ -30,7 +30,8 @@ func golden(t *testing.T, name, got string) {
 	require.Equal(t, string(want), got, "if this change is meant, run go test -update and look at the difference")
 }
 
-// tiny is an index whose bytes do not depend on how a kernel rounds: all numbers are small integers.
+// tiny is an index whose bytes do not depend on how a kernel rounds: all numbers are small integers, the spread of the
+// lists (2 and 4) included.
 func tiny() (*table, BuildOptions) {
 	return &table{
 		dim: 3,
@@ -38,12 +39,12 @@ func tiny() (*table, BuildOptions) {
 		rows: []float32{
 			0, 0, 0,
 			96, 0, 0,
-			0, 4, 0,
-			96, 0, 8,
-			4, 0, 0,
-			96, 8, 0,
-			4, 4, 0,
+			4, 0, 4,
+			104, 0, 8,
+			0, 4, 4,
 			96, 8, 8,
+			4, 4, 0,
+			104, 8, 0,
 		},
 	}, BuildOptions{Dim: 3, Lists: 2, Seed: 9, Collection: 4, BuildLSN: 1000}
 }
@@ -107,6 +108,7 @@ func annotate(t *testing.T, data []byte) string {
 			u32("dim")
 			u16("bits a sub-vector")
 			u16("dimensions a sub-vector")
+			f32("loss")
 		case kindCodes:
 			for at < int(s.end()) {
 				field(32, "block %d: 32 codes of one pair", (at-int(s.offset))/32)

@@ -27,9 +27,11 @@ type Index struct {
 	centroids []float32 // row-major, lists x dim
 	variances []float32 // row-major, lists x dim
 	reach     []float32 // sqrt(2 ln n_l) of every list: the expected maximum of n_l standard Gaussians
+	spread    []float32 // what the residuals of every list were divided by: see spreads
 	begin     []uint32  // list l holds the positions begin[l] to begin[l+1]
 	codeBegin []int64   // and the codes codes[codeBegin[l]:codeBegin[l+1]]
 	quantizer *pq.Quantizer
+	loss      float32 // standard deviation of the error of a code, in standard deviations of what it codes
 
 	// Views of data:
 	ids   []uint32  // by position
@@ -98,6 +100,7 @@ func (ix *Index) load() error {
 	ix.centroids = append([]float32(nil), format.Float32s(ix.bytes(found[kindCentroids]))...)
 	ix.variances = append([]float32(nil), format.Float32s(ix.bytes(found[kindVariances]))...)
 	ix.begin = append([]uint32(nil), format.Uint32s(ix.bytes(found[kindLists]))...)
+	ix.spread = spreads(ix.variances, ix.header.dim)
 	ix.ids = format.Uint32s(ix.bytes(found[kindIDs]))
 	ix.codes = ix.bytes(found[kindCodes])
 	if s := found[kindRows]; s != nil {
@@ -108,10 +111,14 @@ func (ix *Index) load() error {
 	}
 	s := found[kindCodebooks]
 	ix.quantizer, err = pq.Unmarshal(format.NewReader(ix.name, s.kind.String(), s.offset, ix.bytes(s)))
-	if err == nil && ix.quantizer.Shape() != ix.header.shape() {
-		err = ix.corrupt(s, 0, "codebooks of %+v, the header says %+v", ix.quantizer.Shape(), ix.header.shape())
+	if err != nil {
+		return err
 	}
-	return err
+	if shape := ix.quantizer.Shape(); shape != ix.header.shape() {
+		return ix.corrupt(s, 0, "codebooks of %+v, the header says %+v", shape, ix.header.shape())
+	}
+	ix.loss = float32(math.Sqrt(float64(ix.quantizer.Loss())))
+	return nil
 }
 
 // find returns the section of each known kind, with the length that the header implies, and nil for optional ones that

@@ -17,7 +17,8 @@ type layout struct {
 	begin      []uint32 // list l holds the positions begin[l] to begin[l+1]
 	centroids  []float32
 	variances  []float32
-	renumbered []uint32 // trained list -> list of the file, or dropped
+	spread     []float32 // of every list, see spreads
+	renumbered []uint32  // trained list -> list of the file, or dropped
 }
 
 func (y *layout) lists() int               { return len(y.begin) - 1 }
@@ -93,10 +94,37 @@ func (y *layout) place(m *moments) {
 			y.variances = append(y.variances, float32(max(0, variance)))
 		}
 	}
+	y.spread = spreads(y.variances, y.dim)
 	next := append([]uint32(nil), y.begin...)
 	for i, trained := range y.at {
 		l := y.renumbered[trained]
 		y.at[i] = next[l]
 		next[l]++
+	}
+}
+
+// spreads returns the standard deviation of the residuals of each list, over all dimensions. Residuals are divided by it
+// before they are quantized: real lists differ by orders of magnitude, and one codebook for all would see every row of a
+// tight list in the same place.
+func spreads(variances []float32, dim int) []float32 {
+	out := make([]float32, len(variances)/dim)
+	for l := range out {
+		var sum float64
+		for _, v := range variances[l*dim : (l+1)*dim] {
+			sum += float64(v)
+		}
+		out[l] = float32(math.Sqrt(sum / float64(dim)))
+	}
+	return out
+}
+
+// residual turns a row of list l into what is quantized of it.
+func (y *layout) residual(row []float32, l int) {
+	scale := float32(0) // the rows of a list without spread are their centroid
+	if y.spread[l] > 0 {
+		scale = 1 / y.spread[l]
+	}
+	for j, c := range y.centroid(l) {
+		row[j] = (row[j] - c) * scale
 	}
 }

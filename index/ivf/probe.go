@@ -52,18 +52,20 @@ func (s *Search) visit(l uint32) {
 	s.cost.Rows += int(s.ix.begin[l+1] - s.ix.begin[l])
 }
 
-// aim computes the inner product of the query with every centroid and the priority of every list: see the package
-// comment.
+// aim computes the mean and the standard deviation of every list along the query, and from them its priority: see the
+// package comment.
 func (q *query) aim(ix *Index) {
 	lists := ix.header.lists
 	q.products = resize(q.products, lists)
+	q.deviation = resize(q.deviation, lists)
 	q.priority = resize(q.priority, lists)
 	q.squares = resize(q.squares, len(q.vector))
 	simd.Mul(q.squares, q.vector, q.vector)
 	simd.DotRows(q.products, q.vector, ix.centroids)
-	simd.DotRows(q.priority, q.squares, ix.variances)
-	for l, variance := range q.priority {
-		q.priority[l] = q.products[l] + ix.reach[l]*float32(math.Sqrt(float64(variance)))
+	simd.DotRows(q.deviation, q.squares, ix.variances)
+	for l, variance := range q.deviation {
+		q.deviation[l] = float32(math.Sqrt(float64(variance)))
+		q.priority[l] = q.products[l] + ix.reach[l]*q.deviation[l]
 	}
 }
 

@@ -59,8 +59,8 @@ func TestEverythingVisitedIsExact(t *testing.T) {
 
 func TestFewOfManyAreNearlyExact(t *testing.T) {
 	for _, bits := range []int{4, 8} {
-		rows := clustered(2, 6000, 32)
-		ix := build(t, rows, BuildOptions{Dim: 32, Bits: bits})
+		rows := clustered(2, 4000, 16)
+		ix := build(t, rows, BuildOptions{Dim: 16, Bits: bits})
 		excluded := roaring.New()
 		for i, id := range rows.ids {
 			if i%3 == 0 {
@@ -320,10 +320,10 @@ func TestSearchFaults(t *testing.T) {
 }
 
 func TestSteadySearchDoesNotAllocate(t *testing.T) {
-	rows := clustered(27, 5000, 32)
+	rows := clustered(27, 3000, 16)
 	excluded := roaring.BitmapOf(rows.ids[:500]...)
 	for _, bits := range []int{4, 8} {
-		ix := build(t, rows, BuildOptions{Dim: 32, Bits: bits})
+		ix := build(t, rows, BuildOptions{Dim: 16, Bits: bits})
 		s := ix.NewSearch()
 		queries := rows.queries(28, 2)
 		dst := make([][]index.Candidate, 2)

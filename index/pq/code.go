@@ -25,6 +25,18 @@ func (q *Quantizer) Encode(dst []byte, row []float32) {
 	}
 }
 
+// decode writes the row that a code stands for to dst.
+func (q *Quantizer) decode(dst []float32, code []byte) {
+	for s := range q.shape.subs() {
+		c := int(code[s*q.shape.Bits/8])
+		if q.shape.Bits == 4 {
+			c = c >> (4 * (s % 2)) & 15
+		}
+		points, _ := q.book(s)
+		copy(q.sub(dst, s), points[c*q.shape.SubDim:])
+	}
+}
+
 // nearest returns the number of the point nearest to sub-vector s of row, the lowest of equally near ones: the highest
 // x.p - |p|^2/2.
 func (q *Quantizer) nearest(row []float32, s int) byte {

@@ -97,6 +97,7 @@ type Quantizer struct {
 	shape Shape
 	books []float32 // the codebooks one after the other: subs x points x SubDim
 	half  []float32 // |p|^2/2 of every point p: subs x points
+	loss  float32
 }
 
 func newQuantizer(shape Shape, books []float32) *Quantizer {
@@ -110,6 +111,10 @@ func newQuantizer(shape Shape, books []float32) *Quantizer {
 
 // Shape returns the shape that the quantizer was trained for.
 func (q *Quantizer) Shape() Shape { return q.shape }
+
+// Loss returns what coding loses: the squared error of codes as a share of the squared length of rows, on rows of the
+// training.
+func (q *Quantizer) Loss() float32 { return q.loss }
 
 // book returns the codebook of sub-vector s and half the squared norms of its points.
 func (q *Quantizer) book(s int) (points, half []float32) {

@@ -34,14 +34,7 @@ func mustTrain(t testing.TB, rows []float32, d int, opt Options) *Quantizer {
 // decode is the row that a code stands for.
 func decode(q *Quantizer, code []byte) []float32 {
 	row := make([]float32, q.shape.Dim)
-	for s := range q.shape.subs() {
-		c := int(code[s*q.shape.Bits/8])
-		if q.shape.Bits == 4 {
-			c = c >> (4 * (s % 2)) & 15
-		}
-		points, _ := q.book(s)
-		copy(q.sub(row, s), points[c*q.shape.SubDim:])
-	}
+	q.decode(row, code)
 	return row
 }
 
@@ -53,14 +46,14 @@ func TestShape(t *testing.T) {
 		code, list     int // CodeBytes, ListBytes(33)
 		table, marshal int // TableLen, MarshalBytes
 	}{
-		{"default", Shape{Dim: 128}, 2, 32, 64 * 32, 64 * 16, 8 + 4*128*16},
-		{"odd dimension", Shape{Dim: 5}, 2, 2, 64 * 2, 4 * 16, 8 + 4*6*16},
-		{"one dimension", Shape{Dim: 1}, 2, 1, 64, 2 * 16, 8 + 4*2*16},
-		{"as wide as two dimensions allow", Shape{Dim: 512}, 2, 128, 64 * 128, 256 * 16, 8 + 4*512*16},
-		{"wider", Shape{Dim: 513}, 4, 65, 64 * 65, 130 * 16, 8 + 4*516*16},
-		{"widest", Shape{Dim: MaxDim}, 256, 128, 64 * 128, 256 * 16, 8 + 4*MaxDim*16},
-		{"8 bits", Shape{Dim: 128, Bits: 8}, 4, 32, 33 * 32, 32 * 256, 8 + 4*128*256},
-		{"by hand", Shape{Dim: 12, SubDim: 3}, 3, 2, 64 * 2, 4 * 16, 8 + 4*12*16},
+		{"default", Shape{Dim: 128}, 2, 32, 64 * 32, 64 * 16, 12 + 4*128*16},
+		{"odd dimension", Shape{Dim: 5}, 2, 2, 64 * 2, 4 * 16, 12 + 4*6*16},
+		{"one dimension", Shape{Dim: 1}, 2, 1, 64, 2 * 16, 12 + 4*2*16},
+		{"as wide as two dimensions allow", Shape{Dim: 512}, 2, 128, 64 * 128, 256 * 16, 12 + 4*512*16},
+		{"wider", Shape{Dim: 513}, 4, 65, 64 * 65, 130 * 16, 12 + 4*516*16},
+		{"widest", Shape{Dim: MaxDim}, 256, 128, 64 * 128, 256 * 16, 12 + 4*MaxDim*16},
+		{"8 bits", Shape{Dim: 128, Bits: 8}, 4, 32, 33 * 32, 32 * 256, 12 + 4*128*256},
+		{"by hand", Shape{Dim: 12, SubDim: 3}, 3, 2, 64 * 2, 4 * 16, 12 + 4*12*16},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -185,7 +178,7 @@ func TestEncodeFindsTheNearestPoint(t *testing.T) {
 	}
 }
 
-func TestMoreBitsLoseLess(t *testing.T) {
+func TestLoss(t *testing.T) {
 	const d, n = 8, 3000
 	rows := normal(8, n, d)
 	loss := func(opt Options) float64 {
@@ -198,11 +191,15 @@ func TestMoreBitsLoseLess(t *testing.T) {
 			sum += float64(simd.SquaredL2(row, decode(q, code)))
 			norm += float64(simd.Dot(row, row))
 		}
+		assert.InDelta(t, sum/norm, q.Loss(), 1e-6)
 		return sum / norm
 	}
 	four, eight := loss(Options{}), loss(Options{Bits: 8, SubDim: 2})
-	assert.Less(t, four, 0.1, "two bits a dimension keep over 90%% of the variance of a Gaussian")
-	assert.Less(t, eight, four/8)
+	assert.InDelta(t, 0.08, four, 0.02, "two bits a dimension of a Gaussian")
+	assert.Less(t, eight, four/8, "more bits lose less")
+	assert.Greater(t, loss(Options{SubDim: 4}), 2*four, "wider sub-vectors lose more")
+
+	assert.Zero(t, mustTrain(t, make([]float32, 80), d, Options{}).Loss())
 }
 
 func TestTrainingIsDeterministic(t *testing.T) {
@@ -255,6 +252,7 @@ func TestUnmarshalFaults(t *testing.T) {
 		w.Uint32(dim)
 		w.Uint16(bits)
 		w.Uint16(subDim)
+		w.Float32(0.25)
 		w.Bytes(make([]byte, 4*values))
 		return w.Data()
 	}
@@ -264,11 +262,12 @@ func TestUnmarshalFaults(t *testing.T) {
 		err  string
 	}{
 		{"empty", nil, "corrupt gen.ivf: codebooks at offset 640: data ends early: 4 bytes wanted, 0 left"},
-		{"no dimension", header(0, 4, 2, 0), "corrupt gen.ivf: codebooks at offset 648: codebooks: dimension 0: want 1 to 65536"},
-		{"hostile dimension", header(1<<31, 4, 1, 9), "corrupt gen.ivf: codebooks at offset 648: codebooks: dimension 2147483648: want 1 to 65536"},
-		{"bits", header(2, 3, 2, 16), "corrupt gen.ivf: codebooks at offset 648: codebooks: 3 bits a sub-vector: want 4 or 8"},
-		{"too short", header(4, 4, 2, 63), "corrupt gen.ivf: codebooks at offset 648: codebooks of 252 bytes, want 256"},
-		{"too long", header(4, 4, 2, 65), "corrupt gen.ivf: codebooks at offset 648: codebooks of 260 bytes, want 256"},
+		{"no dimension", header(0, 4, 2, 0), "corrupt gen.ivf: codebooks at offset 652: codebooks: dimension 0: want 1 to 65536"},
+		{"hostile dimension", header(1<<31, 4, 1, 9), "corrupt gen.ivf: codebooks at offset 652: codebooks: dimension 2147483648: want 1 to 65536"},
+		{"negative loss", append([]byte{2, 0, 0, 0, 4, 0, 2, 0, 0, 0, 128, 191}, make([]byte, 128)...), "corrupt gen.ivf: codebooks at offset 652: codebooks: loss -1: want 0 to 1"},
+		{"bits", header(2, 3, 2, 16), "corrupt gen.ivf: codebooks at offset 652: codebooks: 3 bits a sub-vector: want 4 or 8"},
+		{"too short", header(4, 4, 2, 63), "corrupt gen.ivf: codebooks at offset 652: codebooks of 252 bytes, want 256"},
+		{"too long", header(4, 4, 2, 65), "corrupt gen.ivf: codebooks at offset 652: codebooks of 260 bytes, want 256"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -8,11 +8,13 @@ import (
 	"sync/atomic"
 
 	"github.com/flashdb/flashdb/internal/kmeans"
+	"github.com/flashdb/flashdb/internal/simd"
 )
 
 const (
 	trainIterations = 20
-	pointsPerCenter = 256 // codebooks are small and serve every list, so they are trained well
+	pointsPerCenter = 256  // codebooks are small and serve every list, so they are trained well
+	lossRows        = 2048 // on which the loss is measured
 )
 
 // Options says how to train. Zero fields are defaults.
@@ -36,7 +38,27 @@ func Train(ctx context.Context, rows []float32, d int, opt Options) (*Quantizer,
 	if err := trainBooks(ctx, books, rows, shape, opt); err != nil {
 		return nil, fmt.Errorf("train product quantizer: %w", err)
 	}
-	return newQuantizer(shape, books), nil
+	q := newQuantizer(shape, books)
+	q.measure(rows)
+	return q, nil
+}
+
+// measure sets the loss, from rows evenly spread over those given.
+func (q *Quantizer) measure(rows []float32) {
+	d := q.shape.Dim
+	n := len(rows) / d
+	code, decoded := make([]byte, q.shape.CodeBytes()), make([]float32, d)
+	var lost, total float64
+	for i := 0; i < n; i += max(1, n/lossRows) {
+		row := rows[i*d : (i+1)*d]
+		q.Encode(code, row)
+		q.decode(decoded, code)
+		lost += float64(simd.SquaredL2(row, decoded))
+		total += float64(simd.Dot(row, row))
+	}
+	if total > 0 {
+		q.loss = float32(lost / total)
+	}
 }
 
 // trainBooks trains the codebooks side by side, each on one goroutine.
