@@ -141,8 +141,12 @@ func (a *app) printEval(r evalReport, against string) error {
 		fmt.Fprintf(w, "  recall\tmean %.4f\tp5 %.4f\tworst %.4f\n", r.RecallMean, r.RecallP5, r.RecallWorst)
 		fmt.Fprintf(w, "  score difference, largest\tabsolute %.2g\trelative %.2g\t\n", r.MaxAbsDiff, r.MaxRelDiff)
 		fmt.Fprintf(w, "  time a source\tfast %.3g ms\texact %s\t%s\n", r.FastMS, exactTime(r), ratio(r))
-		fmt.Fprintf(w, "  work a source\t%s rows scored\t%s codes scanned\t%.3g%% of the rows visited\n",
-			grouped(int64(r.RowsScored+.5)), grouped(int64(r.CodesScanned+.5)), 100*r.RowsVisitedShare)
+		visited := "no list visited"
+		if r.RowsVisited > 0 {
+			visited = fmt.Sprintf("lists of %.3g%% of the rows visited", 100*r.RowsVisitedShare)
+		}
+		fmt.Fprintf(w, "  work a source\t%s rows scored\t%s codes scanned\t%s\n",
+			grouped(int64(r.RowsScored+.5)), grouped(int64(r.CodesScanned+.5)), visited)
 	})
 	if err != nil {
 		return err

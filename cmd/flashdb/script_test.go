@@ -37,6 +37,7 @@ func TestScripts(t *testing.T) {
 		Dir: filepath.Join("testdata", "script"),
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("DEMODATA", demodata)
+			e.Setenv("GORACE", "atexit_sleep_ms=10") // else every command of a race build waits a second before it exits
 			h := &holder{}
 			e.Values[holderKey{}] = h
 			e.Defer(func() { assert.NoError(t, h.release()) })
