@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"path/filepath"
 	"testing"
 
@@ -94,6 +95,28 @@ func content(t testing.TB, fsys vfs.FS, name string) []byte {
 	m, err := fsys.Map(name)
 	require.NoError(t, err)
 	return m.Bytes()
+}
+
+// snapshot returns the content of every file of the log.
+func snapshot(t testing.TB, fsys vfs.FS) map[string]string {
+	t.Helper()
+	names, err := fsys.ReadDir(dir)
+	require.NoError(t, err)
+	files := make(map[string]string)
+	for _, name := range names {
+		files[name] = string(content(t, fsys, filepath.Join(dir, name)))
+	}
+	return files
+}
+
+// noise returns n bytes that do not compress.
+func noise(n int) []byte {
+	rng := rand.New(rand.NewPCG(1, 1))
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(rng.Uint32())
+	}
+	return b
 }
 
 func segmentPath(first LSN) string { return filepath.Join(dir, segmentName(first)) }

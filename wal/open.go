@@ -173,7 +173,7 @@ func (l *Log) resume(segments []LSN, end segmentEnd) error {
 		}
 		segments = segments[:len(segments)-1]
 		if len(segments) == 0 {
-			return l.fs.SyncDir(l.dir)
+			return nil // should a crash bring the file back, the next Open removes it again
 		}
 		name = l.path(segments[len(segments)-1])
 	}

@@ -25,7 +25,7 @@ type segmentReader struct {
 // newSegmentReader returns a reader of the frames of f, whose header has been checked, from the first one to size.
 func newSegmentReader(f vfs.File, name string, first LSN, size int64) *segmentReader {
 	section := io.NewSectionReader(f, headerSize, size-headerSize)
-	return &segmentReader{name: name, size: size, off: headerSize, next: first, buf: bufio.NewReaderSize(section, readBuffer)}
+	return &segmentReader{name: name, size: size, off: headerSize, next: first, buf: bufio.NewReaderSize(section, int(min(section.Size(), readBuffer)))}
 }
 
 // verify checks the next frame's checksum and place without keeping the payload. It returns io.EOF after the last frame,
@@ -36,7 +36,7 @@ func (r *segmentReader) verify() error {
 		return err
 	}
 	for left := int(f.length); left > 0; {
-		b, err := r.buf.Peek(min(left, readBuffer))
+		b, err := r.buf.Peek(min(left, r.buf.Size()))
 		if err != nil {
 			return r.readError(err)
 		}
