@@ -47,7 +47,7 @@ func loadNodes(tb testing.TB, s *Store, nodes, dim, batch int) {
 			for i := range row {
 				row[i] = rng.Float32()
 			}
-			key := fmt.Sprintf("node/%08x", id*2654435761&0xffffffff) // distinct, in no order
+			key := fmt.Sprintf("node/%08x", uint32(id)*2654435761) // distinct, in no order
 			if _, ok := c.ID(1, key); ok {
 				tb.Fatal("key in use")
 			}

@@ -28,29 +28,30 @@ type edit struct {
 // Begin starts a change. One that was begun before and not staged is forgotten. If the file cannot be read, Apply
 // says so.
 func (s *Store) Begin() *Changes {
-	s.end()
-	c := &Changes{own: newLayer(), edits: map[uint32]*edit{}}
-	st, tx, err := s.snapshot()
-	if err != nil {
-		st = s.state.Load()
-	}
-	c.reader = reader{file: s.path, catalog: st.catalog, layers: slices.Clip(st.layers), tx: tx, err: err}
-	c.after = st.lsn
+	st := s.state.Load()
+	c := &Changes{own: newLayer(), edits: map[uint32]*edit{}, after: st.lsn}
+	c.reader = reader{file: s.path, catalog: st.catalog, layers: slices.Clip(st.layers), lender: s}
 	if s.staged != nil {
 		c.catalog, c.after = s.staged.catalog, s.staged.lsn
 		c.layers = append(c.layers, s.staged.layer)
 	}
 	c.layers = append(c.layers, c.own)
-	s.open = c
+	if s.closed.Load() {
+		c.err = ErrClosed
+	}
+	s.lend(c)
 	return c
 }
 
-// end takes the open Changes its transaction away.
-func (s *Store) end() {
+// lend ends the open Changes, and makes c the one that may open a transaction; nil is none.
+func (s *Store) lend(c *Changes) {
+	s.lease.Lock()
+	defer s.lease.Unlock()
 	if s.open != nil {
-		s.open.end()
-		s.open = nil
+		s.open.rollback()
+		s.open.ended = true
 	}
+	s.open = c
 }
 
 // Apply adds an operation of the log record lsn. LSNs ascend from one staged change to the next. It copies what it
@@ -59,7 +60,9 @@ func (c *Changes) Apply(op Op, lsn uint64) error {
 	if c.err != nil {
 		return c.err
 	}
-	c.mustBeOpen()
+	if c.ended {
+		panic("storage: Apply to a Changes that has ended")
+	}
 	if lsn <= c.after || lsn < c.lsn {
 		c.fail(fmt.Errorf("apply change %d: change %d was applied before", lsn, max(c.after, c.lsn)))
 		return c.err
@@ -107,7 +110,7 @@ func (s *Store) Stage(c *Changes) {
 	if c.err != nil {
 		panic("storage: Stage of a Changes that failed: " + c.err.Error())
 	}
-	s.end()
+	s.lend(nil)
 	lsn := max(c.lsn, c.after)
 	if s.staged == nil {
 		s.staged = &staged{layer: c.own, catalog: c.catalog, lsn: lsn}
@@ -119,7 +122,7 @@ func (s *Store) Stage(c *Changes) {
 
 // Publish shows readers all staged changes at once. Without any it does nothing.
 func (s *Store) Publish() {
-	s.end()
+	s.lend(nil)
 	if s.staged == nil {
 		return
 	}
@@ -134,7 +137,7 @@ func (s *Store) Publish() {
 
 // Discard forgets all staged changes.
 func (s *Store) Discard() {
-	s.end()
+	s.lend(nil)
 	s.staged = nil
 }
 

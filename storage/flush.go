@@ -33,7 +33,7 @@ var fillPercent = [bucketCount]float64{
 func (s *Store) Flush() (applied uint64, err error) {
 	s.file.Lock()
 	defer s.file.Unlock()
-	if s.closed {
+	if s.closed.Load() {
 		return s.Applied(), ErrClosed
 	}
 	st := s.state.Load()
@@ -61,7 +61,7 @@ func (s *Store) Flush() (applied uint64, err error) {
 	return st.lsn, nil
 }
 
-// update runs fn in a synced transaction. The caller holds s.file.
+// update runs fn in a synced transaction, while lookups of the open Changes in bbolt wait. The caller holds s.file.
 func (s *Store) update(fn func(tx *bolt.Tx) error) (err error) {
 	if s.failed != nil {
 		return fmt.Errorf("an earlier write failed, open the database again: %w", s.failed)
@@ -71,6 +71,11 @@ func (s *Store) update(fn func(tx *bolt.Tx) error) (err error) {
 			s.failed = err
 		}
 	}()
+	s.lease.Lock()
+	defer s.lease.Unlock()
+	if s.open != nil {
+		s.open.rollback()
+	}
 	defer guard(s.path, &err)
 	defer faults(faults(true))
 	if err := s.db.Update(fn); err != nil {

@@ -18,7 +18,12 @@ type reader struct {
 	file    string
 	catalog *catalog
 	layers  []*layer // oldest first
-	tx      *bolt.Tx // nil once it has ended
+	tx      *bolt.Tx
+	ended   bool
+
+	// lender is set in a Changes. Its transaction is opened when first needed, and may be taken away between any two
+	// lookups: Store.lease must be held to use it, and what was found must be copied.
+	lender *Store
 
 	// err is the first damage met. From then on everything looks absent, and whoever made the reader returns err in
 	// place of what its user concluded from that.
@@ -38,14 +43,6 @@ func (r *reader) fail(err error) {
 	}
 }
 
-// end ends the transaction.
-func (r *reader) end() {
-	if r.tx != nil {
-		_ = r.tx.Rollback() // it fails only on a transaction that has ended
-	}
-	r.tx = nil
-}
-
 // damaged notes an error about the value of a key in a bucket of a collection.
 func (r *reader) damaged(uid uint32, b bucket, key any, err error) {
 	name := fmt.Sprintf("with UID %d", uid)
@@ -55,10 +52,42 @@ func (r *reader) damaged(uid uint32, b bucket, key any, err error) {
 	r.fail(located(err, r.file, "collection %s: %s: %v", name, b, key))
 }
 
-func (r *reader) mustBeOpen() {
-	if r.tx == nil {
+// acquire prepares for using r.tx until release. It returns false if there is nothing to be found any more.
+func (r *reader) acquire() bool {
+	if r.ended {
 		panic("storage: use of a View or Changes that has ended")
 	}
+	if r.lender == nil || r.err != nil {
+		return r.err == nil
+	}
+	r.lender.lease.Lock()
+	if r.tx != nil {
+		return true
+	}
+	// Any transaction will do: only this writer publishes, so that no flush can have put anything into bbolt that is
+	// not in r.layers.
+	tx, err := r.lender.read()
+	if err != nil {
+		r.lender.lease.Unlock()
+		r.fail(err)
+		return false
+	}
+	r.tx = tx
+	return true
+}
+
+func (r *reader) release() {
+	if r.lender != nil {
+		r.lender.lease.Unlock()
+	}
+}
+
+// rollback ends the transaction. What was found in it must not be used any more.
+func (r *reader) rollback() {
+	if r.tx != nil {
+		_ = r.tx.Rollback() // it fails only on a transaction that has ended
+	}
+	r.tx, r.uid, r.parent, r.buckets = nil, 0, nil, [bucketCount]*bolt.Bucket{}
 }
 
 // bucket returns a bucket of a collection, or nil if there is none. It may panic.
@@ -74,26 +103,31 @@ func (r *reader) bucket(uid uint32, b bucket) *bolt.Bucket {
 	return r.buckets[b]
 }
 
-// get returns the value of a key in bbolt, or nil. It is valid until the transaction ends, and must not be written to.
+// get returns the value of a key in bbolt, or nil. It is valid until r ends, and must not be written to.
 func (r *reader) get(uid uint32, b bucket, key []byte) (value []byte) {
-	if r.err != nil {
+	if !r.acquire() {
 		return nil
 	}
-	r.mustBeOpen()
+	defer r.release()
 	defer guard(r.file, &r.err)
 	defer faults(faults(true))
-	if bkt := r.bucket(uid, b); bkt != nil {
-		return bkt.Get(key)
+	bkt := r.bucket(uid, b)
+	if bkt == nil {
+		return nil
 	}
-	return nil
+	value = bkt.Get(key)
+	if r.lender != nil {
+		value = slices.Clone(value)
+	}
+	return value
 }
 
-// each calls fn for the keys and values of a bucket in bbolt.
+// each calls fn for the keys and values of a bucket in bbolt, valid until fn returns.
 func (r *reader) each(uid uint32, b bucket, fn func(key, value []byte)) {
-	if r.err != nil {
+	if !r.acquire() {
 		return
 	}
-	r.mustBeOpen()
+	defer r.release()
 	defer guard(r.file, &r.err)
 	defer faults(faults(true))
 	bkt := r.bucket(uid, b)

@@ -94,8 +94,8 @@ const (
 	maxPageSize = 64 << 10
 )
 
-// defaultPageSize is a compromise. Rows of 64 or 128 dimensions fit 4 KiB best, but one of 512 takes such a page for
-// itself and leaves half of it empty; 16 KiB wastes least from there on, but a small change rewrites more.
+// defaultPageSize is a compromise: a row of 512 dimensions takes a page of 4 KiB for itself and leaves half of it empty,
+// while of larger pages a small change has to rewrite more.
 const defaultPageSize = 8 << 10
 
 func (o *Options) withDefaults() (Options, error) {
@@ -124,16 +124,19 @@ type Store struct {
 	// pinned is how many of state.layers, from the first, a flush is writing.
 	pinned int
 
-	// file orders those who write the bbolt file, or need it at rest. It guards the next three.
+	// file orders those who write the bbolt file, or need it at rest. It guards the next two.
 	file    sync.Mutex
-	closed  bool
 	flushed *catalog // as in the file
 	failed  error    // of the first write that failed, see update
 	applied atomic.Uint64
+	closed  atomic.Bool
 
-	// What follows belongs to the writer.
-	staged *staged
-	open   *Changes // the last one begun, while it holds a bbolt transaction
+	staged *staged // the writer's
+
+	// lease guards the transaction of the open Changes. A write to the file takes it away, for bbolt cannot make the file
+	// grow while it is open, and nobody knows whether the writer will ever come back to its Changes.
+	lease sync.Mutex
+	open  *Changes // the last one begun; nil once it has ended
 }
 
 // A state is what a View sees above bbolt. It is immutable.
@@ -239,10 +242,10 @@ func (s *Store) create(o Options) error {
 // Close closes the file after the readers under way. It does not flush: what was not flushed must come from the log.
 // It must not run beside other calls of the writer.
 func (s *Store) Close() error {
-	s.end()
+	s.lend(nil)
 	s.file.Lock()
 	defer s.file.Unlock()
-	s.closed = true
+	s.closed.Store(true)
 	return s.db.Close()
 }
 
@@ -275,17 +278,25 @@ func (s *Store) snapshot() (*state, *bolt.Tx, error) {
 // begin returns a bbolt transaction for st, or nil if a flush has begun that st does not know of. That flush may hold
 // changes that are newer than st, and it may have committed them already. Flushes are rare and long compared to what
 // happens between loading a state and this call, so that a second attempt will do.
-func (s *Store) begin(st *state) (tx *bolt.Tx, err error) {
-	defer guard(s.path, &err)
-	defer faults(faults(true))
-	tx, err = s.db.Begin(false)
+func (s *Store) begin(st *state) (*bolt.Tx, error) {
+	tx, err := s.read()
 	if err != nil {
-		return nil, boltError(s.path, err)
+		return nil, err
 	}
 	if s.state.Load().epoch == st.epoch {
 		return tx, nil
 	}
 	return nil, tx.Rollback()
+}
+
+// read begins a bbolt transaction for reading.
+func (s *Store) read() (tx *bolt.Tx, err error) {
+	defer guard(s.path, &err)
+	defer faults(faults(true))
+	if tx, err = s.db.Begin(false); err != nil {
+		return nil, boltError(s.path, err)
+	}
+	return tx, nil
 }
 
 // replace installs the state that change makes of the current one.

@@ -26,3 +26,8 @@ func (s *Store) View(fn func(*View) error) error {
 	}
 	return err
 }
+
+func (v *View) end() {
+	v.rollback()
+	v.ended = true
+}
