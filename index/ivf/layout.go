@@ -91,7 +91,7 @@ func (y *layout) place(m *moments) {
 			mean := sum / float64(count)
 			variance := m.squares[trained][j]/float64(count) - mean*mean
 			y.centroids = append(y.centroids, float32(mean))
-			y.variances = append(y.variances, float32(max(0, variance)))
+			y.variances = append(y.variances, float32(min(max(0, variance), math.MaxFloat32)))
 		}
 	}
 	y.spread = spreads(y.variances, y.dim)

@@ -3,6 +3,7 @@ package ivf
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -114,7 +115,7 @@ func (s *Search) Search(ctx context.Context, queries [][]float32, n int, probes 
 func (s *Search) check(queries [][]float32, n int, probes index.Probes, dst [][]index.Candidate) error {
 	switch {
 	case len(queries) == 0:
-		return fmt.Errorf("no queries")
+		return errors.New("no queries")
 	case len(queries) != len(dst):
 		return fmt.Errorf("%d queries and room for the results of %d", len(queries), len(dst))
 	case n < 1:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"testing"
 
@@ -363,31 +364,36 @@ func TestLeastSum(t *testing.T) {
 }
 
 func TestRecallOnGraph(t *testing.T) {
+	const n = 15_000 // the race detector makes more take long; BenchmarkSearch has them all
 	rows := graph(t, "debian", 0)
+	rows.ids, rows.rows = rows.ids[:n], rows.rows[:n*rows.dim]
 	ix := build(t, rows, BuildOptions{Dim: rows.dim})
-	queries := rows.queries(5, 20)
-	var got, exact []float64
-	for _, share := range []float64{0.15, 0.35, 1} {
-		var found float64
-		for _, q := range queries {
-			found += recall(rows.exact(q, 200, index.Filter{}), search(t, ix, q, 200, index.Probes{Share: share}, index.Filter{}))
+	shares := []float64{0.05, 0.15, 0.35, 1}
+	found := make([]float64, len(shares))
+	queries := rows.queries(5, 10)
+	for _, q := range queries {
+		exact := rows.exact(q, 50, index.Filter{})
+		for i, share := range shares {
+			found[i] += recall(exact, search(t, ix, q, 50, index.Probes{Share: share}, index.Filter{})) / float64(len(queries))
 		}
-		got, exact = append(got, found/float64(len(queries))), append(exact, share)
 	}
-	t.Logf("recall@200 of random queries by share of rows visited: %v %v", exact, got)
-	assert.Greater(t, got[1], 0.97*got[2], "probing a third of the rows loses little to the codes' own error")
+	t.Logf("recall@50 of random queries by share of rows visited: %v: %.4f", shares, found)
+	assert.Greater(t, found[3], 0.85, "what the codes alone lose")
+	assert.Greater(t, found[2], 0.8, "what a third of the rows holds")
 }
 
 func BenchmarkSearch(b *testing.B) {
-	const n, dim = 60_000, 128
-	rows := clustered(30, n, dim)
-	ix := build(b, rows, BuildOptions{Dim: dim, SampleRows: 10_000})
-	queries := rows.queries(31, 16)
+	rows := clustered(30, 60_000, 128)
+	if os.Getenv("FLASHDB_DATA") != "" {
+		rows = graph(b, "debian", 0)
+	}
+	ix := build(b, rows, BuildOptions{Dim: rows.dim})
+	queries := rows.queries(31, 50)
 	exact := make([][]index.Hit, len(queries))
 	for i, q := range queries {
 		exact[i] = rows.exact(q, 200, index.Filter{})
 	}
-	for _, probes := range []index.Probes{{Share: 0.05}, {Share: 0.35}, {Share: 1}} {
+	for _, probes := range []index.Probes{{Share: 0.05}, {Share: 0.15}, {Share: 0.35}, {Share: 1}} {
 		b.Run(probes.String(), func(b *testing.B) {
 			s := ix.NewSearch()
 			dst := make([][]index.Candidate, 1)
