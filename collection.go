@@ -175,14 +175,9 @@ func (c *Collection) Upsert(ctx context.Context, nodes ...Node) error {
 	defer leave()
 	puts := make([]storage.PutNode, len(nodes))
 	for i, n := range nodes {
-		if err := n.validate(c.schema.Dim); err != nil {
+		row, err := c.row(n)
+		if err != nil {
 			return fmt.Errorf("upsert into %q: %w", c.name, err)
-		}
-		row := n.Embedding
-		if c.schema.Normalize {
-			if row, err = unit(row); err != nil {
-				return fmt.Errorf("upsert into %q: node %q: %w", c.name, n.Key, err)
-			}
 		}
 		puts[i] = storage.PutNode{UID: c.uid, Key: n.Key, Row: row, Tags: n.Tags, Payload: n.Payload}
 	}
@@ -201,6 +196,32 @@ func (c *Collection) Upsert(ctx context.Context, nodes ...Node) error {
 		}
 		return nil
 	})
+}
+
+// row checks a node and returns its row as it is stored.
+func (c *Collection) row(n Node) ([]float32, error) {
+	if err := n.validate(c.schema.Dim); err != nil {
+		return nil, err
+	}
+	if !c.schema.Normalize {
+		return n.Embedding, nil
+	}
+	row, err := unit(n.Embedding)
+	if err != nil {
+		return nil, fmt.Errorf("node %q: %w", n.Key, err)
+	}
+	return row, nil
+}
+
+// Validate reports the first of the nodes that Upsert would refuse, and why. It
+// changes nothing: an import can look at all of its input first.
+func (c *Collection) Validate(nodes ...Node) error {
+	for _, n := range nodes {
+		if _, err := c.row(n); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // commit runs resolve as one act on this collection.
@@ -274,6 +295,21 @@ func (c *Collection) Delete(ctx context.Context, keys ...string) (deleted int, e
 		return 0, err
 	}
 	return deleted, nil
+}
+
+// Key returns the key of the live node with that id, as Keys and a trace number
+// them.
+func (c *Collection) Key(id uint32) (key string, ok bool) {
+	leave, err := c.db.enter()
+	if err != nil {
+		return "", false
+	}
+	defer leave()
+	_ = c.db.store.View(func(v *storage.View) error {
+		key, ok = v.Key(c.uid, id)
+		return nil
+	})
+	return key, ok
 }
 
 // Keys calls fn for every live node in id order until fn returns an error. Ids

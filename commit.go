@@ -54,8 +54,12 @@ func (db *DB) commit(ctx context.Context, resolve func(a *act) error) error {
 			if len(a.ops) == 0 {
 				return nil, errNoChange
 			}
+			payload := storage.EncodeOps(a.ops)
+			if len(payload) > wal.MaxPayload {
+				return nil, fmt.Errorf("%w: a batch of %d bytes is too large to be atomic, at most %d fit: split it", ErrInvalid, len(payload), wal.MaxPayload)
+			}
 			db.store.Stage(a.changes)
-			return storage.EncodeOps(a.ops), nil
+			return payload, nil
 		},
 		Publish: func(wal.LSN) {
 			// The first act of a group publishes what all of them staged: the

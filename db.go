@@ -99,6 +99,9 @@ func (db *DB) open() (err error) {
 			db.log.Close()
 		}
 	}()
+	if torn := db.log.Torn(); torn != nil {
+		db.slog.Warn("cut off a torn log tail: a crash left it, and nobody was told it is durable", "dir", db.dir, "file", torn.File, "offset", torn.Offset, "bytes", torn.Bytes)
+	}
 	if err := db.replay(); err != nil {
 		return err
 	}

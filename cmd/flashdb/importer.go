@@ -88,8 +88,8 @@ func (im *importer) addKey(fields []string, seen map[string]int64) error {
 		return nil
 	}
 	key := fields[1]
-	if err := checkKey(key); err != nil {
-		return err
+	if key == "" {
+		return errors.New("the key is empty")
 	}
 	if _, ok := im.keys[row]; ok {
 		return fmt.Errorf("row %d is named twice", row)
@@ -185,7 +185,7 @@ func (im *importer) node(row int64, meta codec.Row, embedding []float32) (flashd
 
 // check reads every selected row and refuses what Upsert would, so that a bad
 // row late in the file changes nothing. It returns the number of rows.
-func (im *importer) check(ctx context.Context, p *progress) (int64, error) {
+func (im *importer) check(ctx context.Context, c *flashdb.Collection, p *progress) (int64, error) {
 	embedding := make([]float32, im.schema.Dim)
 	keys := fileKeys{}
 	return im.scan(ctx, p, "check", func() []float32 { return embedding }, func(r scannedRow) error {
@@ -194,7 +194,7 @@ func (im *importer) check(ctx context.Context, p *progress) (int64, error) {
 				return err
 			}
 		}
-		return checkNode(r.node, im.schema.Normalize)
+		return c.Validate(r.node)
 	})
 }
 

@@ -81,9 +81,7 @@ func (a *app) predict(ctx context.Context, r predictRequest) error {
 			first = false
 			var names map[uint32]string
 			if r.opts.Explain {
-				if names, err = anchorKeys(ctx, c, res.Stats.Trace); err != nil {
-					return err
-				}
+				names = anchorKeys(c, res.Stats.Trace)
 			}
 			if err := a.printResult(res, resultColumns{score: "score", probability: true}, names); err != nil {
 				return err

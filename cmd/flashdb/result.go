@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -111,25 +110,16 @@ func describeAim(aim flashlight.Aim, names map[uint32]string) string {
 }
 
 // anchorKeys finds the keys of a trace's anchors.
-func anchorKeys(ctx context.Context, c *flashdb.Collection, trace []flashlight.Round) (map[uint32]string, error) {
+func anchorKeys(c *flashdb.Collection, trace []flashlight.Round) map[uint32]string {
 	names := map[uint32]string{}
 	for _, r := range trace {
 		for _, aim := range r.Aims {
 			for _, id := range aim.Anchors {
-				names[id] = ""
+				names[id], _ = c.Key(id)
 			}
 		}
 	}
-	if len(names) == 0 {
-		return names, nil
-	}
-	err := c.Keys(ctx, func(id uint32, key string) error {
-		if _, ok := names[id]; ok {
-			names[id] = key
-		}
-		return nil
-	})
-	return names, err
+	return names
 }
 
 type jsonHit struct {
