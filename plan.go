@@ -63,8 +63,11 @@ func (q *query) plan(o PredictOptions, k int) planned {
 	if o.Seed != "" {
 		p.Seed = o.Seed
 	}
-	if o.Probes != (Probes{}) {
+	switch {
+	case o.Probes != (Probes{}):
 		p.Probes = o.Probes
+	case q.allowed != nil:
+		p = p.Filtered(int(q.allowed.GetCardinality()), int(q.nodes))
 	}
 	if o.MaxScored > 0 {
 		p.MaxScored = o.MaxScored
