@@ -86,7 +86,7 @@ func TestListCount(t *testing.T) {
 	tests := []struct {
 		rows  int64
 		lists int
-	}{{1, 1}, {63, 1}, {128, 2}, {63_666, 994}, {754_859, 11_794}, {1 << 20, 16_384}, {100_000_000, 160_000}}
+	}{{1, 1}, {15, 1}, {32, 2}, {33_445, 2090}, {65_536, 4096}, {754_859, 13_901}, {1 << 20, 16_384}, {100_000_000, 160_000}}
 	for _, tt := range tests {
 		assert.Equal(t, tt.lists, int((&BuildOptions{}).listCount(tt.rows)), "%d rows", tt.rows)
 	}
