@@ -148,12 +148,12 @@ func (p Plan) probes(t int) index.Probes {
 
 // DefaultPlan returns the plan for the k best of so many rows.
 //
-// What a decoder's best rows need visited hardly grows with a graph: all of 15,000 rows, a third of 64,000 and a
-// twentieth of 750,000 gave the 100 best with a mean recall of .99 on well trained decoders; more than 100 need more.
+// What a decoder's best rows need visited hardly grows with a graph: all of 10,000 rows, a quarter of 64,000 and a
+// twenty-fifth of 750,000 gave the 100 best with a mean recall of .99 on well trained decoders; more than 100 need more.
 // Rounds are small and many, with a patience of two: well trained decoders converge in four or five of them, and a
 // badly trained one, where a single round without news means little, goes on to the end.
 func DefaultPlan(k, rows int) Plan {
-	share := math.Pow(15_000/max(1, float64(rows)), 0.75) * max(1, math.Pow(float64(k)/100, 0.25))
+	share := math.Pow(10_000/max(1, float64(rows)), 0.75) * max(1, math.Pow(float64(k)/100, 0.25))
 	return Plan{
 		Mode:        ModeFlashlight,
 		Seed:        SeedOnes,
