@@ -1,0 +1,84 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// kernelFeatures are the processor flags that decide which kernels flashdb
+// takes: AVX-512 with F, BW, VL and DQ, else AVX2 with FMA, else plain Go.
+var kernelFeatures = []string{"avx2", "fma", "avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512_vnni"}
+
+// busyLoad is a load at which other programs disturb the figures.
+const busyLoad = 0.5
+
+// thisMachine describes what the figures are measured on, and warns where it is
+// busy. What the system does not tell stays empty.
+func thisMachine(log io.Writer) machineRecord {
+	m := machineRecord{
+		Kind:     kindMachine,
+		OS:       runtime.GOOS,
+		Arch:     runtime.GOARCH,
+		Cores:    runtime.NumCPU(),
+		Go:       runtime.Version(),
+		Revision: revision(),
+		Date:     time.Now().UTC().Format(time.DateOnly),
+	}
+	m.MemoryBytes = parseKilobytes("/proc/meminfo")["MemTotal"]
+	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
+		m.Load, _, _ = strings.Cut(string(text), " ")
+	}
+	if load, err := strconv.ParseFloat(m.Load, 64); err == nil && load > busyLoad {
+		fmt.Fprintf(log, "the machine is busy (load %s): times will be noisy, ratios less so\n", m.Load)
+	}
+	if text, err := os.ReadFile("/proc/cpuinfo"); err == nil {
+		m.CPU = cpuField(string(text), "model name")
+		flags := strings.Fields(cpuField(string(text), "flags"))
+		for _, f := range kernelFeatures {
+			if slices.Contains(flags, f) {
+				m.Features = append(m.Features, f)
+			}
+		}
+	}
+	return m
+}
+
+// cpuField returns the first processor's value of a field of /proc/cpuinfo.
+func cpuField(cpuinfo, name string) string {
+	for line := range strings.Lines(cpuinfo) {
+		field, value, _ := strings.Cut(line, ":")
+		if strings.TrimSpace(field) == name {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+// revision is the commit the program was built from; go build records it, go
+// run does not.
+func revision() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	var commit, changed string
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			commit = s.Value[:min(12, len(s.Value))]
+		case s.Key == "vcs.modified" && s.Value == "true":
+			changed = " with changes"
+		}
+	}
+	if commit == "" {
+		return ""
+	}
+	return commit + changed
+}

@@ -1,0 +1,85 @@
+// Command bench measures flashdb on real graphs: how much of the decoder's true
+// top-k each plan finds and how fast, beside the exact scan timed in the same
+// run, and how the time of a query grows with the number of rows.
+//
+//	bench graph  -data DIR -graph NAME   recall, latency, queries a second, build, disk and memory
+//	bench growth -data DIR               latency over subsets of the genes graph
+//	bench report -in FILE -doc FILE      tables and plots of what the two wrote with -json
+//
+// DIR holds a folder a graph; dataset.go says what is in it. README.md has each
+// command, what it prints and how long it takes.
+//
+// It is a module of its own, so that plotting adds no dependency to flashdb. It
+// sees flashdb as any program does, through the API of the root package.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+)
+
+const usage = `usage: bench COMMAND [flags]
+
+  graph    measure plans on one graph: recall, latency, queries a second, build, disk, memory
+  growth   measure how the time of a query grows with the number of rows
+  report   rewrite the tables of a Markdown file and the plots from results in JSON lines
+
+"bench COMMAND -h" lists the flags of a command.
+`
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	switch {
+	case err == nil, errors.Is(err, flag.ErrHelp):
+	default:
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// run runs one command. Results go to stdout; progress, which nothing parses,
+// to stderr.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	if len(args) == 0 {
+		fmt.Fprint(stderr, usage)
+		return errors.New("no command: use graph, growth or report")
+	}
+	switch name, rest := args[0], args[1:]; name {
+	case "graph":
+		return graphCommand(ctx, rest, stdout, stderr)
+	case "growth":
+		return growthCommand(ctx, rest, stdout, stderr)
+	case "report":
+		return reportCommand(rest, stderr)
+	case "help", "-h", "-help", "--help":
+		fmt.Fprint(stdout, usage)
+		return nil
+	default:
+		return fmt.Errorf("unknown command %q: use graph, growth or report", name)
+	}
+}
+
+// newFlags returns an empty set of flags for a command.
+func newFlags(name string, stderr io.Writer) *flag.FlagSet {
+	fs := flag.NewFlagSet("bench "+name, flag.ContinueOnError)
+	fs.SetOutput(stderr)
+	return fs
+}
+
+// parse parses a command's flags; no command takes anything else.
+func parse(fs *flag.FlagSet, args []string) error {
+	if err := fs.Parse(args); err != nil {
+		return err
+	}
+	if fs.NArg() > 0 {
+		return fmt.Errorf("unexpected argument %q: everything is given by flags", fs.Arg(0))
+	}
+	return nil
+}

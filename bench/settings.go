@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/flashdb/flashdb"
+)
+
+// A setting is a way to answer a question, under the name that tables and plots
+// give it.
+type setting struct {
+	name string
+	grid bool // of the grid of plans
+	opts flashdb.PredictOptions
+}
+
+// Names that more than one place uses.
+const (
+	exactSetting   = "exact scan"
+	defaultSetting = "default plan"
+)
+
+// everyList visits the whole index.
+var everyList = flashdb.Probes{Share: 1}
+
+// exact is the baseline of every ratio.
+func exact() setting {
+	return setting{name: exactSetting, opts: flashdb.PredictOptions{Mode: flashdb.ModeExact}}
+}
+
+// namedSettings are those every run measures beside the exact scan.
+func namedSettings() []setting {
+	return []setting{
+		// The rows of highest inner product with the source, scored by the
+		// decoder: what is done without knowing better. One round whose query
+		// is the source's own row is just that.
+		{name: "DotMax 1000", opts: flashdb.PredictOptions{
+			Seed: flashdb.SeedSource, Rounds: 1, PerRound: 1000, Probes: everyList,
+		}},
+		{name: "paper mode", opts: flashdb.PredictOptions{Mode: flashdb.ModePaper}},
+		{name: defaultSetting},
+		{name: "default, every list", opts: flashdb.PredictOptions{Probes: everyList}},
+	}
+}
+
+// gridSettings are plans of many shapes, one big round among them, that each
+// visit several numbers of rows: what a plan needs visited hardly depends on
+// the size of the graph, so that shares would be the wrong scale.
+func gridSettings(rows int64) []setting {
+	shapes := []struct{ rounds, perRound int }{
+		{1, 1000}, {1, 3000}, {2, 500}, {3, 200}, {4, 150}, {6, 100}, {10, 100}, {10, 200},
+	}
+	var settings []setting
+	for _, shape := range shapes {
+		opts := flashdb.PredictOptions{Rounds: shape.rounds, PerRound: shape.perRound}
+		for visited := int64(2_000); visited < rows; visited *= 2 {
+			if visited > 64_000 {
+				break
+			}
+			opts.Probes = flashdb.Probes{Share: float64(visited) / float64(rows)}
+			settings = append(settings, setting{
+				name: fmt.Sprintf("%d x %d, %dk rows", shape.rounds, shape.perRound, visited/1000),
+				grid: true,
+				opts: opts,
+			})
+		}
+		opts.Probes = everyList
+		settings = append(settings, setting{
+			name: fmt.Sprintf("%d x %d, every list", shape.rounds, shape.perRound),
+			grid: true,
+			opts: opts,
+		})
+	}
+	return settings
+}
