@@ -20,7 +20,8 @@
 //	priority(l) = q.c_l + sqrt(2 ln n_l) * sqrt(sum_d q_d^2 v_ld)
 //
 // where c_l is the centroid and v_l the variance of the residuals in each dimension. The set of visited lists belongs
-// to a Search and only grows: each further query adds its best unvisited lists, but scans every list visited so far.
+// to a Search and only grows: each further query adds its best unvisited lists, and scans every list visited so far, best
+first, except those that lie too low to reach what it has found by then.
 //
 // # Ranking
 //

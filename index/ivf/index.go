@@ -29,6 +29,8 @@ type Index struct {
 	reach     []float32 // sqrt(2 ln n_l) of every list: the expected maximum of n_l standard Gaussians
 	spread    []float32 // what the residuals of every list were divided by: see spreads
 	begin     []uint32  // list l holds the positions begin[l] to begin[l+1]
+	codeBytes int       // bytes of one code
+	maxID     uint32    // the highest id
 	codeBegin []int64   // and the codes codes[codeBegin[l]:codeBegin[l+1]]
 	quantizer *pq.Quantizer
 	loss      float32 // standard deviation of the error of a code, in standard deviations of what it codes
@@ -167,6 +169,7 @@ func (ix *Index) loadLists(found [kindEnd]*section) error {
 	ix.reach = make([]float32, lists)
 	ix.codeBegin = make([]int64, lists+1)
 	shape := ix.header.shape()
+	ix.codeBytes = shape.CodeBytes()
 	for l := range lists {
 		begin, end := ix.begin[l], ix.begin[l+1]
 		if end <= begin || int(end) > ix.header.rows {
@@ -177,6 +180,7 @@ func (ix *Index) loadLists(found [kindEnd]*section) error {
 				return ix.corrupt(found[kindIDs], 4*int64(p), "id %d after %d in list %d", ix.ids[p], ix.ids[p-1], l)
 			}
 		}
+		ix.maxID = max(ix.maxID, ix.ids[end-1])
 		ix.reach[l] = float32(math.Sqrt(2 * math.Log(float64(end-begin))))
 		ix.codeBegin[l+1] = ix.codeBegin[l] + int64(shape.ListBytes(int(end-begin)))
 	}

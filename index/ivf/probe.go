@@ -2,36 +2,60 @@ package ivf
 
 import (
 	"math"
+	"slices"
 
 	"github.com/flashdb/flashdb/index"
 	"github.com/flashdb/flashdb/internal/simd"
 )
 
-// grow visits the unvisited lists of highest priority until the total reaches the budget; the queries take turns.
-func (s *Search) grow(queries []query, probes index.Probes) {
+// visitMore visits the unvisited lists of highest priority until the total reaches the budget; the queries take turns.
+// Afterwards every query is aimed at all visited lists.
+func (s *Search) visitMore(queries []query, probes index.Probes) {
 	if s.Exhausted() || s.reached(probes) {
+		for i := range queries {
+			queries[i].aimAt(s.ix, s.lists)
+		}
 		return
+	}
+	for i := range queries {
+		queries[i].aim(s.ix)
 	}
 	if probes.All() {
 		for l := range s.visited {
 			s.visit(uint32(l))
 		}
-		return
 	}
+	for !s.Exhausted() && !s.reached(probes) {
+		s.takeTurns(queries, probes)
+	}
+	slices.Sort(s.lists)
+}
+
+// takeTurns visits about as many lists as the budget has left, the queries choosing in turns.
+func (s *Search) takeTurns(queries []query, probes index.Probes) {
+	n := 1 + s.missing(probes)/len(queries)
 	for i := range queries {
-		queries[i].queue.fill(queries[i].priority, s.visited)
+		queries[i].choose(n, s.visited)
 	}
-	for turn := 0; ; turn++ {
-		q := &queries[turn%len(queries)]
-		l, ok := q.queue.pop(s.visited)
-		if !ok {
-			return // one queue is empty when no list is unvisited
-		}
-		s.visit(l)
-		if s.reached(probes) {
-			return
+	for turn := range n {
+		for i := range queries {
+			if turn >= len(queries[i].turns) || s.reached(probes) {
+				return
+			}
+			s.visit(queries[i].turns[turn].ID)
 		}
 	}
+}
+
+// missing estimates how many more lists the budget allows, at least one.
+func (s *Search) missing(probes index.Probes) int {
+	left := float64(probes.Lists - s.cost.Lists)
+	if probes.Lists == 0 {
+		h := &s.ix.header
+		rows := probes.Share*float64(h.rows) - float64(s.cost.Rows)
+		left = 1.1 * rows * float64(h.lists) / float64(h.rows)
+	}
+	return 1 + int(min(max(0, left), float64(s.ix.header.lists-s.cost.Lists)))
 }
 
 // reached reports whether the visited lists meet the budget.
@@ -48,6 +72,7 @@ func (s *Search) visit(l uint32) {
 		return
 	}
 	s.visited[l] = true
+	s.lists = append(s.lists, l)
 	s.cost.Lists++
 	s.cost.Rows += int(s.ix.begin[l+1] - s.ix.begin[l])
 }
@@ -55,72 +80,53 @@ func (s *Search) visit(l uint32) {
 // aim computes the mean and the standard deviation of every list along the query, and from them its priority: see the
 // package comment.
 func (q *query) aim(ix *Index) {
+	q.resize(ix)
+	simd.DotRows(q.products, q.vector, ix.centroids)
+	simd.DotRows(q.deviation, q.squares, ix.variances)
+	for l, variance := range q.deviation {
+		q.rank(ix, l, variance)
+	}
+}
+
+// aimAt is aim for some lists only. It leaves the numbers of the others undefined.
+func (q *query) aimAt(ix *Index, lists []uint32) {
+	q.resize(ix)
+	d := ix.header.dim
+	for _, list := range lists {
+		l := int(list)
+		q.products[l] = simd.Dot(q.vector, ix.centroids[l*d:(l+1)*d])
+		q.rank(ix, l, simd.Dot(q.squares, ix.variances[l*d:(l+1)*d]))
+	}
+}
+
+// resize makes room for the numbers of all lists and squares the vector.
+func (q *query) resize(ix *Index) {
 	lists := ix.header.lists
 	q.products = resize(q.products, lists)
 	q.deviation = resize(q.deviation, lists)
 	q.priority = resize(q.priority, lists)
 	q.squares = resize(q.squares, len(q.vector))
 	simd.Mul(q.squares, q.vector, q.vector)
-	simd.DotRows(q.products, q.vector, ix.centroids)
-	simd.DotRows(q.deviation, q.squares, ix.variances)
-	for l, variance := range q.deviation {
-		q.deviation[l] = float32(math.Sqrt(float64(variance)))
-		q.priority[l] = q.products[l] + ix.reach[l]*q.deviation[l]
+}
+
+// rank sets the deviation and the priority of a list, whose product is known.
+func (q *query) rank(ix *Index, l int, variance float32) {
+	q.deviation[l] = float32(math.Sqrt(float64(variance)))
+	q.priority[l] = q.products[l] + ix.reach[l]*q.deviation[l]
+	if q.priority[l] != q.priority[l] { // the query overflows: the list comes last, but it comes
+		q.priority[l] = -math.MaxFloat32
 	}
 }
 
-// queue is a binary heap of lists, the one of highest priority at its root. Of equal ones the lower list is first.
-type queue []ranked
-
-type ranked struct {
-	priority float32
-	list     uint32
-}
-
-// fill makes the queue hold the unvisited lists.
-func (h *queue) fill(priority []float32, visited []bool) {
-	*h = (*h)[:0]
-	for l, seen := range visited {
-		if !seen {
-			*h = append(*h, ranked{priority[l], uint32(l)})
+// choose sets turns to the n unvisited lists of highest priority, best first; of equal ones the lower list is first.
+func (q *query) choose(n int, visited []bool) {
+	q.wanted.Reset(n)
+	threshold := q.wanted.Threshold()
+	for l, priority := range q.priority {
+		if priority >= threshold && !visited[l] {
+			q.wanted.Offer(index.Candidate{ID: uint32(l), Score: priority})
+			threshold = q.wanted.Threshold()
 		}
 	}
-	for i := len(*h)/2 - 1; i >= 0; i-- {
-		h.down(i)
-	}
-}
-
-// pop removes and returns the best list that is still unvisited.
-func (h *queue) pop(visited []bool) (list uint32, ok bool) {
-	for len(*h) > 0 {
-		list = (*h)[0].list
-		last := len(*h) - 1
-		(*h)[0] = (*h)[last]
-		*h = (*h)[:last]
-		h.down(0)
-		if !visited[list] {
-			return list, true
-		}
-	}
-	return 0, false
-}
-
-func (h queue) down(i int) {
-	for {
-		best := i
-		for child := 2*i + 1; child <= 2*i+2 && child < len(h); child++ {
-			if h[child].ahead(h[best]) {
-				best = child
-			}
-		}
-		if best == i {
-			return
-		}
-		h[i], h[best] = h[best], h[i]
-		i = best
-	}
-}
-
-func (r ranked) ahead(other ranked) bool {
-	return r.priority > other.priority || (r.priority == other.priority && r.list < other.list)
+	q.turns = q.wanted.Sorted(q.turns[:0])
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/flashdb/flashdb/index"
@@ -22,6 +21,10 @@ const (
 	// leadLists is the number of lists that are scanned first, best first, so that the threshold rises early. The rest
 	// follows in the order of the file.
 	leadLists = 32
+	// tail is how many standard deviations above its mean a visited list may still hold a row worth scanning for. A list
+	// whose rows would have to lie further out to reach the threshold is passed over. At 4 no recall was lost on graphs of
+	// 64,000 and 750,000 rows and a third of the codes saved; at 3 the worst source lost 7 of its top 100.
+	tail = 4
 	// scanCodes is the number of codes scanned in one go, whole blocks; the threshold is renewed after each.
 	scanCodes = 2048
 )
@@ -31,12 +34,14 @@ const (
 // does not allocate. The Index must stay retained while a Search is used.
 type Search struct {
 	ix      *Index
-	visited []bool // by list
+	visited []bool   // by list
+	lists   []uint32 // the visited ones, in the order of the file
 	cost    index.Cost
 	queries []query
 	lead    *index.Best // the lists to scan first
 	order   []index.Candidate
 	first   []bool // by list: scanned among the first
+	denied  denied
 	final   *index.Best
 	pos     []uint32
 	sums    []uint16
@@ -46,13 +51,14 @@ type Search struct {
 // query is what a Search knows of one query vector.
 type query struct {
 	vector, squares []float32
-	products        []float32 // with the centroid of every list
-	deviation       []float32 // standard deviation of the rows of every list along the vector
-	priority        []float32 // of every list
-	queue           queue
-	bytes           []byte    // lookup table of 4-bit codes
-	floats          []float32 // lookup table of 8-bit codes
-	scale, bias     float32   // turn the sum of a code into the vector's inner product with what is quantized
+	products        []float32         // with the centroid of every list
+	deviation       []float32         // standard deviation of the rows of every list along the vector
+	priority        []float32         // of every list
+	wanted          *index.Best       // the unvisited lists of highest priority
+	turns           []index.Candidate // those, best first
+	bytes           []byte            // lookup table of 4-bit codes
+	floats          []float32         // lookup table of 8-bit codes
+	scale, bias     float32           // turn the sum of a code into the vector's inner product with what is quantized
 	best            *index.Best
 }
 
@@ -63,6 +69,7 @@ func (ix *Index) NewSearch() *Search {
 		visited: make([]bool, ix.header.lists),
 		first:   make([]bool, ix.header.lists),
 		lead:    index.NewBest(leadLists),
+		denied:  newDenied(ix),
 		final:   index.NewBest(1),
 		pos:     make([]uint32, scanCodes),
 		sums:    make([]uint16, scanCodes),
@@ -73,6 +80,7 @@ func (ix *Index) NewSearch() *Search {
 // Reset forgets the visited lists and the cost.
 func (s *Search) Reset() {
 	clear(s.visited)
+	s.lists = s.lists[:0]
 	s.cost = index.Cost{}
 }
 
@@ -92,18 +100,18 @@ func (s *Search) Search(ctx context.Context, queries [][]float32, n int, probes 
 	}
 	n = min(n, s.ix.header.rows)
 	for len(s.queries) < len(queries) {
-		s.queries = append(s.queries, query{best: index.NewBest(1)})
+		s.queries = append(s.queries, query{best: index.NewBest(1), wanted: index.NewBest(1)})
 	}
 	active := s.queries[:len(queries)]
 	for i := range active {
 		active[i].vector = queries[i]
-		active[i].aim(s.ix)
 	}
-	s.grow(active, probes)
+	s.visitMore(active, probes)
+	s.denied.set(&filter)
 	for i := range active {
 		q := &active[i]
 		q.prepare(s.ix, n)
-		if err := s.scan(ctx, q, &filter); err != nil {
+		if err := s.scan(ctx, q); err != nil {
 			return err
 		}
 		dst[i] = s.refine(q, n, dst[i][:0])
@@ -144,106 +152,6 @@ func (q *query) prepare(ix *Index, n int) {
 		n = min(overFetch*n, ix.header.rows)
 	}
 	q.best.Reset(n)
-}
-
-// scan offers the codes of all visited lists to the query.
-func (s *Search) scan(ctx context.Context, q *query, filter *index.Filter) error {
-	s.lead.Reset(leadLists)
-	for l, seen := range s.visited {
-		if seen && q.priority[l] >= s.lead.Threshold() {
-			s.lead.Offer(index.Candidate{ID: uint32(l), Score: q.priority[l]})
-		}
-	}
-	s.order = s.lead.Sorted(s.order[:0])
-	for _, c := range s.order {
-		s.scanList(q, int(c.ID), filter)
-		s.first[c.ID] = true
-	}
-	for l, seen := range s.visited {
-		if seen && !s.first[l] {
-			s.scanList(q, l, filter)
-		}
-		if l%256 == 0 && ctx.Err() != nil {
-			break
-		}
-	}
-	for _, c := range s.order {
-		s.first[c.ID] = false
-	}
-	return ctx.Err()
-}
-
-// scanList offers the codes of one list.
-func (s *Search) scanList(q *query, l int, filter *index.Filter) {
-	ix := s.ix
-	begin, end := int(ix.begin[l]), int(ix.begin[l+1])
-	size := ix.header.shape().CodeBytes()
-	codes := ix.codes[ix.codeBegin[l]:ix.codeBegin[l+1]]
-	// score = base + scale * sum of the code's entries
-	base, scale := q.products[l]+ix.spread[l]*q.bias, ix.spread[l]*q.scale
-	if ix.rows != nil {
-		base += benefit * ix.loss * q.deviation[l]
-	}
-	for ; begin < end; begin += scanCodes {
-		n := min(scanCodes, end-begin)
-		part := codes[:min(len(codes), scanCodes*size)]
-		codes = codes[len(part):]
-		if ix.header.bits == 4 {
-			s.scan4(q, part, begin, n, base, scale, filter)
-		} else {
-			s.scan8(q, part, begin, n, base, scale, filter)
-		}
-		s.cost.Codes += n
-	}
-}
-
-// scan4 offers n codes of 4 bits, the first of them at position begin. The kernel sorts out most of them by their sum.
-func (s *Search) scan4(q *query, codes []byte, begin, n int, base, scale float32, filter *index.Filter) {
-	threshold := q.best.Threshold()
-	least, ok := leastSum(threshold, base, scale)
-	if !ok {
-		return
-	}
-	found := simd.Scan4(s.pos, s.sums, codes, q.bytes, s.ix.header.shape().CodeBytes(), least)
-	ids := s.ix.ids[begin : begin+n]
-	for i, p := range s.pos[:found] {
-		if int(p) >= n {
-			return // padding
-		}
-		score := base + scale*float32(s.sums[i])
-		if score >= threshold && filter.Keep(ids[p]) {
-			q.best.Offer(index.Candidate{ID: ids[p], Ref: uint32(begin) + p, Score: score})
-			threshold = q.best.Threshold()
-		}
-	}
-}
-
-// leastSum returns the least sum of a code whose score, base + scale*sum, can reach the threshold, and false when none
-// can. It errs by one on the low side, as the score is rounded.
-func leastSum(threshold, base, scale float32) (least uint16, ok bool) {
-	if scale <= 0 {
-		return 0, true
-	}
-	switch sum := math.Floor((float64(threshold)-float64(base))/float64(scale)) - 1; {
-	case sum > math.MaxUint16:
-		return 0, false
-	case sum > 0:
-		return uint16(sum), true
-	}
-	return 0, true
-}
-
-// scan8 offers n codes of 8 bits, the first of them at position begin.
-func (s *Search) scan8(q *query, codes []byte, begin, n int, base, scale float32, filter *index.Filter) {
-	simd.Scan8(s.scores[:n], codes, q.floats, len(codes)/n)
-	threshold := q.best.Threshold()
-	ids := s.ix.ids[begin : begin+n]
-	for i, sum := range s.scores[:n] {
-		if score := base + scale*sum; score >= threshold && filter.Keep(ids[i]) {
-			q.best.Offer(index.Candidate{ID: ids[i], Ref: uint32(begin + i), Score: score})
-			threshold = q.best.Threshold()
-		}
-	}
 }
 
 // refine appends the n best candidates of the query to dst, ranked by their rows if the index holds them.
