@@ -21,7 +21,7 @@
 //
 // where c_l is the centroid and v_l the variance of the residuals in each dimension. The set of visited lists belongs
 // to a Search and only grows: each further query adds its best unvisited lists, and scans every list visited so far, best
-first, except those that lie too low to reach what it has found by then.
+// first, except those that lie too low to reach what it has found by then.
 //
 // # Ranking
 //
