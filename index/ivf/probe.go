@@ -17,9 +17,7 @@ func (s *Search) visitMore(queries []query, probes index.Probes) {
 		}
 		return
 	}
-	for i := range queries {
-		queries[i].aim(s.ix)
-	}
+	aim(s.ix, queries)
 	if probes.All() {
 		for l := range s.visited {
 			s.visit(uint32(l))
@@ -77,18 +75,31 @@ func (s *Search) visit(l uint32) {
 	s.cost.Rows += int(s.ix.begin[l+1] - s.ix.begin[l])
 }
 
-// aim computes the mean and the standard deviation of every list along the query, and from them its priority: see the
+// aimLists is the number of lists that all queries are aimed at before the next: few enough for their centroids and
+// variances to stay in the cache from one query to the other.
+const aimLists = 512
+
+// aim computes the mean and the standard deviation of every list along each query, and from them its priority: see the
 // package comment.
-func (q *query) aim(ix *Index) {
-	q.resize(ix)
-	simd.DotRows(q.products, q.vector, ix.centroids)
-	simd.DotRows(q.deviation, q.squares, ix.variances)
-	for l, variance := range q.deviation {
-		q.rank(ix, l, variance)
+func aim(ix *Index, queries []query) {
+	for i := range queries {
+		queries[i].resize(ix)
+	}
+	d := ix.header.dim
+	for begin := 0; begin < ix.header.lists; begin += aimLists {
+		end := min(begin+aimLists, ix.header.lists)
+		for i := range queries {
+			q := &queries[i]
+			simd.DotRows(q.products[begin:end], q.vector, ix.centroids[begin*d:end*d])
+			simd.DotRows(q.deviation[begin:end], q.squares, ix.variances[begin*d:end*d])
+			for l := begin; l < end; l++ {
+				q.rank(ix, l, q.deviation[l])
+			}
+		}
 	}
 }
 
-// aimAt is aim for some lists only. It leaves the numbers of the others undefined.
+// aimAt is aim for one query and some lists only. It leaves the numbers of the others undefined.
 func (q *query) aimAt(ix *Index, lists []uint32) {
 	q.resize(ix)
 	d := ix.header.dim

@@ -1,11 +1,9 @@
 package ivf
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/flashdb/flashdb/index"
 	"github.com/flashdb/flashdb/internal/simd"
@@ -159,12 +157,9 @@ func (s *Search) refine(q *query, n int, dst []index.Candidate) []index.Candidat
 	if s.ix.rows == nil {
 		return q.best.Sorted(dst)
 	}
-	kept := q.best.Kept()
-	// In the order of the file: neighbours share pages.
-	slices.SortFunc(kept, func(a, b index.Candidate) int { return cmp.Compare(a.Ref, b.Ref) })
 	d := s.ix.header.dim
 	s.final.Reset(n)
-	for _, c := range kept {
+	for _, c := range q.best.Kept() {
 		c.Score = simd.Dot(q.vector, s.ix.rows[int(c.Ref)*d:(int(c.Ref)+1)*d])
 		s.final.Offer(c)
 	}
