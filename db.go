@@ -91,6 +91,11 @@ func (db *DB) open() (err error) {
 	if err := writeOwner(db.dir); err != nil {
 		return err
 	}
+	defer func() {
+		if err != nil {
+			removeOwner(db.dir)
+		}
+	}()
 	if db.log, err = wal.Open(db.fs, db.path(walDir), nil); err != nil {
 		return err
 	}

@@ -126,8 +126,8 @@ func (e *Executor) rounds(ctx context.Context) (Stop, error) {
 	case e.narrow > 0: // one more than there are, to see that there are no more
 		_, err := e.round(ctx, e.narrow+1, index.Probes{Share: 1})
 		return StopExhausted, err
-	case e.q.Bound.Linear():
-		_, err := e.round(ctx, max(e.q.K, plan.PerRound), plan.Probes)
+	case e.q.Bound.Linear(): // one round, with the rows of all: what it misses no later round would find
+		_, err := e.round(ctx, max(e.q.K, plan.Rounds*plan.PerRound), plan.Probes)
 		return StopLinear, err
 	}
 	idle := 0
