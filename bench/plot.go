@@ -30,7 +30,6 @@ var palette = []color.Color{
 	color.RGBA{R: 0xcc, G: 0x79, B: 0xa7, A: 0xff},
 	color.RGBA{R: 0xe6, G: 0x9f, B: 0x00, A: 0xff},
 	color.RGBA{R: 0x56, G: 0xb4, B: 0xe9, A: 0xff},
-	color.RGBA{R: 0x00, G: 0x00, B: 0x00, A: 0xff},
 }
 
 func paint(i int) color.Color { return palette[i%len(palette)] }
@@ -70,7 +69,7 @@ var recallTicks = plot.ConstantTicks{
 // plotRecall draws mean recall against queries a second on one core: the named
 // settings one by one, the frontier of the grid and of each peer as lines.
 func plotRecall(path, graph string, all []resultRecord) error {
-	p := newPlot("Recall against speed, graph "+graph, "mean recall of the decoder's true top-k, spaced by what is missed", "queries a second on one core")
+	p := newPlot("Recall against speed on one core, graph "+graph, "mean recall of the decoder's true top-k, spaced by what is missed", "queries a second")
 	p.X.Min, p.X.Max = 0, 1-(1-mostRecall)/1.5
 	p.X.Scale, p.X.Tick.Marker = missScale{}, recallTicks
 
@@ -94,7 +93,7 @@ func plotRecall(path, graph string, all []resultRecord) error {
 	var peers []string
 	for _, r := range all {
 		switch {
-		case r.Graph != graph:
+		case r.Graph != graph, r.Threads > 1:
 		case r.Peer == flashdbPeer && r.Grid:
 			grid = append(grid, r)
 		case r.Peer == flashdbPeer:
@@ -125,7 +124,7 @@ func plotRecall(path, graph string, all []resultRecord) error {
 		if err != nil {
 			return err
 		}
-		s.Color, s.Shape, s.Radius = paint(painted+i), glyphs[i%len(glyphs)], vg.Points(4)
+		s.Color, s.Shape, s.Radius = color.Black, glyphs[i%len(glyphs)], vg.Points(4)
 		p.Add(s)
 		p.Legend.Add("flashdb, "+r.Setting, s)
 	}
@@ -145,7 +144,7 @@ func plotGrowth(path string, growth []growthRecord) error {
 	if len(growth) == 0 {
 		return errors.New("plot growth: there are no results")
 	}
-	p := newPlot("Time of a query against the number of rows, graph "+growth[0].Graph, "rows", "median ms a query, one core")
+	p := newPlot("Median time of a query on one core against the number of rows, graph "+growth[0].Graph, "rows", "milliseconds")
 	p.Legend.Top = true
 	p.X.Scale = plot.LogScale{}
 	sizes, _ := series(growth, exactSetting)
@@ -184,7 +183,8 @@ func plotGrowth(path string, growth []growthRecord) error {
 	return savePlot(p, path)
 }
 
-// newPlot returns an empty plot with a grid, whose y axis is logarithmic.
+// newPlot returns an empty plot with a grid, whose y axis is logarithmic. Its
+// label must be short: on such an axis plot makes room for it in the wrong place.
 func newPlot(title, x, y string) *plot.Plot {
 	plot.DefaultFont = font.Font{Typeface: "Liberation", Variant: "Sans"}
 	p := plot.New()

@@ -84,6 +84,9 @@ type resultRecord struct {
 	// Milliseconds of one query at a time, on one core.
 	P50 float64 `json:"ms_p50"`
 	P99 float64 `json:"ms_p99"`
+	// Threads of one query, of a peer that uses several: its rate is then QPS1
+	// all the same.
+	Threads int `json:"threads,omitempty"`
 	// Queries a second on one core, and by two goroutines on two.
 	QPS1 float64 `json:"qps1"`
 	QPS2 float64 `json:"qps2,omitempty"`

@@ -61,15 +61,17 @@ func TestParseRecords(t *testing.T) {
 	var r resultSet
 	for _, line := range []string{
 		`{"kind":"machine","cores":2}`,
-		`{"kind":"result","peer":"flashdb","graph":"g","setting":"exact scan","recall_mean":1,"qps1":10}`,
+		`{"kind":"result","peer":"flashdb","graph":"g","setting":"exact scan","recall_mean":1,"qps1":10,"qps2":20}`,
 		`{"peer":"faiss","graph":"g","setting":"nprobe 64","recall_mean":0.97,"recall_p5":0.9,"recall_worst":0.5,"ms_p50":5.5,"ms_p99":7,"qps1":20}`,
+		`{"peer":"torch","graph":"g","setting":"exhaustive","threads":2,"recall_mean":1,"qps1":30}`,
 	} {
 		require.NoError(t, r.parse([]byte(line)))
 	}
 	got := resultTable(r.results, "g", everyResult)
-	require.Len(t, got.rows, 2)
-	assert.Equal(t, "faiss, nprobe 64", got.rows[1][0])
+	require.Len(t, got.rows, 3)
+	assert.Equal(t, "faiss: nprobe 64", got.rows[1][0])
 	assert.Equal(t, "2.00", got.rows[1][8], "a peer's ratio is that of the rates")
+	assert.Equal(t, []string{"-", "30.0", "1.50"}, got.rows[2][6:9], "a rate of two threads is one of two cores")
 
 	assert.ErrorContains(t, r.parse([]byte(`{"graph":"g"}`)), `without "peer"`)
 	assert.ErrorContains(t, r.parse([]byte(`{"kind":"odd"}`)), `"odd"`)

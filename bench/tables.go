@@ -77,22 +77,36 @@ func resultTable(all []resultRecord, graph string, keep func(resultRecord) bool)
 			"rows scored", "codes scanned", "rows visited",
 		},
 	}
-	exactRate := exactQPS(all, graph)
+	exact := exactResult(all, graph)
 	for _, r := range all {
 		if r.Graph != graph || !keep(r) {
 			continue
 		}
-		versus := r.VersusExact
-		if r.Peer != flashdbPeer && exactRate > 0 {
-			versus = r.QPS1 / exactRate // of another process: only rates compare
+		if r.Threads == 2 {
+			r.QPS1, r.QPS2 = 0, r.QPS1 // both cores work on one query at a time
+		}
+		if r.Peer != flashdbPeer {
+			r.VersusExact = versusRate(r, exact)
 		}
 		t.add(
 			label(r), share(r.RecallMean), share(r.RecallP5), share(r.RecallWorst),
-			significant(r.P50), significant(r.P99), significant(r.QPS1), significant(r.QPS2), significant(versus),
+			significant(r.P50), significant(r.P99), significant(r.QPS1), significant(r.QPS2), significant(r.VersusExact),
 			significant(r.RowsScored), significant(r.CodesScanned), percent(r.VisitedShare),
 		)
 	}
 	return t
+}
+
+// versusRate compares with the exact scan a result that another process
+// measured: only rates on as many cores compare.
+func versusRate(r, exact resultRecord) float64 {
+	switch {
+	case r.QPS1 > 0 && exact.QPS1 > 0:
+		return r.QPS1 / exact.QPS1
+	case r.QPS2 > 0 && exact.QPS2 > 0:
+		return r.QPS2 / exact.QPS2
+	}
+	return 0
 }
 
 // label names a result among those of all programs.
@@ -100,16 +114,17 @@ func label(r resultRecord) string {
 	if r.Peer == flashdbPeer {
 		return r.Setting
 	}
-	return r.Peer + ", " + r.Setting
+	return r.Peer + ": " + r.Setting
 }
 
-func exactQPS(all []resultRecord, graph string) float64 {
+// exactResult is the graph's exact scan; the zero result where there is none.
+func exactResult(all []resultRecord, graph string) resultRecord {
 	for _, r := range all {
 		if r.Peer == flashdbPeer && r.Graph == graph && r.Setting == exactSetting {
-			return r.QPS1
+			return r
 		}
 	}
-	return 0
+	return resultRecord{}
 }
 
 // frontier returns the results of one program on one graph that no other result
