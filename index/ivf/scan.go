@@ -40,7 +40,7 @@ func (s *Search) scan(ctx context.Context, q *query) error {
 func (s *Search) scanList(q *query, l int) {
 	ix := s.ix
 	mean, deviation := q.products[l], q.deviation[l]
-	if mean+tail*deviation < q.best.Threshold() {
+	if !s.thorough && mean+tail*deviation < q.best.Threshold() {
 		return
 	}
 	// score = base + scale * sum of the code's entries
