@@ -3,7 +3,6 @@ package flashdb
 import (
 	"context"
 	"fmt"
-	"iter"
 	"time"
 
 	"github.com/flashdb/flashdb/decoder"
@@ -49,21 +48,6 @@ func (c *Collection) PredictVector(ctx context.Context, source []float32, k int,
 		return Result{}, fmt.Errorf("predict in %q: %w", c.name, err)
 	}
 	return c.predict(ctx, "", source, k, opts)
-}
-
-// PredictBatch predicts for each key in turn and yields the results in order.
-// A key that fails yields its error, with Result.Source set, and the rest goes
-// on; a done ctx ends the sequence with its error.
-func (c *Collection) PredictBatch(ctx context.Context, keys []string, k int, opts *PredictOptions) iter.Seq2[Result, error] {
-	return func(yield func(Result, error) bool) {
-		for _, key := range keys {
-			res, err := c.Predict(ctx, key, k, opts)
-			res.Source = key
-			if !yield(res, err) || ctx.Err() != nil {
-				return
-			}
-		}
-	}
 }
 
 // sourceVector checks a query vector, and normalizes it where the schema says.
