@@ -72,7 +72,11 @@ func (q *query) plan(o PredictOptions, k int) planned {
 	if o.MaxScored > 0 {
 		p.MaxScored = o.MaxScored
 	}
-	return planned{plan: p, describe: p.String()}
+	describe := p.String()
+	if q.bound.Linear() {
+		describe = fmt.Sprintf("linear: one round of %d, probes %v", max(k, p.Rounds*p.PerRound), p.Probes)
+	}
+	return planned{plan: p, describe: describe}
 }
 
 // subset streams a few nodes' rows from the store, for an exact scan of what a
