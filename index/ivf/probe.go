@@ -92,9 +92,7 @@ func aim(ix *Index, queries []query) {
 			q := &queries[i]
 			simd.DotRows(q.products[begin:end], q.vector, ix.centroids[begin*d:end*d])
 			simd.DotRows(q.deviation[begin:end], q.squares, ix.variances[begin*d:end*d])
-			for l := begin; l < end; l++ {
-				q.rank(ix, l, q.deviation[l])
-			}
+			rank(q.priority[begin:end], q.products[begin:end], q.deviation[begin:end], ix.reach[begin:end])
 		}
 	}
 }
@@ -106,7 +104,8 @@ func (q *query) aimAt(ix *Index, lists []uint32) {
 	for _, list := range lists {
 		l := int(list)
 		q.products[l] = simd.Dot(q.vector, ix.centroids[l*d:(l+1)*d])
-		q.rank(ix, l, simd.Dot(q.squares, ix.variances[l*d:(l+1)*d]))
+		q.deviation[l] = simd.Dot(q.squares, ix.variances[l*d:(l+1)*d])
+		rank(q.priority[l:l+1], q.products[l:l+1], q.deviation[l:l+1], ix.reach[l:l+1])
 	}
 }
 
@@ -120,12 +119,16 @@ func (q *query) resize(ix *Index) {
 	simd.Mul(q.squares, q.vector, q.vector)
 }
 
-// rank sets the deviation and the priority of a list, whose product is known.
-func (q *query) rank(ix *Index, l int, variance float32) {
-	q.deviation[l] = float32(math.Sqrt(float64(variance)))
-	q.priority[l] = q.products[l] + ix.reach[l]*q.deviation[l]
-	if q.priority[l] != q.priority[l] { // the query overflows: the list comes last, but it comes
-		q.priority[l] = -math.MaxFloat32
+// rank turns the variances in deviation into standard deviations and sets the priority of each list.
+func rank(priority, products, deviation, reach []float32) {
+	products, deviation, reach = products[:len(priority)], deviation[:len(priority)], reach[:len(priority)]
+	for l := range priority {
+		deviation[l] = float32(math.Sqrt(float64(deviation[l])))
+		p := products[l] + reach[l]*deviation[l]
+		if p != p { // the query overflows: the list comes last, but it comes
+			p = -math.MaxFloat32
+		}
+		priority[l] = p
 	}
 }
 
