@@ -72,7 +72,7 @@ class Report:
     def write(self, path):
         """Prints the table and appends the results to the file."""
         chosen = self._chosen()
-        print(f"\n{self.peer}, version {self.version}, {self.graph.name} (* fastest at {TARGETS})")
+        print(f"\n{self.graph.name}, {self.peer}, version {self.version}; * fastest at recall {TARGETS}")
         print(f"  {'setting':72} {'recall':>7} {'p5':>5} {'worst':>5} {'p50 ms':>9} {'p99 ms':>9} {'q/s':>9}")
         for i, r in enumerate(self.results):
             print(
