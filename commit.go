@@ -72,6 +72,8 @@ func (db *DB) commit(ctx context.Context, resolve func(a *act) error) error {
 	case errors.Is(err, errNoChange):
 		return nil
 	case errors.Is(err, wal.ErrFailed):
+		// Nothing of the group is durable: what it staged must never be seen.
+		_ = db.log.Locked(func(wal.LSN) error { db.store.Discard(); return nil })
 		return fmt.Errorf("%w until it is reopened: %w", ErrReadOnly, err)
 	case err != nil:
 		return err
