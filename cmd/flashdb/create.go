@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -20,18 +21,20 @@ func (a *app) createCommand() *cobra.Command {
 		Example: `  flashdb create papers.flash papers --dim 128
   flashdb create papers.flash abstracts --dim 384 --normalize`,
 		Args: args(2, 2),
-		RunE: func(_ *cobra.Command, args []string) error { return a.create(args[0], args[1], schema) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.create(cmd.Context(), args[0], args[1], schema)
+		},
 	}
 	cmd.Flags().IntVar(&schema.Dim, "dim", 0, "width of every embedding (needed)")
 	cmd.Flags().BoolVar(&schema.Normalize, "normalize", false, "scale every embedding to length 1 as it is stored")
 	return cmd
 }
 
-func (a *app) create(dir, name string, schema flashdb.Schema) error {
+func (a *app) create(ctx context.Context, dir, name string, schema flashdb.Schema) error {
 	if schema.Dim < 1 {
 		return fmt.Errorf("create %s: --dim is %d: give the width of the embeddings, 1 or more", name, schema.Dim)
 	}
-	if err := createCollection(dir, name, schema); err != nil {
+	if err := a.createCollection(ctx, dir, name, schema); err != nil {
 		return err
 	}
 	if a.json {
@@ -48,14 +51,14 @@ func (a *app) create(dir, name string, schema flashdb.Schema) error {
 
 // createCollection leaves nothing behind when it fails: a directory that was
 // empty or not there is so again.
-func createCollection(dir, name string, schema flashdb.Schema) error {
+func (a *app) createCollection(ctx context.Context, dir, name string, schema flashdb.Schema) error {
 	entries, err := os.ReadDir(dir)
 	missing := errors.Is(err, fs.ErrNotExist)
-	db, err := flashdb.Open(dir, nil)
+	db, err := a.open(ctx, dir, flashdb.Options{})
 	if err != nil {
 		return err
 	}
-	_, err = db.CreateCollection(name, schema)
+	err = db.CreateCollection(ctx, name, schema)
 	if cerr := db.Close(); err == nil || cerr != nil {
 		return errors.Join(err, cerr)
 	}

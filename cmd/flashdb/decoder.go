@@ -48,7 +48,7 @@ differs by more than 1e-4 relative.`,
 				return err
 			}
 			name := args[2]
-			return withCollection(args[0], args[1], flashdb.Options{}, func(_ *flashdb.DB, c *flashdb.Collection) error {
+			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{}, func(_ database, c collection) error {
 				if err := c.PutDecoder(cmd.Context(), name, d); err != nil {
 					return err
 				}
@@ -126,13 +126,15 @@ func (a *app) decoderListCommand() *cobra.Command {
 		Short:   "List the decoders of a collection",
 		Example: `  flashdb decoder list papers.flash papers`,
 		Args:    args(2, 2),
-		RunE: func(_ *cobra.Command, args []string) error {
-			return withCollection(args[0], args[1], flashdb.Options{}, func(_ *flashdb.DB, c *flashdb.Collection) error {
-				names := c.Decoders()
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{}, func(_ database, c collection) error {
+				names, err := c.Decoders(cmd.Context())
+				if err != nil {
+					return err
+				}
 				decoders := make([]decoder.Decoder, len(names))
 				for i, name := range names {
-					var err error
-					if decoders[i], err = c.Decoder(name); err != nil {
+					if decoders[i], err = c.Decoder(cmd.Context(), name); err != nil {
 						return err
 					}
 				}
@@ -161,9 +163,9 @@ func (a *app) decoderShowCommand() *cobra.Command {
 		Short:   "Print a decoder's spec and the shapes of its weights",
 		Example: `  flashdb decoder show papers.flash papers cites --json`,
 		Args:    args(3, 3),
-		RunE: func(_ *cobra.Command, args []string) error {
-			return withCollection(args[0], args[1], flashdb.Options{}, func(_ *flashdb.DB, c *flashdb.Collection) error {
-				d, err := c.Decoder(args[2])
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{}, func(_ database, c collection) error {
+				d, err := c.Decoder(cmd.Context(), args[2])
 				if err != nil {
 					return err
 				}
@@ -216,7 +218,7 @@ func (a *app) decoderRemoveCommand() *cobra.Command {
 		Example: `  flashdb decoder remove papers.flash papers cites`,
 		Args:    args(3, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withCollection(args[0], args[1], flashdb.Options{}, func(_ *flashdb.DB, c *flashdb.Collection) error {
+			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{}, func(_ database, c collection) error {
 				if err := c.DropDecoder(cmd.Context(), args[2]); err != nil {
 					return err
 				}

@@ -59,7 +59,7 @@ func (a *app) demo(ctx context.Context, dir string) error {
 	}
 	// Opened again, from disk, with one worker: queries use one thread, and so
 	// must the exact scan they are compared with.
-	err = withCollection(dir, demoCollection, flashdb.Options{Workers: 1}, func(_ *flashdb.DB, c *flashdb.Collection) error {
+	err = a.withCollection(ctx, dir, demoCollection, flashdb.Options{Workers: 1}, func(_ database, c collection) error {
 		if err := d.predict(ctx, c); err != nil {
 			return err
 		}
@@ -113,17 +113,17 @@ type demoReport struct {
 // build makes the database.
 func (d *demo) build(ctx context.Context) error {
 	start := time.Now()
-	if err := createCollection(d.report.Dir, demoCollection, flashdb.Schema{Dim: 64}); err != nil {
+	if err := d.createCollection(ctx, d.report.Dir, demoCollection, flashdb.Schema{Dim: 64}); err != nil {
 		return err
 	}
-	err := withCollection(d.report.Dir, demoCollection, flashdb.Options{}, func(_ *flashdb.DB, c *flashdb.Collection) error {
+	err := d.withCollection(ctx, d.report.Dir, demoCollection, flashdb.Options{}, func(_ database, c collection) error {
 		return d.load(ctx, c)
 	})
 	d.report.BuildMS = millis(time.Since(start))
 	return err
 }
 
-func (d *demo) load(ctx context.Context, c *flashdb.Collection) (err error) {
+func (d *demo) load(ctx context.Context, c collection) (err error) {
 	start := time.Now()
 	step := func(format string, args ...any) {
 		d.printStep(fmt.Sprintf(format, args...), time.Since(start))
@@ -165,7 +165,7 @@ func (d *demo) load(ctx context.Context, c *flashdb.Collection) (err error) {
 }
 
 // selfCheck compares the decoder with logits that PyTorch computed.
-func (d *demo) selfCheck(ctx context.Context, c *flashdb.Collection, dec decoder.Decoder) (int, error) {
+func (d *demo) selfCheck(ctx context.Context, c collection, dec decoder.Decoder) (int, error) {
 	lines, err := readOracle(demoTable("oracle.jsonl.zst"), 1, demoCases)
 	if err != nil {
 		return 0, err
@@ -199,7 +199,7 @@ func (d *demo) selfCheck(ctx context.Context, c *flashdb.Collection, dec decoder
 }
 
 // measure compares many answers with the exact ones shipped with the demo.
-func (d *demo) measure(ctx context.Context, c *flashdb.Collection) error {
+func (d *demo) measure(ctx context.Context, c collection) error {
 	lines, err := readOracle(demoTable("oracle.jsonl.zst"), 100, demoSources)
 	if err != nil {
 		return err

@@ -25,7 +25,7 @@ type demoHit struct {
 }
 
 // predict asks for the new neighbours of each symbol.
-func (d *demo) predict(ctx context.Context, c *flashdb.Collection) error {
+func (d *demo) predict(ctx context.Context, c collection) error {
 	heldOut, err := heldOutEdges(ctx, c)
 	if err != nil {
 		return err
@@ -51,7 +51,7 @@ type undirectedPair [2]uint32
 func pairOf(a, b uint32) undirectedPair { return undirectedPair{min(a, b), max(a, b)} }
 
 // heldOutEdges tells which pairs of keys are references kept from training.
-func heldOutEdges(ctx context.Context, c *flashdb.Collection) (func(a, b string) bool, error) {
+func heldOutEdges(ctx context.Context, c collection) (func(a, b string) bool, error) {
 	nodes, err := newNodeIndex(ctx, c)
 	if err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func heldOutEdges(ctx context.Context, c *flashdb.Collection) (func(a, b string)
 	}, nil
 }
 
-func predictSymbol(ctx context.Context, c *flashdb.Collection, key string, heldOut func(a, b string) bool) (demoSymbol, error) {
+func predictSymbol(ctx context.Context, c collection, key string, heldOut func(a, b string) bool) (demoSymbol, error) {
 	fast, err := c.Predict(ctx, key, demoHits, nil)
 	if err != nil {
 		return demoSymbol{}, err

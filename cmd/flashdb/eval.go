@@ -89,10 +89,10 @@ func (r *evalRequest) validate(sourcesGiven bool) error {
 func (a *app) eval(ctx context.Context, r evalRequest) error {
 	// One worker: queries use one thread, and so must the exact scan they are
 	// compared with.
-	return withCollection(r.dir, r.collection, flashdb.Options{Workers: 1}, func(db *flashdb.DB, c *flashdb.Collection) (err error) {
+	return a.withCollection(ctx, r.dir, r.collection, flashdb.Options{Workers: 1}, func(db database, c collection) (err error) {
 		r.target, r.sourcesFrom = c, c
 		if r.sourceCollection != "" {
-			if r.sourcesFrom, err = db.Collection(r.sourceCollection); err != nil {
+			if r.sourcesFrom, err = db.Collection(ctx, r.sourceCollection); err != nil {
 				return err
 			}
 		}

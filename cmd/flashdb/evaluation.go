@@ -15,8 +15,8 @@ import (
 // An evaluation asks questions of a collection and compares the answers with
 // the exact ones.
 type evaluation struct {
-	target       *flashdb.Collection
-	sourcesFrom  *flashdb.Collection // the target itself, or another collection
+	target       collection
+	sourcesFrom  collection // the target itself, or another collection
 	k            int
 	opts         flashdb.PredictOptions
 	exactSources int // how many questions to time the exact scan on
@@ -203,7 +203,7 @@ func (e *evaluation) finish(ctx context.Context, r *evalReport, fast, exact time
 	return err
 }
 
-func countNodes(ctx context.Context, c *flashdb.Collection) (n int, err error) {
+func countNodes(ctx context.Context, c collection) (n int, err error) {
 	err = c.Keys(ctx, func(uint32, string) error { n++; return nil })
 	return n, err
 }

@@ -44,7 +44,7 @@ in decimal. Rows are numbered from 0, by the whole file also under --start.`,
 				keys := tableAt(keysFile)
 				im.keysFile = &keys
 			}
-			return withCollection(args[0], args[1], flashdb.Options{}, func(_ *flashdb.DB, c *flashdb.Collection) error {
+			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{}, func(_ database, c collection) error {
 				start := time.Now()
 				rows, err := a.importRows(cmd.Context(), c, &im)
 				if err != nil {
@@ -78,7 +78,7 @@ func (a *app) printImport(collection string, rows int64, elapsed time.Duration) 
 
 // importRows checks the whole file and then stores it, and returns the number
 // of rows.
-func (a *app) importRows(ctx context.Context, c *flashdb.Collection, im *importer) (int64, error) {
+func (a *app) importRows(ctx context.Context, c collection, im *importer) (int64, error) {
 	p := newProgress(a.err)
 	defer p.clear()
 	im.schema = c.Schema()
@@ -101,7 +101,7 @@ func (a *app) importRows(ctx context.Context, c *flashdb.Collection, im *importe
 	return rows, rememberRows(ctx, c, empty, im.start, rows, firstKey, lastKey)
 }
 
-func isEmpty(ctx context.Context, c *flashdb.Collection) (bool, error) {
+func isEmpty(ctx context.Context, c collection) (bool, error) {
 	found := errors.New("a key")
 	err := c.Keys(ctx, func(uint32, string) error { return found })
 	if errors.Is(err, found) {
@@ -114,13 +114,16 @@ func isEmpty(ctx context.Context, c *flashdb.Collection) (bool, error) {
 // rows of a file from start on were stored in order, the first under firstKey
 // and the last under lastKey. What is remembered is forgotten when it does not
 // hold any more.
-func rememberRows(ctx context.Context, c *flashdb.Collection, wasEmpty bool, start, rows int64, firstKey, lastKey string) error {
-	first, known := rowSpan(c)
+func rememberRows(ctx context.Context, c collection, wasEmpty bool, start, rows int64, firstKey, lastKey string) error {
+	first, known, err := rowSpan(ctx, c)
+	if err != nil {
+		return err
+	}
 	if !wasEmpty && known == 0 {
 		return nil
 	}
 	firstID, lastID := int64(-1), int64(-1)
-	err := c.Keys(ctx, func(id uint32, key string) error {
+	err = c.Keys(ctx, func(id uint32, key string) error {
 		if key == firstKey {
 			firstID = int64(id)
 		}

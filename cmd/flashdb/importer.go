@@ -185,7 +185,7 @@ func (im *importer) node(row int64, meta codec.Row, embedding []float32) (flashd
 
 // check reads every selected row and refuses what Upsert would, so that a bad
 // row late in the file changes nothing. It returns the number of rows.
-func (im *importer) check(ctx context.Context, c *flashdb.Collection, p *progress) (int64, error) {
+func (im *importer) check(ctx context.Context, c collection, p *progress) (int64, error) {
 	embedding := make([]float32, im.schema.Dim)
 	keys := fileKeys{}
 	return im.scan(ctx, p, "check", func() []float32 { return embedding }, func(r scannedRow) error {
@@ -227,7 +227,7 @@ func (f *fileKeys) add(r scannedRow) error {
 }
 
 // store stores every selected row and returns the first and the last key.
-func (im *importer) store(ctx context.Context, c *flashdb.Collection, rows int64, p *progress) (first, last string, err error) {
+func (im *importer) store(ctx context.Context, c collection, rows int64, p *progress) (first, last string, err error) {
 	size := min(batchRows, max(1, batchBytes/(4*im.schema.Dim)), int(rows))
 	var slab []float32 // embeddings of the batch: the database keeps them
 	batch := make([]flashdb.Node, 0, size)

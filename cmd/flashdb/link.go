@@ -29,7 +29,7 @@ zstd or gzip. All of it is checked before anything is stored.`,
   flashdb link papers.flash papers train.tsv.zst --ids --undirected`,
 		Args: args(3, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withCollection(args[0], args[1], flashdb.Options{}, func(_ *flashdb.DB, c *flashdb.Collection) error {
+			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{}, func(_ database, c collection) error {
 				start := time.Now()
 				edges, links, err := a.link(cmd.Context(), c, tableAt(args[2]), byRow, undirected)
 				if err != nil {
@@ -55,7 +55,7 @@ zstd or gzip. All of it is checked before anything is stored.`,
 
 // link returns how many edges the file has, and how many different links they
 // make.
-func (a *app) link(ctx context.Context, c *flashdb.Collection, file tableFile, byRow, undirected bool) (edges, links int, err error) {
+func (a *app) link(ctx context.Context, c collection, file tableFile, byRow, undirected bool) (edges, links int, err error) {
 	p := newProgress(a.err)
 	defer p.clear()
 	nodes, err := newNodeIndex(ctx, c)

@@ -21,7 +21,7 @@ func (a *app) getCommand() *cobra.Command {
 		Example: `  flashdb get papers.flash papers 1706.03762 --json`,
 		Args:    args(3, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withCollection(args[0], args[1], flashdb.Options{}, func(_ *flashdb.DB, c *flashdb.Collection) error {
+			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{}, func(_ database, c collection) error {
 				for i, key := range args[2:] {
 					if i > 0 && !a.json {
 						fmt.Fprintln(a.out)
@@ -36,7 +36,7 @@ func (a *app) getCommand() *cobra.Command {
 	}
 }
 
-func (a *app) get(ctx context.Context, c *flashdb.Collection, key string) error {
+func (a *app) get(ctx context.Context, c collection, key string) error {
 	n, err := c.Get(ctx, key)
 	if err != nil {
 		return err
@@ -142,7 +142,7 @@ or - for numbers on standard input.`,
 			if cmd.Flags().Changed("payload") {
 				n.Payload = []byte(payload)
 			}
-			return withCollection(args[0], args[1], flashdb.Options{}, func(_ *flashdb.DB, c *flashdb.Collection) error {
+			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{}, func(_ database, c collection) error {
 				if err := c.Upsert(cmd.Context(), n); err != nil {
 					return err
 				}
@@ -173,7 +173,7 @@ func (a *app) deleteCommand() *cobra.Command {
 		Example: `  flashdb delete papers.flash papers 2209.10100`,
 		Args:    args(3, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withCollection(args[0], args[1], flashdb.Options{}, func(_ *flashdb.DB, c *flashdb.Collection) error {
+			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{}, func(_ database, c collection) error {
 				keys := args[2:]
 				deleted, err := c.Delete(cmd.Context(), keys...)
 				if err != nil {

@@ -1,16 +1,26 @@
 package main
 
 import (
+	"context"
 	"errors"
 
 	"github.com/flashdb/flashdb"
 )
 
+// open returns the database in dir.
+func (a *app) open(_ context.Context, dir string, opts flashdb.Options) (database, error) {
+	db, err := flashdb.Open(dir, &opts)
+	if err != nil {
+		return nil, err
+	}
+	return localDB{db}, nil
+}
+
 // withDB runs fn on the existing database in dir. What Close reports is never
 // lost behind a success.
-func withDB(dir string, opts flashdb.Options, fn func(db *flashdb.DB) error) error {
+func (a *app) withDB(ctx context.Context, dir string, opts flashdb.Options, fn func(db database) error) error {
 	opts.MustExist = true
-	db, err := flashdb.Open(dir, &opts)
+	db, err := a.open(ctx, dir, opts)
 	if err != nil {
 		return err
 	}
@@ -18,9 +28,9 @@ func withDB(dir string, opts flashdb.Options, fn func(db *flashdb.DB) error) err
 }
 
 // withCollection runs fn on a collection of the existing database in dir.
-func withCollection(dir, name string, opts flashdb.Options, fn func(db *flashdb.DB, c *flashdb.Collection) error) error {
-	return withDB(dir, opts, func(db *flashdb.DB) error {
-		c, err := db.Collection(name)
+func (a *app) withCollection(ctx context.Context, dir, name string, opts flashdb.Options, fn func(db database, c collection) error) error {
+	return a.withDB(ctx, dir, opts, func(db database) error {
+		c, err := db.Collection(ctx, name)
 		if err != nil {
 			return err
 		}

@@ -61,10 +61,10 @@ every node that is printed; its sigmoid is the probability of a link.`,
 }
 
 func (a *app) predict(ctx context.Context, r predictRequest) error {
-	return withCollection(r.dir, r.collection, flashdb.Options{}, func(db *flashdb.DB, c *flashdb.Collection) error {
+	return a.withCollection(ctx, r.dir, r.collection, flashdb.Options{}, func(db database, c collection) error {
 		results := c.PredictBatch(ctx, r.keys, r.k, &r.opts)
 		if r.sourceCollection != "" {
-			sources, err := db.Collection(r.sourceCollection)
+			sources, err := db.Collection(ctx, r.sourceCollection)
 			if err != nil {
 				return err
 			}
@@ -81,7 +81,9 @@ func (a *app) predict(ctx context.Context, r predictRequest) error {
 			first = false
 			var names map[uint32]string
 			if r.opts.Explain {
-				names = anchorKeys(c, res.Stats.Trace)
+				if names, err = anchorKeys(ctx, c, res.Stats.Trace); err != nil {
+					return err
+				}
 			}
 			if err := a.printResult(res, resultColumns{score: "score", probability: true}, names); err != nil {
 				return err
@@ -92,7 +94,7 @@ func (a *app) predict(ctx context.Context, r predictRequest) error {
 }
 
 // predictAcross predicts in c for sources that are nodes of another collection.
-func predictAcross(ctx context.Context, sources, c *flashdb.Collection, r predictRequest) iter.Seq2[flashdb.Result, error] {
+func predictAcross(ctx context.Context, sources, c collection, r predictRequest) iter.Seq2[flashdb.Result, error] {
 	return func(yield func(flashdb.Result, error) bool) {
 		for _, key := range r.keys {
 			n, err := sources.Get(ctx, key)

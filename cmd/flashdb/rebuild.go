@@ -45,13 +45,16 @@ func (a *app) rebuild(ctx context.Context, dir, collection string, opts flashdb.
 	if err := opts.Validate(); err != nil {
 		return err
 	}
-	return withDB(dir, flashdb.Options{}, func(db *flashdb.DB) error {
-		names := db.Collections()
-		if collection != "" {
-			names = []string{collection}
+	return a.withDB(ctx, dir, flashdb.Options{}, func(db database) error {
+		names := []string{collection}
+		if collection == "" {
+			var err error
+			if names, err = db.Collections(ctx); err != nil {
+				return err
+			}
 		}
 		for _, name := range names {
-			c, err := db.Collection(name)
+			c, err := db.Collection(ctx, name)
 			if err != nil {
 				return err
 			}
@@ -68,7 +71,7 @@ func (a *app) rebuild(ctx context.Context, dir, collection string, opts flashdb.
 }
 
 // rebuildOne rebuilds with a progress line.
-func (a *app) rebuildOne(ctx context.Context, c *flashdb.Collection, opts flashdb.RebuildOptions) (flashdb.RebuildResult, error) {
+func (a *app) rebuildOne(ctx context.Context, c collection, opts flashdb.RebuildOptions) (flashdb.RebuildResult, error) {
 	p := newProgress(a.err)
 	defer p.clear()
 	opts.Progress = func(stage string, done, total int64) {

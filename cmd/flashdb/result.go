@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -110,16 +111,14 @@ func describeAim(aim flashlight.Aim, names map[uint32]string) string {
 }
 
 // anchorKeys finds the keys of a trace's anchors.
-func anchorKeys(c *flashdb.Collection, trace []flashlight.Round) map[uint32]string {
-	names := map[uint32]string{}
+func anchorKeys(ctx context.Context, c collection, trace []flashlight.Round) (map[uint32]string, error) {
+	var ids []uint32
 	for _, r := range trace {
 		for _, aim := range r.Aims {
-			for _, id := range aim.Anchors {
-				names[id], _ = c.Key(id)
-			}
+			ids = append(ids, aim.Anchors...)
 		}
 	}
-	return names
+	return c.KeysOf(ctx, ids)
 }
 
 type jsonHit struct {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-
-	"github.com/flashdb/flashdb"
 )
 
 // Files of edges and oracles name nodes by their row in the file of embeddings.
@@ -30,10 +28,13 @@ type nodeIndex struct {
 	first, rows int64
 }
 
-func newNodeIndex(ctx context.Context, c *flashdb.Collection) (*nodeIndex, error) {
+func newNodeIndex(ctx context.Context, c collection) (*nodeIndex, error) {
 	x := &nodeIndex{collection: c.Name()}
-	x.first, x.rows = rowSpan(c)
-	err := c.Keys(ctx, func(id uint32, key string) error {
+	var err error
+	if x.first, x.rows, err = rowSpan(ctx, c); err != nil {
+		return nil, err
+	}
+	err = c.Keys(ctx, func(id uint32, key string) error {
 		for uint32(len(x.keys)) < id {
 			x.keys = append(x.keys, "")
 		}
@@ -44,19 +45,24 @@ func newNodeIndex(ctx context.Context, c *flashdb.Collection) (*nodeIndex, error
 }
 
 // rowSpan returns what the collection remembers of row numbers.
-func rowSpan(c *flashdb.Collection) (first, rows int64) {
-	text := func(name string) string { s, _ := c.Meta(name); return s }
-	first, err := strconv.ParseInt(text(metaFirstRow), 10, 64)
+func rowSpan(ctx context.Context, c collection) (first, rows int64, err error) {
+	firstText, err := c.Meta(ctx, metaFirstRow)
 	if err != nil {
-		return 0, 0
+		return 0, 0, err
 	}
-	if rows, err = strconv.ParseInt(text(metaRowCount), 10, 64); err != nil {
-		return 0, 0
+	rowsText, err := c.Meta(ctx, metaRowCount)
+	if err != nil {
+		return 0, 0, err
 	}
-	return first, rows
+	first, ferr := strconv.ParseInt(firstText, 10, 64)
+	rows, rerr := strconv.ParseInt(rowsText, 10, 64)
+	if ferr != nil || rerr != nil {
+		return 0, 0, nil // never set, or not by an import
+	}
+	return first, rows, nil
 }
 
-func setRowSpan(ctx context.Context, c *flashdb.Collection, first, rows int64) error {
+func setRowSpan(ctx context.Context, c collection, first, rows int64) error {
 	if err := c.SetMeta(ctx, metaFirstRow, strconv.FormatInt(first, 10)); err != nil {
 		return err
 	}

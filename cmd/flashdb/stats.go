@@ -20,7 +20,7 @@ func (a *app) statsCommand() *cobra.Command {
 		Example: `  flashdb stats papers.flash`,
 		Args:    args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withDB(args[0], flashdb.Options{}, func(db *flashdb.DB) error {
+			return a.withDB(cmd.Context(), args[0], flashdb.Options{}, func(db database) error {
 				s, err := db.Stats(cmd.Context())
 				if err != nil {
 					return err
