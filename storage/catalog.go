@@ -1,6 +1,8 @@
 package storage
 
 import (
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"maps"
 	"sync/atomic"
@@ -86,23 +88,50 @@ func (c *catalog) remove(col *collection) {
 	delete(c.byName, col.name)
 }
 
+// loadApplied reads the LSN of the last change in the file.
+func loadApplied(tx *bolt.Tx, file string, sealed seals) (uint64, error) {
+	value, err := sealed.top(tx.Bucket(bucketOfMeta), bucketOfMeta).get(metaApplied)
+	var applied uint64
+	if err == nil {
+		applied, err = decodeUint64(value)
+	}
+	return applied, located(err, file, "meta: applied")
+}
+
+// putState stores what meta says of the whole file: the LSN of the last change, and the UID of the next collection.
+func (s seals) putState(tx *bolt.Tx, applied uint64, nextUID uint32) error {
+	meta := s.top(tx.Bucket(bucketOfMeta), bucketOfMeta)
+	var mem slab
+	return errors.Join(
+		meta.put(metaApplied, binary.LittleEndian.AppendUint64(nil, applied), &mem),
+		meta.put(metaNext, binary.LittleEndian.AppendUint32(nil, nextUID), &mem),
+	)
+}
+
 // loadCatalog reads every collection's info, index and tombs.
-func loadCatalog(tx *bolt.Tx, file string) (*catalog, error) {
-	names, root := tx.Bucket(bucketOfNames), tx.Bucket(bucketOfCollections)
-	if names == nil || root == nil {
+func loadCatalog(tx *bolt.Tx, file string, sealed seals) (*catalog, error) {
+	names, root := sealed.top(tx.Bucket(bucketOfNames), bucketOfNames), tx.Bucket(bucketOfCollections)
+	if names.Bucket == nil || root == nil {
 		return nil, format.Corrupt(file, "buckets", 0, "%q or %q is missing", bucketOfNames, bucketOfCollections)
 	}
 	cat := newCatalog()
-	var err error
-	if cat.nextUID, err = decodeUint32(tx.Bucket(bucketOfMeta).Get(metaNext)); err != nil {
+	value, err := sealed.top(tx.Bucket(bucketOfMeta), bucketOfMeta).get(metaNext)
+	if err == nil {
+		cat.nextUID, err = decodeUint32(value)
+	}
+	if err != nil {
 		return nil, located(err, file, "meta: next")
 	}
-	err = names.ForEach(func(name, value []byte) error {
-		uid, err := decodeUint32(value)
+	err = names.ForEach(func(name, stored []byte) error {
+		value, err := names.open(name, stored)
+		var uid uint32
+		if err == nil {
+			uid, err = decodeUint32(value)
+		}
 		if err != nil {
 			return located(err, file, "names: %q", name)
 		}
-		col, err := loadCollection(root, file, uid)
+		col, err := loadCollection(root, file, uid, sealed)
 		if err != nil {
 			return fmt.Errorf("collection %q: %w", name, err)
 		}
@@ -116,28 +145,36 @@ func loadCatalog(tx *bolt.Tx, file string) (*catalog, error) {
 	return cat, err
 }
 
-func loadCollection(root *bolt.Bucket, file string, uid uint32) (*collection, error) {
+func loadCollection(root *bolt.Bucket, file string, uid uint32, sealed seals) (*collection, error) {
 	var key [4]byte
-	b := root.Bucket(bigEndian(&key, uid))
-	if b == nil {
+	b := sealed.collection(root.Bucket(bigEndian(&key, uid)), uid)
+	if b.Bucket == nil {
 		return nil, format.Corrupt(file, "c", 0, "there is no bucket of UID %d", uid)
 	}
-	col, err := decodeInfo(uid, b.Get(keyInfo))
+	var col *collection
+	value, err := b.get(keyInfo)
+	if err == nil {
+		col, err = decodeInfo(uid, value)
+	}
 	if err != nil {
 		return nil, located(err, file, "info")
 	}
 	var served generation
-	if v := b.Get(keyIndex); v != nil {
-		if served, err = decodeGeneration(v); err != nil {
-			return nil, located(err, file, "index")
-		}
+	value, err = b.get(keyIndex)
+	if err == nil && value != nil {
+		served, err = decodeGeneration(value)
+	}
+	if err != nil {
+		return nil, located(err, file, "index")
 	}
 	col.served = new(atomic.Pointer[generation])
 	col.served.Store(&served)
-	if v := b.Get(keyTombs); v != nil {
-		if col.tombs, err = decodeBitmap(v); err != nil {
-			return nil, located(err, file, "tombs")
-		}
+	value, err = b.get(keyTombs)
+	if err == nil && value != nil {
+		col.tombs, err = decodeBitmap(value)
+	}
+	if err != nil {
+		return nil, located(err, file, "tombs")
 	}
 	return col, nil
 }

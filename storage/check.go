@@ -18,7 +18,7 @@ import (
 func (s *Store) Check(fn func(finding string)) {
 	s.file.Lock()
 	defer s.file.Unlock()
-	c := &checker{file: s.path, report: fn}
+	c := &checker{file: s.path, sealed: s.sealed, report: fn}
 	if err := c.run(s.db); err != nil {
 		fn(err.Error())
 	}
@@ -27,6 +27,7 @@ func (s *Store) Check(fn func(finding string)) {
 // A checker looks for damage in one bbolt transaction.
 type checker struct {
 	file    string
+	sealed  seals
 	report  func(finding string)
 	applied uint64
 }
@@ -67,10 +68,10 @@ func walk(b *bolt.Bucket) {
 // collections checks that names and buckets match (invariant 1), and then each collection.
 func (c *checker) collections(tx *bolt.Tx) error {
 	var err error
-	if c.applied, err = decodeUint64(tx.Bucket(bucketOfMeta).Get(metaApplied)); err != nil {
-		return located(err, c.file, "meta: applied")
+	if c.applied, err = loadApplied(tx, c.file, c.sealed); err != nil {
+		return err
 	}
-	cat, err := loadCatalog(tx, c.file)
+	cat, err := loadCatalog(tx, c.file, c.sealed)
 	if err != nil {
 		return err
 	}
@@ -94,14 +95,14 @@ func (c *checker) collections(tx *bolt.Tx) error {
 type collectionChecker struct {
 	*checker
 	col     *collection
-	buckets [bucketCount]*bolt.Bucket
+	buckets [bucketCount]table
 	tags    map[string]*roaring.Bitmap // what is left of each tag once the nodes that say they carry it are taken out
 }
 
 func newCollectionChecker(c *checker, b *bolt.Bucket, col *collection) *collectionChecker {
 	cc := &collectionChecker{checker: c, col: col, tags: map[string]*roaring.Bitmap{}}
 	for i, name := range bucketNames {
-		cc.buckets[i] = b.Bucket(name)
+		cc.buckets[i] = c.sealed.table(b.Bucket(name), col.uid, bucket(i))
 	}
 	return cc
 }
@@ -120,18 +121,55 @@ func (c *collectionChecker) run() {
 		}
 	}
 	c.ids()
-	c.eachID(linksBucket, c.links)
-	c.eachID(dirtyBucket, func(id uint32, value []byte) {
-		lsn, err := decodeUint64(value)
-		switch {
-		case err != nil:
-			c.found("dirty: id %d: %v", id, err)
-		case lsn > c.applied:
-			c.found("dirty: id %d has LSN %d, the last change applied is %d", id, lsn, c.applied)
+	c.eachID(linksBucket, func(id uint32, key, stored []byte) {
+		if value, ok := c.sound(linksBucket, key, stored); ok {
+			c.links(id, value)
 		}
 	})
+	c.eachID(dirtyBucket, c.dirty)
+	for _, b := range []bucket{decodersBucket, metaBucket} {
+		c.each(b, func(key, stored []byte) { c.sound(b, key, stored) })
+	}
+	c.entries()
 	if g := c.col.served.Load(); g.buildLSN > c.applied {
 		c.found("index: generation %d was built at LSN %d, the last change applied is %d", g.number, g.buildLSN, c.applied)
+	}
+}
+
+// sound returns a value whose checksum holds, and reports the others.
+func (c *collectionChecker) sound(b bucket, key, stored []byte) ([]byte, bool) {
+	value, err := c.buckets[b].open(key, stored)
+	if err != nil {
+		c.found("%v", located(err, c.file, "%s: %s", b, shownKey(b, key)))
+	}
+	return value, err == nil
+}
+
+// entries checks the number of entries of the buckets that count them (invariant 7).
+func (c *collectionChecker) entries() {
+	for b, t := range c.buckets {
+		if t.Bucket == nil || !t.counted || !bool(t.sealed) {
+			continue
+		}
+		n := uint64(0)
+		c.each(bucket(b), func([]byte, []byte) { n++ })
+		if want := t.Sequence(); n != want {
+			c.found("%s: %d entries, want %d", bucket(b), n, want)
+		}
+	}
+}
+
+func (c *collectionChecker) dirty(id uint32, key, stored []byte) {
+	value, ok := c.sound(dirtyBucket, key, stored)
+	if !ok {
+		return
+	}
+	lsn, err := decodeUint64(value)
+	switch {
+	case err != nil:
+		c.found("dirty: id %d: %v", id, err)
+	case lsn > c.applied:
+		c.found("dirty: id %d has LSN %d, the last change applied is %d", id, lsn, c.applied)
 	}
 }
 
@@ -150,7 +188,11 @@ func (c *collectionChecker) counts() {
 }
 
 func (c *collectionChecker) loadTags() {
-	c.each(tagsBucket, func(tag, value []byte) {
+	c.each(tagsBucket, func(tag, stored []byte) {
+		value, ok := c.sound(tagsBucket, tag, stored)
+		if !ok {
+			return
+		}
 		b, err := decodeBitmap(value)
 		switch {
 		case err != nil:
@@ -167,24 +209,22 @@ func (c *collectionChecker) loadTags() {
 func (c *collectionChecker) nodes() {
 	var rows *bolt.Cursor
 	var rowKey, row []byte
-	if b := c.buckets[rowsBucket]; b != nil {
+	if b := c.buckets[rowsBucket]; b.Bucket != nil {
 		rows = b.Cursor()
 		rowKey, row = rows.First()
 	}
 	nodes := 0
-	c.eachID(keysBucket, func(id uint32, record []byte) {
-		var key [4]byte
-		want := bigEndian(&key, id)
+	c.eachID(keysBucket, func(id uint32, want, record []byte) {
 		for ; rowKey != nil && bytes.Compare(rowKey, want) < 0; rowKey, row = rows.Next() {
 			c.found("rows: %x belongs to no node", rowKey)
 		}
 		if bytes.Equal(rowKey, want) {
-			c.row(id, row)
+			c.row(id, rowKey, row)
 			rowKey, row = rows.Next()
 		} else {
 			c.found("rows: the row of id %d is missing", id)
 		}
-		c.node(id, record)
+		c.node(id, want, record)
 		nodes++
 	})
 	for ; rowKey != nil; rowKey, _ = rows.Next() {
@@ -195,7 +235,11 @@ func (c *collectionChecker) nodes() {
 	}
 }
 
-func (c *collectionChecker) row(id uint32, value []byte) {
+func (c *collectionChecker) row(id uint32, key, stored []byte) {
+	value, ok := c.sound(rowsBucket, key, stored)
+	if !ok {
+		return
+	}
 	if len(value) != 4*c.col.schema.Dim {
 		c.found("rows: the row of id %d has %d bytes, want %d", id, len(value), 4*c.col.schema.Dim)
 		return
@@ -205,17 +249,23 @@ func (c *collectionChecker) row(id uint32, value []byte) {
 	}
 }
 
-func (c *collectionChecker) node(id uint32, record []byte) {
+func (c *collectionChecker) node(id uint32, key, stored []byte) {
+	record, ok := c.sound(keysBucket, key, stored)
+	if !ok {
+		return
+	}
 	n, err := decodeRecord(record)
 	if err != nil {
 		c.found("keys: id %d: %v", id, err)
 		return
 	}
 	var value []byte
-	if b := c.buckets[idsBucket]; b != nil && n.Key != "" {
-		value = b.Get([]byte(n.Key))
+	if b := c.buckets[idsBucket]; b.Bucket != nil && n.Key != "" {
+		value, err = b.get([]byte(n.Key))
 	}
-	if got, err := decodeUint32(value); err != nil || got != id {
+	if err != nil {
+		c.found("%v", located(err, c.file, "ids: %q", n.Key))
+	} else if got, err := decodeUint32(value); err != nil || got != id {
 		c.found("ids: key %q of id %d leads to %x", n.Key, id, value)
 	}
 	for _, tag := range n.Tags {
@@ -247,7 +297,7 @@ func (c *collectionChecker) links(id uint32, value []byte) {
 }
 
 func (c *collectionChecker) each(b bucket, fn func(key, value []byte)) {
-	if bkt := c.buckets[b]; bkt != nil {
+	if bkt := c.buckets[b]; bkt.Bucket != nil {
 		cur := bkt.Cursor()
 		for k, v := cur.First(); k != nil; k, v = cur.Next() {
 			fn(k, v)
@@ -256,8 +306,8 @@ func (c *collectionChecker) each(b bucket, fn func(key, value []byte)) {
 }
 
 // eachID calls fn for the entries whose keys are live ids, and reports the others.
-func (c *collectionChecker) eachID(b bucket, fn func(id uint32, value []byte)) {
-	c.each(b, func(key, value []byte) {
+func (c *collectionChecker) eachID(b bucket, fn func(id uint32, key, stored []byte)) {
+	c.each(b, func(key, stored []byte) {
 		if len(key) != 4 {
 			c.found("%s: key %x has %d bytes, want 4", b, key, len(key))
 			return
@@ -267,6 +317,6 @@ func (c *collectionChecker) eachID(b bucket, fn func(id uint32, value []byte)) {
 			c.found("%s: id %d is not live", b, id)
 			return
 		}
-		fn(id, value)
+		fn(id, key, stored)
 	})
 }

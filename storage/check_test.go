@@ -2,6 +2,7 @@ package storage_test
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -28,7 +29,12 @@ func bitmapOf(ids ...uint32) []byte {
 type plant func(c *bolt.Bucket) error
 
 func plantPut(bucket, key string, value []byte) plant {
-	return func(c *bolt.Bucket) error { return c.Bucket([]byte(bucket)).Put([]byte(key), value) }
+	return plantRaw(bucket, key, storage.Seal(1, bucket, key, value))
+}
+
+// plantRaw puts a value without a seal of its own.
+func plantRaw(bucket, key string, stored []byte) plant {
+	return func(c *bolt.Bucket) error { return c.Bucket([]byte(bucket)).Put([]byte(key), stored) }
 }
 
 func plantDelete(bucket, key string) plant {
@@ -36,7 +42,7 @@ func plantDelete(bucket, key string) plant {
 }
 
 func plantKey(key string, value []byte) plant {
-	return func(c *bolt.Bucket) error { return c.Put([]byte(key), value) }
+	return func(c *bolt.Bucket) error { return c.Put([]byte(key), storage.Seal(1, "", key, value)) }
 }
 
 func TestCheckFinds(t *testing.T) {
@@ -76,7 +82,7 @@ func TestCheckFinds(t *testing.T) {
 		{"tag missing", plantDelete("tags", "y"), []string{`tags: "y" lacks id 0`}},
 		{"tag empty", plantPut("tags", "z", bitmapOf()), []string{`tags: "z" is empty`}},
 		{"tag damaged", plantPut("tags", "y", []byte("junk")), []string{`tags: "y": corrupt`, `tags: "y" lacks id 0`}},
-		{"links of a deleted node", plantPut("links", id2, bitmapOf(0)), []string{"links: id 2 is not live"}},
+		{"links of a deleted node", plantPut("links", id2, bitmapOf(0)), []string{"links: id 2 is not live", "links: 2 entries, want 1"}},
 		{"links to an unused id", plantPut("links", id0, bitmapOf(9)), []string{"links: id 0 is linked to id 9, and the next id is 3"}},
 		{"links damaged", plantPut("links", id0, []byte("junk")), []string{"links: id 0: corrupt"}},
 		{"links empty", plantPut("links", id0, bitmapOf()), []string{"links: those of id 0 are empty"}},
@@ -84,6 +90,19 @@ func TestCheckFinds(t *testing.T) {
 		{"dirty too new", plantPut("dirty", id1, []byte{9, 0, 0, 0, 0, 0, 0, 0}), []string{"dirty: id 1 has LSN 9, the last change applied is 1"}},
 		{"dirty damaged", plantPut("dirty", id1, []byte{9}), []string{"dirty: id 1: corrupt"}},
 		{"generation too new", plantKey("index", []byte{1, 9}), []string{"index: generation 1 was built at LSN 9"}},
+		{"links lost", plantDelete("links", id0), []string{"links: 0 entries, want 1"}},
+		{"decoder lost", plantDelete("decoders", "cites"), []string{"decoders: 0 entries, want 1"}},
+		{"meta lost", plantDelete("meta", "origin"), []string{"meta: 0 entries, want 1"}},
+		{"row of another node", plantRaw("rows", id1, storage.Seal(1, "rows", id0, make([]byte, 8))), []string{"rows: 1 at offset 0: checksum"}},
+		{"row of another collection", plantRaw("rows", id1, storage.Seal(2, "rows", id1, make([]byte, 8))), []string{"rows: 1"}},
+		{"row without a checksum", plantRaw("rows", id1, make([]byte, 8)), []string{"rows: 1"}},
+		{"node without a checksum", plantRaw("keys", id1, []byte{1, 'b', 0}), []string{"keys: 1 at offset", `tags: "x" has id 1`}},
+		{"key without a checksum", plantRaw("ids", "b", []byte{1}), []string{`ids: "b" at offset`}},
+		{"links without a checksum", plantRaw("links", id0, bitmapOf(1)), []string{"links: 0 at offset"}},
+		{"tag without a checksum", plantRaw("tags", "y", bitmapOf(0)), []string{`tags: "y" at offset`, `tags: "y" lacks id 0`}},
+		{"decoder without a checksum", plantRaw("decoders", "cites", []byte{1, 2, 3}), []string{`decoders: "cites" at offset`}},
+		{"meta without a checksum", plantRaw("meta", "origin", []byte("test!")), []string{`meta: "origin" at offset`}},
+		{"dirty without a checksum", plantRaw("dirty", id1, make([]byte, 8)), []string{"dirty: 1 at offset"}},
 		{"bucket without a name", func(c *bolt.Bucket) error {
 			_, err := c.Tx().Bucket([]byte("c")).CreateBucket([]byte{0, 0, 0, 7})
 			return err
@@ -222,7 +241,7 @@ func TestDamagedValues(t *testing.T) {
 	for _, tt := range tests {
 		path := sampleFile(t)
 		edit(t, path, func(tx *bolt.Tx) error {
-			return tx.Bucket([]byte("c")).Bucket([]byte{0, 0, 0, 1}).Bucket([]byte(tt.bucket)).Put([]byte(tt.key), []byte{0xff, 0xff, 0xff})
+			return plantPut(tt.bucket, tt.key, []byte{0xff, 0xff, 0xff})(tx.Bucket([]byte("c")).Bucket([]byte{0, 0, 0, 1}))
 		})
 		s, err := storage.Open(path, nil)
 		require.NoError(t, err)
@@ -238,10 +257,8 @@ func TestDamagedValues(t *testing.T) {
 	path := sampleFile(t)
 	edit(t, path, func(tx *bolt.Tx) error {
 		c := tx.Bucket([]byte("c")).Bucket([]byte{0, 0, 0, 1})
-		if err := c.Bucket([]byte("rows")).Put([]byte{0, 0, 0, 1}, []byte{1}); err != nil {
-			return err
-		}
-		return c.Bucket([]byte("dirty")).Put([]byte{0, 0, 0, 1}, []byte{1})
+		const id1 = "\x00\x00\x00\x01"
+		return errors.Join(plantPut("rows", id1, []byte{1})(c), plantPut("dirty", id1, []byte{1})(c))
 	})
 	s, err := storage.Open(path, nil)
 	require.NoError(t, err)

@@ -35,7 +35,13 @@
 // reused either. Keys that are numbers are big-endian, so that bbolt's order is theirs; all other numbers are
 // little-endian, and varints are those of encoding/binary. A string or blob is its length as a varint and its bytes.
 //
-//	meta                       format   -> uint32  version of this layout, 1
+// Every value but that of format is sealed: its last 4 bytes are the CRC32C of what names it (the UID, 4 bytes, 0 for the
+// top buckets; the name of the bucket, empty for info, index and tombs; the key) and of the bytes before. bbolt has no
+// checksums of its own: without these, a bit that flips in a row would change answers and nobody would know. A value that
+// is read and fails its checksum is a format.CorruptError with the collection, bucket and key, and the offset in the file.
+// Version 1 of the layout has no seals. Its files open as ever, and stay as they are.
+//
+//	meta                       format   -> uint32  version of this layout, 2
 //	                           applied  -> uint64  LSN of the last change in this file
 //	                           next     -> uint32  UID of the next collection
 //	names                      name     -> uint32  UID
@@ -68,7 +74,9 @@
 //  3. ids maps the key of each live id to it, and nothing else;
 //  4. tags holds an id under a tag if and only if its node says so; no bitmap of links or tags is empty;
 //  5. links and dirty have live ids as keys; linked ids are below next id;
-//  6. no LSN in dirty or index exceeds applied.
+//  6. no LSN in dirty or index exceeds applied;
+//  7. the sequence of the buckets links, decoders and meta, which nothing else vouches for, is the number of their entries
+//     (from version 2 on).
 //
 // [EncodeOps] documents the second format of this package, what the log records hold.
 package storage

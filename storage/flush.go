@@ -86,8 +86,9 @@ func (s *Store) update(fn func(tx *bolt.Tx) error) (err error) {
 
 // write brings the file from s.flushed to st.
 func (s *Store) write(tx *bolt.Tx, st *state) error {
-	names, root := tx.Bucket(bucketOfNames), tx.Bucket(bucketOfCollections)
+	names, root := s.sealed.top(tx.Bucket(bucketOfNames), bucketOfNames), tx.Bucket(bucketOfCollections)
 	var key [4]byte
+	var mem slab
 	for _, uid := range slices.Sorted(maps.Keys(s.flushed.byUID)) {
 		if col := s.flushed.byUID[uid]; st.catalog.byUID[uid] == nil {
 			if err := errors.Join(names.Delete([]byte(col.name)), root.DeleteBucket(bigEndian(&key, uid))); err != nil {
@@ -101,7 +102,7 @@ func (s *Store) write(tx *bolt.Tx, st *state) error {
 		col := st.catalog.byUID[uid]
 		before := s.flushed.byUID[uid]
 		if before == nil {
-			if err := names.Put([]byte(col.name), binary.LittleEndian.AppendUint32(nil, uid)); err != nil {
+			if err := names.put([]byte(col.name), binary.LittleEndian.AppendUint32(nil, uid), &mem); err != nil {
 				return fmt.Errorf("create collection %q: %w", col.name, err)
 			}
 		}
@@ -110,17 +111,13 @@ func (s *Store) write(tx *bolt.Tx, st *state) error {
 		}
 		b, err := root.CreateBucketIfNotExists(bigEndian(&key, uid))
 		if err == nil {
-			err = writeCollection(b, before, col, all, touched[uid])
+			err = s.writeCollection(b, before, col, all, touched[uid])
 		}
 		if err != nil {
 			return fmt.Errorf("collection %q: %w", col.name, err)
 		}
 	}
-	meta := tx.Bucket(bucketOfMeta)
-	return errors.Join(
-		meta.Put(metaApplied, binary.LittleEndian.AppendUint64(nil, st.lsn)),
-		meta.Put(metaNext, binary.LittleEndian.AppendUint32(nil, st.catalog.nextUID)),
-	)
+	return s.sealed.putState(tx, st.lsn, st.catalog.nextUID)
 }
 
 // touched lists what a layer mentions of one collection, in the order bbolt keeps it in.
@@ -173,18 +170,21 @@ func (l *layer) touched() map[uint32]*touched {
 
 // A writer puts values into the buckets of one collection. Its error is sticky.
 type writer struct {
-	parent *bolt.Bucket
-	key    [4]byte
+	parent table
+	uid    uint32
+	slab   slab    // holds what bbolt keeps until it commits
+	key    [4]byte // scratch for an id
+	number [8]byte // scratch for an id or LSN that is a value
 	err    error
 }
 
-func writeCollection(b *bolt.Bucket, before, col *collection, all *layer, t *touched) error {
-	w := &writer{parent: b}
-	w.put(b, keyInfo, encodeInfo(col))
+func (s *Store) writeCollection(b *bolt.Bucket, before, col *collection, all *layer, t *touched) error {
+	w := &writer{parent: s.sealed.collection(b, col.uid), uid: col.uid}
+	w.put(w.parent, keyInfo, encodeInfo(col))
 	if col.tombs != nil && (before == nil || before.tombs != col.tombs) {
 		tombs, err := encodeBitmap(col.tombs)
 		w.fail(err)
-		w.put(b, keyTombs, tombs)
+		w.put(w.parent, keyTombs, tombs)
 	}
 	if t != nil {
 		w.nodes(col.uid, t.nodes, all)
@@ -192,7 +192,7 @@ func writeCollection(b *bolt.Bucket, before, col *collection, all *layer, t *tou
 		w.links(col.uid, t.links, all)
 		w.tags(col.uid, t.tags, all)
 		for _, k := range t.blobs {
-			w.put(w.bucket(k.in), []byte(k.name), all.blobs[k])
+			w.put(w.table(k.in), []byte(k.name), all.blobs[k])
 		}
 	}
 	return w.err
@@ -205,27 +205,24 @@ func (w *writer) fail(err error) {
 }
 
 // put stores a value, or removes it if it is nil.
-func (w *writer) put(b *bolt.Bucket, key, value []byte) {
-	switch {
-	case w.err != nil:
-	case value == nil:
-		w.err = b.Delete(key)
-	default:
-		w.err = b.Put(key, value)
+func (w *writer) put(t table, key, value []byte) {
+	if w.err == nil {
+		w.err = t.put(key, value, &w.slab)
 	}
 }
 
-func (w *writer) bucket(b bucket) *bolt.Bucket {
+// table returns a bucket of the collection, made if need be.
+func (w *writer) table(b bucket) table {
 	if w.err != nil {
-		return nil
+		return table{}
 	}
 	bkt, err := w.parent.CreateBucketIfNotExists(bucketNames[b])
 	if err != nil {
 		w.err = err
-		return nil
+		return table{}
 	}
 	bkt.FillPercent = fillPercent[b]
-	return bkt
+	return w.parent.sealed.table(bkt, w.uid, b)
 }
 
 // nodes writes three buckets one after the other, which is kinder to caches than three puts a node.
@@ -233,24 +230,22 @@ func (w *writer) nodes(uid uint32, ids []uint32, all *layer) {
 	if len(ids) == 0 {
 		return
 	}
-	keys := w.bucket(keysBucket)
+	keys := w.table(keysBucket)
 	for _, id := range ids {
 		w.put(keys, bigEndian(&w.key, id), all.nodes[nodeKey{uid, id}].record)
 	}
-	rows := w.bucket(rowsBucket)
+	rows := w.table(rowsBucket)
 	for _, id := range ids {
 		w.put(rows, bigEndian(&w.key, id), format.Float32Bytes(all.nodes[nodeKey{uid, id}].row))
 	}
-	dirty := w.bucket(dirtyBucket)
-	lsns := make([]byte, 0, 8*len(ids)) // bbolt keeps the values until it commits
+	dirty := w.table(dirtyBucket)
 	for _, id := range ids {
 		n := all.nodes[nodeKey{uid, id}]
 		if n.record == nil {
 			w.put(dirty, bigEndian(&w.key, id), nil)
 			continue
 		}
-		lsns = binary.LittleEndian.AppendUint64(lsns, n.lsn)
-		w.put(dirty, bigEndian(&w.key, id), lsns[len(lsns)-8:])
+		w.put(dirty, bigEndian(&w.key, id), binary.LittleEndian.AppendUint64(w.number[:0], n.lsn))
 	}
 }
 
@@ -258,16 +253,14 @@ func (w *writer) ids(uid uint32, keys []string, all *layer) {
 	if len(keys) == 0 {
 		return
 	}
-	b := w.bucket(idsBucket)
-	ids := make([]byte, 0, 4*len(keys))
+	t := w.table(idsBucket)
 	for _, key := range keys {
 		v := all.ids[nameKey{uid, key}]
 		if !v.live {
-			w.put(b, []byte(key), nil)
+			w.put(t, []byte(key), nil)
 			continue
 		}
-		ids = binary.LittleEndian.AppendUint32(ids, v.id)
-		w.put(b, []byte(key), ids[len(ids)-4:])
+		w.put(t, []byte(key), binary.LittleEndian.AppendUint32(w.number[:0], v.id))
 	}
 }
 
@@ -275,7 +268,7 @@ func (w *writer) links(uid uint32, ids []uint32, all *layer) {
 	if len(ids) == 0 {
 		return
 	}
-	b := w.bucket(linksBucket)
+	t := w.table(linksBucket)
 	for _, id := range ids {
 		var value []byte
 		if links := all.links[nodeKey{uid, id}]; links != nil {
@@ -283,7 +276,7 @@ func (w *writer) links(uid uint32, ids []uint32, all *layer) {
 			value, err = encodeBitmap(links)
 			w.fail(err)
 		}
-		w.put(b, bigEndian(&w.key, id), value)
+		w.put(t, bigEndian(&w.key, id), value)
 	}
 }
 
@@ -291,7 +284,7 @@ func (w *writer) tags(uid uint32, names []string, all *layer) {
 	if len(names) == 0 {
 		return
 	}
-	b := w.bucket(tagsBucket)
+	t := w.table(tagsBucket)
 	for _, name := range names {
 		var value []byte
 		if ids := all.tags[nameKey{uid, name}]; ids != nil {
@@ -299,6 +292,6 @@ func (w *writer) tags(uid uint32, names []string, all *layer) {
 			value, err = encodeBitmap(ids)
 			w.fail(err)
 		}
-		w.put(b, []byte(name), value)
+		w.put(t, []byte(name), value)
 	}
 }

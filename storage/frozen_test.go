@@ -11,10 +11,15 @@ import (
 	"github.com/flashdb/flashdb/storage"
 )
 
-// TestFrozenFile opens a file of format version 1 as the first release wrote it. That must work for ever: a new version
-// gets a file of its own beside this one, which is never rewritten.
+// TestFrozenFile opens a file of each format version as the programs of its time wrote it. That must work for ever: a new
+// version gets a file of its own beside these, which are never rewritten.
 func TestFrozenFile(t *testing.T) {
-	frozen := filepath.Join("testdata", "v1.db")
+	for _, name := range []string{"v1.db", "v2.db"} {
+		t.Run(name, func(t *testing.T) { testFrozen(t, filepath.Join("testdata", name)) })
+	}
+}
+
+func testFrozen(t *testing.T, frozen string) {
 	b, err := os.ReadFile(frozen)
 	if os.IsNotExist(err) && *update {
 		b = freeze(t)
@@ -54,6 +59,7 @@ func TestFrozenFile(t *testing.T) {
 	assert.NoError(t, s.Dirty(1, func(uint32, uint64) error { t.Error("nothing is dirty"); return nil }))
 	commit(t, s, 2, storage.PutNode{UID: 1, ID: 3, Key: "d", Row: []float32{7, 8}})
 	flush(t, s)
+	require.NoError(t, s.PublishGeneration(1, 5, 2))
 }
 
 // freeze returns the bytes of a small file, without the room that it has to grow.

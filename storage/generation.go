@@ -23,8 +23,8 @@ func (s *Store) PublishGeneration(uid uint32, number, buildLSN uint64) error {
 	g := generation{number: number, buildLSN: buildLSN}
 	err := s.update(func(tx *bolt.Tx) error {
 		var key [4]byte
-		b := tx.Bucket(bucketOfCollections).Bucket(bigEndian(&key, uid))
-		return errors.Join(b.Put(keyIndex, encodeGeneration(g)), dropDirty(b, buildLSN))
+		b := s.sealed.collection(tx.Bucket(bucketOfCollections).Bucket(bigEndian(&key, uid)), uid)
+		return errors.Join(b.put(keyIndex, encodeGeneration(g), &slab{}), s.sealed.dropDirty(b.Bucket, uid, buildLSN))
 	})
 	if err != nil {
 		return fmt.Errorf("publish generation %d of %q: %w", number, col.name, err)
@@ -35,20 +35,24 @@ func (s *Store) PublishGeneration(uid uint32, number, buildLSN uint64) error {
 
 // dropDirty removes the entries up to an LSN from the bucket dirty. They are mostly all of them, so that it is cheaper to
 // write the others anew than to delete these one by one.
-func dropDirty(parent *bolt.Bucket, upTo uint64) error {
+func (s seals) dropDirty(parent *bolt.Bucket, uid uint32, upTo uint64) error {
 	name := bucketNames[dirtyBucket]
-	old := parent.Bucket(name)
-	if old == nil {
+	old := s.table(parent.Bucket(name), uid, dirtyBucket)
+	if old.Bucket == nil {
 		return nil
 	}
 	var keep []byte // id, LSN; 12 bytes each
-	err := old.ForEach(func(id, lsn []byte) error {
-		v, err := decodeUint64(lsn)
-		if err != nil {
-			return located(err, parent.Tx().DB().Path(), "dirty: %x", id)
+	err := old.ForEach(func(id, stored []byte) error {
+		value, err := old.open(id, stored)
+		var lsn uint64
+		if err == nil {
+			lsn, err = decodeUint64(value)
 		}
-		if v > upTo {
-			keep = append(append(keep, id...), lsn...)
+		if err != nil {
+			return located(err, parent.Tx().DB().Path(), "dirty: %s", shownKey(dirtyBucket, id))
+		}
+		if lsn > upTo {
+			keep = append(append(keep, id...), value...)
 		}
 		return nil
 	})
@@ -58,13 +62,15 @@ func dropDirty(parent *bolt.Bucket, upTo uint64) error {
 	if err := parent.DeleteBucket(name); err != nil {
 		return err
 	}
-	b, err := parent.CreateBucket(name)
+	bkt, err := parent.CreateBucket(name)
 	if err != nil {
 		return err
 	}
-	b.FillPercent = fillPercent[dirtyBucket]
+	bkt.FillPercent = fillPercent[dirtyBucket]
+	t := s.table(bkt, uid, dirtyBucket)
+	var mem slab
 	for ; len(keep) > 0; keep = keep[12:] {
-		if err := b.Put(keep[:4], keep[4:12]); err != nil {
+		if err := t.put(keep[:4], keep[4:12], &mem); err != nil {
 			return err
 		}
 	}

@@ -125,7 +125,7 @@ func TestOpenRefuses(t *testing.T) {
 	inCollection := func(key string, value []byte) func(t *testing.T, path string) {
 		return func(t *testing.T, path string) {
 			edit(t, path, func(tx *bolt.Tx) error {
-				return tx.Bucket([]byte("c")).Bucket([]byte{0, 0, 0, 1}).Put([]byte(key), value)
+				return plantKey(key, value)(tx.Bucket([]byte("c")).Bucket([]byte{0, 0, 0, 1}))
 			})
 		}
 	}
@@ -143,16 +143,19 @@ func TestOpenRefuses(t *testing.T) {
 		{"free pages damaged", damage(func(b []byte) []byte { return fillPages(b, 0x00, true) }), format.ErrCorrupt, "free pages"},
 		{"pages zeroed", damage(func(b []byte) []byte { return fillPages(b, 0x00, false) }), format.ErrCorrupt, "bbolt pages"},
 		{"pages overwritten", damage(func(b []byte) []byte { return fillPages(b, 0xff, false) }), format.ErrCorrupt, "bbolt pages"},
-		{"newer format", put("meta", "format", []byte{2, 0, 0, 0}), format.ErrVersion, "has format version 2, this program reads up to version 1"},
+		{"newer format", put("meta", "format", []byte{3, 0, 0, 0}), format.ErrVersion, "has format version 3, this program reads up to version 2"},
 		{"format missing", func(t *testing.T, path string) {
 			edit(t, path, func(tx *bolt.Tx) error { return tx.Bucket([]byte("meta")).Delete([]byte("format")) })
 		}, format.ErrCorrupt, "meta: format"},
+		{"older format than it is", put("meta", "format", []byte{1, 0, 0, 0}), format.ErrCorrupt, "meta: applied"},
 		{"applied damaged", put("meta", "applied", []byte{1}), format.ErrCorrupt, "meta: applied"},
+		{"next damaged", put("meta", "next", []byte{1, 0, 0, 0, 0, 0, 0, 0}), format.ErrCorrupt, "meta: next"},
+		{"name damaged", put("names", "papers", []byte{1, 0, 0, 0, 0, 0, 0, 0}), format.ErrCorrupt, `names: "papers" at offset`},
 		{"names missing", func(t *testing.T, path string) {
 			edit(t, path, func(tx *bolt.Tx) error { return tx.DeleteBucket([]byte("names")) })
 		}, format.ErrCorrupt, `"names" or "c" is missing`},
-		{"name without a collection", put("names", "ghost", []byte{9, 0, 0, 0}), format.ErrCorrupt, `collection "ghost"`},
-		{"two names of one collection", put("names", "other", []byte{1, 0, 0, 0}), format.ErrCorrupt, `"other" leads to UID 1, that of collection "papers"`},
+		{"name without a collection", put("names", "ghost", storage.Seal(0, "names", "ghost", []byte{9, 0, 0, 0})), format.ErrCorrupt, `collection "ghost"`},
+		{"two names of one collection", put("names", "other", storage.Seal(0, "names", "other", []byte{1, 0, 0, 0})), format.ErrCorrupt, `"other" leads to UID 1, that of collection "papers"`},
 		{"info damaged", inCollection("info", []byte{2}), format.ErrCorrupt, "info at offset 1"},
 		{"index damaged", inCollection("index", []byte{0x80}), format.ErrCorrupt, "index at offset 0"},
 		{"tombs damaged", inCollection("tombs", []byte("no bitmap")), format.ErrCorrupt, "tombs"},

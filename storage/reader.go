@@ -2,6 +2,7 @@ package storage
 
 import (
 	"cmp"
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"strconv"
@@ -16,6 +17,7 @@ import (
 // are theirs.
 type reader struct {
 	file    string
+	sealed  seals
 	catalog *catalog
 	layers  []*layer // oldest first
 	tx      *bolt.Tx
@@ -32,7 +34,7 @@ type reader struct {
 	// The bbolt buckets of one collection, kept because finding them costs more than reading from them.
 	uid     uint32 // 0: none yet
 	parent  *bolt.Bucket
-	buckets [bucketCount]*bolt.Bucket
+	buckets [bucketCount]table
 	key     [4]byte // scratch for the bbolt key of an id
 }
 
@@ -50,6 +52,17 @@ func (r *reader) damaged(uid uint32, b bucket, key any, err error) {
 		name = strconv.Quote(col.name)
 	}
 	r.fail(located(err, r.file, "collection %s: %s: %v", name, b, key))
+}
+
+// shownKey returns a key of a bucket as errors show it: an id, or a quoted string.
+func shownKey(b bucket, key []byte) string {
+	switch b {
+	case keysBucket, rowsBucket, dirtyBucket, linksBucket:
+		if len(key) == 4 {
+			return strconv.FormatUint(uint64(binary.BigEndian.Uint32(key)), 10)
+		}
+	}
+	return strconv.Quote(string(key))
 }
 
 // acquire prepares for using r.tx until release. It returns false if there is nothing to be found any more.
@@ -87,18 +100,18 @@ func (r *reader) rollback() {
 	if r.tx != nil {
 		_ = r.tx.Rollback() // it fails only on a transaction that has ended
 	}
-	r.tx, r.uid, r.parent, r.buckets = nil, 0, nil, [bucketCount]*bolt.Bucket{}
+	r.tx, r.uid, r.parent, r.buckets = nil, 0, nil, [bucketCount]table{}
 }
 
-// bucket returns a bucket of a collection, or nil if there is none. It may panic.
-func (r *reader) bucket(uid uint32, b bucket) *bolt.Bucket {
+// table returns a bucket of a collection. It may panic.
+func (r *reader) table(uid uint32, b bucket) table {
 	if r.uid != uid {
 		var key [4]byte
-		r.uid, r.buckets = uid, [bucketCount]*bolt.Bucket{}
+		r.uid, r.buckets = uid, [bucketCount]table{}
 		r.parent = r.tx.Bucket(bucketOfCollections).Bucket(bigEndian(&key, uid))
 	}
-	if r.buckets[b] == nil && r.parent != nil {
-		r.buckets[b] = r.parent.Bucket(bucketNames[b])
+	if r.buckets[b].Bucket == nil && r.parent != nil {
+		r.buckets[b] = r.sealed.table(r.parent.Bucket(bucketNames[b]), uid, b)
 	}
 	return r.buckets[b]
 }
@@ -111,11 +124,15 @@ func (r *reader) get(uid uint32, b bucket, key []byte) (value []byte) {
 	defer r.release()
 	defer guard(r.file, &r.err)
 	defer faults(faults(true))
-	bkt := r.bucket(uid, b)
-	if bkt == nil {
+	t := r.table(uid, b)
+	if t.Bucket == nil {
 		return nil
 	}
-	value = bkt.Get(key)
+	value, err := t.get(key)
+	if err != nil {
+		r.damaged(uid, b, shownKey(b, key), err)
+		return nil
+	}
 	if r.lender != nil {
 		value = slices.Clone(value)
 	}
@@ -130,13 +147,18 @@ func (r *reader) each(uid uint32, b bucket, fn func(key, value []byte)) {
 	defer r.release()
 	defer guard(r.file, &r.err)
 	defer faults(faults(true))
-	bkt := r.bucket(uid, b)
-	if bkt == nil {
+	t := r.table(uid, b)
+	if t.Bucket == nil {
 		return
 	}
-	c := bkt.Cursor()
-	for k, v := c.First(); k != nil; k, v = c.Next() {
-		fn(k, v)
+	c := t.Cursor()
+	for k, stored := c.First(); k != nil; k, stored = c.Next() {
+		value, err := t.open(k, stored)
+		if err != nil {
+			r.damaged(uid, b, shownKey(b, k), err)
+			return
+		}
+		fn(k, value)
 	}
 }
 
@@ -193,7 +215,7 @@ func (r *reader) bitmap(uid uint32, b bucket, key []byte) *roaring.Bitmap {
 	}
 	m, err := decodeBitmap(value)
 	if err != nil {
-		r.damaged(uid, b, strconv.Quote(string(key)), err)
+		r.damaged(uid, b, shownKey(b, key), err)
 	}
 	return m
 }

@@ -69,18 +69,22 @@ func (s *Store) scan(uid uint32, b bucket, from uint32, fn func(id uint32, value
 func (r *reader) scan(uid uint32, b bucket, from uint32, fn func(id uint32, value []byte) (more bool, err error)) {
 	defer guard(r.file, &r.err)
 	defer faults(faults(true))
-	bkt := r.bucket(uid, b)
-	if bkt == nil {
+	t := r.table(uid, b)
+	if t.Bucket == nil {
 		return
 	}
-	c := bkt.Cursor()
-	for k, v := c.Seek(bigEndian(&r.key, from)); k != nil; k, v = c.Next() {
+	c := t.Cursor()
+	for k, stored := c.Seek(bigEndian(&r.key, from)); k != nil; k, stored = c.Next() {
 		if len(k) != 4 {
 			r.damaged(uid, b, fmt.Sprintf("%x", k), format.Corrupt("", "", 0, "the key has %d bytes, want 4", len(k)))
 			return
 		}
 		id := binary.BigEndian.Uint32(k)
-		more, err := fn(id, v)
+		value, err := t.open(k, stored)
+		more := false
+		if err == nil {
+			more, err = fn(id, value)
+		}
 		if err != nil {
 			r.damaged(uid, b, id, err)
 			return

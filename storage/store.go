@@ -30,9 +30,6 @@ var (
 	ErrReadOnly = errors.New("store is open read-only")
 )
 
-// formatVersion is the version of the layout that the package comment shows.
-const formatVersion = 1
-
 // Names in the bbolt file, see the package comment.
 var (
 	bucketOfMeta        = []byte("meta")
@@ -115,8 +112,9 @@ func (o *Options) withDefaults() (Options, error) {
 // A Store is an open bbolt file and the overlay above it. The package comment says which of its methods may run
 // beside which.
 type Store struct {
-	path string
-	db   *bolt.DB
+	path   string
+	db     *bolt.DB
+	sealed seals
 
 	// state is what readers see. Publish and Flush replace it, holding mu.
 	state atomic.Pointer[state]
@@ -188,6 +186,7 @@ func (s *Store) load(o Options) (err error) {
 		if tx.Bucket(bucketOfMeta) == nil {
 			return notOurs(s.path, "it is a bbolt file of another program")
 		}
+		// Without a seal, so that programs which know of none can read it.
 		version, err := decodeUint32(tx.Bucket(bucketOfMeta).Get(metaFormat))
 		if err != nil {
 			return located(err, s.path, "meta: format")
@@ -195,11 +194,12 @@ func (s *Store) load(o Options) (err error) {
 		if err := format.CheckVersion(s.path, version, formatVersion); err != nil {
 			return err
 		}
-		applied, err := decodeUint64(tx.Bucket(bucketOfMeta).Get(metaApplied))
+		s.sealed = version >= versionSealed
+		applied, err := loadApplied(tx, s.path, s.sealed)
 		if err != nil {
-			return located(err, s.path, "meta: applied")
+			return err
 		}
-		if s.flushed, err = loadCatalog(tx, s.path); err != nil {
+		if s.flushed, err = loadCatalog(tx, s.path, s.sealed); err != nil {
 			return err
 		}
 		s.applied.Store(applied)
@@ -226,11 +226,10 @@ func (s *Store) create(o Options) error {
 				return err
 			}
 		}
-		meta := tx.Bucket(bucketOfMeta)
+		format := binary.LittleEndian.AppendUint32(nil, formatVersion)
 		return errors.Join(
-			meta.Put(metaFormat, binary.LittleEndian.AppendUint32(nil, formatVersion)),
-			meta.Put(metaApplied, binary.LittleEndian.AppendUint64(nil, 0)),
-			meta.Put(metaNext, binary.LittleEndian.AppendUint32(nil, 1)),
+			tx.Bucket(bucketOfMeta).Put(metaFormat, format),
+			seals(true).putState(tx, 0, 1),
 		)
 	})
 	if err != nil || o.NoSync {

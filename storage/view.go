@@ -18,7 +18,7 @@ func (s *Store) View(fn func(*View) error) error {
 	if err != nil {
 		return err
 	}
-	v := &View{reader{file: s.path, catalog: st.catalog, layers: st.layers, tx: tx}}
+	v := &View{reader{file: s.path, sealed: s.sealed, catalog: st.catalog, layers: st.layers, tx: tx}}
 	defer v.end()
 	err = fn(v)
 	if v.err != nil {

@@ -1,0 +1,119 @@
+package storage
+
+import (
+	"encoding/binary"
+	"unsafe"
+
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/flashdb/flashdb/internal/format"
+)
+
+// Versions of the layout that the package comment shows.
+const (
+	versionPlain  = 1 // values as they are: a flipped bit in a row is believed
+	versionSealed = 2 // values end in a checksum
+	formatVersion = versionSealed
+)
+
+// sealBytes is what a seal adds to a value.
+const sealBytes = 4
+
+// seals tells whether the values of a file are sealed; those of version 1 are not, and stay so.
+type seals bool
+
+// A table is a bbolt bucket with sealed values. The zero table is a bucket that does not exist.
+type table struct {
+	*bolt.Bucket
+	sealed  seals
+	seed    uint32 // checksum of what names the bucket: a page of another one does not pass for it
+	counted bool   // the bucket's sequence is the number of its entries
+}
+
+// counted are the buckets whose loss of entries nothing else in the file would show.
+var counted = [bucketCount]bool{linksBucket: true, decodersBucket: true, metaBucket: true}
+
+// table returns bucket b of collection uid.
+func (s seals) table(bkt *bolt.Bucket, uid uint32, b bucket) table {
+	return table{bkt, s, sealSeed(uid, bucketNames[b]), counted[b]}
+}
+
+// collection returns the bucket of a collection, whose values are info, index and tombs.
+func (s seals) collection(bkt *bolt.Bucket, uid uint32) table {
+	return table{Bucket: bkt, sealed: s, seed: sealSeed(uid, nil)}
+}
+
+// top returns the bucket meta or names of the whole file.
+func (s seals) top(bkt *bolt.Bucket, name []byte) table {
+	return table{Bucket: bkt, sealed: s, seed: sealSeed(0, name)}
+}
+
+func sealSeed(uid uint32, name []byte) uint32 {
+	var key [4]byte
+	return format.CRCUpdate(format.CRC(bigEndian(&key, uid)), name)
+}
+
+// get returns the value of a key, or nil if there is none. It is a part of bbolt's memory.
+func (t table) get(key []byte) ([]byte, error) {
+	stored := t.Get(key)
+	if stored == nil {
+		return nil, nil
+	}
+	return t.open(key, stored)
+}
+
+// open verifies and takes off the seal of a stored value.
+func (t table) open(key, stored []byte) ([]byte, error) {
+	if !t.sealed {
+		return stored, nil
+	}
+	n := len(stored) - sealBytes
+	if n < 0 {
+		return nil, format.Corrupt("", "value", t.offset(stored), "%d bytes, want at least the %d of a checksum", len(stored), sealBytes)
+	}
+	if got, want := t.crc(key, stored[:n]), binary.LittleEndian.Uint32(stored[n:]); got != want {
+		return nil, format.Corrupt("", "value", t.offset(stored), "checksum is %08x, want %08x", got, want)
+	}
+	return stored[:n:n], nil
+}
+
+func (t table) crc(key, value []byte) uint32 {
+	return format.CRCUpdate(format.CRCUpdate(t.seed, key), value)
+}
+
+// offset returns where in the file a value begins that lies in bbolt's mapping of it.
+func (t table) offset(stored []byte) int64 {
+	at := int64(uintptr(unsafe.Pointer(unsafe.SliceData(stored))) - t.Tx().DB().Info().Data)
+	if at < 0 || at >= t.Tx().Size() {
+		return 0 // on a page of a transaction that writes
+	}
+	return at
+}
+
+// put stores a value, or removes it if it is nil. What bbolt keeps until it commits is a copy in memory from s.
+func (t table) put(key, value []byte, s *slab) error {
+	if t.counted && bool(t.sealed) {
+		if err := t.count(key, value != nil); err != nil {
+			return err
+		}
+	}
+	if value == nil {
+		return t.Delete(key)
+	}
+	stored := append(s.alloc(len(value)+sealBytes), value...)
+	if t.sealed {
+		stored = binary.LittleEndian.AppendUint32(stored, t.crc(key, value))
+	}
+	return t.Put(key, stored)
+}
+
+// count keeps the number of entries when key is about to be there or not.
+func (t table) count(key []byte, will bool) error {
+	switch had := t.Get(key) != nil; {
+	case will && !had:
+		return t.SetSequence(t.Sequence() + 1)
+	case had && !will:
+		return t.SetSequence(t.Sequence() - 1)
+	}
+	return nil
+}
