@@ -1,5 +1,7 @@
 package decoder
 
+import "github.com/flashdb/flashdb/internal/simd"
+
 // linearDecoder is a Dot, Bilinear or DistMult decoder: bound to a source it is one query vector.
 type linearDecoder struct{ model }
 
@@ -60,7 +62,7 @@ func (b *linearBound) round() {
 func (b *linearBound) Score(_ *Scratch, dst, rows []float32) {
 	d := len(b.exact)
 	for i := range dst {
-		dst[i] = float32(dotMixed(b.exact, rows[i*d:(i+1)*d]) + b.constant)
+		dst[i] = float32(simd.DotWide(b.exact, rows[i*d:(i+1)*d]) + b.constant)
 	}
 }
 
@@ -83,21 +85,3 @@ func (b *linearBound) Gradient(_ *Scratch, dst, rows, weights []float32) {
 func (b *linearBound) Ones(dst []float32) { copy(dst, b.query) }
 
 func (b *linearBound) Linear() bool { return true }
-
-// dotMixed is the inner product in float64 of a float64 vector and at least as long a float32 one, over four sums that do
-// not wait for each other.
-func dotMixed(a []float64, b []float32) float64 {
-	b = b[:len(a)]
-	var s0, s1, s2, s3 float64
-	for len(a) >= 4 && len(b) >= 4 {
-		s0 += a[0] * float64(b[0])
-		s1 += a[1] * float64(b[1])
-		s2 += a[2] * float64(b[2])
-		s3 += a[3] * float64(b[3])
-		a, b = a[4:], b[4:]
-	}
-	for i := range a {
-		s0 += a[i] * float64(b[i])
-	}
-	return (s0 + s1) + (s2 + s3)
-}

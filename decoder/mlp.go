@@ -114,7 +114,7 @@ func (d *mlp) bindLinear(into Bound, source []float32) Bound {
 			b.exact[k] = d.ones[k] * float64(x)
 		}
 	} else {
-		b.constant += dotMixed(d.ones[:dim], source)
+		b.constant += simd.DotWide(d.ones[:dim], source)
 		copy(b.exact, d.ones[dim:])
 	}
 	b.round()
@@ -146,7 +146,7 @@ func (b *mlpBound) foldBias() {
 	}
 	bias, dim := b.net.layers[0].bias, len(b.source)
 	for o := range b.first.bias {
-		b.first.bias[o] = float32(dotMixed(b.wide, b.fromSource[o*dim:(o+1)*dim]) + float64(bias[o]))
+		b.first.bias[o] = float32(simd.DotWide(b.wide, b.fromSource[o*dim:(o+1)*dim]) + float64(bias[o]))
 	}
 }
 

@@ -63,7 +63,7 @@ func (d *dense) apply(dst, src []float32, n int) {
 		return
 	}
 	for i := range n {
-		dst[i] = float32(dotMixed(d.exact, src[i*d.in:(i+1)*d.in]) + d.offset)
+		dst[i] = float32(simd.DotWide(d.exact, src[i*d.in:(i+1)*d.in]) + d.offset)
 	}
 }
 

@@ -1,5 +1,7 @@
 package decoder
 
+import "github.com/flashdb/flashdb/internal/simd"
+
 // tileRows is how many rows go through the network at once: enough to use a packed weight well each time it is read, few enough for
 // the activations to stay in the cache.
 const tileRows = 64
@@ -36,6 +38,7 @@ func (b *mlpBound) Score(s *Scratch, dst, rows []float32) {
 	dim := len(b.source)
 	for len(dst) > 0 {
 		n := min(tileRows, len(dst))
+		simd.Prefetch(rows[n*dim : min(2*n*dim, len(rows))])
 		b.scoreTile(s, dst[:n], rows[:n*dim])
 		dst, rows = dst[n:], rows[n*dim:]
 	}

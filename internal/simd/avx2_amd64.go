@@ -19,6 +19,11 @@ func squaredL2AVX2(a []float32, b []float32) float32
 //go:noescape
 func mulDotAVX2(a []float32, b []float32, c []float32) float32
 
+// dotWideAVX2 is dotWideGeneric with fused multiply-adds.
+//
+//go:noescape
+func dotWideAVX2(a []float64, b []float32) float64
+
 // dotRowsAVX2 sets dst[i] to dotAVX2(q, row i); rows is row-major, len(dst) x len(q).
 //
 //go:noescape
@@ -59,6 +64,11 @@ func mulPanelAVX2(dst *float32, init *float32, rows *float32, panel *float32, n 
 //
 //go:noescape
 func scan4AVX2(pos *uint32, sums *uint16, codes *byte, lut *byte, blocks int, pairs int, min uint16) int
+
+// prefetchAVX2 asks for every cache line of x.
+//
+//go:noescape
+func prefetchAVX2(x []float32)
 
 // packAVX2 scales and transposes 8 outputs of inputs inputs, a positive multiple of 4.
 //

@@ -260,6 +260,67 @@ done:
 	MOVSS        X1, ret+72(FP)
 	RET
 
+// func dotWideAVX2(a []float64, b []float32) float64
+// Requires: AVX, FMA3, SSE2
+TEXT ·dotWideAVX2(SB), NOSPLIT, $0-56
+	MOVQ   a_len+8(FP), AX
+	MOVQ   a_base+0(FP), CX
+	MOVQ   b_base+24(FP), DX
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+
+block:
+	CMPQ        AX, $+16
+	JL          vectors
+	VCVTPS2PD   (DX), Y4
+	VFMADD231PD (CX), Y4, Y0
+	VCVTPS2PD   16(DX), Y4
+	VFMADD231PD 32(CX), Y4, Y1
+	VCVTPS2PD   32(DX), Y4
+	VFMADD231PD 64(CX), Y4, Y2
+	VCVTPS2PD   48(DX), Y4
+	VFMADD231PD 96(CX), Y4, Y3
+	ADDQ        $+128, CX
+	ADDQ        $+64, DX
+	SUBQ        $+16, AX
+	JMP         block
+
+vectors:
+	CMPQ        AX, $+4
+	JL          fold
+	VCVTPS2PD   (DX), Y4
+	VFMADD231PD (CX), Y4, Y0
+	ADDQ        $+32, CX
+	ADDQ        $+16, DX
+	SUBQ        $+4, AX
+	JMP         vectors
+
+fold:
+	VADDPD       Y1, Y0, Y0
+	VADDPD       Y3, Y2, Y2
+	VADDPD       Y2, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPD       X0, X1, X1
+	VHADDPD      X1, X1, X1
+
+tail:
+	TESTQ       AX, AX
+	JZ          done
+	VXORPS      X0, X0, X0
+	VCVTSS2SD   (DX), X0, X0
+	VFMADD231SD (CX), X0, X1
+	ADDQ        $0x08, CX
+	ADDQ        $0x04, DX
+	DECQ        AX
+	JMP         tail
+
+done:
+	VZEROUPPER
+	MOVSD X1, ret+48(FP)
+	RET
+
 // func dotRowsAVX2(dst []float32, q []float32, rows []float32)
 // Requires: AVX, FMA3
 TEXT ·dotRowsAVX2(SB), NOSPLIT, $0-72
@@ -1631,6 +1692,24 @@ oneNext:
 done:
 	VZEROUPPER
 	MOVQ R8, ret+56(FP)
+	RET
+
+// func prefetchAVX2(x []float32)
+// Requires: MMX+
+TEXT ·prefetchAVX2(SB), NOSPLIT, $0-24
+	MOVQ x_base+0(FP), AX
+	MOVQ x_len+8(FP), CX
+	LEAQ (AX)(CX*4), CX
+	ANDQ $-64, AX
+
+line:
+	CMPQ       AX, CX
+	JAE        done
+	PREFETCHT0 (AX)
+	ADDQ       $+64, AX
+	JMP        line
+
+done:
 	RET
 
 // func packAVX2(panel *float32, w *float32, scale *float32, in int, inputs int)

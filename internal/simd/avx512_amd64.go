@@ -19,6 +19,11 @@ func squaredL2AVX512(a []float32, b []float32) float32
 //go:noescape
 func mulDotAVX512(a []float32, b []float32, c []float32) float32
 
+// dotWideAVX512 is dotWideGeneric with fused multiply-adds.
+//
+//go:noescape
+func dotWideAVX512(a []float64, b []float32) float64
+
 // dotRowsAVX512 sets dst[i] to dotAVX512(q, row i); rows is row-major, len(dst) x len(q).
 //
 //go:noescape

@@ -248,6 +248,69 @@ done:
 	MOVSS         X1, ret+72(FP)
 	RET
 
+// func dotWideAVX512(a []float64, b []float32) float64
+// Requires: AVX, AVX512DQ, AVX512F, FMA3, SSE2
+TEXT ·dotWideAVX512(SB), NOSPLIT, $0-56
+	MOVQ   a_len+8(FP), AX
+	MOVQ   a_base+0(FP), CX
+	MOVQ   b_base+24(FP), DX
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	VXORPS Z2, Z2, Z2
+	VXORPS Z3, Z3, Z3
+
+block:
+	CMPQ        AX, $+32
+	JL          vectors
+	VCVTPS2PD   (DX), Z4
+	VFMADD231PD (CX), Z4, Z0
+	VCVTPS2PD   32(DX), Z4
+	VFMADD231PD 64(CX), Z4, Z1
+	VCVTPS2PD   64(DX), Z4
+	VFMADD231PD 128(CX), Z4, Z2
+	VCVTPS2PD   96(DX), Z4
+	VFMADD231PD 192(CX), Z4, Z3
+	ADDQ        $+256, CX
+	ADDQ        $+128, DX
+	SUBQ        $+32, AX
+	JMP         block
+
+vectors:
+	CMPQ        AX, $+8
+	JL          fold
+	VCVTPS2PD   (DX), Z4
+	VFMADD231PD (CX), Z4, Z0
+	ADDQ        $+64, CX
+	ADDQ        $+32, DX
+	SUBQ        $+8, AX
+	JMP         vectors
+
+fold:
+	VADDPD        Z1, Z0, Z0
+	VADDPD        Z3, Z2, Z2
+	VADDPD        Z2, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPD        Y0, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VADDPD        X1, X0, X0
+	VHADDPD       X0, X0, X0
+
+tail:
+	TESTQ       AX, AX
+	JZ          done
+	VXORPS      X1, X1, X1
+	VCVTSS2SD   (DX), X1, X1
+	VFMADD231SD (CX), X1, X0
+	ADDQ        $0x08, CX
+	ADDQ        $0x04, DX
+	DECQ        AX
+	JMP         tail
+
+done:
+	VZEROUPPER
+	MOVSD X0, ret+48(FP)
+	RET
+
 // func dotRowsAVX512(dst []float32, q []float32, rows []float32)
 // Requires: AVX, AVX512DQ, AVX512F, BMI2
 TEXT ·dotRowsAVX512(SB), NOSPLIT, $0-72

@@ -23,6 +23,7 @@ func testNoAccessBeyondArguments(t *testing.T) {
 		for n := range 140 {
 			a, b, c := mem[0].floats(n), mem[1].floats(n), mem[2].floats(n)
 			Dot(a, b)
+			DotWide(view[float64](mem[2].bytes(8*n), n), b)
 			SquaredL2(a, b)
 			MulDot(a, b, c)
 			Axpy(a, 0.5, b)

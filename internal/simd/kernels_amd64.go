@@ -53,6 +53,17 @@ func dot(a, b []float32) float32 {
 	}
 }
 
+func dotWide(a []float64, b []float32) float64 {
+	switch active {
+	case avx512:
+		return dotWideAVX512(a, b)
+	case avx2:
+		return dotWideAVX2(a, b)
+	default:
+		return dotWideGeneric(a, b)
+	}
+}
+
 func squaredL2(a, b []float32) float32 {
 	switch active {
 	case avx512:
@@ -116,6 +127,12 @@ func dotRows(dst, q, rows []float32) {
 		dotRowsAVX2(dst, q, rows)
 	default:
 		dotRowsGeneric(dst, q, rows)
+	}
+}
+
+func prefetch(x []float32) {
+	if active != generic {
+		prefetchAVX2(x)
 	}
 }
 

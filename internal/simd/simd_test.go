@@ -74,6 +74,24 @@ func testSums(t *testing.T) {
 	}
 }
 
+func TestDotWide(t *testing.T) { eachClass(t, testDotWide) }
+
+// testDotWide holds DotWide to float64 rounding: a float32 sum anywhere in it
+// would be off by a million times as much.
+func testDotWide(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 3))
+	for _, n := range lengths() {
+		a, b := make([]float64, n), newGuarded(rng, n, n%16)
+		var sum, magnitude float64
+		for i := range a {
+			a[i] = rng.NormFloat64()
+			sum += a[i] * float64(b.v[i])
+			magnitude += math.Abs(a[i] * float64(b.v[i]))
+		}
+		assert.InDelta(t, sum, DotWide(a, b.v), 1e-14*magnitude+1e-300, "length %d", n)
+	}
+}
+
 func TestSumsAreAccurate(t *testing.T) { eachClass(t, testSumsAreAccurate) }
 
 func testSumsAreAccurate(t *testing.T) {

@@ -9,6 +9,16 @@ func Dot(a, b []float32) float32 {
 	return dot(a, b[:len(a)])
 }
 
+// DotWide returns the inner product in float64 of a and the first len(a) values
+// of b: for sums whose rounding must stay below that of a float32.
+//
+//	for i := range a {
+//		sum += a[i] * float64(b[i])
+//	}
+func DotWide(a []float64, b []float32) float64 {
+	return dotWide(a, b[:len(a)])
+}
+
 // SquaredL2 returns the squared Euclidean distance of a and the first len(a)
 // values of b.
 //
@@ -68,4 +78,11 @@ func ReLU(x []float32) {
 //	}
 func DotRows(dst, q, rows []float32) {
 	dotRows(dst, q, rows[:len(dst)*len(q)])
+}
+
+// Prefetch asks the processor for x without waiting for it: rows that are read
+// soon, and lie where no earlier access lets it guess. It only costs time where
+// there is nothing to wait for, so the plain Go twin does nothing.
+func Prefetch(x []float32) {
+	prefetch(x)
 }

@@ -25,6 +25,23 @@ func dotGeneric(a, b []float32) float32 {
 	return ((s0 + s4) + (s1 + s5)) + ((s2 + s6) + (s3 + s7))
 }
 
+// dotWideGeneric needs no more partial sums than overlap: float64 has bits to
+// spare.
+func dotWideGeneric(a []float64, b []float32) float64 {
+	var s0, s1, s2, s3 float64
+	for len(a) >= 4 && len(b) >= 4 {
+		s0 += a[0] * float64(b[0])
+		s1 += a[1] * float64(b[1])
+		s2 += a[2] * float64(b[2])
+		s3 += a[3] * float64(b[3])
+		a, b = a[4:], b[4:]
+	}
+	for i, x := range a {
+		s0 += x * float64(b[i])
+	}
+	return (s0 + s1) + (s2 + s3)
+}
+
 func squaredL2Generic(a, b []float32) float32 {
 	var s0, s1, s2, s3, s4, s5, s6, s7 float32
 	for len(a) >= 8 && len(b) >= 8 {

@@ -6,6 +6,9 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
+// line is the size of a cache line in bytes.
+const line = 64
+
 // elementwise writes the kernels that map vectors to a vector.
 func (c class) elementwise() {
 	c.axpy()
@@ -108,5 +111,25 @@ func (c class) each(n Register, pointers []Register, vector func(at func(Registe
 
 	Label("done")
 	VZEROUPPER()
+	RET()
+}
+
+// prefetch writes the kernel that asks for the cache lines of its argument.
+func (c class) prefetch() {
+	c.text("prefetch", "x []float32)", "asks for every cache line of x.")
+	x := Load(Param("x").Base(), GP64())
+	n := Load(Param("x").Len(), GP64())
+	end := GP64()
+	LEAQ(Mem{Base: x, Index: n, Scale: 4}, end)
+	ANDQ(I32(-line), x)
+
+	Label("line")
+	CMPQ(x, end)
+	JAE(LabelRef("done"))
+	PREFETCHT0(Mem{Base: x})
+	ADDQ(I32(line), x)
+	JMP(LabelRef("line"))
+
+	Label("done")
 	RET()
 }

@@ -30,11 +30,13 @@ func main() {
 func kernels(c class) func() {
 	return func() {
 		c.sums()
+		c.dotWide()
 		c.dotRows()
 		c.elementwise()
 		c.mulPanel()
 		c.scan4()
 		if c == avx2 {
+			c.prefetch()
 			c.pack()
 		}
 	}

@@ -89,6 +89,76 @@ func (c class) sum(name, args string, step func(acc Op, x []Op)) {
 	RET()
 }
 
+// dotWide writes the inner product in float64: half a register's worth of
+// float32 values is widened at a time.
+func (c class) dotWide() {
+	c.text("dotWide", "a []float64, b []float32) float64",
+		"is dotWideGeneric with fused multiply-adds.")
+	n := Load(Param("a").Len(), GP64())
+	a := Load(Param("a").Base(), GP64())
+	b := Load(Param("b").Base(), GP64())
+	lanes := c.lanes / 2
+	acc := c.zeros(partials)
+	step := func(i int) {
+		x := c.vec()
+		VCVTPS2PD(Mem{Base: b, Disp: i * c.bytes() / 2}, x)
+		VFMADD231PD(Mem{Base: a, Disp: i * c.bytes()}, x, acc[i])
+	}
+	advance := func(registers int) {
+		ADDQ(I32(registers*c.bytes()), a)
+		ADDQ(I32(registers*c.bytes()/2), b)
+		SUBQ(I32(registers*lanes), n)
+	}
+
+	Label("block")
+	CMPQ(n, I32(partials*lanes))
+	JL(LabelRef("vectors"))
+	for i := range partials {
+		step(i)
+	}
+	advance(partials)
+	JMP(LabelRef("block"))
+
+	Label("vectors")
+	CMPQ(n, I32(lanes))
+	JL(LabelRef("fold"))
+	step(0)
+	advance(1)
+	JMP(LabelRef("vectors"))
+
+	Label("fold")
+	VADDPD(acc[1], acc[0], acc[0])
+	VADDPD(acc[3], acc[2], acc[2])
+	VADDPD(acc[2], acc[0], acc[0])
+	total := acc[0]
+	if c.lanes == 16 {
+		total = YMM()
+		VEXTRACTF64X4(Imm(1), acc[0], total)
+		VADDPD(acc[0].AsY(), total, total)
+	}
+	sum := XMM()
+	VEXTRACTF128(Imm(1), total, sum)
+	VADDPD(total.AsX(), sum, sum)
+	VHADDPD(sum, sum, sum)
+
+	Label("tail") // one value at a time
+	TESTQ(n, n)
+	JZ(LabelRef("done"))
+	x := XMM()
+	VXORPS(x, x, x)
+	VCVTSS2SD(Mem{Base: b}, x, x)
+	VFMADD231SD(Mem{Base: a}, x, sum)
+	ADDQ(Imm(8), a)
+	ADDQ(Imm(4), b)
+	DECQ(n)
+	JMP(LabelRef("tail"))
+
+	Label("done")
+	VZEROUPPER()
+	Store(sum, ReturnIndex(0))
+	RET()
+}
+
 // tree adds the registers up in a balanced tree, into the first.
 func tree(acc []VecVirtual) VecVirtual {
 	for step := 1; step < len(acc); step *= 2 {
