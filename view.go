@@ -175,7 +175,9 @@ func (v *view) Rows(ctx context.Context, fn func(ids []uint32, rows []float32) e
 		if v.pinned.gen.Info().HasRows {
 			err = v.pinned.gen.Rows(ctx, unmasked)
 		} else {
-			err = v.c.db.store.Rows(ctx, v.c.uid, 0, unmasked)
+			err = v.c.db.store.Rows(ctx, v.c.uid, 0, func(ids []uint32, rows []float32) error {
+				return unmasked(slices.Clone(ids), slices.Clone(rows)) // the store uses its memory again
+			})
 		}
 		if err != nil {
 			return err

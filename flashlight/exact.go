@@ -10,18 +10,22 @@ import (
 	"github.com/flashdb/flashdb/index"
 )
 
-// exactBlock is the number of rows that a worker scores at a time.
-const exactBlock = 512
+const (
+	// exactBlock is the number of rows that a worker takes at a time.
+	exactBlock = 512
+	// exactRun is the least number of neighbouring rows that are worth scoring where they lie; fewer are brought together
+	// first.
+	exactRun = 128
+)
 
-// block is a run of rows on its way to a worker.
+// block is a run of rows on its way to a worker, part of what Rows hands out.
 type block struct {
-	ids    []uint32
-	rows   []float32 // row-major, len(ids) x dim
-	scores []float32
+	ids  []uint32
+	rows []float32 // row-major, len(ids) x dim
 }
 
-// Exact scores every row that the filters of q allow and appends the best q.K hits to dst, best first. Rows are read by
-// the caller's goroutine and scored by workers of them (0: GOMAXPROCS); the answer does not depend on how many. It is
+// Exact scores every row that the filters of q allow and appends the best q.K hits to dst, best first. Rows are handed
+// out by the caller's goroutine and scored by workers of them (0: GOMAXPROCS); the answer does not depend on how many. It is
 // the oracle that Executor.Run is measured against, and reads nothing of q.Plan. q.Excluded is not added to. A context
 // that ends is an error: there is no partial answer.
 func Exact(ctx context.Context, q *Query, r Rows, workers int, dst []index.Hit) ([]index.Hit, Report, error) {
@@ -34,8 +38,8 @@ func Exact(ctx context.Context, q *Query, r Rows, workers int, dst []index.Hit) 
 		workers = runtime.GOMAXPROCS(0)
 	}
 	sc := startScan(q, r.Dim(), workers)
-	scored, err := sc.feed(ctx, r)
-	best := sc.stop()
+	err := sc.feed(ctx, r)
+	best, scored := sc.stop()
 	if err != nil {
 		return dst, Report{}, fmt.Errorf("flashlight: exact scan: %w", err)
 	}
@@ -49,95 +53,118 @@ func Exact(ctx context.Context, q *Query, r Rows, workers int, dst []index.Hit) 
 
 // scan is an exact scan under way.
 type scan struct {
-	q    *Query
-	dim  int
-	work chan *block
-	idle chan *block // room for all blocks
-	wg   sync.WaitGroup
-	tops []index.TopK // one a worker
+	work    chan block
+	wg      sync.WaitGroup
+	workers []exactWorker
 }
 
 // startScan starts the workers, which stop when work is closed.
 func startScan(q *Query, dim, workers int) *scan {
-	sc := &scan{
-		q:    q,
-		dim:  dim,
-		work: make(chan *block),
-		idle: make(chan *block, workers+1),
-		tops: make([]index.TopK, workers),
-	}
-	for range workers + 1 { // one is being filled while all workers work
-		sc.idle <- &block{} // memory comes with the first rows
-	}
-	for w := range sc.tops {
-		sc.tops[w].Reset(q.K)
-		sc.wg.Go(func() { sc.run(&sc.tops[w]) })
+	sc := &scan{work: make(chan block), workers: make([]exactWorker, workers)}
+	for i := range sc.workers {
+		w := &sc.workers[i]
+		*w = exactWorker{bound: q.Bound, filter: index.Filter{Allowed: q.Allowed, Excluded: q.Excluded}, dim: dim}
+		w.top.Reset(q.K)
+		sc.wg.Go(func() {
+			for b := range sc.work {
+				w.scan(b)
+			}
+			w.flush()
+		})
 	}
 	return sc
 }
 
-// run scores blocks until there are no more.
-func (sc *scan) run(top *index.TopK) {
-	var scratch decoder.Scratch
-	for b := range sc.work {
-		b.scores = sized(b.scores, len(b.ids))
-		sc.q.Bound.Score(&scratch, b.scores, b.rows)
-		for i, id := range b.ids {
-			top.Offer(id, b.scores[i])
-		}
-		sc.idle <- b
-	}
-}
-
-// empty returns a block that no worker uses, once there is one.
-func (sc *scan) empty() *block {
-	b := <-sc.idle
-	if b.rows == nil {
-		b.ids, b.rows = make([]uint32, 0, exactBlock), make([]float32, 0, exactBlock*sc.dim)
-	}
-	b.ids, b.rows = b.ids[:0], b.rows[:0]
-	return b
-}
-
-// feed copies the rows that the filters allow into blocks for the workers, and returns how many there are.
-func (sc *scan) feed(ctx context.Context, r Rows) (scored int, err error) {
-	filter := index.Filter{Allowed: sc.q.Allowed, Excluded: sc.q.Excluded}
-	b := sc.empty()
-	flush := func() {
-		scored += len(b.ids)
-		sc.work <- b
-		b = sc.empty()
-	}
-	err = r.Rows(ctx, func(ids []uint32, rows []float32) error {
-		for i, id := range ids {
-			if !filter.Keep(id) {
-				continue
-			}
-			b.ids = append(b.ids, id)
-			b.rows = append(b.rows, rows[i*sc.dim:(i+1)*sc.dim]...)
-			if len(b.ids) == exactBlock {
-				flush()
-			}
+// feed hands the rows to the workers.
+func (sc *scan) feed(ctx context.Context, r Rows) error {
+	dim := r.Dim()
+	return r.Rows(ctx, func(ids []uint32, rows []float32) error {
+		for len(ids) > 0 {
+			n := min(exactBlock, len(ids))
+			sc.work <- block{ids[:n], rows[:n*dim]}
+			ids, rows = ids[n:], rows[n*dim:]
 		}
 		return ctx.Err()
 	})
-	if err == nil && len(b.ids) > 0 {
-		flush()
-	}
-	return scored, err
 }
 
-// stop ends the workers and merges what they found.
-func (sc *scan) stop() *index.TopK {
+// stop ends the workers and merges what they found. It returns the number of rows scored too.
+func (sc *scan) stop() (best *index.TopK, scored int) {
 	close(sc.work)
 	sc.wg.Wait()
-	best := &sc.tops[0]
-	for w := range sc.tops[1:] {
-		for _, h := range sc.tops[1+w].Sorted(nil) {
+	best = &sc.workers[0].top
+	for i := range sc.workers {
+		w := &sc.workers[i]
+		scored += w.scored
+		if i == 0 {
+			continue
+		}
+		for _, h := range w.top.Sorted(nil) {
 			best.Offer(h.ID, h.Score)
 		}
 	}
-	return best
+	return best, scored
+}
+
+// exactWorker scores blocks and keeps the best.
+type exactWorker struct {
+	bound   decoder.Bound
+	filter  index.Filter
+	dim     int
+	top     index.TopK
+	scored  int
+	scratch decoder.Scratch
+	scores  []float32
+	// Rows of short runs, waiting to be scored together.
+	ids  []uint32
+	rows []float32
+}
+
+// scan scores the rows of b that the filter keeps, a run of neighbours at a time.
+func (w *exactWorker) scan(b block) {
+	for i := 0; i < len(b.ids); {
+		if !w.filter.Keep(b.ids[i]) {
+			i++
+			continue
+		}
+		j := i + 1
+		for j < len(b.ids) && w.filter.Keep(b.ids[j]) {
+			j++
+		}
+		ids, rows := b.ids[i:j], b.rows[i*w.dim:j*w.dim]
+		if j-i >= exactRun {
+			w.score(ids, rows)
+		} else {
+			w.collect(ids, rows)
+		}
+		i = j
+	}
+}
+
+// collect puts the rows of a short run aside, until there are enough of them.
+func (w *exactWorker) collect(ids []uint32, rows []float32) {
+	if w.rows == nil {
+		w.ids, w.rows = make([]uint32, 0, exactBlock), make([]float32, 0, exactBlock*w.dim)
+	}
+	if len(w.ids)+len(ids) > exactBlock {
+		w.flush()
+	}
+	w.ids, w.rows = append(w.ids, ids...), append(w.rows, rows...)
+}
+
+// flush scores what collect put aside.
+func (w *exactWorker) flush() {
+	w.score(w.ids, w.rows)
+	w.ids, w.rows = w.ids[:0], w.rows[:0]
+}
+
+func (w *exactWorker) score(ids []uint32, rows []float32) {
+	w.scores = sized(w.scores, len(ids))
+	w.bound.Score(&w.scratch, w.scores, rows)
+	for i, id := range ids {
+		w.top.Offer(id, w.scores[i])
+	}
+	w.scored += len(ids)
 }
 
 // applyMinScore drops the hits after the first n that score less than least, and reports whether there were any.

@@ -13,23 +13,17 @@ import (
 	"github.com/flashdb/flashdb/index"
 )
 
-// chopped gives the rows of a Memory in blocks of a few sizes, in one buffer that is overwritten after each call, as
-// rows read from disk are.
+// chopped gives the rows of a Memory in blocks of many sizes, as a delta with gaps does.
 type chopped struct{ *flashlight.Memory }
 
 func (c chopped) Rows(ctx context.Context, fn func(ids []uint32, rows []float32) error) error {
 	d := c.Dim()
 	return c.Memory.Rows(ctx, func(ids []uint32, rows []float32) error {
-		var idBuf []uint32
-		var rowBuf []float32
 		for at, i := 0, 0; at < len(ids); i++ {
 			n := min(1+i*i%700, len(ids)-at)
-			idBuf = append(idBuf[:0], ids[at:at+n]...)
-			rowBuf = append(rowBuf[:0], rows[at*d:(at+n)*d]...)
-			if err := fn(idBuf, rowBuf); err != nil {
+			if err := fn(ids[at:at+n:at+n], rows[at*d:(at+n)*d:(at+n)*d]); err != nil {
 				return err
 			}
-			clear(rowBuf)
 			at += n
 		}
 		return nil

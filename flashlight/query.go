@@ -31,8 +31,8 @@ type Rows interface {
 	Dim() int
 	// Gather copies the rows of candidates to dst: row-major, len(c) x Dim.
 	Gather(dst []float32, c []index.Candidate) error
-	// Rows calls fn with every row once, in blocks: rows is row-major, len(ids) x Dim. The slices are valid during the
-	// call only.
+	// Rows calls fn with every row once, in blocks: rows is row-major, len(ids) x Dim. The slices stay as they are
+	// until Rows returns, so that other goroutines may read them meanwhile.
 	Rows(ctx context.Context, fn func(ids []uint32, rows []float32) error) error
 }
 
