@@ -41,9 +41,10 @@ var imports = map[string][]string{
 	// L3
 	"index/ivf": {"index", "index/pq", "internal/simd", "internal/kmeans", "internal/format", "internal/vfs"},
 	// L4
-	"internal/rebuild": {"index/ivf", "internal/vfs"},
+	"internal/rebuild":   {"index/ivf", "internal/vfs"},
+	"internal/calibrate": {"index", "decoder", "flashlight", "internal/format"},
 	// L5: the root knows every layer but the kernels
-	"": {"storage", "wal", "index", "index/ivf", "decoder", "flashlight", "internal/delta", "internal/rebuild", "internal/format", "internal/vfs"},
+	"": {"storage", "wal", "index", "index/ivf", "decoder", "flashlight", "internal/delta", "internal/rebuild", "internal/calibrate", "internal/format", "internal/vfs"},
 	// L6
 	"cmd/flashdb": {"", "decoder", "flashlight", "internal/codec"},
 }
@@ -53,7 +54,7 @@ var imports = map[string][]string{
 var third = map[string][]string{
 	"go.etcd.io/bbolt":                    {"storage"},
 	"github.com/klauspost/compress":       {"wal", "internal/codec", "cmd/flashdb"},
-	"github.com/RoaringBitmap/roaring/v2": {"", "storage", "index", "index/ivf", "internal/delta", "flashlight"},
+	"github.com/RoaringBitmap/roaring/v2": {"", "storage", "index", "index/ivf", "internal/delta", "flashlight", "internal/calibrate"},
 	"golang.org/x/sys":                    {"internal/simd", "internal/mmap", "internal/vfs"},
 	"github.com/spf13/cobra":              {"cmd/flashdb"},
 	"github.com/spf13/pflag":              {"cmd/flashdb"},

@@ -1,0 +1,68 @@
+package calibrate
+
+import (
+	"math"
+	"slices"
+)
+
+// unseenGap is how far below the mean the unseen source lies at least, see LowerBound.
+const unseenGap = 0.05
+
+// LowerBound returns a lower bound of the mean recall of all sources, one-sided with 95% confidence, from the recalls at
+// k of a sample.
+//
+// Recalls of a good plan are mostly 1 with a few far lower. There Student's interval fails twice: the mean of a small
+// sample is skewed, and a sample without one of the rare poor sources has no variance at all. So
+//
+//   - one unseen source is added to the sample, as poor as the worst seen and at least unseenGap, or one node of k, below
+//     the mean. The bound of n perfect recalls is then about 1 - 0.19/n for large k, and not 1;
+//   - the interval is Johnson's ("Modified t Tests and Confidence Intervals for Asymmetrical Populations", JASA 1978), which
+//     moves Student's by the sample's third moment.
+//
+// In simulations (see the tests) 93% to 100% of the bounds of 30 sources and more lie below the true mean for binomial and
+// beta-binomial recalls, where Student's are 64% to 94%. When 3% of the sources are poor, and nothing tells which, it is 75%
+// for 50 sources, 91% for 100 and 96% for 200: no bound knows of what its sample does not show.
+func LowerBound(recalls []float64, k int) float64 {
+	if len(recalls) == 0 {
+		return 0
+	}
+	mean := meanOf(recalls)
+	unseen := min(slices.Min(recalls), mean-max(unseenGap, 1/float64(k)))
+	sample := append(slices.Clone(recalls), max(0, unseen))
+	n := float64(len(sample))
+	mean = meanOf(sample)
+	var m2, m3 float64 // sums of the second and third power of the deviations
+	for _, r := range sample {
+		d := r - mean
+		m2 += d * d
+		m3 += d * d * d
+	}
+	variance := m2 / (n - 1)
+	if variance == 0 {
+		return min(1, max(0, mean))
+	}
+	t := student95(n - 1)
+	skewed := m3 / n / (6 * n * variance) * (1 + 2*t*t)
+	return min(1, max(0, mean+skewed-t*math.Sqrt(variance/n)))
+}
+
+// student95 returns the 95% quantile of Student's t by its expansion around the normal one (Abramowitz and Stegun 26.7.5),
+// within 1% from three degrees of freedom on.
+func student95(df float64) float64 {
+	const z = 1.6448536269514722
+	z3, z5 := z*z*z, z*z*z*z*z
+	return z + (z3+z)/(4*df) + (5*z5+16*z3+3*z)/(96*df*df)
+}
+
+func meanOf(v []float64) float64 {
+	sum := 0.0
+	for _, x := range v {
+		sum += x
+	}
+	return sum / float64(len(v))
+}
+
+// quantile returns the q-quantile of ascending values by nearest rank.
+func quantile(sorted []float64, q float64) float64 {
+	return sorted[max(0, int(math.Ceil(q*float64(len(sorted))))-1)]
+}

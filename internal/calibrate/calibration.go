@@ -1,0 +1,114 @@
+package calibrate
+
+import (
+	"math"
+	"slices"
+
+	"github.com/flashdb/flashdb/flashlight"
+	"github.com/flashdb/flashdb/index"
+)
+
+// A Calibration says what plans achieve for one decoder on one generation.
+type Calibration struct {
+	// What was measured. The caller sets these, and uses the calibration only where they still hold.
+	Generation  uint64
+	BuildLSN    uint64
+	Decoder     uint64 // hash of the decoder's blob
+	SourcesFrom string // collection that the sources are from; "": the one that was asked
+
+	Rows         int        // searched
+	Sources      int        // asked, by every plan of every frontier
+	ExactSeconds float64    // median of an exact scan, of one core
+	Frontiers    []Frontier // by ascending K
+}
+
+// A Frontier is the plans worth choosing for one k: each costs more than the one before it and has a higher bound.
+type Frontier struct {
+	K      int
+	Points []Point
+}
+
+// A Point is a plan and what it achieved.
+type Point struct {
+	Plan flashlight.Plan
+	// Recall over the sources: mean, 5th percentile, worst, and the lower 95% bound of the mean.
+	Mean, P5, Worst, Bound float64
+	// Means a source.
+	RowsScored, CodesScanned float64
+	// Seconds of one core, the median of the sources.
+	Seconds float64
+}
+
+// For returns the frontier for the k best: that of the smallest calibrated k that is not less, or of the largest. It
+// returns false when there is none.
+func (c *Calibration) For(k int) (Frontier, bool) {
+	for _, f := range c.Frontiers {
+		if f.K >= k {
+			return f, true
+		}
+	}
+	if n := len(c.Frontiers); n > 0 {
+		return c.Frontiers[n-1], true
+	}
+	return Frontier{}, false
+}
+
+// Choose returns the cheapest point whose bound reaches the recall, or false and the best point when none does.
+func (f Frontier) Choose(recall float64) (p Point, ok bool) {
+	for _, p = range f.Points {
+		if p.Bound >= recall {
+			return p, true
+		}
+	}
+	return p, false
+}
+
+// Scaled returns the point for a k beyond that of the frontier: rows a round grow with k, and probes with its square
+// root, as the rows sought lie deeper and wider. Its recalls are not measured any more.
+func (f Frontier) Scaled(p Point, k int) Point {
+	if k <= f.K {
+		return p
+	}
+	by := float64(k) / float64(f.K)
+	p.Plan.PerRound = int(math.Ceil(float64(p.Plan.PerRound) * by))
+	if !p.Plan.Probes.All() {
+		p.Plan.Probes = p.Plan.Probes.Scale(math.Sqrt(by))
+	}
+	p.RowsScored *= by
+	p.CodesScanned *= math.Sqrt(by)
+	p.Seconds *= by
+	return p
+}
+
+// frontier returns the points that no other beats in both cost and bound, cheapest first.
+func frontier(k int, points []Point) Frontier {
+	slices.SortStableFunc(points, func(a, b Point) int {
+		switch {
+		case a.Seconds != b.Seconds:
+			return compare(a.Seconds, b.Seconds)
+		}
+		return compare(b.Bound, a.Bound)
+	})
+	f := Frontier{K: k}
+	for _, p := range points {
+		if n := len(f.Points); n == 0 || p.Bound > f.Points[n-1].Bound {
+			f.Points = append(f.Points, p)
+		}
+	}
+	return f
+}
+
+func compare(a, b float64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// share returns probes of about so many of the rows.
+func share(rows, of int) index.Probes {
+	return index.Probes{Share: min(1, float64(rows)/float64(max(1, of)))}
+}

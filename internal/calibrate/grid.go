@@ -1,0 +1,123 @@
+package calibrate
+
+import (
+	"slices"
+
+	"github.com/flashdb/flashdb/flashlight"
+)
+
+// leastProbed is the smallest search set that is tried, in rows; the ladder of probes doubles from there to every list.
+const leastProbed = 2000
+
+// A rule is where the queries of a plan come from. It hardly interacts with the amounts of work, so that rules and
+// amounts are searched one after the other.
+type rule struct {
+	seed    flashlight.Seed
+	from    flashlight.AnchorsFrom
+	anchors int
+}
+
+// defaultRule is that of flashlight.DefaultPlan. It is always raced.
+var defaultRule = rule{flashlight.SeedOnes, flashlight.AnchorsBoth, 20}
+
+func rules() []rule {
+	all := []rule{defaultRule}
+	for _, anchors := range []int{20, 1} {
+		for _, from := range []flashlight.AnchorsFrom{flashlight.AnchorsBoth, flashlight.AnchorsRound, flashlight.AnchorsAll} {
+			for _, seed := range []flashlight.Seed{flashlight.SeedOnes, flashlight.SeedSource, flashlight.SeedBoth} {
+				if r := (rule{seed, from, anchors}); r != defaultRule {
+					all = append(all, r)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// An amount is how much work a plan may do.
+type amount struct {
+	rounds, perRound int
+	probed           int // rows
+}
+
+// plan joins a rule and an amount for a search in so many rows. Three rounds and fewer are always run; of more, two in a
+// row that bring nothing end the query, or, patiently, none does.
+func (r rule) plan(a amount, rows int, patient bool) flashlight.Plan {
+	p := flashlight.Plan{
+		Mode:        flashlight.ModeFlashlight,
+		Seed:        r.seed,
+		AnchorsFrom: r.from,
+		Anchors:     r.anchors,
+		Rounds:      a.rounds,
+		PerRound:    a.perRound,
+		Patience:    a.rounds,
+		Probes:      share(a.probed, rows),
+	}
+	if a.rounds > 3 && !patient {
+		p.Patience = 2
+	}
+	if a.rounds == 1 { // no anchors are ever used: one form for what is one plan
+		p.AnchorsFrom, p.Anchors = defaultRule.from, defaultRule.anchors
+	}
+	return p
+}
+
+// rounds and rows a round that are tried, those that matter most first.
+var shapes = []struct{ rounds, perRound int }{
+	{4, 150}, {10, 100}, {1, 1000}, {6, 200}, {3, 200}, {10, 200}, {1, 4000}, {2, 400},
+	{3, 100}, {6, 100}, {4, 400}, {1, 500}, {10, 64}, {3, 1000}, {2, 150}, {10, 400}, {1, 2000}, {6, 64}, {2, 1000},
+	{3, 400}, {6, 400}, {4, 64}, {1, 8000}, {1, 200}, {2, 64}, {3, 64}, {10, 1000}, {6, 1000},
+}
+
+// ladder returns the search sets to try in rows: coarse steps first, then those between. Every list comes first.
+func ladder(rows int) (coarse, fine []int) {
+	coarse = append(coarse, rows)
+	for i, n := 0, leastProbed; n < rows; i, n = i+1, 2*n {
+		if i%2 == 0 {
+			fine = append(fine, n)
+		} else {
+			coarse = append(coarse, n)
+		}
+	}
+	return coarse, fine
+}
+
+// ruleAmounts returns the two amounts under which rules are compared: a small one in part of the rows, where good
+// queries matter most, and a large one in all.
+func ruleAmounts(k, rows int) []amount {
+	return []amount{{4, max(64, k*3/2), min(rows, 4*leastProbed)}, {6, max(64, 2*k), rows}}
+}
+
+// amounts returns those to try for the k best of so many rows, the most telling first. None scores fewer than k rows, and
+// none more than half of all, where the exact scan is as good.
+func amounts(k, rows int) []amount {
+	coarse, fine := ladder(rows)
+	var all []amount
+	for _, probed := range [][]int{coarse, fine} {
+		for _, s := range shapes {
+			if n := s.rounds * s.perRound; n < k+k/5 || n > max(rows/2, 500) {
+				continue
+			}
+			for _, p := range probed {
+				if p >= s.perRound {
+					all = append(all, amount{s.rounds, s.perRound, p})
+				}
+			}
+		}
+	}
+	return all
+}
+
+// linearPlans returns the plans for a decoder whose score is one inner product: one round, over how much and for how many.
+func linearPlans(k, rows int) []flashlight.Plan {
+	coarse, fine := ladder(rows)
+	var plans []flashlight.Plan
+	for _, probed := range slices.Concat(coarse, fine) {
+		for _, n := range []int{k, 2 * k, 4 * k, 10 * k} {
+			if n <= probed {
+				plans = append(plans, defaultRule.plan(amount{1, n, probed}, rows, false))
+			}
+		}
+	}
+	return plans
+}

@@ -1,0 +1,228 @@
+package calibrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/flashdb/flashdb/decoder"
+	"github.com/flashdb/flashdb/flashlight"
+)
+
+// Input is what a run measures, and how long it may take.
+type Input struct {
+	Decoder decoder.Decoder
+	Sources []Source // in random order; as many are used as there is time for
+	Rows    int      // that an engine searches
+	Ks      []int    // ascending; nil: 10 and 100
+
+	// Open returns the engine of one worker. It is called Workers times before any of them works.
+	Open    func() Engine
+	Workers int // goroutines; below 1: one
+
+	Time  time.Duration    // the box: no source is begun after it, except for the first
+	Clock func() time.Time // nil: time.Now
+
+	// Progress is called after every source, with times; it is never called by two goroutines at once. It may be nil.
+	Progress func(done, total time.Duration)
+}
+
+var defaultKs = []int{10, 100}
+
+// exploreSources are asked by every plan of the grid, as far as exploreShare of the box allows.
+const (
+	exploreSources = 6
+	exploreShare   = 0.4
+)
+
+// A Result is a calibration and what it was taken from.
+type Result struct {
+	Calibration
+	run *run
+}
+
+// run is a calibration under way.
+type run struct {
+	Input
+	began    time.Time
+	askers   []*asker
+	truths   []truth // of the first sources
+	progress sync.Mutex
+}
+
+// candidate is a plan for one k and its outcomes on the first sources, in their order.
+type candidate struct {
+	k        int
+	plan     flashlight.Plan
+	outcomes []outcome
+}
+
+// Run measures. It returns an error when ctx ends, or when an engine fails.
+func Run(ctx context.Context, in Input) (*Result, error) {
+	r, err := newRun(in)
+	if err != nil {
+		return nil, err
+	}
+	explored, err := r.explore(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("calibrate: %w", err)
+	}
+	raced, err := r.race(ctx, explored)
+	if err != nil {
+		return nil, fmt.Errorf("calibrate: %w", err)
+	}
+	return r.result(raced), nil
+}
+
+func newRun(in Input) (*run, error) {
+	switch {
+	case len(in.Sources) == 0:
+		return nil, errors.New("calibrate: no sources")
+	case in.Rows < 1:
+		return nil, errors.New("calibrate: no rows")
+	}
+	if in.Clock == nil {
+		in.Clock = time.Now
+	}
+	if in.Ks == nil {
+		in.Ks = defaultKs
+	}
+	r := &run{Input: in, began: in.Clock()}
+	for range max(1, in.Workers) {
+		r.askers = append(r.askers, newAsker(in.Open(), in.Decoder, in.Clock))
+	}
+	return r, nil
+}
+
+func (r *run) elapsed() time.Duration { return r.Clock().Sub(r.began) }
+
+// measure asks the sources from the number that the candidates have seen up to n, at most, and scans those exactly that
+// were not yet. The sources it had time for are a prefix, and all candidates have seen them in the end.
+func (r *run) measure(ctx context.Context, candidates []*candidate, n int, until time.Duration) error {
+	if len(candidates) == 0 {
+		return nil
+	}
+	from := len(candidates[0].outcomes)
+	for _, c := range candidates {
+		c.outcomes = append(c.outcomes, make([]outcome, max(0, n-from))...)
+	}
+	scanned := len(r.truths)
+	r.truths = append(r.truths, make([]truth, max(0, n-scanned))...)
+	var mu sync.Mutex // guards the next three
+	next, failed := from, error(nil)
+	take := func() (int, bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		if next >= n || failed != nil || (next > 0 && r.elapsed() >= until) {
+			return 0, false
+		}
+		next++
+		return next - 1, true
+	}
+	var workers sync.WaitGroup
+	for _, a := range r.askers {
+		workers.Go(func() {
+			for i, ok := take(); ok; i, ok = take() {
+				if err := r.one(ctx, a, i, i >= scanned, candidates); err != nil {
+					mu.Lock()
+					failed = errors.Join(failed, err)
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	workers.Wait()
+	for _, c := range candidates {
+		c.outcomes = c.outcomes[:next]
+	}
+	r.truths = r.truths[:max(scanned, next)]
+	return failed
+}
+
+// one scans source i if that is due, and asks it.
+func (r *run) one(ctx context.Context, a *asker, i int, scan bool, candidates []*candidate) (err error) {
+	s := &r.Sources[i]
+	if scan {
+		if r.truths[i], err = a.scan(ctx, s, r.Ks[len(r.Ks)-1]); err != nil {
+			return err
+		}
+	}
+	for _, c := range candidates {
+		if c.outcomes[i], err = a.ask(ctx, s, &r.truths[i], c.k, c.plan); err != nil {
+			return err
+		}
+	}
+	if r.Progress != nil {
+		r.progress.Lock()
+		r.Progress(min(r.elapsed(), r.Time), r.Time)
+		r.progress.Unlock()
+	}
+	return ctx.Err() // a plan cut short by a deadline is no measurement
+}
+
+// exactSeconds is the median cost of an exact scan.
+func (r *run) exactSeconds() float64 {
+	seconds := make([]float64, len(r.truths))
+	for i := range r.truths {
+		seconds[i] = r.truths[i].seconds
+	}
+	slices.Sort(seconds)
+	return quantile(seconds, 0.5)
+}
+
+// result makes frontiers of the candidates that were raced to the end.
+func (r *run) result(raced []*candidate) *Result {
+	res := &Result{run: r, Calibration: Calibration{
+		Rows: r.Rows, Sources: len(r.truths), ExactSeconds: r.exactSeconds(),
+	}}
+	for _, k := range r.Ks {
+		var points []Point
+		for _, c := range raced {
+			if c.k == k && len(c.outcomes) > 0 {
+				points = append(points, c.point())
+				res.Sources = min(res.Sources, len(c.outcomes))
+			}
+		}
+		res.Frontiers = append(res.Frontiers, frontier(k, points))
+	}
+	return res
+}
+
+// point sums the outcomes up.
+func (c *candidate) point() Point {
+	p := Point{Plan: c.plan}
+	n := len(c.outcomes)
+	recalls, seconds := make([]float64, n), make([]float64, n)
+	for i, o := range c.outcomes {
+		recalls[i], seconds[i] = o.recall, o.seconds
+		p.RowsScored += float64(o.scored) / float64(n)
+		p.CodesScanned += float64(o.codes) / float64(n)
+	}
+	slices.Sort(recalls)
+	slices.Sort(seconds)
+	p.Mean, p.P5, p.Worst = meanOf(recalls), quantile(recalls, 0.05), recalls[0]
+	p.Bound = LowerBound(recalls, c.k)
+	p.Seconds = quantile(seconds, 0.5)
+	return p
+}
+
+// Recalls asks the sources of the calibration by one more plan in another engine, of the same rows or of others, and
+// returns the share found of each one's exact k best, which k must have been calibrated for.
+func (r *Result) Recalls(ctx context.Context, e Engine, k int, p flashlight.Plan) ([]float64, error) {
+	a := newAsker(e, r.run.Decoder, r.run.Clock)
+	recalls := make([]float64, r.Sources)
+	for i := range recalls {
+		o, err := a.ask(ctx, &r.run.Sources[i], &r.run.truths[i], k, p)
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return nil, fmt.Errorf("calibrate: %w", err)
+		}
+		recalls[i] = o.recall
+	}
+	return recalls, nil
+}

@@ -1,0 +1,204 @@
+package calibrate_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/flashdb/flashdb/decoder"
+	"github.com/flashdb/flashdb/flashlight"
+	"github.com/flashdb/flashdb/index"
+	"github.com/flashdb/flashdb/internal/calibrate"
+)
+
+const dim = 8
+
+func randomFloats(rng *rand.Rand, n int) []float32 {
+	v := make([]float32, n)
+	for i := range v {
+		v[i] = float32(rng.NormFloat64())
+	}
+	return v
+}
+
+func mlp(t *testing.T, rng *rand.Rand) decoder.Decoder {
+	t.Helper()
+	const hidden = 16
+	d, err := decoder.New(decoder.Spec{Kind: decoder.HadamardMLP, Dim: dim, Layers: []decoder.LayerSpec{
+		{Weight: "w0", Activation: "relu"}, {Weight: "w1", Activation: "identity"},
+	}}, map[string]decoder.Tensor{
+		"w0": {Shape: []int{hidden, dim}, Data: randomFloats(rng, hidden*dim)},
+		"w1": {Shape: []int{1, hidden}, Data: randomFloats(rng, hidden)},
+	})
+	require.NoError(t, err)
+	return d
+}
+
+// A world has its own time, in which looking at rows is all that takes any.
+type world struct {
+	*flashlight.Memory
+	rows int
+	now  time.Time
+}
+
+func (w *world) clock() time.Time { return w.now }
+
+// Rows reads everything for an exact scan, in a second.
+func (w *world) Rows(ctx context.Context, fn func(ids []uint32, rows []float32) error) error {
+	w.now = w.now.Add(time.Second)
+	return w.Memory.Rows(ctx, fn)
+}
+
+// narrow is a search that sees only the rows whose number is below its probes' share: recall then tells probes apart. All
+// of them take a fiftieth of a second.
+type narrow struct {
+	*flashlight.MemorySearch
+	*world
+}
+
+func (n narrow) Search(ctx context.Context, q [][]float32, k int, p index.Probes, f index.Filter, dst [][]index.Candidate) error {
+	n.now = n.now.Add(time.Duration(p.Share * float64(20*time.Millisecond)))
+	if err := n.MemorySearch.Search(ctx, q, n.rows, p, f, dst); err != nil {
+		return err
+	}
+	for i := range dst {
+		kept := dst[i][:0]
+		for _, c := range dst[i] {
+			if float64(c.ID) < p.Share*float64(n.rows) && len(kept) < k {
+				kept = append(kept, c)
+			}
+		}
+		dst[i] = kept
+	}
+	return nil
+}
+
+func input(t *testing.T, d decoder.Decoder, rng *rand.Rand) calibrate.Input {
+	t.Helper()
+	const rows = 3000
+	w := &world{Memory: flashlight.NewMemory(dim, nil, randomFloats(rng, rows*dim)), rows: rows}
+	var sources []calibrate.Source
+	for i := range 30 {
+		sources = append(sources, calibrate.Source{Vector: randomFloats(rng, dim), Excluded: []uint32{uint32(i)}})
+	}
+	return calibrate.Input{
+		Decoder: d,
+		Sources: sources,
+		Rows:    rows,
+		Ks:      []int{5, 20},
+		Open: func() calibrate.Engine {
+			return calibrate.Engine{Search: narrow{w.NewSearch(), w}, Rows: w}
+		},
+		Workers: 1,
+		Time:    time.Minute,
+		Clock:   w.clock,
+	}
+}
+
+func TestRunFindsWhatItsOwnPlansReach(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	in := input(t, mlp(t, rng), rng)
+	var last time.Duration
+	in.Progress = func(done, total time.Duration) {
+		assert.GreaterOrEqual(t, done, last)
+		assert.LessOrEqual(t, done, total)
+		last = done
+	}
+	in.Sources = in.Sources[:14]
+	res, err := calibrate.Run(context.Background(), in)
+	require.NoError(t, err)
+	assert.Positive(t, last)
+	assert.Equal(t, 14, res.Sources)
+	assert.Equal(t, 3000, res.Rows)
+	assert.Positive(t, res.ExactSeconds)
+	require.Len(t, res.Frontiers, 2)
+	for i, f := range res.Frontiers {
+		assert.Equal(t, in.Ks[i], f.K)
+		for j, p := range f.Points {
+			require.NoError(t, p.Plan.Validate())
+			assert.LessOrEqual(t, p.Bound, p.Mean)
+			assert.LessOrEqual(t, p.Worst, p.P5)
+			assert.Less(t, p.Seconds, res.ExactSeconds)
+			if j > 0 {
+				assert.Greater(t, p.Bound, f.Points[j-1].Bound)
+				assert.GreaterOrEqual(t, p.Seconds, f.Points[j-1].Seconds)
+			}
+			again, err := res.Recalls(context.Background(), in.Open(), f.K, p.Plan)
+			require.NoError(t, err)
+			require.Len(t, again, res.Sources)
+			sum := 0.0
+			for _, r := range again {
+				sum += r
+			}
+			assert.InDelta(t, p.Mean, sum/float64(len(again)), 1e-9, "the same plan finds the same")
+		}
+	}
+}
+
+func TestRunIsDeterministicByItsClock(t *testing.T) {
+	var first calibrate.Calibration
+	for i := range 2 {
+		rng := rand.New(rand.NewPCG(2, 2))
+		in := input(t, mlp(t, rng), rng)
+		in.Sources = in.Sources[:13]
+		res, err := calibrate.Run(context.Background(), in)
+		require.NoError(t, err)
+		require.NotEmpty(t, res.Frontiers[0].Points)
+		require.NotEmpty(t, res.Frontiers[1].Points)
+		if i == 0 {
+			first = res.Calibration
+		}
+		assert.Equal(t, first, res.Calibration)
+	}
+}
+
+func TestRunKeepsToItsTime(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 3))
+	for _, tt := range []struct {
+		name string
+		box  time.Duration
+		want func(sources int) bool
+	}{
+		{"none at all: one source", 0, func(n int) bool { return n == 1 }},
+		{"a little: not all", 22 * time.Second, func(n int) bool { return n > 6 && n < 20 }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			in := input(t, mlp(t, rng), rng)
+			in.Time = tt.box
+			in.Sources = in.Sources[:20]
+			res, err := calibrate.Run(context.Background(), in)
+			require.NoError(t, err)
+			assert.True(t, tt.want(res.Sources), "%d sources", res.Sources)
+		})
+	}
+}
+
+func TestLinearDecodersNeedOneRound(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 4))
+	dot, err := decoder.NewDot(dim)
+	require.NoError(t, err)
+	in := input(t, dot, rng)
+	res, err := calibrate.Run(context.Background(), in)
+	require.NoError(t, err)
+	for _, f := range res.Frontiers {
+		for _, p := range f.Points {
+			assert.Equal(t, 1, p.Plan.Rounds)
+		}
+	}
+}
+
+func TestRunStopsWithItsContext(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 5))
+	in := input(t, mlp(t, rng), rng)
+	ctx, cancel := context.WithCancel(context.Background())
+	in.Progress = func(time.Duration, time.Duration) { cancel() }
+	_, err := calibrate.Run(ctx, in)
+	require.ErrorIs(t, err, context.Canceled)
+	in.Sources = nil
+	_, err = calibrate.Run(context.Background(), in)
+	require.EqualError(t, err, "calibrate: no sources")
+}
