@@ -222,7 +222,11 @@ func (o Unlink) apply(c *Changes, _ uint64) error {
 }
 
 func (o PutDecoder) apply(c *Changes, _ uint64) error {
-	return c.putBlob(blobKey{o.UID, decodersBucket, o.Name}, "decoder", o.Blob)
+	if err := c.putBlob(blobKey{o.UID, decodersBucket, o.Name}, "decoder", o.Blob); err != nil {
+		return err
+	}
+	c.dropPlans(o.UID, o.Name)
+	return nil
 }
 
 func (o DropDecoder) apply(c *Changes, _ uint64) error {
@@ -234,7 +238,25 @@ func (o DropDecoder) apply(c *Changes, _ uint64) error {
 		return fmt.Errorf("drop decoder %q of %q: %w", o.Name, col.name, ErrNotFound)
 	}
 	c.own.blobs[blobKey{o.UID, decodersBucket, o.Name}] = nil
+	c.dropPlans(o.UID, o.Name)
 	return nil
+}
+
+// dropPlans removes what was measured of a decoder that is there no longer. It does not look whether there is any:
+// damage in what is derived must not keep a decoder from being replaced.
+func (c *Changes) dropPlans(uid uint32, name string) {
+	c.own.blobs[blobKey{uid, plansBucket, name}] = nil
+}
+
+func (o SetPlans) apply(c *Changes, _ uint64) error {
+	col := c.catalog.byUID[o.UID]
+	if col == nil {
+		return collectionNotFound(o.UID)
+	}
+	if c.blob(o.UID, decodersBucket, o.Name) == nil {
+		return fmt.Errorf("set plans of decoder %q of %q: %w", o.Name, col.name, ErrNotFound)
+	}
+	return c.putBlob(blobKey{o.UID, plansBucket, o.Name}, "plans", o.Blob)
 }
 
 func (o SetMeta) apply(c *Changes, _ uint64) error {

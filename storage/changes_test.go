@@ -46,6 +46,8 @@ func TestApplyRefuses(t *testing.T) {
 		{"decoder: no name", storage.PutDecoder{UID: 1}, nil, "decoder name has 0 bytes"},
 		{"decoder: unknown collection", storage.PutDecoder{UID: 5, Name: "d"}, storage.ErrNotFound, "UID 5"},
 		{"drop decoder: unknown", storage.DropDecoder{UID: 1, Name: "d"}, storage.ErrNotFound, `drop decoder "d"`},
+		{"plans: no decoder", storage.SetPlans{UID: 1, Name: "d"}, storage.ErrNotFound, `set plans of decoder "d"`},
+		{"plans: unknown collection", storage.SetPlans{UID: 5, Name: "d"}, storage.ErrNotFound, "UID 5"},
 		{"drop decoder: unknown collection", storage.DropDecoder{UID: 5, Name: "d"}, storage.ErrNotFound, "UID 5"},
 		{"meta: no name", storage.SetMeta{UID: 1}, nil, "meta name has 0 bytes"},
 	}

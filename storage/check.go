@@ -127,9 +127,10 @@ func (c *collectionChecker) run() {
 		}
 	})
 	c.eachID(dirtyBucket, c.dirty)
-	for _, b := range []bucket{decodersBucket, metaBucket} {
+	for _, b := range []bucket{decodersBucket, metaBucket, plansBucket} {
 		c.each(b, func(key, stored []byte) { c.sound(b, key, stored) })
 	}
+	c.each(plansBucket, c.plans)
 	c.entries()
 	if g := c.col.served.Load(); g.buildLSN > c.applied {
 		c.found("index: generation %d was built at LSN %d, the last change applied is %d", g.number, g.buildLSN, c.applied)
@@ -170,6 +171,12 @@ func (c *collectionChecker) dirty(id uint32, key, stored []byte) {
 		c.found("dirty: id %d: %v", id, err)
 	case lsn > c.applied:
 		c.found("dirty: id %d has LSN %d, the last change applied is %d", id, lsn, c.applied)
+	}
+}
+
+func (c *collectionChecker) plans(name, _ []byte) {
+	if b := c.buckets[decodersBucket]; b.Bucket == nil || b.Get(name) == nil {
+		c.found("plans: there is no decoder %q", name)
 	}
 }
 

@@ -103,6 +103,20 @@ func TestCheckFinds(t *testing.T) {
 		{"decoder without a checksum", plantRaw("decoders", "cites", []byte{1, 2, 3}), []string{`decoders: "cites" at offset`}},
 		{"meta without a checksum", plantRaw("meta", "origin", []byte("test!")), []string{`meta: "origin" at offset`}},
 		{"dirty without a checksum", plantRaw("dirty", id1, make([]byte, 8)), []string{"dirty: 1 at offset"}},
+		{"plans of no decoder", func(c *bolt.Bucket) error {
+			plans, err := c.CreateBucket([]byte("plans"))
+			if err != nil {
+				return err
+			}
+			return plans.Put([]byte("gone"), storage.Seal(1, "plans", "gone", nil))
+		}, []string{`plans: there is no decoder "gone"`}},
+		{"plans damaged", func(c *bolt.Bucket) error {
+			plans, err := c.CreateBucket([]byte("plans"))
+			if err != nil {
+				return err
+			}
+			return plans.Put([]byte("cites"), []byte("junk junk"))
+		}, []string{`plans: "cites" at offset`}},
 		{"bucket without a name", func(c *bolt.Bucket) error {
 			_, err := c.Tx().Bucket([]byte("c")).CreateBucket([]byte{0, 0, 0, 7})
 			return err

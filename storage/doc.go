@@ -56,7 +56,8 @@
 //	   ├─ links                id       -> roaring bitmap of the ids it is linked to, deleted ones included
 //	   ├─ tags                 tag      -> roaring bitmap of the ids that carry it
 //	   ├─ decoders             name     -> blob of package decoder
-//	   └─ meta                 name     -> string of the user's
+//	   ├─ meta                 name     -> string of the user's
+//	   └─ plans                decoder  -> blob of package internal/calibrate: derived, what was measured of query plans
 //
 //	info:  +-------------+-------------------+--------------+----------------+-------------+
 //	       | dim, varint | flags, 1 byte     | live, varint | next id,       | name,       |
@@ -76,7 +77,8 @@
 //  5. links and dirty have live ids as keys; linked ids are below next id;
 //  6. no LSN in dirty or index exceeds applied;
 //  7. the sequence of the buckets links, decoders and meta, which nothing else vouches for, is the number of their entries
-//     (from version 2 on).
+//     (from version 2 on);
+//  8. plans has names of decoders as keys.
 //
 // [EncodeOps] documents the second format of this package, what the log records hold.
 package storage

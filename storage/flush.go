@@ -23,6 +23,7 @@ var fillPercent = [bucketCount]float64{
 	tagsBucket:     0.5,
 	decodersBucket: 0.5,
 	metaBucket:     0.5,
+	plansBucket:    0.5,
 }
 
 // Flush moves everything published into the bbolt file, in one synced transaction, and returns the LSN of the last
@@ -192,6 +193,9 @@ func (s *Store) writeCollection(b *bolt.Bucket, before, col *collection, all *la
 		w.links(col.uid, t.links, all)
 		w.tags(col.uid, t.tags, all)
 		for _, k := range t.blobs {
+			if all.blobs[k] == nil && b.Bucket(bucketNames[k.in]) == nil {
+				continue // removed before it was ever written
+			}
 			w.put(w.table(k.in), []byte(k.name), all.blobs[k])
 		}
 	}

@@ -193,6 +193,8 @@ func (h *history) randomOp(m *model) storage.Op {
 		name := fmt.Sprintf("d%d", r.IntN(3))
 		if _, ok := c.blobs["d"+name]; ok && r.IntN(2) == 0 {
 			return storage.DropDecoder{UID: uid, Name: name}
+		} else if ok && r.IntN(2) == 0 {
+			return storage.SetPlans{UID: uid, Name: name, Blob: make([]byte, r.IntN(20))}
 		}
 		return storage.PutDecoder{UID: uid, Name: name, Blob: make([]byte, r.IntN(40))}
 	default:

@@ -22,7 +22,7 @@ type nameKey struct {
 	name string
 }
 
-// A blobKey names a value in one of the buckets whose values have no meaning here: decoders and meta.
+// A blobKey names a value in one of the buckets whose values have no meaning here: decoders, meta and plans.
 type blobKey struct {
 	uid  uint32
 	in   bucket

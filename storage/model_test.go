@@ -98,8 +98,12 @@ func (m *model) apply(op storage.Op, lsn uint64) {
 		}
 	case storage.PutDecoder:
 		c.blobs["d"+o.Name] = string(o.Blob)
+		delete(c.blobs, "p"+o.Name)
 	case storage.DropDecoder:
 		delete(c.blobs, "d"+o.Name)
+		delete(c.blobs, "p"+o.Name)
+	case storage.SetPlans:
+		c.blobs["p"+o.Name] = string(o.Blob)
 	case storage.SetMeta:
 		c.blobs["m"+o.Name] = o.Value
 	}
@@ -130,6 +134,7 @@ type getters interface {
 	Decoder(uid uint32, name string) ([]byte, bool)
 	Decoders(uid uint32) []string
 	Meta(uid uint32, name string) (string, bool)
+	Plans(uid uint32, name string) ([]byte, bool)
 }
 
 // equal requires that g shows exactly m.
@@ -197,12 +202,17 @@ func (c *modelCollection) equalBlobs(t *testing.T, g getters) {
 	t.Helper()
 	var decoders []string
 	for k, want := range c.blobs {
-		if name := k[1:]; k[0] == 'd' {
+		switch name := k[1:]; k[0] {
+		case 'd':
 			decoders = append(decoders, name)
 			got, ok := g.Decoder(c.info.UID, name)
 			require.True(t, ok)
 			require.Equal(t, want, string(got))
-		} else {
+		case 'p':
+			got, ok := g.Plans(c.info.UID, name)
+			require.True(t, ok, "plans %q", name)
+			require.Equal(t, want, string(got))
+		default:
 			got, ok := g.Meta(c.info.UID, name)
 			require.True(t, ok, "meta %q", name)
 			require.Equal(t, want, got)
@@ -214,6 +224,9 @@ func (c *modelCollection) equalBlobs(t *testing.T, g getters) {
 		_, stored := c.blobs["d"+name]
 		_, ok := g.Decoder(c.info.UID, name)
 		require.Equal(t, stored, ok)
+		_, planned := c.blobs["p"+name]
+		_, ok = g.Plans(c.info.UID, name)
+		require.Equal(t, planned, ok)
 	}
 }
 

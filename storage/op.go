@@ -3,7 +3,7 @@ package storage
 import "github.com/flashdb/flashdb/internal/format"
 
 // An Op is one logical change: CreateCollection, DropCollection, PutNode, DeleteNode, Link, Unlink, PutDecoder,
-// DropDecoder or SetMeta. It says by id what to do, so that applying it to the same state always gives the same state.
+// DropDecoder, SetMeta or SetPlans. It says by id what to do, so that applying it to the same state always gives the same state.
 type Op interface {
 	// Collection returns the UID of the collection that the operation changes.
 	Collection() uint32
@@ -58,14 +58,14 @@ type Unlink struct {
 	Targets     []uint32
 }
 
-// PutDecoder stores or replaces a decoder's blob.
+// PutDecoder stores or replaces a decoder's blob. The plans of the decoder that it replaces are removed.
 type PutDecoder struct {
 	UID  uint32
 	Name string
 	Blob []byte
 }
 
-// DropDecoder removes a decoder that exists.
+// DropDecoder removes a decoder that exists, with its plans.
 type DropDecoder struct {
 	UID  uint32
 	Name string
@@ -75,6 +75,13 @@ type DropDecoder struct {
 type SetMeta struct {
 	UID         uint32
 	Name, Value string
+}
+
+// SetPlans stores or replaces what was measured of query plans for a decoder that exists: a blob of internal/calibrate.
+type SetPlans struct {
+	UID  uint32
+	Name string // of the decoder
+	Blob []byte
 }
 
 // Collection returns o.UID.
@@ -103,3 +110,6 @@ func (o DropDecoder) Collection() uint32 { return o.UID }
 
 // Collection returns o.UID.
 func (o SetMeta) Collection() uint32 { return o.UID }
+
+// Collection returns o.UID.
+func (o SetPlans) Collection() uint32 { return o.UID }

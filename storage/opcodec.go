@@ -6,8 +6,12 @@ import (
 	"github.com/flashdb/flashdb/internal/format"
 )
 
-// opsVersion is the version of the encoding of operations, the first byte of each.
-const opsVersion = 1
+// Versions of the encoding of operations, the first byte of each. What is written states the least that it needs.
+const (
+	opsVersion1   = 1
+	opsVersion2   = 2 // SetPlans was added
+	newestVersion = opsVersion2
+)
 
 // The first byte of each operation. These numbers are in log files: they never change their meaning.
 const (
@@ -20,6 +24,7 @@ const (
 	kindPutDecoder
 	kindDropDecoder
 	kindSetMeta
+	kindSetPlans // from version 2 on
 )
 
 // flagNormalize is the bit of Schema.Normalize in the flags byte of a schema.
@@ -40,16 +45,27 @@ const flagNormalize = 1
 //	7 PutDecoder        name, string | blob
 //	8 DropDecoder       name, string
 //	9 SetMeta           name, string | value, string
+//	10 SetPlans         as PutDecoder; from version 2 on
 //
 // Float32s are little-endian; a string or blob is its length as a varint and its bytes.
 func EncodeOps(ops []Op) []byte {
 	w := format.NewWriter(make([]byte, 0, encodedSize(ops)))
-	w.Uint8(opsVersion)
+	w.Uint8(versionOf(ops))
 	w.Uvarint(uint64(len(ops)))
 	for _, op := range ops {
 		op.encode(w)
 	}
 	return w.Data()
+}
+
+// versionOf returns the version that an encoding of ops states: that of the first program which can read it.
+func versionOf(ops []Op) uint8 {
+	for _, op := range ops {
+		if _, ok := op.(SetPlans); ok {
+			return opsVersion2
+		}
+	}
+	return opsVersion1
 }
 
 // encodedSize guesses how long the encoding will be, so that a batch of rows is written without growing the buffer.
@@ -60,6 +76,8 @@ func encodedSize(ops []Op) int {
 		case PutNode:
 			n += len(op.Key) + 4*len(op.Row) + 16*len(op.Tags) + len(op.Payload)
 		case PutDecoder:
+			n += len(op.Blob)
+		case SetPlans:
 			n += len(op.Blob)
 		}
 	}
@@ -130,6 +148,13 @@ func (o SetMeta) encode(w *format.Writer) {
 	w.String(o.Value)
 }
 
+func (o SetPlans) encode(w *format.Writer) {
+	w.Uint8(kindSetPlans)
+	w.Uvarint(uint64(o.UID))
+	w.String(o.Name)
+	w.Blob(o.Blob)
+}
+
 func encodeSchema(w *format.Writer, s Schema) {
 	w.Uvarint(uint64(s.Dim))
 	var flags uint8
@@ -153,7 +178,7 @@ func DecodeOps(b []byte) ([]Op, error) {
 	r := format.NewReader("", "operations", 0, b)
 	version := r.Uint8()
 	if r.Err() == nil {
-		if err := format.CheckVersion("operations", uint32(version), opsVersion); err != nil {
+		if err := format.CheckVersion("operations", uint32(version), newestVersion); err != nil {
 			return nil, err
 		}
 	}
@@ -196,6 +221,8 @@ func decodeOp(r *format.Reader) Op {
 		return DropDecoder{UID: uid, Name: r.String()}
 	case kindSetMeta:
 		return SetMeta{UID: uid, Name: r.String(), Value: r.String()}
+	case kindSetPlans:
+		return SetPlans{UID: uid, Name: r.String(), Blob: r.Blob()}
 	}
 	r.Fail("operation of unknown kind %d", kind)
 	return nil

@@ -61,6 +61,9 @@ var opCases = []struct {
 	}},
 	{"drop_decoder", storage.DropDecoder{UID: 1, Name: "cites"}, []part{{1, "UID 1"}, {6, "name: cites"}}},
 	{"set_meta", storage.SetMeta{UID: 1, Name: "from", Value: "ogb"}, []part{{1, "UID 1"}, {5, "name: from"}, {4, "value: ogb"}}},
+	{"set_plans", storage.SetPlans{UID: 1, Name: "cites", Blob: []byte{0xca, 0x1f}}, []part{
+		{1, "UID 1"}, {6, "name: cites"}, {3, "blob of 2 bytes"},
+	}},
 }
 
 type part struct {
@@ -74,7 +77,11 @@ func TestEncodeOpsGolden(t *testing.T) {
 	for _, c := range opCases {
 		b := storage.EncodeOps([]storage.Op{c.op})
 		fmt.Fprintf(&golden, "# %s\n", c.name)
-		parts := append([]part{{1, "version 1"}, {1, "1 operation"}, {1, "kind"}}, c.parts...)
+		version := "version 1"
+		if c.name == "set_plans" {
+			version = "version 2"
+		}
+		parts := append([]part{{1, version}, {1, "1 operation"}, {1, "kind"}}, c.parts...)
 		for _, p := range parts {
 			require.LessOrEqual(t, p.bytes, len(b), "%s: %s", c.name, p.what)
 			fmt.Fprintf(&golden, "%-24s %s\n", hex.EncodeToString(b[:p.bytes]), p.what)
@@ -126,7 +133,7 @@ func TestDecodeOpsRefuses(t *testing.T) {
 		want   string
 	}{
 		{"nothing", nil, format.ErrCorrupt, "1 bytes wanted, 0 left"},
-		{"newer version", []byte{2, 0}, format.ErrVersion, "version 2"},
+		{"newer version", []byte{3, 0}, format.ErrVersion, "version 3"},
 		{"version 0", []byte{0, 0}, format.ErrVersion, "version 0"},
 		{"more operations than bytes", []byte{1, 200, 1, 2, 1}, format.ErrCorrupt, "200 elements"},
 		{"unknown kind", []byte{1, 1, 77, 1}, format.ErrCorrupt, "unknown kind 77"},

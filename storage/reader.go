@@ -394,6 +394,15 @@ func (r *reader) Decoder(uid uint32, name string) ([]byte, bool) {
 // Decoders returns the names of the decoders, sorted.
 func (r *reader) Decoders(uid uint32) []string { return r.blobNames(uid, decodersBucket) }
 
+// Plans returns what was measured of plans for a decoder.
+func (r *reader) Plans(uid uint32, name string) ([]byte, bool) {
+	if r.catalog.byUID[uid] == nil {
+		return nil, false
+	}
+	b := r.blob(uid, plansBucket, name)
+	return slices.Clone(b), b != nil
+}
+
 // Meta returns a string of the user's.
 func (r *reader) Meta(uid uint32, name string) (string, bool) {
 	if r.catalog.byUID[uid] == nil {

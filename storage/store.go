@@ -57,6 +57,7 @@ const (
 	tagsBucket
 	decodersBucket
 	metaBucket
+	plansBucket
 	bucketCount
 )
 
@@ -69,6 +70,7 @@ var bucketNames = [bucketCount][]byte{
 	tagsBucket:     []byte("tags"),
 	decodersBucket: []byte("decoders"),
 	metaBucket:     []byte("meta"),
+	plansBucket:    []byte("plans"),
 }
 
 func (b bucket) String() string { return string(bucketNames[b]) }
