@@ -22,18 +22,27 @@ type predictRequest struct {
 func (a *app) predictCommand() *cobra.Command {
 	r := predictRequest{k: 10}
 	var plan planFlags
+	var many manyRequest
+	var part string
 	var minScore float32
 	cmd := &cobra.Command{
 		Use:   "predict DIR COLLECTION KEY... [-k N]",
 		Short: "Print the nodes that score highest against a source under the decoder",
 		Long: `Predict prints the k nodes that score highest against each source. The source itself
 and the nodes it is linked to are left out. A score is the decoder's logit, exact for
-every node that is printed; its sigmoid is the probability of a link.`,
+every node that is printed; its sigmoid is the probability of a link.
+
+With --all, or --keys-from FILE (one key a line), it answers for very many sources and
+writes their hits as JSON lines or tab-separated lines (source, rank, key, score,
+probability), in the order of the sources. An --out FILE appears when it is whole; a run that
+was killed goes on where it was when it is repeated. A name that ends in .zst or .gz is
+compressed. --shard 2/8 takes every eighth source, so that eight jobs do it all.`,
 		Example: `  flashdb predict papers.flash papers 1706.03762 1409.0473 -k 5
   flashdb predict papers.flash papers 1706.03762 --mode exact
   flashdb predict papers.flash papers 1706.03762 --filter "cs.CL and not survey" --explain
-  flashdb predict shop.flash items user-17 --source-collection users --probes 10%`,
-		Args: args(3, -1),
+  flashdb predict shop.flash items user-17 --source-collection users --probes 10%
+  flashdb predict papers.flash papers --all -k 50 --out links.jsonl.zst --shard 2/8`,
+		Args: args(2, -1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			r.dir, r.collection, r.keys = args[0], args[1], args[2:]
 			o, err := plan.options(cmd.Flags())
@@ -45,6 +54,21 @@ every node that is printed; its sigmoid is the probability of a link.`,
 				o.MinScore = &minScore
 			}
 			r.opts = o
+			if many.all || many.keysFrom != "" {
+				many.predictRequest = r
+				if many.shard, err = parseShard(part); err != nil {
+					return err
+				}
+				return a.predictMany(cmd.Context(), many)
+			}
+			for _, flag := range []string{"out", "format", "shard", "restart"} {
+				if cmd.Flags().Changed(flag) {
+					return fmt.Errorf("--%s goes with --all or --keys-from", flag)
+				}
+			}
+			if len(r.keys) == 0 {
+				return fmt.Errorf("no KEY given, and neither --all nor --keys-from; usage: %s", cmd.UseLine())
+			}
 			return a.predict(cmd.Context(), r)
 		},
 	}
@@ -57,6 +81,12 @@ every node that is printed; its sigmoid is the probability of a link.`,
 	fs.StringVar(&r.opts.Filter, "filter", "", "tag `expression`: tags, and, or, not, parentheses")
 	fs.Float32Var(&minScore, "min-score", 0, "leave out nodes that score less")
 	fs.BoolVar(&r.opts.Explain, "explain", false, "print what each round did")
+	fs.BoolVar(&many.all, "all", false, "answer for every node of the collection, or of --source-collection")
+	fs.StringVar(&many.keysFrom, "keys-from", "", "answer for the keys in the first column of this `file`")
+	fs.StringVarP(&many.out, "out", "o", "", "`file` for the answers of --all or --keys-from; default standard output")
+	fs.StringVar(&many.format, "format", "jsonl", "of the answers of --all or --keys-from: jsonl or tsv")
+	fs.StringVar(&part, "shard", "", "with --all or --keys-from: the `I/N`-th part of the sources only")
+	fs.BoolVar(&many.restart, "restart", false, "do not go on with an unfinished --out file")
 	return cmd
 }
 

@@ -1,0 +1,281 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/decoder"
+)
+
+// manySources is how many sources are asked before their answers are made
+// durable: what a killed run does again.
+const manySources = 256
+
+// A manyRequest asks for very many sources at once and writes a file.
+type manyRequest struct {
+	predictRequest
+	all      bool
+	keysFrom string
+	out      string // "" or "-": standard output
+	format   string
+	shard    shard
+	restart  bool
+}
+
+// A shard is one of count parts of the sources: those whose position leaves
+// index-1 when divided by count. The zero value is the whole.
+type shard struct{ index, count int }
+
+func parseShard(s string) (shard, error) {
+	if s == "" {
+		return shard{}, nil
+	}
+	i, n, ok := strings.Cut(s, "/")
+	index, err1 := strconv.Atoi(i)
+	count, err2 := strconv.Atoi(n)
+	if !ok || err1 != nil || err2 != nil || index < 1 || index > count {
+		return shard{}, fmt.Errorf("--shard %q: want I/N with 1 <= I <= N, such as 2/8", s)
+	}
+	return shard{index, count}, nil
+}
+
+func (s shard) holds(position uint32) bool {
+	return s.count == 0 || int(position)%s.count == s.index-1
+}
+
+// A manySource is one source and its place in the order of all, which does not
+// change when others come or go: the id of a node, or the line in a file.
+type manySource struct {
+	position uint32
+	key      string
+}
+
+func (r *manyRequest) validate() error {
+	switch {
+	case r.all && r.keysFrom != "":
+		return errors.New("--all and --keys-from exclude each other")
+	case len(r.keys) > 0:
+		return errors.New("--all and --keys-from take the place of the KEYs: name none")
+	case r.opts.Explain:
+		return errors.New("--explain is for single sources, not for --all or --keys-from")
+	case r.format != "jsonl" && r.format != "tsv":
+		return fmt.Errorf("--format %q is unknown: use jsonl or tsv", r.format)
+	}
+	return nil
+}
+
+// predictMany asks for every source and writes the answers in the order of the
+// sources. A file is written under another name until it is whole, and a run
+// that was killed goes on where it was.
+func (a *app) predictMany(ctx context.Context, r manyRequest) error {
+	if err := r.validate(); err != nil {
+		return err
+	}
+	return a.withCollection(ctx, r.dir, r.collection, flashdb.Options{}, func(db database, c collection) error {
+		from := c
+		if r.sourceCollection != "" {
+			var err error
+			if from, err = db.Collection(ctx, r.sourceCollection); err != nil {
+				return err
+			}
+		}
+		sources, err := r.sources(ctx, from)
+		if err != nil {
+			return err
+		}
+		print, err := r.fingerprint(ctx, c, sources)
+		if err != nil {
+			return err
+		}
+		if r.out == "" || r.out == "-" {
+			_, err = a.answerMany(ctx, r, from, c, sources, func(text []byte, _ uint32) error {
+				_, err := a.out.Write(text)
+				return err
+			})
+			return err
+		}
+		return a.predictFile(ctx, r, from, c, sources, print)
+	})
+}
+
+func (a *app) predictFile(ctx context.Context, r manyRequest, from, c collection, sources []manySource, print string) (err error) {
+	file, err := openResultFile(r.out, print, r.restart)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.close()) }()
+	first, _ := slices.BinarySearchFunc(sources, file.next, func(s manySource, next uint32) int { return int(s.position) - int(next) })
+	if first > 0 {
+		fmt.Fprintf(a.err, "%s: %s were answered by an earlier run, going on\n", r.out, counted(first, "source"))
+	}
+	start := time.Now()
+	skipped, err := a.answerMany(ctx, r, from, c, sources[first:], file.append)
+	if err != nil {
+		return err
+	}
+	if err := file.publish(); err != nil {
+		return err
+	}
+	elapsed := time.Since(start)
+	if a.json {
+		return a.emit(map[string]any{"file": r.out, "sources": len(sources), "resumed_at": first, "skipped": skipped, "elapsed_ms": millis(elapsed)})
+	}
+	fmt.Fprintf(a.out, "%s: %s, %s each, %s (%.0f sources a second)\n", r.out, counted(len(sources), "source"),
+		counted(r.k, "hit"), took(elapsed), float64(len(sources)-first)/elapsed.Seconds())
+	return nil
+}
+
+// sources lists what is to be asked, by position.
+func (r *manyRequest) sources(ctx context.Context, from collection) ([]manySource, error) {
+	var list []manySource
+	add := func(position uint32, key string) {
+		if r.shard.holds(position) {
+			list = append(list, manySource{position, key})
+		}
+	}
+	if r.all {
+		err := from.Keys(ctx, func(id uint32, key string) error {
+			add(id, key)
+			return nil
+		})
+		return list, err
+	}
+	table, err := tableAt(r.keysFrom).open()
+	if err != nil {
+		return nil, err
+	}
+	for {
+		fields, line, err := table.Next()
+		if errors.Is(err, io.EOF) {
+			return list, table.Close()
+		}
+		if err != nil {
+			return nil, errors.Join(err, table.Close())
+		}
+		if fields[0] == "" {
+			return nil, errors.Join(fmt.Errorf("%s: line %d: the key is empty", r.keysFrom, line), table.Close())
+		}
+		add(uint32(line), fields[0])
+	}
+}
+
+// fingerprint tells apart the requests whose answers must not be mixed in one
+// file: other options, another decoder, other lines of keys. The nodes of a
+// collection may change meanwhile, as they may under any query.
+func (r *manyRequest) fingerprint(ctx context.Context, c collection, sources []manySource) (string, error) {
+	d, err := c.Decoder(ctx, r.opts.Decoder)
+	if err != nil {
+		return "", err
+	}
+	keys := crc32.NewIEEE()
+	if !r.all {
+		for _, s := range sources {
+			fmt.Fprintf(keys, "%d\t%s\n", s.position, s.key)
+		}
+	}
+	text, err := json.Marshal(struct {
+		Collection, Sources, Format string
+		K                           int
+		Options                     flashdb.PredictOptions
+		Shard                       string
+		Decoder, Keys               uint32
+	}{
+		r.collection, r.sourceCollection, r.format, r.k, r.opts, fmt.Sprint(r.shard), crc32.ChecksumIEEE(decoder.Marshal(d)), keys.Sum32(),
+	})
+	return string(text), err
+}
+
+// answerMany hands the answers on in text, some sources at a time, with the
+// position that comes after them. Sources that are not there are skipped.
+func (a *app) answerMany(ctx context.Context, r manyRequest, from, c collection, sources []manySource, write func(text []byte, next uint32) error) (skipped int, err error) {
+	p := newProgress(a.err)
+	defer p.clear()
+	ask := func(key string) (flashdb.Result, error) {
+		if r.sourceCollection == "" {
+			return c.Predict(ctx, key, r.k, &r.opts)
+		}
+		n, err := from.Get(ctx, key)
+		if err != nil {
+			return flashdb.Result{}, err
+		}
+		return c.PredictVector(ctx, n.Embedding, r.k, &r.opts)
+	}
+	done := int64(0)
+	var text []byte
+	for part := range slices.Chunk(sources, manySources) {
+		results, errs := askAll(part, ask)
+		text = text[:0]
+		for i, res := range results {
+			res.Source = part[i].key
+			switch {
+			case errors.Is(errs[i], flashdb.ErrNotFound):
+				if skipped++; skipped == 1 {
+					p.clear()
+					fmt.Fprintf(a.err, "skipped: %v\n", errs[i])
+				}
+			case errs[i] != nil:
+				return skipped, errs[i]
+			default:
+				text = appendResult(text, r.format, res)
+			}
+		}
+		if err := write(text, part[len(part)-1].position+1); err != nil {
+			return skipped, err
+		}
+		done += int64(len(part))
+		p.update("predicting", done, int64(len(sources)))
+	}
+	if skipped > 1 {
+		p.clear()
+		fmt.Fprintf(a.err, "skipped %s that were not found\n", counted(skipped, "source"))
+	}
+	return skipped, nil
+}
+
+// askAll asks for every source, as many at a time as there are processors.
+func askAll(sources []manySource, ask func(key string) (flashdb.Result, error)) ([]flashdb.Result, []error) {
+	results, errs := make([]flashdb.Result, len(sources)), make([]error, len(sources))
+	var next atomic.Int64
+	var work sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(sources)) {
+		work.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(sources)); i = next.Add(1) - 1 {
+				results[i], errs[i] = ask(sources[i].key)
+			}
+		})
+	}
+	work.Wait()
+	return results, errs
+}
+
+// appendResult writes one answer: a line of JSON, or a line a hit.
+func appendResult(text []byte, format string, res flashdb.Result) []byte {
+	if format == "tsv" {
+		for i, h := range res.Hits {
+			text = fmt.Appendf(text, "%s\t%d\t%s\t%s\t%s\n", shown(res.Source), i+1, shown(h.Key),
+				strconv.FormatFloat(float64(h.Score), 'g', -1, 32), strconv.FormatFloat(float64(h.Probability), 'g', -1, 32))
+		}
+		return text
+	}
+	line, err := json.Marshal(struct {
+		Source string    `json:"source"`
+		Hits   []jsonHit `json:"hits"`
+		Short  string    `json:"short,omitempty"`
+	}{jsonText(res.Source), newJSONHits(res.Hits), res.Stats.Short})
+	if err != nil {
+		panic(err) // strings and finite numbers
+	}
+	return append(append(text, line...), '\n')
+}
