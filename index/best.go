@@ -6,7 +6,7 @@ import (
 )
 
 // bestSlack is the room of a Best beyond the n candidates it keeps, as a multiple of n: with more, its threshold rises
-// later but it compacts less often. bestFloor is the least room, so that a small n does not compact at every offer.
+// later but it is cut less often. bestFloor is the least room, so that a small n does not cut at every offer.
 const (
 	bestSlack = 2
 	bestFloor = 64
@@ -18,9 +18,10 @@ const (
 type Best struct {
 	n     int
 	buf   []Candidate
-	worst Candidate // the n-th best at the last cut, when cut is true
-	cut   bool
-	limit int // the buffer is cut when it holds this many
+	tied  []Candidate // scratch of cut
+	floor float32     // score of the n-th best at the last cut, minus infinity before the first
+	last  uint32      // id of that one
+	limit int         // the buffer is cut when it holds this many
 }
 
 // NewBest returns an empty Best of n candidates. It panics when n < 1.
@@ -35,47 +36,36 @@ func (b *Best) Reset(n int) {
 	if n < 1 {
 		panic("index: Best needs n >= 1")
 	}
-	b.n, b.buf, b.cut = n, b.buf[:0], false
+	b.n, b.buf = n, b.buf[:0]
+	b.floor, b.last = float32(math.Inf(-1)), math.MaxUint32
 	b.limit = n + bestSlack*n + bestFloor
 }
 
 // Threshold returns the score that a candidate must reach to enter, or minus infinity when every candidate enters. It
 // lags behind the true n-th best score, never ahead of it.
-func (b *Best) Threshold() float32 {
-	if !b.cut {
-		return float32(math.Inf(-1))
-	}
-	return b.worst.Score
-}
+func (b *Best) Threshold() float32 { return b.floor }
 
 // Offer adds a candidate unless n better ones are known.
 func (b *Best) Offer(c Candidate) {
-	if c.Score != c.Score || (b.cut && !before(c.Score, c.ID, b.worst.Score, b.worst.ID)) {
+	if c.Score >= b.floor { // never a NaN
+		b.add(c)
+	}
+}
+
+func (b *Best) add(c Candidate) {
+	if c.Score == b.floor && c.ID > b.last {
 		return
 	}
 	b.buf = append(b.buf, c)
 	if len(b.buf) >= b.limit {
-		b.compact()
+		b.cut()
 	}
-}
-
-// compact cuts the buffer back to the n best and raises the threshold to the worst of them.
-func (b *Best) compact() {
-	selectBest(b.buf, b.n)
-	b.buf = b.buf[:b.n]
-	b.worst = b.buf[b.n-1]
-	for _, c := range b.buf {
-		if before(b.worst.Score, b.worst.ID, c.Score, c.ID) {
-			b.worst = c
-		}
-	}
-	b.cut = true
 }
 
 // Kept returns the n best candidates, in no particular order. The slice is b's own: valid until the next call.
 func (b *Best) Kept() []Candidate {
 	if len(b.buf) > b.n {
-		b.compact()
+		b.cut()
 	}
 	return b.buf
 }
@@ -91,6 +81,73 @@ func (b *Best) Sorted(dst []Candidate) []Candidate {
 // SortCandidates sorts c best first.
 func SortCandidates(c []Candidate) {
 	slices.SortFunc(c, func(a, b Candidate) int { return compare(a.Score, a.ID, b.Score, b.ID) })
+}
+
+// cutBins is the number of bins that cut sorts scores into, and binned the least number of candidates worth it.
+const (
+	cutBins = 512
+	binned  = 128
+)
+
+// cut cuts the buffer, which holds more than n, back to the n best and raises the threshold to the worst of them.
+//
+// Scores are counted in bins of equal width; those in bins above the one that holds the n-th best stay, and only in
+// that bin is there anything to compare. Comparing all, as quickselect does, costs five times as much: the outcome of
+// a comparison is a coin toss to the processor.
+func (b *Best) cut() {
+	split := 0 // candidates known to be among the best
+	rest := b.buf
+	if len(b.buf) >= binned {
+		split, rest = b.partition()
+	}
+	chosen := rest[:b.n-split]
+	selectBest(rest, len(chosen))
+	worst := chosen[0]
+	for _, c := range chosen {
+		if before(worst.Score, worst.ID, c.Score, c.ID) {
+			worst = c
+		}
+	}
+	b.floor, b.last = worst.Score, worst.ID
+	copy(b.buf[split:b.n], chosen)
+	b.buf = b.buf[:b.n]
+}
+
+// partition moves candidates that are surely among the n best to the front of the buffer and returns how many, less
+// than n. The others of the n best are among rest, which lies outside the part of the buffer that was moved to.
+func (b *Best) partition() (split int, rest []Candidate) {
+	low, high := b.buf[0].Score, b.buf[0].Score
+	for i := range b.buf {
+		s := b.buf[i].Score
+		if s < low {
+			low = s
+		}
+		if s > high {
+			high = s
+		}
+	}
+	scale := (cutBins - 1) / (high - low)
+	if !(scale > 0 && scale <= math.MaxFloat32) || high-low > math.MaxFloat32 { // all equal, or an infinity
+		return 0, b.buf
+	}
+	var count [cutBins]uint32
+	for i := range b.buf {
+		count[uint32((b.buf[i].Score-low)*scale)%cutBins]++
+	}
+	bin, above := uint32(cutBins-1), 0
+	for ; above+int(count[bin]) < b.n; bin-- {
+		above += int(count[bin])
+	}
+	b.tied = b.tied[:0]
+	for _, c := range b.buf {
+		at := uint32((c.Score - low) * scale)
+		if at == bin {
+			b.tied = append(b.tied, c)
+		}
+		b.buf[split] = c // kept by the next line, or overwritten
+		split += int((bin - at) >> 31)
+	}
+	return split, b.tied
 }
 
 // selectBest moves the n best of c to its front (quickselect, median of three; expected linear time). 1 <= n <= len(c).

@@ -154,7 +154,10 @@ func TestBestEqualsSorting(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	best := index.NewBest(1)
 	for range 100 {
-		n, k := rng.IntN(1000), 1+rng.IntN(40)
+		n, k := rng.IntN(3000), 1+rng.IntN(40)
+		if rng.IntN(3) == 0 {
+			k *= 20
+		}
 		hits := randomHits(rng, n)
 		best.Reset(k)
 		for i, h := range hits {
@@ -171,6 +174,22 @@ func TestBestEqualsSorting(t *testing.T) {
 			require.Equal(t, index.Candidate{ID: want[i].ID, Ref: want[i].ID + 1, Score: want[i].Score}, c)
 		}
 		require.Len(t, best.Kept(), len(want))
+	}
+}
+
+func TestBestOfExtremes(t *testing.T) {
+	inf := float32(math.Inf(1))
+	for _, scores := range [][]float32{{inf, 1, -inf}, {3e38, -3e38, 0}, {1e-45, 0}, {7}} {
+		var hits []index.Hit
+		best := index.NewBest(100)
+		for id := range uint32(1000) {
+			h := index.Hit{ID: id, Score: scores[id%uint32(len(scores))]}
+			hits = append(hits, h)
+			best.Offer(index.Candidate{ID: h.ID, Score: h.Score})
+		}
+		for i, c := range best.Sorted(nil) {
+			assert.Equal(t, ranked(hits, 100)[i], index.Hit{ID: c.ID, Score: c.Score}, "scores %v", scores)
+		}
 	}
 }
 
@@ -204,19 +223,22 @@ func TestSizeBelowOnePanics(t *testing.T) {
 	assert.Panics(t, func() { index.NewBest(0) })
 }
 
+// BenchmarkBest keeps 600 of 10,000 scores, never twice the same: a processor learns the outcome of comparisons by heart.
 func BenchmarkBest(b *testing.B) {
 	rng := rand.New(rand.NewPCG(5, 6))
-	scores := make([]float32, 10_000)
+	scores := make([]float32, 1<<20)
 	for i := range scores {
-		scores[i] = rng.Float32()
+		scores[i] = float32(rng.NormFloat64())
 	}
 	best := index.NewBest(600)
+	from := 0
 	for b.Loop() {
 		best.Reset(600)
-		for i, s := range scores {
+		for i, s := range scores[from : from+10_000] {
 			if s >= best.Threshold() {
 				best.Offer(index.Candidate{ID: uint32(i), Score: s})
 			}
 		}
+		from = (from + 10_000) % (len(scores) - 10_000)
 	}
 }
