@@ -14,14 +14,15 @@
 //
 // # Probing
 //
-// The best of the n rows of a list scores about as high as the largest of n Gaussians with the list's mean and variance
+// The best of the n rows of a list scores about as high as the largest of n Gaussians with the list's mean and deviation
 // along the query, so lists are visited in the order of
 //
-//	priority(l) = q.c_l + sqrt(2 ln n_l) * sqrt(sum_d q_d^2 v_ld)
+//	priority(l) = q.c_l + sqrt(2 ln n_l) * s_l * sqrt(sum_d q_d^2 p_d)
 //
-// where c_l is the centroid and v_l the variance of the residuals in each dimension. The set of visited lists belongs
-// to a Search and only grows: each further query adds its best unvisited lists, and scans every list visited so far, best
-// first, except those that lie too low to reach what it has found by then.
+// where c_l is the centroid, s_l the spread of the list and p_d the variance, in each dimension, of all residuals divided
+// by the spread of their list: lists are taken to be of one shape and to differ in size. The root is one number a query.
+// The set of visited lists belongs to a Search and only grows: each further query adds its best unvisited lists, and
+// scans every list visited so far, best first, except those that lie too low to reach what it has found by then.
 //
 // # Ranking
 //

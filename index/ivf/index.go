@@ -25,9 +25,9 @@ type Index struct {
 
 	// On the heap, as every query reads all of it:
 	centroids []float32 // row-major, lists x dim
-	variances []float32 // row-major, lists x dim
-	reach     []float32 // sqrt(2 ln n_l) of every list: the expected maximum of n_l standard Gaussians
 	spread    []float32 // what the residuals of every list were divided by: see spreads
+	breadth   []float32 // spread times sqrt(2 ln n_l) of every list, the expected maximum of n_l standard Gaussians
+	profile   []float32 // variance of a residual in each dimension, of residuals with a spread of 1: see profile
 	begin     []uint32  // list l holds the positions begin[l] to begin[l+1]
 	codeBytes int       // bytes of one code
 	maxID     uint32    // the highest id
@@ -36,9 +36,10 @@ type Index struct {
 	loss      float32 // standard deviation of the error of a code, in standard deviations of what it codes
 
 	// Views of data:
-	ids   []uint32  // by position
-	codes []byte    // see the package comment
-	rows  []float32 // row-major, rows x dim, by position; nil when left out
+	variances []float32 // row-major, lists x dim
+	ids       []uint32  // by position
+	codes     []byte    // see the package comment
+	rows      []float32 // row-major, rows x dim, by position; nil when left out
 
 	refs    atomic.Int64
 	mapping vfs.Mapping // nil when loaded from bytes
@@ -100,7 +101,7 @@ func (ix *Index) load() error {
 		}
 	}
 	ix.centroids = append([]float32(nil), format.Float32s(ix.bytes(found[kindCentroids]))...)
-	ix.variances = append([]float32(nil), format.Float32s(ix.bytes(found[kindVariances]))...)
+	ix.variances = format.Float32s(ix.bytes(found[kindVariances]))
 	ix.begin = append([]uint32(nil), format.Uint32s(ix.bytes(found[kindLists]))...)
 	ix.spread = spreads(ix.variances, ix.header.dim)
 	ix.ids = format.Uint32s(ix.bytes(found[kindIDs]))
@@ -111,6 +112,7 @@ func (ix *Index) load() error {
 	if err := ix.loadLists(found); err != nil {
 		return err
 	}
+	ix.profile = profile(ix.variances, ix.begin, ix.header.dim)
 	s := found[kindCodebooks]
 	ix.quantizer, err = pq.Unmarshal(format.NewReader(ix.name, s.kind.String(), s.offset, ix.bytes(s)))
 	if err != nil {
@@ -166,7 +168,7 @@ func (ix *Index) loadLists(found [kindEnd]*section) error {
 	if ix.begin[0] != 0 || int(ix.begin[lists]) != ix.header.rows {
 		return ix.corrupt(found[kindLists], 0, "lists of the positions %d to %d, want 0 to %d", ix.begin[0], ix.begin[lists], ix.header.rows)
 	}
-	ix.reach = make([]float32, lists)
+	ix.breadth = make([]float32, lists)
 	ix.codeBegin = make([]int64, lists+1)
 	shape := ix.header.shape()
 	ix.codeBytes = shape.CodeBytes()
@@ -181,7 +183,7 @@ func (ix *Index) loadLists(found [kindEnd]*section) error {
 			}
 		}
 		ix.maxID = max(ix.maxID, ix.ids[end-1])
-		ix.reach[l] = float32(math.Sqrt(2 * math.Log(float64(end-begin))))
+		ix.breadth[l] = ix.spread[l] * float32(math.Sqrt(2*math.Log(float64(end-begin))))
 		ix.codeBegin[l+1] = ix.codeBegin[l] + int64(shape.ListBytes(int(end-begin)))
 	}
 	if want := ix.codeBegin[lists]; int64(len(ix.codes)) != want {

@@ -118,6 +118,26 @@ func spreads(variances []float32, dim int) []float32 {
 	return out
 }
 
+// profile returns the variance of the residuals of all rows in each dimension, as a multiple of their mean variance over
+// all dimensions: how a residual of spread 1 is shaped, on average.
+func profile(variances []float32, begin []uint32, dim int) []float32 {
+	sums, total := make([]float64, dim), 0.0
+	for l := range len(begin) - 1 {
+		n := float64(begin[l+1] - begin[l])
+		for j, v := range variances[l*dim : (l+1)*dim] {
+			sums[j] += n * float64(v)
+			total += n * float64(v)
+		}
+	}
+	out := make([]float32, dim)
+	for j, sum := range sums {
+		if total > 0 {
+			out[j] = float32(float64(dim) * (sum / total))
+		}
+	}
+	return out
+}
+
 // residual turns a row of list l into what is quantized of it.
 func (y *layout) residual(row []float32, l int) {
 	scale := float32(0) // the rows of a list without spread are their centroid

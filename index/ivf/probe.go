@@ -11,7 +11,7 @@ import (
 // visitMore visits the unvisited lists of highest priority until the total reaches the budget; the queries take turns.
 // Afterwards every query is aimed at all visited lists.
 func (s *Search) visitMore(queries []query, probes index.Probes) {
-	if s.Exhausted() || s.reached(probes) {
+	if !s.Exhausted() && s.reached(probes) {
 		for i := range queries {
 			queries[i].aimAt(s.ix, s.lists)
 		}
@@ -33,7 +33,7 @@ func (s *Search) visitMore(queries []query, probes index.Probes) {
 func (s *Search) takeTurns(queries []query, probes index.Probes) {
 	n := 1 + s.missing(probes)/len(queries)
 	for i := range queries {
-		queries[i].choose(n, s.visited)
+		queries[i].choose(s.ix, n, s.visited)
 	}
 	for turn := range n {
 		for i := range queries {
@@ -75,12 +75,11 @@ func (s *Search) visit(l uint32) {
 	s.cost.Rows += int(s.ix.begin[l+1] - s.ix.begin[l])
 }
 
-// aimLists is the number of lists that all queries are aimed at before the next: few enough for their centroids and
-// variances to stay in the cache from one query to the other.
+// aimLists is the number of lists that all queries are aimed at before the next: few enough for their centroids to stay
+// in the cache from one query to the other.
 const aimLists = 512
 
-// aim computes the mean and the standard deviation of every list along each query, and from them its priority: see the
-// package comment.
+// aim computes the inner products of each query with the centroids of all lists.
 func aim(ix *Index, queries []query) {
 	for i := range queries {
 		queries[i].resize(ix)
@@ -91,55 +90,41 @@ func aim(ix *Index, queries []query) {
 		for i := range queries {
 			q := &queries[i]
 			simd.DotRows(q.products[begin:end], q.vector, ix.centroids[begin*d:end*d])
-			simd.DotRows(q.deviation[begin:end], q.squares, ix.variances[begin*d:end*d])
-			rank(q.priority[begin:end], q.products[begin:end], q.deviation[begin:end], ix.reach[begin:end])
 		}
 	}
 }
 
-// aimAt is aim for one query and some lists only. It leaves the numbers of the others undefined.
+// aimAt is aim for one query and some lists only. It leaves the products with the others undefined.
 func (q *query) aimAt(ix *Index, lists []uint32) {
 	q.resize(ix)
 	d := ix.header.dim
 	for _, list := range lists {
 		l := int(list)
 		q.products[l] = simd.Dot(q.vector, ix.centroids[l*d:(l+1)*d])
-		q.deviation[l] = simd.Dot(q.squares, ix.variances[l*d:(l+1)*d])
-		rank(q.priority[l:l+1], q.products[l:l+1], q.deviation[l:l+1], ix.reach[l:l+1])
 	}
 }
 
-// resize makes room for the numbers of all lists and squares the vector.
+// resize makes room for the products with all lists and computes what a unit of spread is along the vector.
 func (q *query) resize(ix *Index) {
-	lists := ix.header.lists
-	q.products = resize(q.products, lists)
-	q.deviation = resize(q.deviation, lists)
-	q.priority = resize(q.priority, lists)
-	q.squares = resize(q.squares, len(q.vector))
-	simd.Mul(q.squares, q.vector, q.vector)
+	q.products = resize(q.products, ix.header.lists)
+	q.unit = float32(math.Sqrt(float64(simd.MulDot(q.vector, q.vector, ix.profile))))
 }
 
-// rank turns the variances in deviation into standard deviations and sets the priority of each list.
-func rank(priority, products, deviation, reach []float32) {
-	products, deviation, reach = products[:len(priority)], deviation[:len(priority)], reach[:len(priority)]
-	for l := range priority {
-		deviation[l] = float32(math.Sqrt(float64(deviation[l])))
-		p := products[l] + reach[l]*deviation[l]
-		if p != p { // the query overflows: the list comes last, but it comes
-			p = -math.MaxFloat32
-		}
-		priority[l] = p
+// priority returns the priority of a list: see the package comment.
+func (q *query) priority(ix *Index, l int) float32 {
+	p := q.products[l] + ix.breadth[l]*q.unit
+	if p != p { // the query overflows: the list comes last, but it comes
+		return -math.MaxFloat32
 	}
+	return p
 }
 
 // choose sets turns to the n unvisited lists of highest priority, best first; of equal ones the lower list is first.
-func (q *query) choose(n int, visited []bool) {
+func (q *query) choose(ix *Index, n int, visited []bool) {
 	q.wanted.Reset(n)
-	threshold := q.wanted.Threshold()
-	for l, priority := range q.priority {
-		if priority >= threshold && !visited[l] {
-			q.wanted.Offer(index.Candidate{ID: uint32(l), Score: priority})
-			threshold = q.wanted.Threshold()
+	for l := range q.products {
+		if p := q.priority(ix, l); p >= q.wanted.Threshold() && !visited[l] {
+			q.wanted.Offer(index.Candidate{ID: uint32(l), Score: p})
 		}
 	}
 	q.turns = q.wanted.Sorted(q.turns[:0])

@@ -8,38 +8,52 @@ import (
 	"github.com/flashdb/flashdb/internal/simd"
 )
 
-// scan offers the codes of the visited lists to the query: those of the best lists first, so that the threshold rises
-// early, and of the others as far as they can still reach it.
-func (s *Search) scan(ctx context.Context, q *query) error {
-	s.lead.Reset(leadLists)
-	for _, l := range s.lists {
-		if q.priority[l] >= s.lead.Threshold() {
-			s.lead.Offer(index.Candidate{ID: l, Score: q.priority[l]})
-		}
-	}
-	s.order = s.lead.Sorted(s.order[:0])
-	for _, c := range s.order {
-		s.scanList(q, int(c.ID))
-		s.first[c.ID] = true
+// scan offers the codes of the visited lists to each query: those of its best lists first, so that the threshold rises
+// early, and of the others as far as they can still reach it. Of these, all queries scan a list before the next, while
+// its codes are in the cache.
+func (s *Search) scan(ctx context.Context, queries []query) error {
+	for i := range queries {
+		s.scanFirst(&queries[i])
 	}
 	for i, l := range s.lists {
-		if !s.first[l] {
-			s.scanList(q, int(l))
+		for j := range queries {
+			if q := &queries[j]; !q.first[l] {
+				s.scanList(q, int(l))
+			}
 		}
 		if i%256 == 255 && ctx.Err() != nil {
 			break
 		}
 	}
-	for _, c := range s.order {
-		s.first[c.ID] = false
+	for i := range queries {
+		q := &queries[i]
+		for _, c := range q.turns {
+			q.first[c.ID] = false
+		}
 	}
 	return ctx.Err()
+}
+
+// scanFirst scans the best lists of a query, and marks them.
+func (s *Search) scanFirst(q *query) {
+	q.first = resize(q.first, len(q.products))
+	q.wanted.Reset(leadLists)
+	for _, l := range s.lists {
+		if p := q.priority(s.ix, int(l)); p >= q.wanted.Threshold() {
+			q.wanted.Offer(index.Candidate{ID: l, Score: p})
+		}
+	}
+	q.turns = q.wanted.Sorted(q.turns[:0])
+	for _, c := range q.turns {
+		s.scanList(q, int(c.ID))
+		q.first[c.ID] = true
+	}
 }
 
 // scanList offers the codes of one list, unless it lies too low.
 func (s *Search) scanList(q *query, l int) {
 	ix := s.ix
-	mean, deviation := q.products[l], q.deviation[l]
+	mean, deviation := q.products[l], ix.spread[l]*q.unit
 	if !s.thorough && mean+tail*deviation < q.best.Threshold() {
 		return
 	}
@@ -73,11 +87,12 @@ func (s *Search) scan4(q *query, codes []byte, begin, n int, base, scale float32
 	}
 	found := simd.Scan4(s.pos, s.sums, codes, q.bytes, s.ix.codeBytes, least)
 	ids := s.ix.ids[begin : begin+n]
+	sums := s.sums[:found]
 	for i, p := range s.pos[:found] {
 		if int(p) >= n {
 			return // padding
 		}
-		score := base + scale*float32(s.sums[i])
+		score := base + scale*float32(sums[i])
 		if score >= threshold && !s.denied.has(ids[p]) {
 			q.best.Offer(index.Candidate{ID: ids[p], Ref: uint32(begin) + p, Score: score})
 			threshold = q.best.Threshold()

@@ -39,9 +39,6 @@ type Search struct {
 	// thorough searches scan every visited list.
 	thorough bool
 	queries  []query
-	lead     *index.Best // the lists to scan first
-	order    []index.Candidate
-	first    []bool // by list: scanned among the first
 	denied   denied
 	final    *index.Best
 	pos      []uint32
@@ -51,16 +48,16 @@ type Search struct {
 
 // query is what a Search knows of one query vector.
 type query struct {
-	vector, squares []float32
-	products        []float32         // with the centroid of every list
-	deviation       []float32         // standard deviation of the rows of every list along the vector
-	priority        []float32         // of every list
-	wanted          *index.Best       // the unvisited lists of highest priority
-	turns           []index.Candidate // those, best first
-	bytes           []byte            // lookup table of 4-bit codes
-	floats          []float32         // lookup table of 8-bit codes
-	scale, bias     float32           // turn the sum of a code into the vector's inner product with what is quantized
-	best            *index.Best
+	vector      []float32
+	products    []float32         // with the centroid of every list
+	unit        float32           // standard deviation along the vector of rows whose list has a spread of 1
+	wanted      *index.Best       // the lists of highest priority among some
+	turns       []index.Candidate // those, best first
+	first       []bool            // by list: scanned among the first
+	bytes       []byte            // lookup table of 4-bit codes
+	floats      []float32         // lookup table of 8-bit codes
+	scale, bias float32           // turn the sum of a code into the vector's inner product with what is quantized
+	best        *index.Best
 }
 
 // NewSearch returns a Search that has visited nothing.
@@ -68,8 +65,6 @@ func (ix *Index) NewSearch() *Search {
 	return &Search{
 		ix:      ix,
 		visited: make([]bool, ix.header.lists),
-		first:   make([]bool, ix.header.lists),
-		lead:    index.NewBest(leadLists),
 		denied:  newDenied(ix),
 		final:   index.NewBest(1),
 		pos:     make([]uint32, scanCodes),
@@ -111,13 +106,14 @@ func (s *Search) Search(ctx context.Context, queries [][]float32, n int, probes 
 	s.thorough = probes.All()
 	s.denied.set(&filter)
 	for i := range active {
-		q := &active[i]
-		q.prepare(s.ix, n)
-		if err := s.scan(ctx, q); err != nil {
-			return err
-		}
-		dst[i] = s.refine(q, n, dst[i][:0])
-		q.vector = nil // the caller's
+		active[i].prepare(s.ix, n)
+	}
+	if err := s.scan(ctx, active); err != nil {
+		return err
+	}
+	for i := range active {
+		dst[i] = s.refine(&active[i], n, dst[i][:0])
+		active[i].vector = nil // the caller's
 	}
 	return nil
 }

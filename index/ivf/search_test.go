@@ -107,15 +107,26 @@ func TestPriority(t *testing.T) {
 		list     int
 		priority float64
 	}
+	within := make([]float64, 5) // mean variance of the residuals in each dimension
+	for l := range ix.header.lists {
+		for j := range q {
+			within[j] += float64(ix.begin[l+1]-ix.begin[l]) / 900 * float64(ix.variances[l*5+j])
+		}
+	}
+	var along, mean float64 // variance of a residual along the query, and in any dimension
+	for j, x := range q {
+		along += float64(x) * float64(x) * within[j]
+		mean += within[j] / 5
+	}
 	var want []scored
 	for l := range ix.header.lists {
-		var mean, variance float64
+		var product, variance float64
 		for j, x := range q {
-			mean += float64(x) * float64(ix.centroids[l*5+j])
-			variance += float64(x) * float64(x) * float64(ix.variances[l*5+j])
+			product += float64(x) * float64(ix.centroids[l*5+j])
+			variance += float64(ix.variances[l*5+j]) / 5 * along / mean
 		}
 		n := float64(ix.begin[l+1] - ix.begin[l])
-		want = append(want, scored{l, mean + math.Sqrt(2*math.Log(n)*variance)})
+		want = append(want, scored{l, product + math.Sqrt(2*math.Log(n)*variance)})
 	}
 	slices.SortFunc(want, func(a, b scored) int { return int(math.Copysign(1, b.priority-a.priority)) })
 	s := ix.NewSearch()
