@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"runtime"
 	"runtime/pprof"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -23,6 +23,7 @@ type graphFlags struct {
 	exactPerTurn int
 	grid         bool
 	only         string
+	wanted       *regexp.Regexp // of only
 	json         bool
 	plot         string
 	peers        string
@@ -40,7 +41,7 @@ func graphCommand(ctx context.Context, args []string, stdout, stderr io.Writer) 
 	fs.IntVar(&f.rotations, "rotations", 5, "times that every setting has its turn")
 	fs.IntVar(&f.exactPerTurn, "exact", 6, "sources of an exact scan's turn")
 	fs.BoolVar(&f.grid, "grid", false, "measure a grid of plans, too")
-	fs.StringVar(&f.only, "only", "", "beside the exact scan, measure only settings whose name contains this `text`")
+	fs.StringVar(&f.only, "only", "", "beside the exact scan, measure only settings whose name matches this regular `expression`")
 	fs.BoolVar(&f.json, "json", false, "print JSON lines")
 	fs.StringVar(&f.plot, "plot", "", "draw recall against queries a second into this SVG `file`")
 	fs.StringVar(&f.peers, "peers", "", "take results of other programs from this `file` of JSON lines into table and plot")
@@ -50,6 +51,10 @@ func graphCommand(ctx context.Context, args []string, stdout, stderr io.Writer) 
 	}
 	if f.k < 1 || f.sources < 0 || f.rotations < 1 || f.exactPerTurn < 1 {
 		return errors.New("-k, -rotations and -exact want a positive number, -sources 0 or more")
+	}
+	var err error
+	if f.wanted, err = regexp.Compile(f.only); err != nil {
+		return fmt.Errorf("-only: %w", err)
 	}
 	d, err := openDataset(f.data, f.graph)
 	if err != nil {
@@ -131,7 +136,7 @@ func (f *graphFlags) settings(d *dataset) []setting {
 	if f.grid {
 		settings = append(settings, gridSettings(d.candidates())...)
 	}
-	return slices.DeleteFunc(settings, func(s setting) bool { return !strings.Contains(s.name, f.only) })
+	return slices.DeleteFunc(settings, func(s setting) bool { return !f.wanted.MatchString(s.name) })
 }
 
 // profileTurns gives the lanes turns for some seconds under the profiler; they
