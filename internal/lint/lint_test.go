@@ -33,6 +33,7 @@ var imports = map[string][]string{
 	"index":           {},
 	"decoder":         {"internal/simd", "internal/format", "internal/codec"},
 	"storage":         {"internal/format"},
+	"internal/backup": {"internal/format"},
 	// L2
 	"wal":            {"internal/vfs", "internal/format"},
 	"index/pq":       {"internal/simd", "internal/kmeans", "internal/format"},
@@ -44,7 +45,7 @@ var imports = map[string][]string{
 	"internal/rebuild":   {"index/ivf", "internal/vfs"},
 	"internal/calibrate": {"index", "decoder", "flashlight", "internal/format"},
 	// L5: the root knows every layer but the kernels
-	"": {"storage", "wal", "index", "index/ivf", "decoder", "flashlight", "internal/delta", "internal/rebuild", "internal/calibrate", "internal/format", "internal/vfs"},
+	"": {"storage", "wal", "index", "index/ivf", "decoder", "flashlight", "internal/delta", "internal/rebuild", "internal/calibrate", "internal/format", "internal/vfs", "internal/backup"},
 	// L6
 	"cmd/flashdb": {"", "decoder", "flashlight", "internal/codec"},
 }
@@ -53,7 +54,7 @@ var imports = map[string][]string{
 // import, and the packages that may.
 var third = map[string][]string{
 	"go.etcd.io/bbolt":                    {"storage"},
-	"github.com/klauspost/compress":       {"wal", "internal/codec", "cmd/flashdb"},
+	"github.com/klauspost/compress":       {"wal", "internal/backup", "internal/codec", "cmd/flashdb"},
 	"github.com/RoaringBitmap/roaring/v2": {"", "storage", "index", "index/ivf", "internal/delta", "flashlight", "internal/calibrate"},
 	"golang.org/x/sys":                    {"internal/simd", "internal/mmap", "internal/vfs"},
 	"github.com/spf13/cobra":              {"cmd/flashdb"},
