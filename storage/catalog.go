@@ -1,10 +1,12 @@
 package storage
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync/atomic"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -106,6 +108,16 @@ func (s seals) putState(tx *bolt.Tx, applied uint64, nextUID uint32) error {
 		meta.put(metaApplied, binary.LittleEndian.AppendUint64(nil, applied), &mem),
 		meta.put(metaNext, binary.LittleEndian.AppendUint32(nil, nextUID), &mem),
 	)
+}
+
+// infos describes the collections in the order they were created in.
+func (c *catalog) infos() []Info {
+	infos := make([]Info, 0, len(c.byUID))
+	for _, col := range c.byUID {
+		infos = append(infos, col.info())
+	}
+	slices.SortFunc(infos, func(a, b Info) int { return cmp.Compare(a.UID, b.UID) })
+	return infos
 }
 
 // loadCatalog reads every collection's info, index and tombs.

@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"cmp"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -232,14 +231,7 @@ func (r *reader) blob(uid uint32, in bucket, name string) []byte {
 }
 
 // Collections returns all collections in the order they were created in.
-func (r *reader) Collections() []Info {
-	infos := make([]Info, 0, len(r.catalog.byUID))
-	for _, c := range r.catalog.byUID {
-		infos = append(infos, c.info())
-	}
-	slices.SortFunc(infos, func(a, b Info) int { return cmp.Compare(a.UID, b.UID) })
-	return infos
-}
+func (r *reader) Collections() []Info { return r.catalog.infos() }
 
 // Collection returns the collection of that name.
 func (r *reader) Collection(name string) (Info, bool) {
