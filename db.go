@@ -53,14 +53,18 @@ type DB struct {
 // It returns ErrLocked when another process has dir open, ErrInvalid when dir
 // holds something else, ErrNotFound when Options.MustExist is set and there is
 // no database, and ErrCorrupt or ErrVersion for a file it must not believe.
-func Open(dir string, opts *Options) (*DB, error) {
+func Open(dir string, opts *Options) (*DB, error) { return openOn(vfs.OS(), dir, opts) }
+
+// openOn is Open with the log and the index on fsys. The bbolt file, which
+// bbolt maps and locks itself, is always the operating system's.
+func openOn(fsys vfs.FS, dir string, opts *Options) (*DB, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, fmt.Errorf("open database: %w", err)
 	}
 	db := &DB{
 		dir:         dir,
 		opts:        opts.withDefaults(),
-		fs:          vfs.OS(),
+		fs:          fsys,
 		collections: map[uint32]*Collection{},
 	}
 	db.slog = db.opts.Logger

@@ -228,9 +228,12 @@ func (c *Collection) publish(gen *ivf.Index, old, number, buildLSN uint64) error
 	return nil
 }
 
-// sweep removes what dead rebuilds and dropped collections left in the index
-// directory. It runs at open, before any generation is mapped.
+// sweep removes what dead backups left, and what dead rebuilds and dropped
+// collections left in the index directory. It runs at open, before any generation is mapped.
 func (db *DB) sweep() error {
+	if err := db.sweepImages(); err != nil {
+		return err
+	}
 	served := map[string]uint64{}
 	err := db.store.View(func(v *storage.View) error {
 		for _, info := range v.Collections() {

@@ -3,7 +3,6 @@ package flashdb
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"sync"
 
 	"github.com/flashdb/flashdb/index/ivf"
@@ -131,18 +130,32 @@ func (c *Collection) openGeneration(info storage.Info) *ivf.Index {
 	if info.Generation == 0 {
 		return nil
 	}
-	path := filepath.Join(c.indexDir(), rebuild.FileName(info.Generation))
-	gen, err := ivf.Open(c.db.fs, path)
-	if err == nil {
-		got := gen.Info()
-		if got.Dim == c.schema.Dim && got.Collection == c.uid && got.BuildLSN == info.BuildLSN {
-			return gen
-		}
-		gen.Release()
-		err = fmt.Errorf("%s was built for collection %d at LSN %d, want %d at %d", path, got.Collection, got.BuildLSN, c.uid, info.BuildLSN)
+	gen, err := c.db.mapGeneration(info)
+	if err != nil {
+		c.db.slog.Warn("index not usable: exact scan until the next rebuild", "collection", c.name, "generation", info.Generation, "err", err)
+		return nil
 	}
-	c.db.slog.Warn("index not usable: exact scan until the next rebuild", "collection", c.name, "generation", info.Generation, "err", err)
-	return nil
+	return gen
+}
+
+// mapGeneration opens the served generation of a collection, and makes sure
+// that it is the one the store means.
+func (db *DB) mapGeneration(info storage.Info) (*ivf.Index, error) {
+	path := db.generationPath(info)
+	gen, err := ivf.Open(db.fs, path)
+	if err != nil {
+		return nil, err
+	}
+	got := gen.Info()
+	if got.Dim != info.Schema.Dim || got.Collection != info.UID || got.BuildLSN != info.BuildLSN {
+		gen.Release()
+		return nil, fmt.Errorf("%s was built for collection %d at LSN %d, want %d at %d", path, got.Collection, got.BuildLSN, info.UID, info.BuildLSN)
+	}
+	return gen, nil
+}
+
+func (db *DB) generationPath(info storage.Info) string {
+	return db.path(indexDir, info.Name, rebuild.FileName(info.Generation))
 }
 
 func (c *Collection) indexDir() string { return c.db.path(indexDir, c.name) }

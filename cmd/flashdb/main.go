@@ -125,7 +125,9 @@ embedding, and known links that are not predicted again.`,
 		{"Ask it:", []*cobra.Command{
 			a.predictCommand(), a.scoreCommand(), a.searchCommand(), a.getCommand(), a.evalCommand(),
 		}},
-		{"Look after it:", []*cobra.Command{a.rebuildCommand(), a.statsCommand(), a.checkCommand()}},
+		{"Look after it:", []*cobra.Command{
+			a.rebuildCommand(), a.statsCommand(), a.checkCommand(), a.backupCommand(), a.restoreCommand(),
+		}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
 		for _, cmd := range g.commands {

@@ -1,0 +1,361 @@
+package flashdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/flashdb/flashdb/index/ivf"
+	"github.com/flashdb/flashdb/internal/backup"
+	"github.com/flashdb/flashdb/internal/rebuild"
+	"github.com/flashdb/flashdb/internal/vfs"
+	"github.com/flashdb/flashdb/storage"
+)
+
+// BackupOptions refine one Backup. The zero value, or nil, means the defaults.
+type BackupOptions struct {
+	// WithoutIndex leaves the generation files out. The restored database scans
+	// exactly until its first Rebuild.
+	WithoutIndex bool
+	// Progress is called now and then with the bytes of files done and to do.
+	Progress func(done, total int64)
+}
+
+// A BackupResult says what a backup holds.
+type BackupResult struct {
+	// LSN numbers the last acknowledged act that is in it.
+	LSN uint64
+	// Files is how many there are, Bytes what they take unpacked, and Packed the
+	// length of the stream.
+	Files         int
+	Bytes, Packed int64
+	// LeftOut names the collections whose index Backup left out because it is
+	// damaged or missing; it can be rebuilt.
+	LeftOut []string
+	Elapsed time.Duration
+}
+
+// Backup writes everything acknowledged before the call, and perhaps some of
+// what comes during it, to w: one state between two acts, which Restore makes a
+// database again. The stream is compressed and checksummed (see package
+// internal/backup); it is whole only if Backup returns nil. Memory does not
+// depend on the size of the database.
+//
+// Reads and writes go on throughout. A long read transaction would keep bbolt
+// from reusing pages and, worse, from growing its mapping, behind which all
+// readers would wait; and the end of w may be a slow network. So the bbolt file
+// is first copied into a temporary file beside it, at the speed of the disk and
+// while only flushes wait, and then streamed from there. That takes as much room
+// as the bbolt file has pages in use. Copying records instead would need no
+// room, but many transactions, between which nothing holds the state still.
+// Generation files are immutable: they are held open, whatever is published
+// meanwhile. A database opened read-only is at rest, and is streamed directly.
+//
+// Close ends a Backup under way with ErrClosed, once w takes or refuses the bytes
+// at hand; so does a done ctx with its error.
+func (db *DB) Backup(ctx context.Context, w io.Writer, opts *BackupOptions) (BackupResult, error) {
+	leave, err := db.enter()
+	if err != nil {
+		return BackupResult{}, err
+	}
+	defer leave()
+	var o BackupOptions
+	if opts != nil {
+		o = *opts
+	}
+	ctx, cancel := db.untilClosing(ctx)
+	defer cancel()
+	res, err := db.backup(ctx, w, o)
+	if err != nil {
+		return BackupResult{}, fmt.Errorf("back up %s: %w", db.dir, err)
+	}
+	return res, nil
+}
+
+// BackupFile is Backup into a file. The stream goes to a temporary file beside
+// it, which is synced and then renamed, so that the file is either what it was
+// before or the whole backup.
+func (db *DB) BackupFile(ctx context.Context, file string, opts *BackupOptions) (res BackupResult, err error) {
+	tmp := fmt.Sprintf("%s.%08x.tmp", file, rand.Uint32())
+	f, err := db.fs.Create(tmp)
+	if err != nil {
+		return res, fmt.Errorf("back up %s: %w", db.dir, err)
+	}
+	res, err = db.Backup(ctx, f, opts)
+	if err == nil {
+		err = f.Sync()
+	}
+	err = errors.Join(err, f.Close())
+	if err == nil {
+		err = db.fs.Rename(tmp, file)
+	}
+	if err != nil {
+		return BackupResult{}, errors.Join(err, removeIfThere(db.fs, tmp))
+	}
+	if err := db.fs.SyncDir(filepath.Dir(file)); err != nil {
+		return BackupResult{}, fmt.Errorf("back up %s: %w", db.dir, err)
+	}
+	return res, nil
+}
+
+// untilClosing returns a context that also ends, with ErrClosed, when Close is
+// called.
+func (db *DB) untilClosing(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(db.closing, func() { cancel(ErrClosed) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
+func (db *DB) backup(ctx context.Context, w io.Writer, o BackupOptions) (res BackupResult, err error) {
+	start := time.Now()
+	if _, err := db.store.Flush(); err != nil {
+		return res, err
+	}
+	image, err := db.image(ctx, o)
+	if err != nil {
+		return res, err
+	}
+	defer func() { err = errors.Join(err, image.close()) }()
+	if err := image.checkIndexes(db); err != nil {
+		return res, err
+	}
+	header := image.header()
+	out := &countingWriter{w: w}
+	bw, err := backup.NewWriter(out, header)
+	if err != nil {
+		return res, err
+	}
+	in := &progressReader{ctx: ctx, progress: o.Progress, total: int64(header.Bytes)}
+	for _, f := range image.files {
+		in.r = io.NewSectionReader(f.data, 0, int64(f.entry.Size))
+		if err := bw.Entry(f.entry, in); err != nil {
+			bw.Abandon()
+			return res, err
+		}
+	}
+	if err := bw.Close(); err != nil {
+		return res, err
+	}
+	return BackupResult{
+		LSN:     header.LSN,
+		Files:   int(header.Entries),
+		Bytes:   int64(header.Bytes),
+		Packed:  out.n,
+		LeftOut: image.leftOut,
+		Elapsed: time.Since(start),
+	}, nil
+}
+
+// An image is the files of a database as of one LSN, held so that nothing that
+// goes on can change or remove their bytes.
+type image struct {
+	lsn     uint64
+	files   []imageFile
+	leftOut []string
+	fs      vfs.FS
+	copied  string // temporary copy of the bbolt file
+}
+
+type imageFile struct {
+	entry      backup.Entry
+	data       vfs.File
+	index      *ivf.Index // of a generation
+	collection string
+}
+
+// image copies the bbolt file and opens the generations it names, while nothing
+// is flushed or published.
+func (db *DB) image(ctx context.Context, o BackupOptions) (im *image, err error) {
+	im = &image{fs: db.fs, copied: db.path(fmt.Sprintf("%s%08x%s", imagePrefix, rand.Uint32(), imageSuffix))}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, im.close())
+		}
+	}()
+	err = db.store.Snapshot(func(s *storage.Snapshot) error {
+		im.lsn = s.Applied()
+		f, err := db.fs.Create(im.copied)
+		if err != nil {
+			return err
+		}
+		im.add(backup.Store, storeFile, f)
+		if _, err := s.WriteTo(&contextWriter{ctx, f}); err != nil {
+			return fmt.Errorf("copy %s: %w", storeFile, err)
+		}
+		if o.WithoutIndex {
+			return nil
+		}
+		for _, info := range s.Collections() {
+			if err := im.pin(db, info); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for i := range im.files {
+		if err != nil {
+			break
+		}
+		var size int64
+		size, err = im.files[i].data.Size()
+		im.files[i].entry.Size = uint64(size)
+	}
+	return im, err
+}
+
+func (im *image) add(kind backup.Kind, name string, f vfs.File) *imageFile {
+	im.files = append(im.files, imageFile{entry: backup.Entry{Kind: kind, Name: name}, data: f})
+	return &im.files[len(im.files)-1]
+}
+
+// pin adds the served generation of a collection, if there is one to be had.
+func (im *image) pin(db *DB, info storage.Info) error {
+	if info.Generation == 0 {
+		return nil
+	}
+	index, err := db.mapGeneration(info)
+	if err != nil {
+		im.leaveOut(db, info.Name, err)
+		return nil
+	}
+	f, err := db.fs.Open(db.generationPath(info))
+	if err != nil {
+		index.Release()
+		return err
+	}
+	added := im.add(backup.Generation, path.Join(indexDir, info.Name, rebuild.FileName(info.Generation)), f)
+	added.index, added.collection = index, info.Name
+	return nil
+}
+
+func (im *image) leaveOut(db *DB, collection string, cause error) {
+	im.leftOut = append(im.leftOut, collection)
+	db.slog.Warn("index left out of the backup: it can be rebuilt", "collection", collection, "err", cause)
+}
+
+// checkIndexes reads all of every generation and leaves out those that are
+// damaged: Restore refuses what Check would find.
+func (im *image) checkIndexes(db *DB) error {
+	kept := im.files[:0]
+	for _, f := range im.files {
+		if f.index != nil {
+			err := f.index.Check()
+			f.index.Release()
+			f.index = nil
+			if err != nil {
+				im.leaveOut(db, f.collection, err)
+				if err := f.data.Close(); err != nil {
+					return err
+				}
+				continue
+			}
+		}
+		kept = append(kept, f)
+	}
+	im.files = kept
+	return nil
+}
+
+func (im *image) header() backup.Header {
+	h := backup.Header{LSN: im.lsn, Entries: uint32(len(im.files))}
+	for _, f := range im.files {
+		h.Bytes += f.entry.Size
+	}
+	return h
+}
+
+// close lets go of the files and removes the copy.
+func (im *image) close() error {
+	var errs []error
+	for _, f := range im.files {
+		if f.index != nil {
+			f.index.Release()
+		}
+		errs = append(errs, f.data.Close())
+	}
+	errs = append(errs, removeIfThere(im.fs, im.copied))
+	return errors.Join(errs...)
+}
+
+// Names of the temporary copies of the bbolt file that dead backups leave.
+const (
+	imagePrefix = "backup-"
+	imageSuffix = ".tmp"
+)
+
+// sweepImages removes the copies that dead backups left in the directory.
+func (db *DB) sweepImages() error {
+	names, err := db.fs.ReadDir(db.dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, name := range names {
+		if strings.HasPrefix(name, imagePrefix) && strings.HasSuffix(name, imageSuffix) {
+			if err := db.fs.Remove(db.path(name)); err != nil {
+				return fmt.Errorf("remove what a dead backup left: %w", err)
+			}
+			db.slog.Info("removed what a dead backup left", "dir", db.dir, "file", name)
+		}
+	}
+	return nil
+}
+
+func removeIfThere(fsys vfs.FS, name string) error {
+	if err := fsys.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// A progressReader reports what is read through it, and ends with its context.
+type progressReader struct {
+	ctx         context.Context
+	r           io.Reader
+	progress    func(done, total int64) // nil: nobody asks
+	done, total int64
+}
+
+func (p *progressReader) Read(b []byte) (int, error) {
+	if p.ctx.Err() != nil {
+		return 0, context.Cause(p.ctx)
+	}
+	n, err := p.r.Read(b)
+	if p.done += int64(n); p.progress != nil {
+		p.progress(p.done, p.total)
+	}
+	return n, err
+}
+
+// A contextWriter ends with its context.
+type contextWriter struct {
+	ctx context.Context
+	w   io.Writer
+}
+
+func (c *contextWriter) Write(b []byte) (int, error) {
+	if c.ctx.Err() != nil {
+		return 0, context.Cause(c.ctx)
+	}
+	return c.w.Write(b)
+}
+
+type countingWriter struct {
+	w io.Writer
+	n int64
+}
+
+func (c *countingWriter) Write(b []byte) (int, error) {
+	n, err := c.w.Write(b)
+	c.n += int64(n)
+	return n, err
+}

@@ -1,0 +1,134 @@
+package flashdb_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/internal/vfs"
+)
+
+var errInjected = errors.New("injected failure")
+
+// A breaker makes the n-th operation from arm on fail, once.
+type breaker struct {
+	n      atomic.Int64 // operations still to go; 0: not armed
+	failed atomic.Pointer[vfs.Op]
+}
+
+func (b *breaker) arm(n int64) {
+	b.failed.Store(nil)
+	b.n.Store(n)
+}
+
+// tripped disarms the breaker and returns what failed, or nil.
+func (b *breaker) tripped() *vfs.Op {
+	b.n.Store(0)
+	return b.failed.Load()
+}
+
+func (b *breaker) inject(op vfs.Op) error {
+	if b.n.Load() > 0 && b.n.Add(-1) == 0 {
+		b.failed.Store(&op)
+		return errInjected
+	}
+	return nil
+}
+
+// TestEveryFailureOfABackup fails each operation of a backup once: the file is
+// then as before, the database goes on, and the next backup succeeds.
+func TestEveryFailureOfABackup(t *testing.T) {
+	ctx := context.Background()
+	d := &testDB{t: t, dir: filepath.Join(t.TempDir(), "db")}
+	d.open()
+	fill(t, d)
+	before := contentsOf(t, d.DB)
+	require.NoError(t, d.Close())
+	var b breaker
+	var err error
+	d.DB, err = flashdb.OpenFS(vfs.Faulty(vfs.OS(), b.inject), d.dir, nil)
+	require.NoError(t, err)
+	t.Cleanup(d.checkAndClose)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "b.zst")
+	const yesterday = "the backup of yesterday"
+	for n := int64(1); ; n++ {
+		require.NoError(t, os.WriteFile(file, []byte(yesterday), 0o600))
+		b.arm(n)
+		res, err := d.BackupFile(ctx, file, nil)
+		op := b.tripped()
+		if op == nil {
+			require.NoError(t, err)
+			require.Greater(t, n, int64(20))
+			break
+		}
+		got, readErr := os.ReadFile(file)
+		require.NoError(t, readErr)
+		switch {
+		case err == nil:
+			require.Equal(t, []string{"papers"}, res.LeftOut, "failed at %s", op)
+			require.Equal(t, before, contentsOf(t, restoreDB(t, got).DB), "failed at %s", op)
+		case op.Kind == vfs.OpSyncDir: // whole, but perhaps not there after a crash
+			require.ErrorIs(t, err, errInjected)
+			restoreDB(t, got)
+		default:
+			require.ErrorIs(t, err, errInjected, "failed at %s", op)
+			require.Equal(t, yesterday, string(got), "failed at %s", op)
+		}
+		if op.Kind == vfs.OpRemove {
+			require.NoError(t, os.Remove(op.Path))
+		} else {
+			requireNames(t, dir, "b.zst")
+			requireNames(t, d.dir, "flash.db", "index", "owner.pid", "wal")
+		}
+	}
+	stream, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, before, contentsOf(t, restoreDB(t, stream).DB))
+	require.Equal(t, before, contentsOf(t, d.DB))
+	require.NoError(t, os.WriteFile(filepath.Join(d.dir, "backup-0badcafe.tmp"), []byte("of a dead backup"), 0o600))
+	d.reopen()
+	requireNames(t, d.dir, "flash.db", "index", "owner.pid", "wal")
+}
+
+// TestEveryFailureOfARestore fails each operation of a restore once: nothing is
+// left then, and the next restore succeeds.
+func TestEveryFailureOfARestore(t *testing.T) {
+	ctx := context.Background()
+	d := openDB(t)
+	fill(t, d)
+	stream := backUp(t, d.DB, nil)
+	before := contentsOf(t, d.DB)
+	parent := t.TempDir()
+	dir := filepath.Join(parent, "db")
+	for n := int64(1); ; n++ {
+		var b breaker
+		fsys := vfs.Faulty(vfs.OS(), b.inject)
+		b.arm(n)
+		_, err := flashdb.RestoreOn(fsys, ctx, bytes.NewReader(stream), dir, nil)
+		op := b.tripped()
+		if op == nil {
+			require.NoError(t, err)
+			require.Greater(t, n, int64(20))
+			break
+		}
+		require.ErrorContains(t, err, errInjected.Error(), "failed at %s", op) // Check may have put it into a finding
+		if !strings.HasPrefix(op.Kind.String(), "remove") {
+			requireNames(t, parent)
+		}
+		require.NoError(t, os.RemoveAll(dir))
+	}
+	requireNames(t, parent, "db")
+	restored := &testDB{t: t, dir: dir}
+	restored.open()
+	require.Equal(t, before, contentsOf(t, restored.DB))
+	restored.checkAndClose()
+}

@@ -1,0 +1,526 @@
+package flashdb_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/internal/backup"
+)
+
+// fill makes two collections that use everything a database can hold: "papers"
+// with an index, rows newer and deleted since, and "plain" without one.
+func fill(t testing.TB, d *testDB) {
+	t.Helper()
+	const dim, n = 8, 300
+	ctx := context.Background()
+	rng := rand.New(rand.NewPCG(11, 4))
+	c := d.collection("papers", dim)
+	var nodes []flashdb.Node
+	for i := range n {
+		nodes = append(nodes, flashdb.Node{
+			Key: fmt.Sprintf("p%d", i), Embedding: randomVector(rng, dim),
+			Tags: []string{[]string{"red", "green", "blue"}[i%3]}, Payload: []byte{byte(i)},
+		})
+	}
+	require.NoError(t, c.Upsert(ctx, nodes...))
+	var edges []flashdb.Edge
+	for i := range n / 2 {
+		for _, to := range []int{i + 1, i + 2} {
+			edges = append(edges, flashdb.Edge{Source: fmt.Sprintf("p%d", i), Target: fmt.Sprintf("p%d", to)})
+		}
+	}
+	require.NoError(t, c.LinkAll(ctx, edges...))
+	require.NoError(t, c.PutDecoder(ctx, "cites", randomMLP(t, rng, dim, 6)))
+	require.NoError(t, c.SetMeta(ctx, "origin", "test"))
+	res, err := c.Rebuild(ctx, &flashdb.RebuildOptions{Force: true, Lists: 6})
+	require.NoError(t, err)
+	require.True(t, res.Built)
+	require.NoError(t, c.Upsert(ctx, flashdb.Node{Key: "new", Embedding: randomVector(rng, dim)}))
+	_, err = c.Delete(ctx, "p7", "p8")
+	require.NoError(t, err)
+
+	plain := d.collection("plain", 2)
+	require.NoError(t, plain.Upsert(ctx, flashdb.Node{Key: "a\x00b", Embedding: []float32{1, 2}}))
+}
+
+// contents is everything that can be asked of a database, for comparison.
+type contents struct {
+	Nodes    map[string][]flashdb.Node // by collection, in id order
+	Links    map[string][]string
+	Decoders []string
+	Origin   string
+	Exact    []flashdb.Hit
+	Tags     map[string]uint64
+}
+
+func contentsOf(t testing.TB, db *flashdb.DB) contents {
+	t.Helper()
+	ctx := context.Background()
+	all := contents{Nodes: map[string][]flashdb.Node{}, Links: map[string][]string{}}
+	for _, name := range db.Collections() {
+		c, err := db.Collection(name)
+		require.NoError(t, err)
+		var keys []string
+		require.NoError(t, c.Keys(ctx, func(_ uint32, key string) error {
+			keys = append(keys, key)
+			return nil
+		}))
+		for _, key := range keys {
+			n, err := c.Get(ctx, key)
+			require.NoError(t, err)
+			all.Nodes[name] = append(all.Nodes[name], n)
+			if all.Links[key], err = c.Linked(ctx, key); err != nil {
+				require.NoError(t, err)
+			}
+		}
+		all.Decoders = append(all.Decoders, c.Decoders()...)
+	}
+	c, err := db.Collection("papers")
+	require.NoError(t, err)
+	all.Origin, _ = c.Meta("origin")
+	res, err := c.Predict(ctx, "p1", 20, &flashdb.PredictOptions{Mode: flashdb.ModeExact})
+	require.NoError(t, err)
+	all.Exact = res.Hits
+	s, err := db.Stats(ctx)
+	require.NoError(t, err)
+	all.Tags = s.Collections[0].Tags
+	return all
+}
+
+func backUp(t testing.TB, db *flashdb.DB, opts *flashdb.BackupOptions) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	res, err := db.Backup(context.Background(), &out, opts)
+	require.NoError(t, err)
+	require.Equal(t, int64(out.Len()), res.Packed)
+	return out.Bytes()
+}
+
+// restoreDB restores a stream into a new directory and opens it; the cleanup
+// demands that DB.Check finds nothing.
+func restoreDB(t testing.TB, stream []byte) *testDB {
+	t.Helper()
+	d := &testDB{t: t, dir: filepath.Join(t.TempDir(), "restored.flash")}
+	_, err := flashdb.Restore(context.Background(), bytes.NewReader(stream), d.dir, nil)
+	require.NoError(t, err)
+	requireNames(t, filepath.Dir(d.dir), "restored.flash")
+	d.open()
+	t.Cleanup(d.checkAndClose)
+	return d
+}
+
+// requireNames demands what a directory holds.
+func requireNames(t testing.TB, dir string, want ...string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	names := []string{}
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	require.ElementsMatch(t, want, names)
+}
+
+func TestRestoreGivesTheSameDatabase(t *testing.T) {
+	d := openDB(t)
+	fill(t, d)
+	before := contentsOf(t, d.DB)
+	var calls int
+	var last, total int64
+	stream := backUp(t, d.DB, &flashdb.BackupOptions{Progress: func(done, all int64) { calls, last, total = calls+1, done, all }})
+	assert.Positive(t, calls)
+	assert.Equal(t, total, last)
+	requireNames(t, d.dir, "flash.db", "index", "owner.pid", "wal")
+
+	r := restoreDB(t, stream)
+	assert.Equal(t, before, contentsOf(t, r.DB))
+	s, err := r.Stats(context.Background())
+	require.NoError(t, err)
+	assert.Equal(t, uint64(1), s.Collections[0].Generation, "the index came along")
+	assert.Equal(t, uint64(1), s.Collections[0].DeltaRows)
+
+	source, err := d.Stats(context.Background())
+	require.NoError(t, err)
+	verified, err := flashdb.VerifyBackup(context.Background(), bytes.NewReader(stream), nil)
+	require.NoError(t, err)
+	assert.Equal(t, source.DurableLSN, verified.LSN)
+	assert.Equal(t, 2, verified.Files)
+	assert.Equal(t, total, verified.Bytes)
+
+	// The restored database goes on as its own: ids are not used again.
+	c, err := r.Collection("papers")
+	require.NoError(t, err)
+	require.NoError(t, c.Upsert(context.Background(), flashdb.Node{Key: "later", Embedding: make([]float32, 8)}))
+	r.reopen()
+}
+
+func TestBackupWithoutIndex(t *testing.T) {
+	d := openDB(t)
+	fill(t, d)
+	before := contentsOf(t, d.DB)
+	whole, less := backUp(t, d.DB, nil), backUp(t, d.DB, &flashdb.BackupOptions{WithoutIndex: true})
+	assert.Less(t, len(less), len(whole))
+	r := restoreDB(t, less)
+	assert.Equal(t, before, contentsOf(t, r.DB))
+	s, err := r.Stats(context.Background())
+	require.NoError(t, err)
+	assert.Zero(t, s.Collections[0].Generation)
+	c, err := r.Collection("papers")
+	require.NoError(t, err)
+	res, err := c.Rebuild(context.Background(), &flashdb.RebuildOptions{Force: true})
+	require.NoError(t, err)
+	assert.Equal(t, 299, res.Rows)
+	r.reopen()
+	assert.Equal(t, before, contentsOf(t, r.DB))
+}
+
+// A damaged index is derived data: it is left out, and the backup is good.
+func TestBackupLeavesOutADamagedIndex(t *testing.T) {
+	for name, damage := range map[string]func(b []byte) []byte{
+		"header": func(b []byte) []byte { b[20] ^= 1; return b },
+		"rows":   func(b []byte) []byte { b[len(b)-2] ^= 1; return b },
+		"cut":    func(b []byte) []byte { return b[:len(b)/2] },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			d := &testDB{t: t, dir: filepath.Join(dir, "db")}
+			d.open()
+			fill(t, d)
+			before := contentsOf(t, d.DB)
+			require.NoError(t, d.Close())
+			file := filepath.Join(d.dir, "index", "papers", "gen-000001.ivf")
+			b, err := os.ReadFile(file)
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(file, damage(b), 0o600))
+			d.open()
+			var out bytes.Buffer
+			res, err := d.Backup(context.Background(), &out, nil)
+			require.NoError(t, err)
+			assert.Equal(t, []string{"papers"}, res.LeftOut)
+			require.NoError(t, d.Close())
+			assert.Equal(t, before, contentsOf(t, restoreDB(t, out.Bytes()).DB))
+		})
+	}
+}
+
+// TestBackupBesideEverything backs up while writers, a deleter, queries and
+// rebuilds run. Writers put pairs in one act each; a backup must hold both or
+// none of a pair, and every pair acknowledged before it began.
+func TestBackupBesideEverything(t *testing.T) {
+	const dim, writers = 4, 3
+	ctx := context.Background()
+	d := openDB(t)
+	c := d.collection("c", dim)
+	require.NoError(t, c.PutDecoder(ctx, "dot", dotDecoder(t, dim)))
+	require.NoError(t, c.Upsert(ctx, flashdb.Node{Key: "source", Embedding: make([]float32, dim)}))
+	var stop atomic.Bool
+	var acked [writers]atomic.Int64
+	var work sync.WaitGroup
+	for w := range writers {
+		work.Go(func() {
+			rng := rand.New(rand.NewPCG(uint64(w), 3))
+			for i := int64(1); !stop.Load(); i++ {
+				pair := []flashdb.Node{
+					{Key: fmt.Sprintf("left %d %d", w, i), Embedding: randomVector(rng, dim)},
+					{Key: fmt.Sprintf("right %d %d", w, i), Embedding: randomVector(rng, dim)},
+				}
+				if !assert.NoError(t, c.Upsert(ctx, pair...)) {
+					return
+				}
+				acked[w].Store(i)
+			}
+		})
+	}
+	work.Go(func() {
+		for !stop.Load() {
+			_, err := c.Rebuild(ctx, &flashdb.RebuildOptions{Force: true, Lists: 2})
+			assert.NoError(t, err)
+			_, err = c.Predict(ctx, "source", 3, nil)
+			assert.NoError(t, err)
+		}
+	})
+	for range 6 {
+		var want [writers]int64
+		for w := range writers {
+			want[w] = acked[w].Load()
+		}
+		stream := backUp(t, d.DB, nil)
+		r := restoreDB(t, stream)
+		got := map[string]bool{}
+		rc, err := r.Collection("c")
+		require.NoError(t, err)
+		require.NoError(t, rc.Keys(ctx, func(_ uint32, key string) error {
+			got[key] = true
+			return nil
+		}))
+		for w := range writers {
+			for i := int64(1); i <= want[w]; i++ {
+				require.True(t, got[fmt.Sprintf("left %d %d", w, i)], "pair %d of writer %d was acknowledged before", i, w)
+			}
+		}
+		for key := range got {
+			if rest, ok := strings.CutPrefix(key, "left"); ok {
+				require.True(t, got["right"+rest], "half of the act of %q", key)
+			}
+		}
+		_, err = rc.Predict(ctx, "source", 3, nil)
+		require.NoError(t, err)
+	}
+	stop.Store(true)
+	work.Wait()
+}
+
+// A blockingWriter takes nothing until it is released.
+type blockingWriter struct {
+	begun   chan struct{}
+	once    sync.Once
+	release chan struct{}
+}
+
+func (b *blockingWriter) Write(p []byte) (int, error) {
+	b.once.Do(func() { close(b.begun) })
+	<-b.release
+	return len(p), nil
+}
+
+func TestBackupBlocksNobody(t *testing.T) {
+	ctx := context.Background()
+	d := openDB(t)
+	c := d.collection("c", 1024)
+	rng := rand.New(rand.NewPCG(5, 5))
+	var nodes []flashdb.Node
+	for i := range 1024 { // more than compression buffers
+		nodes = append(nodes, flashdb.Node{Key: fmt.Sprint(i), Embedding: randomVector(rng, 1024)})
+	}
+	require.NoError(t, c.Upsert(ctx, nodes...))
+	w := &blockingWriter{begun: make(chan struct{}), release: make(chan struct{})}
+	done := make(chan error)
+	go func() {
+		_, err := d.Backup(ctx, w, nil)
+		done <- err
+	}()
+	<-w.begun
+	// Its stream is stuck. Writes, flushes, rebuilds and queries are not.
+	require.NoError(t, c.Upsert(ctx, flashdb.Node{Key: "x", Embedding: make([]float32, 1024)}))
+	_, err := d.Stats(ctx)
+	require.NoError(t, err)
+	_, err = c.Rebuild(ctx, &flashdb.RebuildOptions{Force: true, Lists: 2})
+	require.NoError(t, err)
+	_, err = c.Search(ctx, make([]float32, 1024), 1, nil)
+	require.NoError(t, err)
+	closed := make(chan error)
+	go func() { closed <- d.Close() }()
+	// Close ends it, as soon as the writer takes the bytes at hand.
+	<-flashdb.Closing(d.DB).Done()
+	close(w.release)
+	require.ErrorIs(t, <-done, flashdb.ErrClosed)
+	require.NoError(t, <-closed)
+	d.open()
+	requireNames(t, d.dir, "flash.db", "index", "owner.pid", "wal")
+}
+
+func TestBackupFileIsAllOrNothing(t *testing.T) {
+	ctx := context.Background()
+	d := openDB(t)
+	fill(t, d)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "b.zst")
+	require.NoError(t, os.WriteFile(file, []byte("the backup of yesterday"), 0o600))
+
+	cancelled, cancel := context.WithCancel(ctx)
+	_, err := d.BackupFile(cancelled, file, &flashdb.BackupOptions{Progress: func(int64, int64) { cancel() }})
+	require.ErrorIs(t, err, context.Canceled)
+	requireNames(t, dir, "b.zst")
+	b, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, "the backup of yesterday", string(b))
+
+	res, err := d.BackupFile(ctx, file, nil)
+	require.NoError(t, err)
+	requireNames(t, dir, "b.zst")
+	b, err = os.ReadFile(file)
+	require.NoError(t, err)
+	assert.Equal(t, res.Packed, int64(len(b)))
+	restoreDB(t, b)
+
+	_, err = d.BackupFile(ctx, filepath.Join(dir, "nowhere", "b.zst"), nil)
+	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+func TestRestoreWantsAVacantDirectory(t *testing.T) {
+	ctx := context.Background()
+	d := openDB(t)
+	fill(t, d)
+	stream := backUp(t, d.DB, nil)
+	parent := t.TempDir()
+
+	full := filepath.Join(parent, "full")
+	require.NoError(t, os.Mkdir(full, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(full, "notes.txt"), []byte("mine"), 0o600))
+	_, err := flashdb.Restore(ctx, bytes.NewReader(stream), full, nil)
+	require.ErrorIs(t, err, flashdb.ErrExists)
+	requireNames(t, full, "notes.txt")
+	_, err = flashdb.Restore(ctx, bytes.NewReader(stream), filepath.Join(full, "notes.txt"), nil)
+	require.Error(t, err)
+	_, err = flashdb.Restore(ctx, bytes.NewReader(stream), d.dir, nil)
+	require.ErrorIs(t, err, flashdb.ErrExists)
+
+	empty := filepath.Join(parent, "empty")
+	require.NoError(t, os.Mkdir(empty, 0o700))
+	_, err = flashdb.Restore(ctx, bytes.NewReader(stream), empty, nil)
+	require.NoError(t, err)
+	requireNames(t, parent, "full", "empty")
+	requireNames(t, empty, "flash.db", "index", "wal")
+}
+
+// streamOf makes a well-formed stream of files that Backup would not write.
+func streamOf(t testing.TB, entries ...backup.Entry) []byte {
+	t.Helper()
+	h := backup.Header{Entries: uint32(len(entries))}
+	for _, e := range entries {
+		h.Bytes += e.Size
+	}
+	var out bytes.Buffer
+	w, err := backup.NewWriter(&out, h)
+	require.NoError(t, err)
+	for _, e := range entries {
+		require.NoError(t, w.Entry(e, strings.NewReader(strings.Repeat("x", int(e.Size)))))
+	}
+	require.NoError(t, w.Close())
+	return out.Bytes()
+}
+
+func TestRestoreRefuses(t *testing.T) {
+	store := backup.Entry{Kind: backup.Store, Name: "flash.db", Size: 5}
+	tests := []struct {
+		name    string
+		entries []backup.Entry
+		want    string
+	}{
+		{"no store", nil, "there is no flash.db"},
+		{"two stores", []backup.Entry{store, store}, "or is there twice"},
+		{"store elsewhere", []backup.Entry{{Kind: backup.Store, Name: "wal/flash.db"}}, "no file that a database has"},
+		{"foreign file", []backup.Entry{{Kind: backup.Generation, Name: "notes.txt"}}, "no file that a database has"},
+		{"owner", []backup.Entry{{Kind: backup.Segment, Name: "owner.pid"}}, "no file that a database has"},
+		{"generation outside", []backup.Entry{{Kind: backup.Generation, Name: "index/gen-000001.ivf"}}, "no file that a database has"},
+		{"generation below", []backup.Entry{{Kind: backup.Generation, Name: "index/c/d/gen-000001.ivf"}}, "no file that a database has"},
+		{"hidden collection", []backup.Entry{{Kind: backup.Generation, Name: "index/.ssh/gen-000001.ivf"}}, "no file that a database has"},
+		{"segment name", []backup.Entry{{Kind: backup.Segment, Name: "wal/1.log"}}, "no file that a database has"},
+		{"garbage in it", []backup.Entry{store}, "flash.db"},
+		{"empty store", []backup.Entry{{Kind: backup.Store, Name: "flash.db"}}, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			parent := t.TempDir()
+			_, err := flashdb.Restore(context.Background(), bytes.NewReader(streamOf(t, tt.entries...)), filepath.Join(parent, "db"), nil)
+			if tt.want == "" {
+				require.NoError(t, err, "an empty file is an empty database")
+				return
+			}
+			require.ErrorIs(t, err, flashdb.ErrCorrupt)
+			require.ErrorContains(t, err, tt.want)
+			requireNames(t, parent)
+		})
+	}
+}
+
+// A damaged stream is refused, wherever it is cut or a bit of it flipped, and
+// leaves nothing behind. Package internal/backup tries every byte of a stream.
+func TestRestoreRefusesDamage(t *testing.T) {
+	d := openDB(t)
+	fill(t, d)
+	stream := backUp(t, d.DB, nil)
+	parent := t.TempDir()
+	refused := func(what string, bad []byte) {
+		_, err := flashdb.Restore(context.Background(), bytes.NewReader(bad), filepath.Join(parent, "db"), &flashdb.RestoreOptions{Name: "b.zst"})
+		require.Error(t, err, what)
+		require.True(t, errors.Is(err, flashdb.ErrCorrupt) || errors.Is(err, flashdb.ErrVersion), "%s: %v", what, err)
+		require.ErrorContains(t, err, "b.zst", what)
+		require.NotContains(t, err.Error(), "\n")
+		requireNames(t, parent)
+	}
+	rng := rand.New(rand.NewPCG(8, 8))
+	for range 60 {
+		n := rng.IntN(len(stream))
+		refused(fmt.Sprintf("cut at %d", n), stream[:n])
+		bad := bytes.Clone(stream)
+		i := 16 + rng.IntN(len(bad)-16) // a bit of the frame header may mean nothing
+		bad[i] ^= 1 << rng.IntN(8)
+		refused(fmt.Sprintf("byte %d flipped", i), bad)
+	}
+	refused("bytes added", append(bytes.Clone(stream), "x"...))
+
+	_, err := flashdb.VerifyBackup(context.Background(), bytes.NewReader(stream[:len(stream)-1]), nil)
+	require.ErrorIs(t, err, flashdb.ErrCorrupt)
+	_, err = flashdb.VerifyBackup(context.Background(), bytes.NewReader(stream), &flashdb.RestoreOptions{MaxBytes: 10})
+	require.ErrorContains(t, err, "unpacks to more than 10 bytes")
+}
+
+func TestRestoreEndsWithItsContext(t *testing.T) {
+	d := openDB(t)
+	fill(t, d)
+	stream := backUp(t, d.DB, nil)
+	parent := t.TempDir()
+	ctx, cancel := context.WithCancel(context.Background())
+	_, err := flashdb.Restore(ctx, bytes.NewReader(stream), filepath.Join(parent, "db"), &flashdb.RestoreOptions{
+		Progress: func(int64, int64) { cancel() },
+	})
+	require.ErrorIs(t, err, context.Canceled)
+	require.NotErrorIs(t, err, flashdb.ErrCorrupt)
+	requireNames(t, parent)
+}
+
+// FuzzRestore feeds bytes as a stream, and as the bbolt file of a well-formed
+// stream. What is refused leaves nothing behind, and what is restored is clean.
+func FuzzRestore(f *testing.F) {
+	d := &testDB{t: f, dir: filepath.Join(f.TempDir(), "db")}
+	d.open()
+	_, err := d.CreateCollection("c", flashdb.Schema{Dim: 1})
+	require.NoError(f, err)
+	stream := backUp(f, d.DB, nil)
+	require.NoError(f, d.Close())
+	f.Add(stream)
+	f.Add(stream[:len(stream)-5])
+	f.Add([]byte{})
+	store, err := os.ReadFile(filepath.Join(d.dir, "flash.db"))
+	require.NoError(f, err)
+	f.Add(store[:min(len(store), 64<<10)])
+	ctx := context.Background()
+	f.Fuzz(func(t *testing.T, b []byte) {
+		h := backup.Header{Entries: 1, Bytes: uint64(len(b))}
+		var wrapped bytes.Buffer
+		w, err := backup.NewWriter(&wrapped, h)
+		require.NoError(t, err)
+		require.NoError(t, w.Entry(backup.Entry{Kind: backup.Store, Name: "flash.db", Size: h.Bytes}, bytes.NewReader(b)))
+		require.NoError(t, w.Close())
+		for _, stream := range [][]byte{b, wrapped.Bytes()} {
+			parent := t.TempDir()
+			dir := filepath.Join(parent, "db")
+			_, err := flashdb.Restore(ctx, bytes.NewReader(stream), dir, &flashdb.RestoreOptions{MaxBytes: 4 << 20})
+			if err != nil {
+				requireNames(t, parent)
+				continue
+			}
+			requireNames(t, parent, "db")
+			db, err := flashdb.Open(dir, nil)
+			require.NoError(t, err)
+			findings, err := db.Check(ctx)
+			require.NoError(t, err)
+			require.Empty(t, findings)
+			require.NoError(t, db.Close())
+		}
+	})
+}

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/flashdb/flashdb"
+)
+
+// stdStream names standard input or output where a file is wanted.
+const stdStream = "-"
+
+func (a *app) backupCommand() *cobra.Command {
+	var opts flashdb.BackupOptions
+	cmd := &cobra.Command{
+		Use:   "backup DIR FILE",
+		Short: "Write a whole database, as it is now, into one compressed file",
+		Long: `Backup writes everything a database holds into one file, compressed with zstd and
+checksummed. FILE is replaced at once when the backup is whole, and never half
+written. With FILE - the backup goes to standard output.`,
+		Example: `  flashdb backup papers.flash papers.zst
+  flashdb restore --verify papers.zst
+  flashdb backup papers.flash - | ssh elsewhere 'cat > papers.zst'`,
+		Args: args(2, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.backup(cmd.Context(), args[0], args[1], opts)
+		},
+	}
+	cmd.Flags().BoolVar(&opts.WithoutIndex, "without-index", false, "leave the index out: smaller, and rebuilt after the restore")
+	return cmd
+}
+
+func (a *app) backup(ctx context.Context, dir, file string, opts flashdb.BackupOptions) (err error) {
+	if file == stdStream && isTerminal(a.out) {
+		return errors.New("backup: standard output is a terminal: redirect it, or name a file")
+	}
+	db, err := flashdb.Open(dir, &flashdb.Options{MustExist: true})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	p := newProgress(a.err)
+	opts.Progress = func(done, total int64) { p.update("back up", done, total) }
+	var res flashdb.BackupResult
+	if file == stdStream {
+		res, err = db.Backup(ctx, a.out, &opts)
+	} else {
+		res, err = db.BackupFile(ctx, file, &opts)
+	}
+	p.clear()
+	if err != nil {
+		return err
+	}
+	if len(res.LeftOut) > 0 {
+		fmt.Fprintf(a.err, "flashdb: the index of %s is damaged or missing and was left out: `flashdb rebuild` mends it\n", strings.Join(res.LeftOut, ", "))
+	}
+	if file == stdStream {
+		return nil
+	}
+	return a.printBackup(fmt.Sprintf("backed up %s to %s", shown(dir), shown(file)), res)
+}
+
+func (a *app) printBackup(what string, res flashdb.BackupResult) error {
+	if a.json {
+		return a.emit(struct {
+			LSN     uint64   `json:"lsn"`
+			Files   int      `json:"files"`
+			Bytes   int64    `json:"bytes"`
+			Packed  int64    `json:"packed_bytes"`
+			LeftOut []string `json:"left_out"`
+			Seconds float64  `json:"seconds"`
+		}{res.LSN, res.Files, res.Bytes, res.Packed, append([]string{}, res.LeftOut...), res.Elapsed.Seconds()})
+	}
+	_, err := fmt.Fprintf(a.out, "%s: %s, %s packed to %s, up to act %s, %s\n", what,
+		counted(res.Files, "file"), sized(res.Bytes), sized(res.Packed), grouped(res.LSN), took(res.Elapsed))
+	return err
+}
+
+func (a *app) restoreCommand() *cobra.Command {
+	var verify bool
+	var limit int64
+	cmd := &cobra.Command{
+		Use:   "restore FILE DIR | restore --verify FILE",
+		Short: "Make a database of a backup, or verify one",
+		Long: `Restore makes the database DIR, which must not exist or be empty, of a backup. It
+verifies every checksum, opens what it unpacked beside DIR, checks it as
+` + "`flashdb check`" + ` does, and only then gives it the name DIR.
+
+With --verify it reads all of FILE, verifies its checksums and stores nothing.
+FILE - is standard input.`,
+		Example: `  flashdb restore papers.zst papers.flash
+  flashdb restore --verify papers.zst`,
+		Args: func(cmd *cobra.Command, given []string) error {
+			if verify {
+				return args(1, 1)(cmd, given)
+			}
+			return args(2, 2)(cmd, given)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if limit < 0 {
+				return fmt.Errorf("restore: --max-bytes is %d, want a positive number", limit)
+			}
+			if verify {
+				return a.restore(cmd.Context(), args[0], "", limit)
+			}
+			return a.restore(cmd.Context(), args[0], args[1], limit)
+		},
+	}
+	cmd.Flags().BoolVar(&verify, "verify", false, "verify FILE and store nothing")
+	cmd.Flags().Int64Var(&limit, "max-bytes", 0, "refuse a backup that unpacks to more (default 64 MiB and 1000 times its size)")
+	return cmd
+}
+
+// restore restores file to dir, or only verifies it if dir is empty.
+func (a *app) restore(ctx context.Context, file, dir string, limit int64) error {
+	in := a.in
+	if file != stdStream {
+		f, err := os.Open(file)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		in = f
+	}
+	p := newProgress(a.err)
+	opts := flashdb.RestoreOptions{
+		Name:     file,
+		MaxBytes: uint64(limit),
+		Progress: func(done, total int64) { p.update("restore", done, total) },
+	}
+	var res flashdb.BackupResult
+	var err error
+	what := fmt.Sprintf("%s is whole", shown(file))
+	if dir == "" {
+		res, err = flashdb.VerifyBackup(ctx, in, &opts)
+	} else {
+		what = fmt.Sprintf("restored %s to %s", shown(file), shown(dir))
+		res, err = flashdb.Restore(ctx, in, dir, &opts)
+	}
+	p.clear()
+	if err != nil {
+		return err
+	}
+	return a.printBackup(what, res)
+}

@@ -1,0 +1,288 @@
+package flashdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/flashdb/flashdb/internal/backup"
+	"github.com/flashdb/flashdb/internal/format"
+	"github.com/flashdb/flashdb/internal/vfs"
+	"github.com/flashdb/flashdb/storage"
+)
+
+// RestoreOptions refine one Restore or VerifyBackup. The zero value, or nil,
+// means the defaults.
+type RestoreOptions struct {
+	// Name is what errors call the stream, such as its path.
+	Name string
+	// MaxBytes bounds what the stream may unpack to. Default 64 MiB and 1000
+	// times the bytes read of it, which only a stream made to fill a disk exceeds.
+	MaxBytes uint64
+	// Progress is called now and then with the bytes of files done and to do.
+	Progress func(done, total int64)
+}
+
+// Restore makes the database directory dir of a stream that Backup wrote. The
+// directory must not exist or be empty, or Restore returns ErrExists.
+//
+// Nothing is believed: every checksum is verified, a name must be one that a
+// database uses, sizes must be as announced. The files go to a temporary
+// directory beside dir, called dir.restore-XXXXXXXX, which is opened as a
+// database and must pass DB.Check; only then it is renamed to dir. A Restore that
+// fails removes it; one that dies leaves it, to be removed by hand, and never
+// half a dir. Damage gives ErrCorrupt, a newer stream ErrVersion.
+func Restore(ctx context.Context, r io.Reader, dir string, opts *RestoreOptions) (BackupResult, error) {
+	return restoreOn(vfs.OS(), ctx, r, dir, opts)
+}
+
+// VerifyBackup reads a stream that Backup wrote and verifies it as Restore does
+// while it unpacks, but stores nothing: what is in the files is not looked at.
+func VerifyBackup(ctx context.Context, r io.Reader, opts *RestoreOptions) (BackupResult, error) {
+	discard := func(_ backup.Entry, data io.Reader) error {
+		_, err := io.Copy(io.Discard, data)
+		return err
+	}
+	res, err := readBackup(ctx, r, opts, discard)
+	if err != nil {
+		return BackupResult{}, fmt.Errorf("verify backup: %w", err)
+	}
+	return res, nil
+}
+
+func restoreOn(fsys vfs.FS, ctx context.Context, r io.Reader, dir string, opts *RestoreOptions) (BackupResult, error) {
+	restore := &restoring{fs: fsys, dir: filepath.Clean(dir)}
+	res, err := restore.run(ctx, r, opts)
+	if err != nil {
+		return BackupResult{}, fmt.Errorf("restore %s: %w", dir, err)
+	}
+	return res, nil
+}
+
+// A restoring is one Restore under way.
+type restoring struct {
+	fs   vfs.FS
+	dir  string
+	temp string   // beside dir
+	dirs []string // made in temp, parents first
+}
+
+func (r *restoring) run(ctx context.Context, in io.Reader, opts *RestoreOptions) (res BackupResult, err error) {
+	abs, err := filepath.Abs(r.dir)
+	if err != nil {
+		return res, err
+	}
+	r.dir = abs
+	there, err := r.vacant()
+	if err != nil {
+		return res, err
+	}
+	r.temp = fmt.Sprintf("%s.restore-%08x", r.dir, rand.Uint32())
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, r.fs.RemoveAll(r.temp))
+		}
+	}()
+	if err := r.mkdir(r.temp); err != nil {
+		return res, err
+	}
+	if res, err = readBackup(ctx, in, opts, r.receive); err != nil {
+		return res, err
+	}
+	for _, d := range slices.Backward(r.dirs) {
+		if err := r.fs.SyncDir(d); err != nil {
+			return res, err
+		}
+	}
+	if err := r.verify(ctx); err != nil {
+		return res, err
+	}
+	return res, r.publish(there)
+}
+
+// vacant makes sure that dir may be made, and tells whether it is there, empty.
+func (r *restoring) vacant() (there bool, err error) {
+	names, err := r.fs.ReadDir(r.dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return false, err
+	case len(names) > 0:
+		return false, fmt.Errorf("the directory %w and is not empty: restore to a new one, and rename it when you are content", ErrExists)
+	}
+	return true, nil
+}
+
+func (r *restoring) mkdir(dir string) error {
+	if slices.Contains(r.dirs, dir) {
+		return nil
+	}
+	if err := r.fs.MkdirAll(dir); err != nil {
+		return err
+	}
+	r.dirs = append(r.dirs, dir)
+	return nil
+}
+
+// receive stores one file of the stream.
+func (r *restoring) receive(e backup.Entry, data io.Reader) error {
+	parent := r.temp
+	for _, elem := range splitPath(path.Dir(e.Name)) {
+		parent = filepath.Join(parent, elem)
+		if err := r.mkdir(parent); err != nil {
+			return err
+		}
+	}
+	f, err := r.fs.Create(filepath.Join(r.temp, filepath.FromSlash(e.Name)))
+	if err != nil {
+		return err
+	}
+	// A file of vfs may also be an io.ReaderFrom of the system's, which would be
+	// of no use here and hide errors of the stream among its own.
+	_, err = io.Copy(struct{ io.Writer }{f}, data)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// splitPath returns the elements of a clean relative path with slashes.
+func splitPath(p string) []string {
+	if p == "." {
+		return nil
+	}
+	parent, last := path.Split(p)
+	return append(splitPath(path.Clean(parent)), last)
+}
+
+// verify opens what was received and checks it, after it forgot the generations
+// that the stream does not have.
+func (r *restoring) verify(ctx context.Context) (err error) {
+	db, err := openOn(r.fs, r.temp, &Options{MustExist: true})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	if err := db.forgetMissingGenerations(); err != nil {
+		return err
+	}
+	findings, err := db.Check(ctx)
+	if err != nil {
+		return err
+	}
+	if len(findings) > 0 {
+		return fmt.Errorf("%w: the backup holds a database with %d findings, the first: %s", ErrCorrupt, len(findings), findings[0])
+	}
+	return nil
+}
+
+// forgetMissingGenerations makes collections whose index was left out of a backup
+// collections without an index. It must run before any query.
+func (db *DB) forgetMissingGenerations() error {
+	var infos []storage.Info
+	err := db.store.View(func(v *storage.View) error {
+		infos = v.Collections()
+		return nil
+	})
+	for _, info := range infos {
+		if err != nil {
+			break
+		}
+		if info.Generation == 0 {
+			continue
+		}
+		if _, err = db.fs.Size(db.generationPath(info)); errors.Is(err, fs.ErrNotExist) {
+			err = db.store.PublishGeneration(info.UID, 0, 0)
+		}
+	}
+	return err
+}
+
+// publish gives the finished directory its name.
+func (r *restoring) publish(there bool) error {
+	if there {
+		if err := r.fs.Remove(r.dir); err != nil {
+			return fmt.Errorf("replace the empty directory: %w", err)
+		}
+	}
+	if err := r.fs.Rename(r.temp, r.dir); err != nil {
+		return err
+	}
+	if err := r.fs.SyncDir(filepath.Dir(r.dir)); err != nil {
+		return errors.Join(err, r.fs.RemoveAll(r.dir))
+	}
+	return nil
+}
+
+// placeOf holds, for each kind of entry, the names it may have.
+var placeOf = map[backup.Kind]*regexp.Regexp{
+	backup.Store:      regexp.MustCompile(`^` + regexp.QuoteMeta(storeFile) + `$`),
+	backup.Segment:    regexp.MustCompile(`^` + walDir + `/[0-9a-f]{16}\.log$`),
+	backup.Generation: regexp.MustCompile(`^` + indexDir + `/[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}/gen-[0-9]{6,20}\.ivf$`),
+}
+
+// readBackup reads a stream to its end and hands each of its files to take.
+func readBackup(ctx context.Context, r io.Reader, opts *RestoreOptions, take func(backup.Entry, io.Reader) error) (res BackupResult, err error) {
+	start := time.Now()
+	var o RestoreOptions
+	if opts != nil {
+		o = *opts
+	}
+	br, err := backup.NewReader(&contextReader{ctx, r}, &backup.Options{File: o.Name, MaxBytes: o.MaxBytes})
+	if err != nil {
+		return res, err
+	}
+	defer br.Close()
+	header := br.Header()
+	data := &progressReader{ctx: ctx, r: br, progress: o.Progress, total: int64(header.Bytes)}
+	seen := map[string]bool{}
+	for {
+		e, err := br.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return res, err
+		}
+		place := placeOf[e.Kind]
+		if place == nil || !place.MatchString(e.Name) || seen[e.Name] {
+			return res, format.Corrupt(o.Name, "entry", 0, "%q of kind %d is no file that a database has, or is there twice", e.Name, e.Kind)
+		}
+		seen[e.Name] = true
+		if err := take(e, data); err != nil {
+			return res, err
+		}
+	}
+	if !seen[storeFile] {
+		return res, format.Corrupt(o.Name, "entries", 0, "there is no %s", storeFile)
+	}
+	return BackupResult{
+		LSN:     header.LSN,
+		Files:   int(header.Entries),
+		Bytes:   int64(header.Bytes),
+		Packed:  int64(br.Packed()),
+		Elapsed: time.Since(start),
+	}, nil
+}
+
+// A contextReader ends with its context.
+type contextReader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (c *contextReader) Read(b []byte) (int, error) {
+	if c.ctx.Err() != nil {
+		return 0, context.Cause(c.ctx)
+	}
+	return c.r.Read(b)
+}
