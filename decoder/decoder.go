@@ -91,6 +91,13 @@ type Bound interface {
 	Linear() bool
 }
 
+// Neurons is implemented by the Bounds of networks.
+type Neurons interface {
+	// Active appends to dst, for every neuron that has an activation, layer by layer, whether it is active at a row. Where two rows
+	// agree in all of them, a ReLU network is the same affine function at both.
+	Active(s *Scratch, dst []bool, row []float32) []bool
+}
+
 // New makes the decoder the spec describes of the tensors it names. A prefix that all keys of the file share
 // ("predictor.module.") may be missing from the spec; tensors the spec does not name are ignored. The data of the
 // tensors is retained and must not be changed. The error lists every fault.

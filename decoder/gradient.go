@@ -24,19 +24,7 @@ func (b *mlpBound) Gradient(s *Scratch, dst, rows, weights []float32) {
 // what it is seeded with, so the weights go in at the logit and the sum over rows comes out once, as early as it may.
 func (b *mlpBound) addGradient(s *Scratch, dst, rows, weights []float32) {
 	n, net := len(weights), b.net
-	in, z := rows, []float32(nil) // input of the first layer; z before its norm
-	if b.explicit {
-		z = s.take(n * net.width)
-		b.fillZ(z, rows, n)
-		in = z
-		if net.input != nil {
-			in = s.take(n * net.width)
-			net.input.apply(in, z, n)
-		}
-	}
-	frames := net.gradientFrames(s, in, n)
-	net.run(frames, &b.first, in, n)
-
+	frames, z := b.forward(s, rows, n)
 	grad := s.take(n * net.widest)[:len(frames[len(frames)-1].out)]
 	clear(grad)
 	for i, w := range weights {
@@ -52,6 +40,38 @@ func (b *mlpBound) addGradient(s *Scratch, dst, rows, weights []float32) {
 		simd.Mul(sum, sum, b.source)
 	}
 	simd.Axpy(dst, 1, sum[len(sum)-len(dst):])
+}
+
+// forward evaluates n rows and keeps all that a backward pass asks for: the frames, and z before its norm where the network needs it.
+func (b *mlpBound) forward(s *Scratch, rows []float32, n int) (frames []frame, z []float32) {
+	net, in := b.net, rows
+	if b.explicit {
+		z = s.take(n * net.width)
+		b.fillZ(z, rows, n)
+		in = z
+		if net.input != nil {
+			in = s.take(n * net.width)
+			net.input.apply(in, z, n)
+		}
+	}
+	frames = net.gradientFrames(s, in, n)
+	net.run(frames, &b.first, in, n)
+	return frames, z
+}
+
+// Active implements Neurons.
+func (b *mlpBound) Active(s *Scratch, dst []bool, row []float32) []bool {
+	s.begin()
+	frames, _ := b.forward(s, row[:len(b.source)], 1)
+	for i := range b.net.layers {
+		if b.net.layers[i].act.name == Identity {
+			continue
+		}
+		for _, x := range frames[i].pre {
+			dst = append(dst, x > 0)
+		}
+	}
+	return dst
 }
 
 // foldedSum takes grad, the gradient with respect to the outputs of the first dense layer, to its inputs. That map is the same

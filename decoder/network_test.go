@@ -296,6 +296,34 @@ func TestNeuronAtZeroIsInactive(t *testing.T) {
 	}
 }
 
+// The neurons that count are those with an activation, in the order of the layers.
+func TestActive(t *testing.T) {
+	d, err := decoder.NewHadamardMLP(2,
+		decoder.Layer{Weight: []float32{1, 0, 0, 1, 1, 1}, Activation: decoder.ReLU},
+		decoder.Layer{Weight: []float32{1, -1, 0, 0, 0, -1}, Bias: []float32{0, 1}, Activation: decoder.ReLU},
+		decoder.Layer{Weight: []float32{1, 1}})
+	require.NoError(t, err)
+	network, ok := d.Bind(nil, []float32{1, -1}).(decoder.Neurons)
+	require.True(t, ok)
+	var s decoder.Scratch
+	for _, tt := range []struct {
+		row  []float32
+		want []bool
+	}{
+		// z = (2, -1): hidden 2, -1, 1; then 2 - 0 and 1 - 1
+		{[]float32{2, 1}, []bool{true, false, true, true, false}},
+		// z = (-1, 3): hidden -1, 3, 2; then 0 - 3 and 1 - 2
+		{[]float32{-1, -3}, []bool{false, true, true, false, false}},
+		{[]float32{0, 0}, []bool{false, false, false, false, true}},
+	} {
+		assert.Equal(t, tt.want, network.Active(&s, nil, tt.row), "row %v", tt.row)
+	}
+	linear, err := decoder.NewDot(2)
+	require.NoError(t, err)
+	_, ok = linear.Bind(nil, []float32{1, 1}).(decoder.Neurons)
+	assert.False(t, ok)
+}
+
 // A row has the same bits wherever it lies in a batch: results do not depend on how candidates were grouped.
 func TestScoreDoesNotDependOnBatch(t *testing.T) {
 	for _, name := range []string{"relu", "everything", "several outputs", "affine, concat"} {

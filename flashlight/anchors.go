@@ -55,6 +55,17 @@ func (a *anchors) age() { clear(a.fresh) }
 // allFresh reports whether every row held was offered after the last call of age.
 func (a *anchors) allFresh() bool { return !slices.Contains(a.fresh, false) }
 
+// best returns the row of the best hit; there must be one.
+func (a *anchors) best() []float32 {
+	best := 0
+	for i := range a.hits {
+		if compareHits(a.hits[i], a.hits[best]) < 0 {
+			best = i
+		}
+	}
+	return a.rows[best*a.dim : (best+1)*a.dim]
+}
+
 // ids returns the ids held, best first.
 func (a *anchors) ids() []uint32 {
 	hits := slices.SortedFunc(slices.Values(a.hits), compareHits)

@@ -38,6 +38,7 @@ type Executor struct {
 	vectors [maxQueries][]float32         // query vectors
 	queries [][]float32                   // those in use
 	aims    [maxQueries]string            // where they came from
+	active  []bool                        // neurons at the best anchor of the last round, for the trace
 	found   [maxQueries][]index.Candidate // by each query
 	chosen  []index.Candidate             // the rows of this round
 	rows    []float32                     // one block of them, row-major
@@ -91,7 +92,7 @@ func (e *Executor) Run(ctx context.Context, q *Query, s Searcher, r Rows, dst []
 // begin sets the query up.
 func (e *Executor) begin(q *Query, s Searcher, r Rows) {
 	e.q, e.s, e.r, e.dim = q, s, r, r.Dim()
-	e.report = Report{Plan: q.Plan}
+	e.report, e.active = Report{Plan: q.Plan}, nil
 	e.widen, e.seenAll = 1, false
 	e.top.Reset(q.K)
 	for i := range e.anchors {

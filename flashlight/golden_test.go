@@ -86,7 +86,7 @@ func describe(plan flashlight.Plan, hits []index.Hit, report flashlight.Report, 
 		for _, a := range r.Aims {
 			fmt.Fprintf(&w, "  aim     %s", a.From)
 			if a.Anchors != nil {
-				fmt.Fprintf(&w, " %v", a.Anchors)
+				fmt.Fprintf(&w, " %v, %d of %d neurons changed", a.Anchors, a.Changed, a.Neurons)
 			}
 			w.WriteString("\n")
 		}

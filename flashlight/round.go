@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/flashdb/flashdb/decoder"
 	"github.com/flashdb/flashdb/index"
 )
 
@@ -176,16 +177,40 @@ func (e *Executor) explainAims() []Aim {
 		return nil
 	}
 	aims := make([]Aim, len(e.queries))
+	before := e.active
 	for i := range aims {
 		aims[i].From = e.aims[i]
+		set := fromRound
 		switch AnchorsFrom(e.aims[i]) {
 		case AnchorsRound:
-			aims[i].Anchors = e.anchors[fromRound].ids()
 		case AnchorsAll:
-			aims[i].Anchors = e.anchors[fromAll].ids()
+			set = fromAll
+		default:
+			continue
+		}
+		aims[i].Anchors = e.anchors[set].ids()
+		active := e.explainActivity(&aims[i], e.anchors[set].best(), before)
+		if i == 0 {
+			e.active = active
 		}
 	}
 	return aims
+}
+
+// explainActivity compares the neurons at the best anchor with those before; none before means all active.
+func (e *Executor) explainActivity(aim *Aim, row []float32, before []bool) []bool {
+	network, ok := e.q.Bound.(decoder.Neurons)
+	if !ok {
+		return nil
+	}
+	active := network.Active(&e.decoder, nil, row)
+	aim.Neurons = len(active)
+	for i, a := range active {
+		if a != (before == nil || before[i]) {
+			aim.Changed++
+		}
+	}
+	return active
 }
 
 // now is the time of the executor's clock.
