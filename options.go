@@ -141,6 +141,9 @@ type PredictOptions struct {
 	WithNode bool
 	// Explain records a trace of the rounds in Stats.Trace.
 	Explain bool
+	// Verify also scans exactly and says in Stats.Verification which hits of
+	// the exact answer were missed, and where they lie.
+	Verify bool
 }
 
 // Validate reports every fault of the options at once.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/RoaringBitmap/roaring/v2"
+
 	"github.com/flashdb/flashdb/decoder"
 	"github.com/flashdb/flashdb/flashlight"
 	"github.com/flashdb/flashdb/storage"
@@ -109,7 +111,15 @@ func (c *Collection) predictWith(ctx context.Context, start time.Time, key strin
 	q.bind(dec)
 	q.run.MinScore = o.MinScore
 	q.run.Explain = o.Explain
-	return q.answer(ctx, k, q.plan(o, k), answerOptions{start: start, withNode: o.WithNode, probability: true})
+	var excluded *roaring.Bitmap // the run adds to the query's own
+	if o.Verify {
+		excluded = q.excluded.Clone()
+	}
+	res, err := q.answer(ctx, k, q.plan(o, k), answerOptions{start: start, withNode: o.WithNode, probability: true})
+	if err == nil && o.Verify {
+		res.Stats.Verification, err = q.verify(ctx, excluded)
+	}
+	return res, err
 }
 
 // answerOptions say how a result is filled in.

@@ -50,4 +50,6 @@ type QueryStats struct {
 	Elapsed    time.Duration
 	// Trace holds a line a round when PredictOptions.Explain is set.
 	Trace []flashlight.Round
+	// Verification is there when PredictOptions.Verify is set.
+	Verification *Verification
 }

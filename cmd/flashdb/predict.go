@@ -49,7 +49,8 @@ compressed. --shard 2/8 takes every eighth source, so that eight jobs do it all.
 			if err != nil {
 				return err
 			}
-			o.Exclude, o.IncludeLinked, o.Filter, o.Explain = r.opts.Exclude, r.opts.IncludeLinked, r.opts.Filter, r.opts.Explain
+			o.Exclude, o.IncludeLinked, o.Filter = r.opts.Exclude, r.opts.IncludeLinked, r.opts.Filter
+			o.Explain, o.Verify = r.opts.Explain, r.opts.Verify
 			if cmd.Flags().Changed("min-score") {
 				o.MinScore = &minScore
 			}
@@ -81,6 +82,7 @@ compressed. --shard 2/8 takes every eighth source, so that eight jobs do it all.
 	fs.StringVar(&r.opts.Filter, "filter", "", "tag `expression`: tags, and, or, not, parentheses")
 	fs.Float32Var(&minScore, "min-score", 0, "leave out nodes that score less")
 	fs.BoolVar(&r.opts.Explain, "explain", false, "print what each round did")
+	fs.BoolVar(&r.opts.Verify, "verify", false, "also scan exactly, and print which hits were missed and why")
 	fs.BoolVar(&many.all, "all", false, "answer for every node of the collection, or of --source-collection")
 	fs.StringVar(&many.keysFrom, "keys-from", "", "answer for the keys in the first column of this `file`")
 	fs.StringVarP(&many.out, "out", "o", "", "`file` for the answers of --all or --keys-from; default standard output")

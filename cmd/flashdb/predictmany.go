@@ -68,8 +68,8 @@ func (r *manyRequest) validate() error {
 		return errors.New("--all and --keys-from exclude each other")
 	case len(r.keys) > 0:
 		return errors.New("--all and --keys-from take the place of the KEYs: name none")
-	case r.opts.Explain:
-		return errors.New("--explain is for single sources, not for --all or --keys-from")
+	case r.opts.Explain, r.opts.Verify:
+		return errors.New("--explain and --verify are for single sources, not for --all or --keys-from")
 	case r.format != "jsonl" && r.format != "tsv":
 		return fmt.Errorf("--format %q is unknown: use jsonl or tsv", r.format)
 	}

@@ -45,7 +45,31 @@ func (a *app) printResult(res flashdb.Result, columns resultColumns, names map[u
 	}
 	fmt.Fprintf(a.out, "  %s\n", describeStats(res.Stats))
 	printTrace(a.out, res.Stats.Trace, names)
+	printVerification(a.out, len(res.Hits), res.Stats.Verification)
 	return nil
+}
+
+// printVerification tells what the exact scan found beside the answer.
+func printVerification(w io.Writer, hits int, v *flashdb.Verification) {
+	if v == nil {
+		return
+	}
+	fmt.Fprintf(w, "  exact scan: %s, recall %.4g", took(v.Elapsed), v.Recall)
+	if len(v.Missed) == 0 {
+		fmt.Fprintf(w, ": all %s are its best\n", counted(hits, "hit"))
+		return
+	}
+	fmt.Fprintf(w, "; missed:\n")
+	for _, m := range v.Missed {
+		where := fmt.Sprintf("in list %d, which was visited: no query ranked it high enough to be scored", m.List)
+		switch {
+		case m.List < 0:
+			where = "newer than the index"
+		case !m.Visited:
+			where = fmt.Sprintf("in list %d, which was not visited: more --probes would reach it", m.List)
+		}
+		fmt.Fprintf(w, "    rank %d  %s  %.4f  %s\n", m.Rank, shown(m.Key), m.Score, where)
+	}
 }
 
 // describeStats says what an answer cost, and how it was found.
@@ -107,7 +131,11 @@ func describeAim(aim flashlight.Aim, names map[uint32]string) string {
 	if n := len(aim.Anchors) - most; n > 0 {
 		more = fmt.Sprintf(", and %d more", n)
 	}
-	return fmt.Sprintf("%s: %s%s", words, strings.Join(keys, ", "), more)
+	changed := ""
+	if aim.Neurons > 0 {
+		changed = fmt.Sprintf("; %.3g%% of the neurons changed", 100*float64(aim.Changed)/float64(aim.Neurons))
+	}
+	return fmt.Sprintf("%s: %s%s%s", words, strings.Join(keys, ", "), more, changed)
 }
 
 // anchorKeys finds the keys of a trace's anchors.
@@ -138,18 +166,44 @@ func newJSONHits(hits []flashdb.Hit) []jsonHit {
 }
 
 type jsonQueryStats struct {
-	Plan         string          `json:"plan"`
-	Rounds       int             `json:"rounds"`
-	ListsProbed  int             `json:"lists_probed"`
-	RowsVisited  int             `json:"rows_visited"`
-	CodesScanned int             `json:"codes_scanned"`
-	RowsScored   int             `json:"rows_scored"`
-	Stop         flashlight.Stop `json:"stop"`
-	Short        string          `json:"short,omitempty"`
-	Generation   uint64          `json:"generation"`
-	DeltaRows    int             `json:"delta_rows"`
-	ElapsedMS    float64         `json:"elapsed_ms"`
-	Trace        []jsonRound     `json:"trace,omitempty"`
+	Plan         string            `json:"plan"`
+	Rounds       int               `json:"rounds"`
+	ListsProbed  int               `json:"lists_probed"`
+	RowsVisited  int               `json:"rows_visited"`
+	CodesScanned int               `json:"codes_scanned"`
+	RowsScored   int               `json:"rows_scored"`
+	Stop         flashlight.Stop   `json:"stop"`
+	Short        string            `json:"short,omitempty"`
+	Generation   uint64            `json:"generation"`
+	DeltaRows    int               `json:"delta_rows"`
+	ElapsedMS    float64           `json:"elapsed_ms"`
+	Trace        []jsonRound       `json:"trace,omitempty"`
+	Verification *jsonVerification `json:"verification,omitempty"`
+}
+
+type jsonVerification struct {
+	Recall    float64      `json:"recall"`
+	Missed    []jsonMissed `json:"missed"`
+	ElapsedMS float64      `json:"elapsed_ms"`
+}
+
+type jsonMissed struct {
+	Key     string  `json:"key"`
+	Rank    int     `json:"rank"`
+	Score   float64 `json:"score"`
+	List    int     `json:"list"` // -1: newer than the index
+	Visited bool    `json:"visited"`
+}
+
+func newJSONVerification(v *flashdb.Verification) *jsonVerification {
+	if v == nil {
+		return nil
+	}
+	j := &jsonVerification{Recall: v.Recall, Missed: []jsonMissed{}, ElapsedMS: millis(v.Elapsed)}
+	for _, m := range v.Missed {
+		j.Missed = append(j.Missed, jsonMissed{Key: jsonText(m.Key), Rank: m.Rank, Score: jsonScore(m.Score), List: m.List, Visited: m.Visited})
+	}
+	return j
 }
 
 type jsonRound struct {
@@ -168,6 +222,9 @@ type jsonRound struct {
 type jsonAim struct {
 	From    string   `json:"from"`
 	Anchors []string `json:"anchors,omitempty"`
+	// Neurons of the decoder, and those whose activity changed since the round before.
+	Neurons int `json:"neurons,omitempty"`
+	Changed int `json:"changed,omitempty"`
 }
 
 type jsonResult struct {
@@ -185,6 +242,7 @@ func newJSONResult(res flashdb.Result, columns resultColumns, names map[uint32]s
 			Plan: s.Plan, Rounds: s.Rounds, ListsProbed: s.ListsProbed, RowsVisited: s.RowsVisited,
 			CodesScanned: s.CodesScanned, RowsScored: s.RowsScored, Stop: s.Stop, Short: s.Short,
 			Generation: s.Generation, DeltaRows: s.DeltaRows, ElapsedMS: millis(s.Elapsed),
+			Verification: newJSONVerification(s.Verification),
 		},
 	}
 	if !columns.probability {
@@ -208,7 +266,7 @@ func newJSONRound(r flashlight.Round, names map[uint32]string) jsonRound {
 		j.Best = &best
 	}
 	for _, aim := range r.Aims {
-		ja := jsonAim{From: aim.From}
+		ja := jsonAim{From: aim.From, Neurons: aim.Neurons, Changed: aim.Changed}
 		for _, id := range aim.Anchors {
 			ja.Anchors = append(ja.Anchors, jsonText(names[id]))
 		}
