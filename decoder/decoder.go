@@ -16,7 +16,7 @@
 // The score is the logit: what the network yields before the final sigmoid or ReLU its [Spec] may name. All
 // ranking is done on it, because a float32 sigmoid saturates above about 17 and a final ReLU ties every negative.
 //
-// Weights come from .safetensors, .npz and PyTorch .pt files ([ReadFile]), from tensors in memory ([New]) or from
+// Weights come from .safetensors, .npz, PyTorch .pt and .onnx files ([ReadFile], [Read]), from tensors in memory ([New]) or from
 // slices ([NewHadamardMLP] and the other constructors). [SelfCheck] compares an import with scores the
 // training framework computed. [Marshal] and [Unmarshal] keep a decoder in a database; blob.go has the layout.
 //

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -16,20 +15,66 @@ import (
 )
 
 // ReadFile reads the weights of a decoder from a .safetensors, .npz or PyTorch .pt or .pth file and makes the decoder spec says
-// they are.
+// they are. An .onnx file says so itself and takes no spec: see onnxop.go for the operators.
 //
-// A nil spec is for weights in the layout of OGB's link predictors: lins.0.weight, lins.0.bias, lins.1.weight and so on, under any
-// one prefix, are a HadamardMLP with ReLU between its layers and a sigmoid behind the logit.
+// A nil spec is for weights whose keys tell the layout they are in (see [Layouts]), under any one prefix. With OGB's, lins.0.weight,
+// lins.0.bias, lins.1.weight and so on are a HadamardMLP with ReLU between its layers and a sigmoid behind the logit.
 //
 // A .json file is taken as the spec of a decoder that has no weights: a Dot decoder. No other file is looked for: a spec that lies
 // beside the weights is for the caller to pass.
 func ReadFile(path string, spec *Spec) (Decoder, error) {
+	return Read(path, ReadOptions{Spec: spec})
+}
+
+// ReadOptions say what a file of weights does not. Either Spec describes the decoder, or Layout names a known way of keeping one in a
+// state dict and the fields after it answer what that layout leaves open.
+type ReadOptions struct {
+	// Spec describes the decoder. Nil: Layout does, or the keys tell.
+	Spec *Spec
+	// Prefix is that of the decoder's keys in a larger model or checkpoint: "model.predictor." of {"model": {"predictor": ...}}. A dot
+	// at its end may be left out. Empty: the one prefix under which a decoder is found.
+	Prefix string
+	// Layout is one of Layouts. Empty: told by the keys.
+	Layout string
+	// Kind is HadamardMLP or ConcatMLP. Empty: HadamardMLP, or what the layout fixes.
+	Kind Kind
+	// Activation is that of all layers but the last. Empty: what the layout has by default, ReLU.
+	Activation Activation
+	// Residual is z, input or none: what is added to every layer's linear output but the last. Empty: none, where the layout fixes it.
+	Residual string
+}
+
+// Validate reports every fault of the options at once.
+func (o *ReadOptions) Validate() error {
+	var f faults
+	if o.Spec != nil && (o.Layout != "" || o.Kind != "" || o.Activation != "" || o.Residual != "") {
+		f.add("a spec says it all: give no layout, kind, activation or residual beside it")
+	}
+	if o.Layout != "" && !slices.Contains(Layouts(), o.Layout) {
+		f.add("layout %q is not known; want one of %s", o.Layout, strings.Join(Layouts(), ", "))
+	}
+	f.word("kind", string(o.Kind), string(HadamardMLP), string(ConcatMLP))
+	f.word("activation", string(o.Activation), string(ReLU), string(LeakyReLU), string(GELU), string(GELUTanh), string(SiLU), string(Tanh),
+		string(Sigmoid), string(Identity))
+	f.word("residual", o.Residual, residualZ, residualInput, residualNone)
+	return f.err("decoder")
+}
+
+// Read is ReadFile with all that may be said of a file of weights.
+func Read(path string, o ReadOptions) (Decoder, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
 	if strings.EqualFold(filepath.Ext(path), ".json") {
-		d, err := readSpecOnly(path, spec)
+		d, err := readSpecOnly(path, o.Spec)
 		if err != nil {
-			if located := (*fs.PathError)(nil); errors.As(err, &located) {
-				err = located.Err // the path is named below
-			}
+			return nil, fmt.Errorf("read decoder %s: %w", path, pathless(err))
+		}
+		return d, nil
+	}
+	if strings.EqualFold(filepath.Ext(path), ".onnx") {
+		d, err := readONNX(path, o)
+		if err != nil {
 			return nil, fmt.Errorf("read decoder %s: %w", path, err)
 		}
 		return d, nil
@@ -38,16 +83,56 @@ func ReadFile(path string, spec *Spec) (Decoder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read decoder: %w", err) // names the file
 	}
-	if spec == nil {
-		if spec, err = ogbSpec(tensors); err != nil {
-			return nil, fmt.Errorf("read decoder %s: %w", path, err)
-		}
-	}
-	d, err := New(*spec, tensors)
+	d, err := fromTensors(tensors, o)
 	if err != nil {
 		return nil, fmt.Errorf("read decoder %s: %w", path, err)
 	}
 	return d, nil
+}
+
+// pathless is an error of opening a file without the path, for messages that name it already.
+func pathless(err error) error {
+	if located := (*fs.PathError)(nil); errors.As(err, &located) {
+		return located.Err
+	}
+	return err
+}
+
+// fromTensors makes the decoder that the options find in a state dict.
+func fromTensors(tensors map[string]Tensor, o ReadOptions) (Decoder, error) {
+	w := weights{tensors: tensors}
+	if o.Prefix != "" {
+		if !strings.HasSuffix(o.Prefix, ".") {
+			o.Prefix += "."
+		}
+		if w = w.below(o.Prefix); len(w.tensors) == 0 {
+			return nil, fmt.Errorf("no key begins with the prefix %s; the weights have %s", quote(o.Prefix), quoted(slices.Sorted(maps.Keys(tensors))))
+		}
+	}
+	if o.Spec != nil {
+		return New(*o.Spec, w.tensors)
+	}
+	find := detectSpec
+	if o.Layout != "" {
+		find = namedSpec
+	}
+	found, spec, err := find(w.tensors, &o)
+	member := found.prefix + "weight"
+	if err != nil && found.prefix == "" {
+		member = "" // nothing was found: the telltale may be why
+	}
+	if method, key := pairTensors(tensors, member); method != "" {
+		return nil, pairError(method, key)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for i := range spec.Layers {
+		if spec.Layers[i].Residual == residualNone {
+			spec.Layers[i].Residual = ""
+		}
+	}
+	return New(*spec, found.tensors)
 }
 
 // maxSpecFile bounds the size of a spec read from a file.
@@ -78,78 +163,4 @@ func readSpecOnly(path string, spec *Spec) (Decoder, error) {
 			parsed.Kind)
 	}
 	return New(parsed, nil)
-}
-
-// ogbKey matches the keys of the layers in OGB's layout: prefix, number, parameter.
-var ogbKey = regexp.MustCompile(`^((?:.*\.)?)lins\.(\d+)\.(weight|bias)$`)
-
-// ogbSpec recognises a HadamardMLP by the key names of OGB's link predictors (examples/linkproppred). Its keys are
-// without the prefix, which New finds again.
-func ogbSpec(tensors map[string]Tensor) (*Spec, error) {
-	keys := slices.Sorted(maps.Keys(tensors))
-	layers := map[string]int{} // prefix -> number of weights
-	for _, key := range keys {
-		if m := ogbKey.FindStringSubmatch(key); m != nil && m[3] == "weight" {
-			layers[m[1]]++
-		}
-	}
-	switch len(layers) {
-	case 0:
-		if method, key := pairTensors(tensors, ""); method != "" {
-			return nil, pairError(method, key)
-		}
-		return nil, fmt.Errorf("no keys lins.0.weight, lins.1.weight, ...: a spec must say what these weights are; they have %s", quoted(keys))
-	case 1:
-	default:
-		return nil, fmt.Errorf("keys lins.0.weight, ... are found under each of the prefixes %s: a spec with full keys must say which are the decoder",
-			quoted(slices.Sorted(maps.Keys(layers))))
-	}
-	prefix := slices.Collect(maps.Keys(layers))[0]
-	if key := normKey(keys, prefix); key != "" {
-		return nil, fmt.Errorf("key %s looks like a norm beside the layers %s: a spec must say where it applies", quote(key), quote(prefix+"lins"))
-	}
-	return ogbLayers(tensors, prefix, layers[prefix])
-}
-
-// ogbLayers writes the spec of n layers numbered from 0.
-func ogbLayers(tensors map[string]Tensor, prefix string, n int) (*Spec, error) {
-	spec := &Spec{Kind: HadamardMLP, Output: outputSigmoid}
-	for i := range n {
-		layer := LayerSpec{Weight: fmt.Sprintf("lins.%d.weight", i), Activation: ReLU}
-		weight, ok := tensors[prefix+layer.Weight]
-		if !ok {
-			return nil, fmt.Errorf("no tensor %s: the %d weights of %s are not numbered from 0; a spec must say in which order they apply",
-				quote(prefix+layer.Weight), n, quote(prefix+"lins"))
-		}
-		if bias := fmt.Sprintf("lins.%d.bias", i); tensors[prefix+bias].Data != nil {
-			layer.Bias = bias
-		}
-		if i == n-1 {
-			layer.Activation = Identity
-		}
-		if i == 0 {
-			if len(weight.Shape) != 2 {
-				return nil, fmt.Errorf("%s has shape %v; want [any dim]", quote(prefix+layer.Weight), weight.Shape)
-			}
-			spec.Dim = weight.Shape[1]
-		}
-		spec.Layers = append(spec.Layers, layer)
-	}
-	return spec, nil
-}
-
-// normKey returns a key below prefix whose module is named like a norm, or "". Guessing that it is not used would give wrong
-// scores.
-func normKey(keys []string, prefix string) string {
-	for _, key := range keys {
-		rest, ok := strings.CutPrefix(key, prefix)
-		if !ok {
-			continue
-		}
-		module, _, _ := strings.Cut(strings.ToLower(rest), ".")
-		if strings.HasPrefix(module, "bn") || strings.HasPrefix(module, "ln") || strings.Contains(module, "norm") {
-			return key
-		}
-	}
-	return ""
 }

@@ -50,6 +50,7 @@ type NormSpec struct {
 const (
 	residualInput = "input"
 	residualZ     = "z"
+	residualNone  = "none" // of ReadOptions alone
 
 	layerNorm = "layer_norm"
 	batchNorm = "batch_norm"

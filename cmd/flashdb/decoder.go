@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -24,22 +25,31 @@ func (a *app) decoderCommand() *cobra.Command {
 
 func (a *app) decoderAddCommand() *cobra.Command {
 	var specFile, casesFile string
+	var opts decoder.ReadOptions
 	cmd := &cobra.Command{
-		Use:   "add DIR COLLECTION NAME FILE [--spec decoder.json] [--check scores.jsonl]",
-		Short: "Store a decoder from .safetensors, .npz or PyTorch .pt weights",
+		Use:   "add DIR COLLECTION NAME FILE [--spec decoder.json | --layout NAME] [--check scores.jsonl]",
+		Short: "Store a decoder from .safetensors, .npz, PyTorch .pt or .onnx",
 		Long: `Add stores a trained decoder under a name, in place of an earlier one of that name.
-The spec says what the weights do not: kind, layers in order, activations, norms. It may
-be left out for weights in OGB's layout (lins.0.weight, ...). A dot decoder has no
-weights: FILE is then the spec itself.
+Weights do not say what is computed with them. The spec does: kind, layers in order,
+activations, norms. It may be left out for weights in a known layout, which is told by
+its keys or named: ` + strings.Join(decoder.Layouts(), ", ") + `.
+--kind, --activation and --residual answer what a layout leaves open.
+
+A checkpoint of a larger model may be given as it is: --prefix model.predictor. names the
+part that is the decoder, where more than one would do. An .onnx file needs none of this.
+A dot decoder has no weights: FILE is then the spec itself.
 
 --check compares the decoder with cases that the training framework computed, a line
 {"source": [...], "candidate": [...], "logit": x} each, and stores nothing when a logit
 differs by more than 1e-4 relative.`,
 		Example: `  flashdb decoder add papers.flash papers cites decoder.safetensors --spec decoder.json --check scores.jsonl
-  flashdb decoder add papers.flash papers cites ogb_predictor.pt`,
+  flashdb decoder add papers.flash papers cites ogb_predictor.pt
+  flashdb decoder add papers.flash papers cites checkpoint.pt --prefix model_state_dict.predictor
+  flashdb decoder add papers.flash papers cites gae.pt --layout refined-gae --residual z
+  flashdb decoder add papers.flash papers cites predictor.onnx --check scores.jsonl`,
 		Args: args(4, 4),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			d, err := readDecoder(args[3], specFile)
+			d, err := readDecoder(args[3], specFile, opts)
 			if err != nil {
 				return err
 			}
@@ -64,14 +74,30 @@ differs by more than 1e-4 relative.`,
 			})
 		},
 	}
-	cmd.Flags().StringVar(&specFile, "spec", "", "`file` that describes the decoder (default: OGB's layout is recognised)")
-	cmd.Flags().StringVar(&casesFile, "check", "", "`file` of scored cases that the decoder must agree with")
+	fs := cmd.Flags()
+	fs.StringVar(&specFile, "spec", "", "`file` that describes the decoder (default: the layout does)")
+	fs.StringVar(&opts.Layout, "layout", "", "`name` of the layout of the weights (default: told by their keys)")
+	fs.StringVar(&opts.Prefix, "prefix", "", "`prefix` of the decoder's keys in a larger model")
+	fs.StringVar((*string)(&opts.Kind), "kind", "", "hadamard_mlp or concat_mlp: what a network is applied to")
+	fs.StringVar((*string)(&opts.Activation), "activation", "", "`name` of the activation between layers (default relu)")
+	fs.StringVar(&opts.Residual, "residual", "", "z, input or none: what is added to each layer but the last")
+	fs.StringVar(&casesFile, "check", "", "`file` of scored cases that the decoder must agree with")
+	completeWords(cmd, "layout", decoder.Layouts()...)
+	completeWords(cmd, "kind", string(decoder.HadamardMLP), string(decoder.ConcatMLP))
+	completeWords(cmd, "residual", "z", "input", "none")
 	return cmd
 }
 
-func readDecoder(file, specFile string) (decoder.Decoder, error) {
+// completeWords gives a flag its values in the shell's completion.
+func completeWords(cmd *cobra.Command, flag string, words ...string) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic("flashdb: complete a flag that does not exist: " + err.Error())
+	}
+}
+
+func readDecoder(file, specFile string, opts decoder.ReadOptions) (decoder.Decoder, error) {
 	if specFile == "" {
-		return decoder.ReadFile(file, nil)
+		return decoder.Read(file, opts)
 	}
 	b, err := os.ReadFile(specFile)
 	if err != nil {
@@ -81,7 +107,8 @@ func readDecoder(file, specFile string) (decoder.Decoder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--spec %s: %w", specFile, err)
 	}
-	return decoder.ReadFile(file, &spec)
+	opts.Spec = &spec
+	return decoder.Read(file, opts)
 }
 
 // checkDecoder returns how many cases agree.

@@ -27,9 +27,13 @@ func TestMain(m *testing.M) {
 //	hold DIR                the test has the database open until the script ends
 //	release                 or until now
 //
-// and $DEMODATA, the folder of the demo's files, and $LONGKEY, a key of 1025 bytes.
+// and $DEMODATA, the folder of the demo's files, $DECODERS, that of decoders PyTorch wrote, and $LONGKEY, a key of 1025 bytes.
 func TestScripts(t *testing.T) {
 	demodata, err := filepath.Abs("demodata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoders, err := filepath.Abs(filepath.Join("..", "..", "decoder", "testdata"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,6 +41,7 @@ func TestScripts(t *testing.T) {
 		Dir: filepath.Join("testdata", "script"),
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("DEMODATA", demodata)
+			e.Setenv("DECODERS", decoders)
 			e.Setenv("GORACE", "atexit_sleep_ms=10") // else every command of a race build waits a second before it exits
 			h := &holder{}
 			e.Values[holderKey{}] = h

@@ -26,12 +26,12 @@ const (
 // No package imports one that stands in a later row.
 var imports = map[string][]string{
 	// L0: no package of ours
-	"internal/simd": {}, "internal/simd/internal/roofline": {}, "internal/format": {}, "internal/mmap": {}, "internal/codec": {}, "internal/lint": {},
+	"internal/simd": {}, "internal/simd/internal/roofline": {}, "internal/format": {}, "internal/mmap": {}, "internal/codec": {}, "internal/onnx": {}, "internal/lint": {},
 	// L1
 	"internal/vfs":    {"internal/mmap"},
 	"internal/kmeans": {"internal/simd"},
 	"index":           {},
-	"decoder":         {"internal/simd", "internal/format", "internal/codec"},
+	"decoder":         {"internal/simd", "internal/format", "internal/codec", "internal/onnx"},
 	"storage":         {"internal/format"},
 	"internal/backup": {"internal/format"},
 	// L2
@@ -59,6 +59,7 @@ var third = map[string][]string{
 	"golang.org/x/sys":                    {"internal/simd", "internal/mmap", "internal/vfs"},
 	"github.com/spf13/cobra":              {"cmd/flashdb"},
 	"github.com/spf13/pflag":              {"cmd/flashdb"},
+	"google.golang.org/protobuf":          {"internal/onnx"}, // protowire alone: no generated code, no reflection
 }
 
 // source is one parsed Go file of the module.

@@ -1,0 +1,223 @@
+package decoder
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A layout is a way in which a model in use keeps its decoder in a state dict: the names of its keys, and what they do not say
+// (activation, place of the norm, output) as that model computes it.
+type layout struct {
+	name string
+	// detect tells whether the tensors, all below one prefix, are of this layout without doubt. Nil: only by name.
+	detect func(w weights) bool
+	spec   func(w weights, o *ReadOptions) (*Spec, error)
+}
+
+// layouts are tried in this order where none is named.
+var layouts = []layout{
+	{"gigl", isGiGL, giglSpec},          // GiGL's LinkPredictionDecoder
+	{"ogb", isOGB, ogbSpec},             // OGB's LinkPredictor
+	{"pyg", isPyG, pygSpec},             // PyG's MLP on the product
+	{"ncn", isNCN, ncnSpec},             // the LinkPredictor of the NCN code
+	{"dgl", isDGL, dglSpec},             // DGL's MLPPredictor
+	{"refined-gae", nil, refinedSpec},   // the Hadamard_MLPPredictor of Refined-GAE
+	{"sequential", nil, sequentialSpec}, // an nn.Sequential
+	{"bilinear", nil, bilinearSpec},     // nn.Bilinear with one output
+}
+
+// Layouts are the names ReadOptions.Layout may have.
+func Layouts() []string {
+	names := make([]string, len(layouts))
+	for i := range layouts {
+		names[i] = layouts[i].name
+	}
+	return names
+}
+
+// weights are the tensors below one prefix of a state dict, by the rest of their keys.
+type weights struct {
+	prefix  string
+	tensors map[string]Tensor
+}
+
+// key is the full key of a tensor, for messages.
+func (w weights) key(rest string) string { return quote(w.prefix + rest) }
+
+func (w weights) has(rest string) bool { _, ok := w.tensors[rest]; return ok }
+
+// optional returns the key if there is such a tensor and "" if there is none.
+func (w weights) optional(rest string) string {
+	if w.has(rest) {
+		return rest
+	}
+	return ""
+}
+
+// below narrows the weights to those under a further prefix.
+func (w weights) below(prefix string) weights {
+	inner := weights{prefix: w.prefix + prefix, tensors: map[string]Tensor{}}
+	for key, t := range w.tensors {
+		if rest, ok := strings.CutPrefix(key, prefix); ok {
+			inner.tensors[rest] = t
+		}
+	}
+	return inner
+}
+
+// anchorKey matches the keys by which a layout that is to be detected stands out: prefix, then a first weight.
+var anchorKey = regexp.MustCompile(`^((?:.*\.)?)(?:lins\.\d+|W1)\.weight$`)
+
+// detectSpec finds the layout and the prefix of the decoder among tensors that may hold more than it.
+func detectSpec(tensors map[string]Tensor, o *ReadOptions) (weights, *Spec, error) {
+	found := map[string]bool{}
+	for key := range tensors {
+		if m := anchorKey.FindStringSubmatch(key); m != nil {
+			found[m[1]] = true
+		}
+	}
+	prefixes := slices.Sorted(maps.Keys(found))
+	all := weights{prefix: o.Prefix, tensors: tensors}
+	switch len(prefixes) {
+	case 0:
+		if method, key := pairTensors(tensors, ""); method != "" {
+			return all, nil, pairError(method, key)
+		}
+		return all, nil, fmt.Errorf("no keys lins.0.weight, lins.1.weight, ...: a spec or the name of a layout (%s) must say what these weights are; "+
+			"they have %s", strings.Join(Layouts(), ", "), quoted(slices.Sorted(maps.Keys(tensors))))
+	case 1:
+	default:
+		return all, nil, fmt.Errorf("decoders are found under each of the prefixes %s: name one as the prefix", quoted(prefixes))
+	}
+	w := all.below(prefixes[0])
+	for _, l := range layouts {
+		if l.detect != nil && l.detect(w) {
+			spec, err := l.spec(w, o)
+			return w, spec, err
+		}
+	}
+	if key := w.normKey(); key != "" {
+		return w, nil, fmt.Errorf("key %s looks like a norm beside the layers %s: a spec or the name of a layout (refined-gae, sequential) must say "+
+			"where it applies", w.key(key), w.key("lins"))
+	}
+	if w.has("W1.weight") {
+		_, err := dglSpec(w, o)
+		return w, nil, err
+	}
+	spec, err := ogbSpec(w, o)
+	return w, spec, err
+}
+
+// namedSpec reads the weights in the layout the caller names.
+func namedSpec(tensors map[string]Tensor, o *ReadOptions) (weights, *Spec, error) {
+	at := slices.IndexFunc(layouts, func(l layout) bool { return l.name == o.Layout })
+	if at < 0 {
+		return weights{}, nil, fmt.Errorf("layout %q is not known; want one of %s", o.Layout, strings.Join(Layouts(), ", "))
+	}
+	w := weights{prefix: o.Prefix, tensors: tensors}
+	if o.Prefix == "" {
+		w = w.below(w.soleAnchor(o.Layout))
+	} else if inner := w.below(giglModule); o.Layout == "gigl" && len(inner.tensors) > 0 {
+		w = inner
+	}
+	spec, err := layouts[at].spec(w, o)
+	if err != nil {
+		err = fmt.Errorf("layout %s: %w", o.Layout, err)
+	}
+	return w, spec, err
+}
+
+// soleAnchor is the one prefix under which a layer of a named layout begins, "" if there is none or more than one.
+func (w weights) soleAnchor(name string) string {
+	first := regexp.MustCompile(`^((?:.*\.)?)lins\.0\.weight$`)
+	switch name {
+	case "gigl":
+		first = regexp.MustCompile(`^((?:.*\.)?mlp_decoder\.)lins\.0\.weight$`)
+	case "dgl":
+		first = regexp.MustCompile(`^((?:.*\.)?)W1\.weight$`)
+	case "sequential":
+		first = regexp.MustCompile(`^((?:.*\.)?)0\.weight$`)
+	case "bilinear":
+		first = regexp.MustCompile(`^((?:.*\.)?)weight$`)
+	}
+	var prefixes []string
+	for key := range w.tensors {
+		if m := first.FindStringSubmatch(key); m != nil {
+			prefixes = append(prefixes, m[1])
+		}
+	}
+	if len(prefixes) == 1 {
+		return prefixes[0]
+	}
+	return ""
+}
+
+// normKey returns a key whose module is named like a norm, or "". Guessing that it is not used would give wrong scores.
+func (w weights) normKey() string {
+	for _, key := range slices.Sorted(maps.Keys(w.tensors)) {
+		module, _, _ := strings.Cut(strings.ToLower(key), ".")
+		if strings.HasPrefix(module, "bn") || strings.HasPrefix(module, "ln") || strings.Contains(module, "norm") {
+			return key
+		}
+	}
+	return ""
+}
+
+// numbered returns the numbers N of keys base.N.weight with a matrix, ascending. An empty base stands for keys N.weight.
+func (w weights) numbered(base string) (numbers []int) {
+	for key, t := range w.tensors {
+		rest, ok := strings.CutPrefix(key, base)
+		if !ok || len(t.Shape) == 1 {
+			continue
+		}
+		digits, ok := strings.CutSuffix(rest, ".weight")
+		if n, err := strconv.Atoi(digits); ok && err == nil && n >= 0 && strconv.Itoa(n) == digits {
+			numbers = append(numbers, n)
+		}
+	}
+	slices.Sort(numbers)
+	return numbers
+}
+
+// network makes the spec of a network whose layers are base.N.weight for the given numbers. Layers lack their norms.
+func (w weights) network(base string, numbers []int, o *ReadOptions) (*Spec, error) {
+	spec := &Spec{Kind: HadamardMLP}
+	if o.Kind != "" {
+		spec.Kind = o.Kind
+	}
+	if !spec.Kind.network() {
+		return nil, fmt.Errorf("kind %s has no layers: these weights are a network; want %s or %s", spec.Kind, HadamardMLP, ConcatMLP)
+	}
+	for i, n := range numbers {
+		at := base + strconv.Itoa(n)
+		l := LayerSpec{Weight: at + ".weight", Bias: w.optional(at + ".bias"), Activation: ReLU}
+		if o.Activation != "" {
+			l.Activation = o.Activation
+		}
+		if i == len(numbers)-1 {
+			l.Activation = Identity
+		} else {
+			l.Residual = o.Residual
+		}
+		spec.Layers = append(spec.Layers, l)
+	}
+	if len(spec.Layers) == 0 {
+		return nil, fmt.Errorf("no matrix %s; the weights have %s", w.key(base+"0.weight"), quoted(slices.Sorted(maps.Keys(w.tensors))))
+	}
+	shape := w.tensors[spec.Layers[0].Weight].Shape
+	if len(shape) != 2 {
+		return nil, fmt.Errorf("%s has shape %v; want [any dim]", w.key(spec.Layers[0].Weight), shape)
+	}
+	spec.Dim = shape[1]
+	if spec.Kind == ConcatMLP {
+		if shape[1]%2 != 0 {
+			return nil, fmt.Errorf("%s has shape %v: a %s takes two embeddings of equal width", w.key(spec.Layers[0].Weight), shape, ConcatMLP)
+		}
+		spec.Dim /= 2
+	}
+	return spec, nil
+}
