@@ -175,7 +175,7 @@ func (c *Collection) Upsert(ctx context.Context, nodes ...Node) error {
 	defer leave()
 	puts := make([]storage.PutNode, len(nodes))
 	for i, n := range nodes {
-		row, err := c.row(n)
+		row, err := c.schema.row(n)
 		if err != nil {
 			return fmt.Errorf("upsert into %q: %w", c.name, err)
 		}
@@ -199,11 +199,11 @@ func (c *Collection) Upsert(ctx context.Context, nodes ...Node) error {
 }
 
 // row checks a node and returns its row as it is stored.
-func (c *Collection) row(n Node) ([]float32, error) {
-	if err := n.validate(c.schema.Dim); err != nil {
+func (s Schema) row(n Node) ([]float32, error) {
+	if err := n.validate(s.Dim); err != nil {
 		return nil, err
 	}
-	if !c.schema.Normalize {
+	if !s.Normalize {
 		return n.Embedding, nil
 	}
 	row, err := unit(n.Embedding)
@@ -213,11 +213,11 @@ func (c *Collection) row(n Node) ([]float32, error) {
 	return row, nil
 }
 
-// Validate reports the first of the nodes that Upsert would refuse, and why. It
-// changes nothing: an import can look at all of its input first.
-func (c *Collection) Validate(nodes ...Node) error {
+// ValidateNodes reports the first of the nodes that Upsert into a collection of this
+// schema would refuse, and why: an import can look at all of its input first.
+func (s Schema) ValidateNodes(nodes ...Node) error {
 	for _, n := range nodes {
-		if _, err := c.row(n); err != nil {
+		if _, err := s.row(n); err != nil {
 			return err
 		}
 	}

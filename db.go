@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/flashdb/flashdb/internal/control"
 	"github.com/flashdb/flashdb/internal/vfs"
 	"github.com/flashdb/flashdb/storage"
 	"github.com/flashdb/flashdb/wal"
@@ -45,6 +46,9 @@ type DB struct {
 
 	rebuilds sync.Mutex // one rebuild at a time
 	flusher  flusher
+
+	control     *control.Server // nil unless Options.Control
+	controlStop sync.Once
 }
 
 // Open opens the database in dir, and creates it when dir does not exist or is
@@ -117,7 +121,16 @@ func (db *DB) open() (err error) {
 	if err := db.sweep(); err != nil {
 		return err
 	}
+	if err := control.Sweep(db.dir); err != nil { // a dead owner's
+		return err
+	}
 	db.flusher.start(db)
+	if db.opts.Control {
+		if err := db.startControl(); err != nil {
+			db.flusher.stop()
+			return err
+		}
+	}
 	return nil
 }
 
@@ -194,10 +207,11 @@ func (db *DB) enter() (leave func(), err error) {
 // Dir returns the directory the database was opened in.
 func (db *DB) Dir() string { return db.dir }
 
-// Close ends a rebuild under way, waits for the other calls, moves what the log
+// Close ends a rebuild and the calls over the control socket that are under way, waits for the other calls, moves what the log
 // holds into bbolt and releases the directory. A second Close returns ErrClosed.
 func (db *DB) Close() error {
 	db.shutdown()
+	stopped := db.stopControl()
 	db.life.Lock()
 	defer db.life.Unlock()
 	if db.closed {
@@ -205,7 +219,7 @@ func (db *DB) Close() error {
 	}
 	db.closed = true
 	db.flusher.stop()
-	errs := []error{db.flush()}
+	errs := []error{db.flush(), stopped}
 	if errors.Is(errs[0], ErrReadOnly) {
 		errs[0] = nil // reported when it happened; the log has what was acknowledged
 	}
@@ -217,6 +231,24 @@ func (db *DB) Close() error {
 	errs = append(errs, db.log.Close(), db.store.Close(), removeOwner(db.dir))
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("close database %s: %w", db.dir, err)
+	}
+	return nil
+}
+
+// Checkpoint moves what the log holds into the bbolt file and drops the log
+// segments that are no longer needed. It happens by itself as the log grows, and
+// at Close. Reads and writes go on meanwhile.
+func (db *DB) Checkpoint(ctx context.Context) error {
+	leave, err := db.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := db.flush(); err != nil {
+		return fmt.Errorf("checkpoint: %w", err)
 	}
 	return nil
 }

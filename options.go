@@ -25,6 +25,10 @@ type Options struct {
 	// FlushBytes is how much acknowledged change is held in memory before it
 	// is moved from the log into the bbolt file. Default 32 MiB.
 	FlushBytes int64
+	// Control serves control.sock, a unix socket in the directory, to other
+	// processes of this user while the database is open: the flashdb command,
+	// a rebuild job among its uses, asks through it. See docs/control.md.
+	Control bool
 	// Logger receives what an operator should know: a generation that could
 	// not be opened, a torn log tail, a finished rebuild. Default: nothing.
 	Logger *slog.Logger

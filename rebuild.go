@@ -34,7 +34,7 @@ type RebuildOptions struct {
 	// exact scoring reads them from bbolt.
 	OmitRows bool
 	// Progress is called now and then from the building goroutine.
-	Progress func(stage string, done, total int64)
+	Progress func(stage string, done, total int64) `json:"-"`
 }
 
 // Validate reports every fault of the options at once.

@@ -19,6 +19,7 @@ type database interface {
 	CreateCollection(ctx context.Context, name string, s flashdb.Schema) error
 	Stats(ctx context.Context) (flashdb.Stats, error)
 	Check(ctx context.Context) ([]string, error)
+	Checkpoint(ctx context.Context) error
 	Close() error
 }
 
@@ -26,7 +27,6 @@ type database interface {
 type collection interface {
 	Name() string
 	Schema() flashdb.Schema
-	Validate(nodes ...flashdb.Node) error
 
 	Upsert(ctx context.Context, nodes ...flashdb.Node) error
 	Get(ctx context.Context, key string) (flashdb.Node, error)

@@ -85,7 +85,7 @@ func (a *app) importRows(ctx context.Context, c collection, im *importer) (int64
 	if err := im.loadKeys(); err != nil {
 		return 0, err
 	}
-	rows, err := im.check(ctx, c, p)
+	rows, err := im.check(ctx, p)
 	if err != nil || rows == 0 {
 		return 0, err
 	}

@@ -185,7 +185,7 @@ func (im *importer) node(row int64, meta codec.Row, embedding []float32) (flashd
 
 // check reads every selected row and refuses what Upsert would, so that a bad
 // row late in the file changes nothing. It returns the number of rows.
-func (im *importer) check(ctx context.Context, c collection, p *progress) (int64, error) {
+func (im *importer) check(ctx context.Context, p *progress) (int64, error) {
 	embedding := make([]float32, im.schema.Dim)
 	keys := fileKeys{}
 	return im.scan(ctx, p, "check", func() []float32 { return embedding }, func(r scannedRow) error {
@@ -194,7 +194,7 @@ func (im *importer) check(ctx context.Context, c collection, p *progress) (int64
 				return err
 			}
 		}
-		return c.Validate(r.node)
+		return im.schema.ValidateNodes(r.node)
 	})
 }
 

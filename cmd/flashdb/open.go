@@ -3,13 +3,33 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/internal/control"
 )
 
-// open returns the database in dir.
-func (a *app) open(_ context.Context, dir string, opts flashdb.Options) (database, error) {
+// open returns the database in dir: opened here, or asked of the process that
+// has it open. The owner is tried first where there is a socket, since Open
+// would wait for its lock.
+func (a *app) open(ctx context.Context, dir string, opts flashdb.Options) (database, error) {
+	if _, err := os.Lstat(filepath.Join(dir, control.SocketName)); err == nil {
+		db, err := openRemote(ctx, dir, a.err)
+		if !errors.Is(err, control.ErrNoOwner) {
+			return db, err
+		}
+	}
 	db, err := flashdb.Open(dir, &opts)
+	if errors.Is(err, flashdb.ErrLocked) {
+		// Its owner may have made the socket meanwhile.
+		remote, rerr := openRemote(ctx, dir, a.err)
+		if !errors.Is(rerr, control.ErrNoOwner) {
+			return remote, rerr
+		}
+		return nil, fmt.Errorf("%w; or let it serve %s: open it there with Options.Control, or with `flashdb serve`", err, control.SocketName)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/internal/control"
 )
 
 func TestMain(m *testing.M) {
@@ -24,8 +25,9 @@ func TestMain(m *testing.M) {
 //
 //	exits CODE COMMAND...   the command exits with that code
 //	fails COMMAND...        it exits with 1, prints nothing, and one line "flashdb: ..." on stderr
-//	hold DIR                the test has the database open until the script ends
+//	hold DIR [control]      the test has the database open until the script ends, with a control socket or without
 //	release                 or until now
+//	deadsocket DIR          leaves the control socket of an owner that died
 //
 // and $DEMODATA, the folder of the demo's files, $DECODERS, that of decoders PyTorch wrote, and $LONGKEY, a key of 1025 bytes.
 func TestScripts(t *testing.T) {
@@ -54,6 +56,8 @@ func TestScripts(t *testing.T) {
 			"fails":   scriptFails,
 			"hold":    scriptHold,
 			"release": scriptRelease,
+
+			"deadsocket": scriptDeadSocket,
 		},
 	})
 }
@@ -102,10 +106,10 @@ func (h *holder) release() (err error) {
 type holderKey struct{}
 
 func scriptHold(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 1 {
-		ts.Fatalf("usage: hold DIR")
+	if neg || len(args) < 1 || len(args) > 2 || (len(args) == 2 && args[1] != "control") {
+		ts.Fatalf("usage: hold DIR [control]")
 	}
-	db, err := flashdb.Open(ts.MkAbs(args[0]), &flashdb.Options{MustExist: true})
+	db, err := flashdb.Open(ts.MkAbs(args[0]), &flashdb.Options{MustExist: true, Control: len(args) == 2})
 	ts.Check(err)
 	ts.Value(holderKey{}).(*holder).db = db
 }
@@ -115,6 +119,15 @@ func scriptRelease(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: release")
 	}
 	ts.Check(ts.Value(holderKey{}).(*holder).release())
+}
+
+func scriptDeadSocket(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: deadsocket DIR")
+	}
+	l, err := control.Listen(ts.MkAbs(args[0]))
+	ts.Check(err)
+	ts.Check(l.Close()) // which leaves the socket
 }
 
 func TestScriptsCoverEveryCommand(t *testing.T) {

@@ -1,0 +1,32 @@
+package control
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// socketPath returns a path of dir's socket that fits a socket address, valid
+// until release. A longer one is reached through a descriptor of dir.
+func socketPath(dir string) (path string, release func(), err error) {
+	path = filepath.Join(dir, SocketName)
+	if len(path) <= maxSocketPath {
+		return path, func() {}, nil
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return "", nil, err
+	}
+	return fmt.Sprintf("/proc/self/fd/%d/%s", d.Fd(), SocketName), func() { d.Close() }, nil
+}
+
+// restrict gives the socket its mode before it has a name, so that there is no
+// moment at which others may connect.
+func restrict(_, _ string, conn syscall.RawConn) error {
+	var err error
+	if cerr := conn.Control(func(fd uintptr) { err = syscall.Fchmod(int(fd), 0o600) }); cerr != nil {
+		return cerr
+	}
+	return err
+}

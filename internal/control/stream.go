@@ -1,0 +1,94 @@
+package control
+
+import (
+	"encoding/json"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// A Stream is the reply of one call. Item belongs to the call's goroutine;
+// Progress may be called from any.
+type Stream struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+
+	mu      sync.Mutex // guards writing to w, and started
+	started bool
+
+	// Progress is written by a goroutine of its own, the latest alone, so that
+	// work never waits for a client that reads slowly.
+	latestMu sync.Mutex
+	latest   any
+	wake     chan struct{} // nil until the first Progress
+	pump     sync.WaitGroup
+}
+
+// Item writes one part of a long answer. An error means that nobody reads it.
+func (s *Stream) Item(v any) error {
+	raw, err := encode(v)
+	if err != nil {
+		return err
+	}
+	return s.send(line{Item: raw}, http.StatusOK)
+}
+
+// Progress tells how far the work is. It never blocks.
+func (s *Stream) Progress(v any) {
+	s.latestMu.Lock()
+	defer s.latestMu.Unlock()
+	s.latest = v
+	if s.wake == nil {
+		s.wake = make(chan struct{}, 1)
+		s.pump.Go(s.writeProgress)
+	}
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (s *Stream) writeProgress() {
+	for range s.wake {
+		s.latestMu.Lock()
+		v := s.latest
+		s.latest = nil
+		s.latestMu.Unlock()
+		if v == nil {
+			continue // written by the turn before
+		}
+		raw, err := encode(v)
+		if err != nil || s.send(line{Progress: raw}, http.StatusOK) != nil {
+			return
+		}
+	}
+}
+
+// stopProgress waits until the last progress is written. The work has ended:
+// nobody calls Progress any more.
+func (s *Stream) stopProgress() {
+	if s.wake != nil {
+		close(s.wake)
+		s.pump.Wait()
+	}
+}
+
+// send writes a line. The first one sends the status ahead.
+func (s *Stream) send(l line, status int) error {
+	b, err := json.Marshal(l)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_ = s.control.SetWriteDeadline(time.Now().Add(writeTime))
+	if !s.started {
+		s.started = true
+		s.w.Header().Set("Content-Type", "application/x-ndjson")
+		s.w.WriteHeader(status)
+	}
+	if _, err := s.w.Write(append(b, '\n')); err != nil {
+		return err
+	}
+	return s.control.Flush()
+}
