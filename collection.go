@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"regexp"
 	"sync"
 
 	"github.com/flashdb/flashdb/decoder"
 	"github.com/flashdb/flashdb/internal/delta"
+	"github.com/flashdb/flashdb/internal/failpoint"
 	"github.com/flashdb/flashdb/storage"
 )
 
@@ -152,7 +152,8 @@ func (db *DB) DropCollection(name string) error {
 	if c != nil {
 		c.release()
 	}
-	if err := os.RemoveAll(db.path(indexDir, name)); err != nil {
+	failpoint.DropRemove.Reach()
+	if err := db.fs.RemoveAll(db.path(indexDir, name)); err != nil {
 		return fmt.Errorf("drop collection %q: remove its index: %w", name, err)
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/flashdb/flashdb/internal/failpoint"
 	"github.com/flashdb/flashdb/storage"
 	"github.com/flashdb/flashdb/wal"
 )
@@ -95,10 +96,12 @@ func (db *DB) apply(a *act) {
 // flush moves the overlay into bbolt and drops the log segments that are no
 // longer needed. Reads and writes go on meanwhile.
 func (db *DB) flush() error {
+	failpoint.FlushBefore.Reach()
 	applied, err := db.store.Flush()
 	if err != nil {
 		return fmt.Errorf("flush: %w", err)
 	}
+	failpoint.FlushAfter.Reach()
 	return db.log.Drop(wal.LSN(applied))
 }
 

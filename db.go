@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/flashdb/flashdb/internal/control"
+	"github.com/flashdb/flashdb/internal/failpoint"
 	"github.com/flashdb/flashdb/internal/vfs"
 	"github.com/flashdb/flashdb/storage"
 	"github.com/flashdb/flashdb/wal"
@@ -27,9 +28,9 @@ const (
 // A DB is an open database directory. It is safe for concurrent use. One
 // process has a directory open at a time.
 type DB struct {
-	dir   string
-	opts  Options
-	fs    vfs.FS
+	dir  string
+	opts Options
+	disk
 	log   *wal.Log
 	store *storage.Store
 	slog  *slog.Logger
@@ -57,18 +58,25 @@ type DB struct {
 // It returns ErrLocked when another process has dir open, ErrInvalid when dir
 // holds something else, ErrNotFound when Options.MustExist is set and there is
 // no database, and ErrCorrupt or ErrVersion for a file it must not believe.
-func Open(dir string, opts *Options) (*DB, error) { return openOn(vfs.OS(), dir, opts) }
+func Open(dir string, opts *Options) (*DB, error) { return openOn(disk{fs: vfs.OS()}, dir, opts) }
 
-// openOn is Open with the log and the index on fsys. The bbolt file, which
-// bbolt maps and locks itself, is always the operating system's.
-func openOn(fsys vfs.FS, dir string, opts *Options) (*DB, error) {
+// A disk is what a database stands on. Tests have others than the operating
+// system's.
+type disk struct {
+	fs vfs.FS // of the log and the index
+	// noSync leaves out the syncs of the bbolt file, which is always a real
+	// one: bbolt maps and locks it itself.
+	noSync bool
+}
+
+func openOn(d disk, dir string, opts *Options) (*DB, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, fmt.Errorf("open database: %w", err)
 	}
 	db := &DB{
 		dir:         dir,
 		opts:        opts.withDefaults(),
-		fs:          fsys,
+		disk:        d,
 		collections: map[uint32]*Collection{},
 	}
 	db.slog = db.opts.Logger
@@ -83,7 +91,7 @@ func (db *DB) open() (err error) {
 	if err := prepareDir(db.dir, db.opts.MustExist); err != nil {
 		return err
 	}
-	db.store, err = storage.Open(db.path(storeFile), &storage.Options{Timeout: db.opts.LockTimeout})
+	db.store, err = storage.Open(db.path(storeFile), &storage.Options{Timeout: db.opts.LockTimeout, NoSync: db.noSync})
 	if errors.Is(err, storage.ErrLocked) {
 		return lockedBy(db.dir, err)
 	}
@@ -115,9 +123,11 @@ func (db *DB) open() (err error) {
 	if torn := db.log.Torn(); torn != nil {
 		db.slog.Warn("cut off a torn log tail: a crash left it, and nobody was told it is durable", "dir", db.dir, "file", torn.File, "offset", torn.Offset, "bytes", torn.Bytes)
 	}
+	failpoint.OpenReplay.Reach()
 	if err := db.replay(); err != nil {
 		return err
 	}
+	failpoint.OpenSweep.Reach()
 	if err := db.sweep(); err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/flashdb/flashdb/index/ivf"
+	"github.com/flashdb/flashdb/internal/failpoint"
 	"github.com/flashdb/flashdb/internal/rebuild"
 	"github.com/flashdb/flashdb/storage"
 	"github.com/flashdb/flashdb/wal"
@@ -198,9 +199,11 @@ func (c *Collection) unchangedSince(info storage.Info) (bool, error) {
 func (c *Collection) publish(gen *ivf.Index, old, number, buildLSN uint64) error {
 	var retired *ivf.Index
 	err := c.db.log.Locked(func(wal.LSN) error {
+		failpoint.PublishBefore.Reach()
 		if err := c.db.store.PublishGeneration(c.uid, number, buildLSN); err != nil {
 			return err
 		}
+		failpoint.PublishAfter.Reach()
 		retired = c.segments.publish(gen, number, buildLSN)
 		return nil
 	})
@@ -212,6 +215,7 @@ func (c *Collection) publish(gen *ivf.Index, old, number, buildLSN uint64) error
 		if old == 0 {
 			return
 		}
+		failpoint.PublishRemove.Reach()
 		err := c.db.fs.Remove(filepath.Join(c.indexDir(), rebuild.FileName(old)))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			c.db.slog.Warn("retired index not removed; the next open removes it", "collection", c.name, "generation", old, "err", err)

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 
+	"github.com/flashdb/flashdb/internal/vfs"
 	"github.com/flashdb/flashdb/storage"
 )
 
@@ -56,7 +58,7 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 	if info, err := os.Stat(db.path(storeFile)); err == nil {
 		s.StoreBytes = info.Size()
 	}
-	if s.WALBytes, err = dirBytes(db.path(walDir)); err != nil {
+	if s.WALBytes, err = dirBytes(db.fs, db.path(walDir)); err != nil {
 		return Stats{}, fmt.Errorf("stats: %w", err)
 	}
 	var infos []storage.Info
@@ -110,20 +112,20 @@ func (db *DB) indexStats(s *CollectionStats, info storage.Info) error {
 }
 
 // dirBytes sums the sizes of the files in dir; a missing dir has none.
-func dirBytes(dir string) (sum int64, err error) {
-	entries, err := os.ReadDir(dir)
+func dirBytes(fsys vfs.FS, dir string) (sum int64, err error) {
+	names, err := fsys.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return 0, err
 	}
-	for _, e := range entries {
-		info, err := e.Info()
+	for _, name := range names {
+		size, err := fsys.Size(filepath.Join(dir, name))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // dropped since
 		}
 		if err != nil {
 			return 0, err
 		}
-		sum += info.Size()
+		sum += size
 	}
 	return sum, nil
 }

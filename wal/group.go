@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/flashdb/flashdb/internal/failpoint"
 )
 
 // groupBytes bounds the frames of one group: beyond it, further acts are left to the next. It keeps the memory for frames
@@ -147,8 +149,10 @@ func (l *Log) write(count int) error {
 			return err
 		}
 	}
+	failpoint.WALAppend.Reach()
 	_, err := l.active.WriteAt(l.frames, l.size)
 	if err == nil {
+		failpoint.WALSync.Reach()
 		err = l.active.Sync()
 	}
 	if err != nil {
@@ -157,6 +161,7 @@ func (l *Log) write(count int) error {
 		_ = l.active.Truncate(l.size)
 		return fmt.Errorf("write to log segment %s: %w", l.path(l.segments[len(l.segments)-1]), err)
 	}
+	failpoint.WALDurable.Reach()
 	l.size += int64(len(l.frames))
 	l.next += LSN(count)
 	l.durable.Store(uint64(l.next - 1))

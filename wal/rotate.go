@@ -3,6 +3,8 @@ package wal
 import (
 	"errors"
 	"fmt"
+
+	"github.com/flashdb/flashdb/internal/failpoint"
 )
 
 // rotate makes a new active segment, which begins with the next record. Everything in the old one is durable. When it
@@ -31,6 +33,7 @@ func (l *Log) rotate() error {
 		err = f.Sync()
 	}
 	if err == nil {
+		failpoint.WALRotate.Reach()
 		err = l.fs.SyncDir(l.dir)
 	}
 	if err != nil {
@@ -45,9 +48,11 @@ func (l *Log) rotate() error {
 // without a younger: a hole would look like a lost segment.
 func (l *Log) removeFirst(n int) error {
 	for range n {
+		failpoint.WALDrop.Reach()
 		if err := l.fs.Remove(l.path(l.segments[0])); err != nil {
 			return fmt.Errorf("remove log segment: %w", err)
 		}
+		failpoint.WALDropped.Reach()
 		l.segments = l.segments[1:]
 		if err := l.fs.SyncDir(l.dir); err != nil {
 			return fmt.Errorf("remove log segment: %w", err)

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/flashdb/flashdb/internal/failpoint"
 	"github.com/flashdb/flashdb/internal/format"
 	"github.com/flashdb/flashdb/internal/vfs"
 )
@@ -31,6 +32,7 @@ func (b *builder) writeFile(ctx context.Context) (err error) {
 	if err := b.writeSections(ctx, f); err != nil {
 		return err
 	}
+	failpoint.IndexSync.Reach()
 	if err := f.Sync(); err != nil {
 		return err
 	}
@@ -41,9 +43,11 @@ func (b *builder) writeFile(ctx context.Context) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	failpoint.IndexRename.Reach()
 	if err := b.fs.Rename(tmp, b.path); err != nil {
 		return err
 	}
+	failpoint.IndexRenamed.Reach()
 	tmp = b.path // which is not there for good until its directory is synced
 	return b.fs.SyncDir(filepath.Dir(b.path))
 }

@@ -26,7 +26,7 @@ const (
 // No package imports one that stands in a later row.
 var imports = map[string][]string{
 	// L0: no package of ours
-	"internal/simd": {}, "internal/simd/internal/roofline": {}, "internal/format": {}, "internal/mmap": {}, "internal/codec": {}, "internal/onnx": {}, "internal/control": {}, "internal/lint": {},
+	"internal/simd": {}, "internal/simd/internal/roofline": {}, "internal/format": {}, "internal/mmap": {}, "internal/failpoint": {}, "internal/codec": {}, "internal/onnx": {}, "internal/control": {}, "internal/lint": {},
 	// L1
 	"internal/vfs":    {"internal/mmap"},
 	"internal/kmeans": {"internal/simd"},
@@ -35,17 +35,17 @@ var imports = map[string][]string{
 	"storage":         {"internal/format"},
 	"internal/backup": {"internal/format"},
 	// L2
-	"wal":            {"internal/vfs", "internal/format"},
+	"wal":            {"internal/vfs", "internal/format", "internal/failpoint"},
 	"index/pq":       {"internal/simd", "internal/kmeans", "internal/format"},
 	"internal/delta": {"index", "internal/simd"},
 	"flashlight":     {"index", "decoder"},
 	// L3
-	"index/ivf": {"index", "index/pq", "internal/simd", "internal/kmeans", "internal/format", "internal/vfs"},
+	"index/ivf": {"index", "index/pq", "internal/simd", "internal/kmeans", "internal/format", "internal/vfs", "internal/failpoint"},
 	// L4
 	"internal/rebuild":   {"index/ivf", "internal/vfs"},
 	"internal/calibrate": {"index", "decoder", "flashlight", "internal/format"},
 	// L5: the root knows every layer but the kernels
-	"": {"internal/control", "storage", "wal", "index", "index/ivf", "decoder", "flashlight", "internal/delta", "internal/rebuild", "internal/calibrate", "internal/format", "internal/vfs", "internal/backup"},
+	"": {"internal/control", "storage", "wal", "index", "index/ivf", "decoder", "flashlight", "internal/delta", "internal/rebuild", "internal/calibrate", "internal/format", "internal/vfs", "internal/failpoint", "internal/backup"},
 	// L6
 	"cmd/flashdb": {"", "internal/control", "decoder", "flashlight", "internal/codec"},
 }
