@@ -1,14 +1,11 @@
 package flashdb_test
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,48 +13,8 @@ import (
 
 	"github.com/flashdb/flashdb"
 	"github.com/flashdb/flashdb/decoder"
+	"github.com/flashdb/flashdb/internal/vfs"
 )
-
-const modelDim = 6
-
-// model is what a collection should hold: maps, and an exact scan.
-type model struct {
-	nodes map[string]flashdb.Node
-	links map[string]map[string]bool
-	ids   map[string]int // in the order of insertion, as ties are broken
-	next  int
-}
-
-func (m *model) put(n flashdb.Node) {
-	if _, ok := m.nodes[n.Key]; !ok {
-		m.ids[n.Key] = m.next
-		m.next++
-	}
-	m.nodes[n.Key] = n
-}
-
-// predict scores every allowed node with the decoder and sorts.
-func (m *model) predict(d decoder.Decoder, source string, k int, opts flashdb.PredictOptions) []flashdb.Hit {
-	bound := d.Bind(nil, m.nodes[source].Embedding)
-	var scratch decoder.Scratch
-	var hits []flashdb.Hit
-	for key, n := range m.nodes {
-		linked := m.links[source][key] && !opts.IncludeLinked
-		tagged := opts.Filter == "" || slices.Contains(n.Tags, opts.Filter)
-		if key == source || linked || !tagged || slices.Contains(opts.Exclude, key) {
-			continue
-		}
-		var score [1]float32
-		bound.Score(&scratch, score[:], n.Embedding)
-		hits = append(hits, flashdb.Hit{Key: key, Score: score[0]})
-	}
-	slices.SortFunc(hits, func(a, b flashdb.Hit) int {
-		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(m.ids[a.Key], m.ids[b.Key]))
-	})
-	return hits[:min(k, len(hits))]
-}
-
-func (m *model) keys() []string { return slices.Sorted(maps.Keys(m.nodes)) }
 
 // history drives a database and the model with the same operations.
 type history struct {
@@ -66,14 +23,14 @@ type history struct {
 	db  *flashdb.DB
 	c   *flashdb.Collection
 	dec decoder.Decoder
-	m   model
+	m   *model
 	rng *rand.Rand
 }
 
 func (h *history) open() {
 	// Without flushes in the background the files are at rest between calls,
 	// so that crash copies what a kill at that moment would leave.
-	db, err := flashdb.Open(h.dir, &flashdb.Options{FlushBytes: 1 << 40})
+	db, err := flashdb.OpenOn(unsynced{vfs.OS()}, h.dir, &flashdb.Options{FlushBytes: 1 << 40})
 	require.NoError(h.t, err)
 	h.db = db
 	h.c, err = db.Collection("c")
@@ -93,6 +50,12 @@ func (h *history) existing() string {
 	return rapid.SampledFrom(keys).Draw(h.t, "existing")
 }
 
+// do lets an act take place in both.
+func (h *history) do(a act) {
+	require.NoError(h.t, a.do(context.Background(), h.c), a.name)
+	a.on(h.m)
+}
+
 func (h *history) upsert(*rapid.T) {
 	var nodes []flashdb.Node
 	for range rapid.IntRange(1, 30).Draw(h.t, "batch") {
@@ -102,46 +65,25 @@ func (h *history) upsert(*rapid.T) {
 		}
 		nodes = append(nodes, n)
 	}
-	require.NoError(h.t, h.c.Upsert(context.Background(), nodes...))
-	for _, n := range nodes {
-		h.m.put(n)
-	}
+	h.do(upsertAct(nodes...))
 }
 
 func (h *history) delete(*rapid.T) {
-	key := h.existing()
-	if key == "" {
-		return
-	}
-	n, err := h.c.Delete(context.Background(), key, "never stored")
-	require.NoError(h.t, err)
-	require.Equal(h.t, 1, n)
-	delete(h.m.nodes, key)
-	delete(h.m.links, key)
-	for _, l := range h.m.links {
-		delete(l, key)
+	if key := h.existing(); key != "" {
+		h.do(deleteAct(key))
 	}
 }
 
 func (h *history) link(*rapid.T) {
-	source, target := h.existing(), h.existing()
-	if source == "" {
-		return
+	if source, target := h.existing(), h.existing(); source != "" {
+		h.do(linkAct(source, target))
 	}
-	require.NoError(h.t, h.c.Link(context.Background(), source, target))
-	if h.m.links[source] == nil {
-		h.m.links[source] = map[string]bool{}
-	}
-	h.m.links[source][target] = true
 }
 
 func (h *history) unlink(*rapid.T) {
-	source, target := h.existing(), h.existing()
-	if source == "" {
-		return
+	if source, target := h.existing(), h.existing(); source != "" {
+		h.do(unlinkAct(source, target))
 	}
-	require.NoError(h.t, h.c.Unlink(context.Background(), source, target))
-	delete(h.m.links[source], target)
 }
 
 func (h *history) rebuild(*rapid.T) {
@@ -207,21 +149,7 @@ func (h *history) predict(*rapid.T) {
 
 // same compares everything that can be read with the model.
 func (h *history) same(*rapid.T) {
-	var keys []string
-	require.NoError(h.t, h.c.Keys(context.Background(), func(_ uint32, key string) error {
-		keys = append(keys, key)
-		return nil
-	}))
-	require.ElementsMatch(h.t, h.m.keys(), keys)
-	for key, want := range h.m.nodes {
-		got, err := h.c.Get(context.Background(), key)
-		require.NoError(h.t, err)
-		require.Equal(h.t, want.Embedding, got.Embedding)
-		require.ElementsMatch(h.t, want.Tags, got.Tags)
-		links, err := h.c.Linked(context.Background(), key)
-		require.NoError(h.t, err)
-		require.ElementsMatch(h.t, slices.Collect(maps.Keys(h.m.links[key])), links)
-	}
+	require.NoError(h.t, h.m.diff(context.Background(), h.c, ""))
 }
 
 // TestModel runs random histories of writes, queries, rebuilds, reopens and
@@ -236,14 +164,15 @@ func TestModel(t *testing.T) {
 			t:   rt,
 			dir: filepath.Join(root, fmt.Sprint(run)),
 			rng: rand.New(rand.NewPCG(seed, 1)),
-			m:   model{nodes: map[string]flashdb.Node{}, links: map[string]map[string]bool{}, ids: map[string]int{}},
+			m:   newModel(),
 		}
 		h.dec = randomMLP(t, h.rng, modelDim, 8)
-		db, err := flashdb.Open(h.dir, nil)
+		db, err := flashdb.OpenOn(unsynced{vfs.OS()}, h.dir, nil)
 		require.NoError(rt, err)
 		c, err := db.CreateCollection("c", flashdb.Schema{Dim: modelDim})
 		require.NoError(rt, err)
-		require.NoError(rt, c.PutDecoder(context.Background(), "mlp", h.dec))
+		h.c = c
+		h.do(putDecoderAct("mlp", h.dec))
 		require.NoError(rt, db.Close())
 		h.open()
 		// rapid may abandon a history in the middle; closing twice is harmless.

@@ -208,8 +208,10 @@ func (c *Collection) publish(gen *ivf.Index, old, number, buildLSN uint64) error
 		return nil
 	})
 	if err != nil {
+		// The file stays: a commit that failed in its last sync may be there
+		// after a reopen, whose sweep removes the generation that is not served.
 		gen.Release()
-		return errors.Join(err, c.db.fs.Remove(filepath.Join(c.indexDir(), rebuild.FileName(number))))
+		return err
 	}
 	removeOld := func() {
 		if old == 0 {

@@ -1,0 +1,340 @@
+package flashdb_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/decoder"
+)
+
+const modelDim = 6
+
+// model is what a collection should hold: maps, and an exact scan.
+type model struct {
+	nodes    map[string]flashdb.Node
+	links    map[string]map[string]bool
+	ids      map[string]int // in the order of insertion, as ties are broken
+	next     int
+	decoders map[string]decoder.Decoder
+	meta     map[string]string
+}
+
+func newModel() *model {
+	return &model{
+		nodes:    map[string]flashdb.Node{},
+		links:    map[string]map[string]bool{},
+		ids:      map[string]int{},
+		decoders: map[string]decoder.Decoder{},
+		meta:     map[string]string{},
+	}
+}
+
+func (m *model) keys() []string { return slices.Sorted(maps.Keys(m.nodes)) }
+
+// merge adds what other models hold to m; no key is in two.
+func (m *model) merge(others ...*model) *model {
+	for _, o := range others {
+		maps.Copy(m.nodes, o.nodes)
+		maps.Copy(m.links, o.links)
+		maps.Copy(m.decoders, o.decoders)
+		maps.Copy(m.meta, o.meta)
+	}
+	return m
+}
+
+// predict scores every allowed node with the decoder and sorts.
+func (m *model) predict(d decoder.Decoder, source string, k int, opts flashdb.PredictOptions) []flashdb.Hit {
+	bound := d.Bind(nil, m.nodes[source].Embedding)
+	var scratch decoder.Scratch
+	var hits []flashdb.Hit
+	for key, n := range m.nodes {
+		linked := m.links[source][key] && !opts.IncludeLinked
+		tagged := opts.Filter == "" || slices.Contains(n.Tags, opts.Filter)
+		if key == source || linked || !tagged || slices.Contains(opts.Exclude, key) {
+			continue
+		}
+		var score [1]float32
+		bound.Score(&scratch, score[:], n.Embedding)
+		hits = append(hits, flashdb.Hit{Key: key, Score: score[0]})
+	}
+	slices.SortFunc(hits, func(a, b flashdb.Hit) int {
+		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(m.ids[a.Key], m.ids[b.Key]))
+	})
+	return hits[:min(k, len(hits))]
+}
+
+// diff compares everything that can be read of the keys and names that begin
+// with prefix with the model, and returns the first difference.
+func (m *model) diff(ctx context.Context, c *flashdb.Collection, prefix string) error {
+	var keys []string
+	err := c.Keys(ctx, func(_ uint32, key string) error {
+		if strings.HasPrefix(key, prefix) {
+			keys = append(keys, key)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	slices.Sort(keys)
+	if want := m.keys(); !slices.Equal(want, keys) {
+		return fmt.Errorf("keys are %q, want %q", keys, want)
+	}
+	for key, want := range m.nodes {
+		got, err := c.Get(ctx, key)
+		if err != nil {
+			return err
+		}
+		links, err := c.Linked(ctx, key)
+		if err != nil {
+			return err
+		}
+		slices.Sort(links)
+		same := slices.Equal(want.Embedding, got.Embedding) && sameTags(want.Tags, got.Tags) && slices.Equal(want.Payload, got.Payload)
+		if !same || !slices.Equal(links, slices.Sorted(maps.Keys(m.links[key]))) {
+			return fmt.Errorf("node %v with links %q, want %v with links %v", got, links, want, m.links[key])
+		}
+	}
+	return m.diffNamed(c, prefix)
+}
+
+func sameTags(a, b []string) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
+}
+
+// diffNamed compares decoders and meta values.
+func (m *model) diffNamed(c *flashdb.Collection, prefix string) error {
+	names := slices.DeleteFunc(c.Decoders(), func(name string) bool { return !strings.HasPrefix(name, prefix) })
+	if want := slices.Sorted(maps.Keys(m.decoders)); !slices.Equal(want, names) {
+		return fmt.Errorf("decoders are %q, want %q", names, want)
+	}
+	for name, want := range m.decoders {
+		got, err := c.Decoder(name)
+		if err != nil {
+			return err
+		}
+		if !slices.Equal(decoder.Marshal(want), decoder.Marshal(got)) {
+			return fmt.Errorf("decoder %q is another", name)
+		}
+	}
+	for name, want := range m.meta {
+		if got, _ := c.Meta(name); got != want {
+			return fmt.Errorf("meta %q is %q, want %q", name, got, want)
+		}
+	}
+	return nil
+}
+
+// predicts compares queries, by every plan, with an exact scan of the model.
+func (m *model) predicts(t testing.TB, c *flashdb.Collection, d decoder.Decoder, name string, sources int) {
+	t.Helper()
+	keys := m.keys()
+	for i := range min(sources, len(keys)) {
+		source := keys[i*len(keys)/min(sources, len(keys))]
+		want := m.predict(d, source, 20, flashdb.PredictOptions{})
+		for _, o := range []*flashdb.PredictOptions{
+			{Decoder: name, Mode: flashdb.ModeExact},
+			{Decoder: name, PerRound: len(keys), Probes: flashdb.Probes{Share: 1}},
+		} {
+			got, err := c.Predict(context.Background(), source, 20, o)
+			require.NoError(t, err)
+			require.Len(t, got.Hits, len(want), "%s: %s", got.Stats.Plan, got.Stats.Short)
+			for i, w := range want {
+				assert.Equal(t, w.Key, got.Hits[i].Key, "hit %d of %q by %s", i, source, got.Stats.Plan)
+				assert.InDelta(t, w.Score, got.Hits[i].Score, 1e-4)
+			}
+		}
+	}
+}
+
+// An act is one public call that changes a collection, and what it means for
+// the model.
+type act struct {
+	name string
+	do   func(context.Context, *flashdb.Collection) error
+	on   func(*model)
+}
+
+func upsertAct(nodes ...flashdb.Node) act {
+	return act{
+		"upsert", func(ctx context.Context, c *flashdb.Collection) error { return c.Upsert(ctx, nodes...) },
+		func(m *model) {
+			for _, n := range nodes {
+				if _, ok := m.nodes[n.Key]; !ok {
+					m.ids[n.Key] = m.next
+					m.next++
+				}
+				m.nodes[n.Key] = n
+			}
+		},
+	}
+}
+
+// deleteAct deletes keys that exist, and one that does not.
+func deleteAct(keys ...string) act {
+	return act{
+		"delete", func(ctx context.Context, c *flashdb.Collection) error {
+			n, err := c.Delete(ctx, append(slices.Clone(keys), "never stored")...)
+			if err == nil && n != len(keys) {
+				return fmt.Errorf("deleted %d nodes of %d", n, len(keys))
+			}
+			return err
+		},
+		func(m *model) {
+			for _, key := range keys {
+				delete(m.nodes, key)
+				delete(m.links, key)
+				for _, l := range m.links {
+					delete(l, key)
+				}
+			}
+		},
+	}
+}
+
+func linkAct(source string, targets ...string) act {
+	return act{
+		"link", func(ctx context.Context, c *flashdb.Collection) error { return c.Link(ctx, source, targets...) },
+		func(m *model) {
+			if m.links[source] == nil {
+				m.links[source] = map[string]bool{}
+			}
+			for _, t := range targets {
+				m.links[source][t] = true
+			}
+		},
+	}
+}
+
+func unlinkAct(source string, targets ...string) act {
+	return act{
+		"unlink", func(ctx context.Context, c *flashdb.Collection) error { return c.Unlink(ctx, source, targets...) },
+		func(m *model) {
+			for _, t := range targets {
+				delete(m.links[source], t)
+			}
+		},
+	}
+}
+
+func putDecoderAct(name string, d decoder.Decoder) act {
+	return act{
+		"put decoder", func(ctx context.Context, c *flashdb.Collection) error { return c.PutDecoder(ctx, name, d) },
+		func(m *model) { m.decoders[name] = d },
+	}
+}
+
+// dropDecoderAct drops a decoder, which need not exist.
+func dropDecoderAct(name string) act {
+	return act{
+		"drop decoder", func(ctx context.Context, c *flashdb.Collection) error {
+			if err := c.DropDecoder(ctx, name); !errors.Is(err, flashdb.ErrNotFound) {
+				return err
+			}
+			return nil
+		},
+		func(m *model) { delete(m.decoders, name) },
+	}
+}
+
+func setMetaAct(name, value string) act {
+	return act{
+		"set meta", func(ctx context.Context, c *flashdb.Collection) error { return c.SetMeta(ctx, name, value) },
+		func(m *model) { m.meta[name] = value },
+	}
+}
+
+// An actor makes up acts on the keys and names that begin with its prefix, the
+// same ones for the same seed: whoever knows how many of them took place knows
+// what the collection holds.
+type actor struct {
+	t      testing.TB
+	prefix string
+	rng    *rand.Rand
+	m      *model
+	done   int
+}
+
+func newActor(t testing.TB, prefix string, seed uint64) *actor {
+	return &actor{t: t, prefix: prefix, rng: rand.New(rand.NewPCG(seed, 0xac7)), m: newModel()}
+}
+
+// next makes up an act that fits the model. The actor waits for applied.
+func (a *actor) next() act {
+	keys := a.m.keys()
+	some := func(n int) []string {
+		var list []string
+		for range 1 + a.rng.IntN(n) {
+			list = append(list, keys[a.rng.IntN(len(keys))])
+		}
+		slices.Sort(list)
+		return slices.Compact(list)
+	}
+	kind := a.rng.IntN(100)
+	switch {
+	case len(keys) < 5 || kind < 50:
+		var nodes []flashdb.Node
+		for range 1 + a.rng.IntN(8) {
+			nodes = append(nodes, a.node())
+		}
+		return upsertAct(nodes...)
+	case kind < 65:
+		return deleteAct(some(4)...)
+	case kind < 80:
+		return linkAct(some(1)[0], some(5)...)
+	case kind < 87:
+		return unlinkAct(some(1)[0], some(5)...)
+	case kind < 91:
+		return putDecoderAct(a.name("d", 3), randomMLP(a.t, a.rng, modelDim, 3))
+	case kind < 94:
+		return dropDecoderAct(a.name("d", 3))
+	default:
+		return setMetaAct(a.name("m", 3), fmt.Sprint(a.rng.Uint64()))
+	}
+}
+
+// applied says that the act took place.
+func (a *actor) applied(act act) {
+	act.on(a.m)
+	a.done++
+}
+
+// skipTo lets acts take place in the model alone, until n have.
+func (a *actor) skipTo(n int) *actor {
+	for a.done < n {
+		a.applied(a.next())
+	}
+	return a
+}
+
+func (a *actor) name(kind string, n int) string {
+	return fmt.Sprintf("%s%s%d", a.prefix, kind, a.rng.IntN(n))
+}
+
+func (a *actor) node() flashdb.Node {
+	n := flashdb.Node{
+		Key:       a.name("n", 150),
+		Embedding: randomVector(a.rng, modelDim),
+		Payload:   make([]byte, 1+a.rng.IntN(60)),
+	}
+	for i := range n.Payload {
+		n.Payload[i] = byte(a.rng.Uint32())
+	}
+	for _, tag := range []string{"blue", "red"} {
+		if a.rng.IntN(2) == 0 {
+			n.Tags = append(n.Tags, tag)
+		}
+	}
+	return n
+}

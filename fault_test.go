@@ -1,0 +1,266 @@
+package flashdb_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/internal/vfs"
+)
+
+// long asks for everything instead of a sample, see CONTRIBUTING.md.
+var long = os.Getenv("FLASHDB_LONG") != ""
+
+var errDisk = errors.New("disk on fire")
+
+// A trial is a fixed run of a database on a disk that fails at some point. The
+// log and the index are on fs, the bbolt file is a real one whose writes are
+// injected too.
+type trial struct {
+	t      *testing.T
+	dir    string
+	fs     vfs.FS
+	inject func(vfs.Op) error
+
+	db    *flashdb.DB
+	c     *flashdb.Collection
+	actor *actor
+
+	created    bool   // the collection was acknowledged
+	acked      int64  // acts that were
+	tried      int64  // acts begun
+	generation uint64 // of the last rebuild that was acknowledged
+}
+
+func newTrial(t *testing.T, dir string, fs vfs.FS) *trial {
+	return &trial{t: t, dir: dir, fs: fs, actor: newActor(t, "", 11), inject: func(vfs.Op) error { return nil }}
+}
+
+func (r *trial) open() (err error) {
+	inject := func(op vfs.Op) error { return r.inject(op) }
+	r.db, err = flashdb.OpenOn(vfs.Faulty(r.fs, inject), r.dir, &flashdb.Options{FlushBytes: 1 << 40, Workers: 1})
+	if err != nil {
+		return err
+	}
+	flashdb.HookStoreWrites(r.db, func(int64, []byte) error {
+		return inject(vfs.Op{Kind: vfs.OpWrite, Path: filepath.Join(r.dir, "flash.db")})
+	})
+	if !r.created {
+		if r.c, err = r.db.CreateCollection("c", flashdb.Schema{Dim: modelDim}); err == nil {
+			r.created = true
+		} else if errors.Is(err, flashdb.ErrExists) { // not acknowledged, and there all the same
+			r.c, err = r.db.Collection("c")
+		}
+		return err
+	}
+	r.c, err = r.db.Collection("c")
+	return err
+}
+
+func (r *trial) acts(n int) error {
+	for range n {
+		act := r.actor.next()
+		atomic.AddInt64(&r.tried, 1)
+		if err := act.do(context.Background(), r.c); err != nil {
+			return fmt.Errorf("%s: %w", act.name, err)
+		}
+		r.actor.applied(act)
+		atomic.AddInt64(&r.acked, 1)
+	}
+	return nil
+}
+
+func (r *trial) checkpoint() error {
+	_, err := r.db.Stats(context.Background())
+	return err
+}
+
+func (r *trial) rebuild() error {
+	res, err := r.c.Rebuild(context.Background(), &flashdb.RebuildOptions{Force: true, Lists: 3})
+	if err == nil {
+		r.generation = res.Generation
+	}
+	return err
+}
+
+func (r *trial) predict() error {
+	for key := range r.actor.m.nodes {
+		_, err := r.c.Search(context.Background(), r.actor.m.nodes[key].Embedding, 5, nil)
+		return err
+	}
+	return nil
+}
+
+// other makes a collection with an index and drops it.
+func (r *trial) other() error {
+	c, err := r.db.CreateCollection("other", flashdb.Schema{Dim: 2})
+	if err == nil {
+		err = c.Upsert(context.Background(), flashdb.Node{Key: "a", Embedding: []float32{1, 2}})
+	}
+	if err == nil {
+		_, err = c.Rebuild(context.Background(), &flashdb.RebuildOptions{Force: true})
+	}
+	if err != nil {
+		return err
+	}
+	return r.db.DropCollection("other")
+}
+
+func (r *trial) close() error {
+	db := r.db
+	r.db = nil
+	return db.Close()
+}
+
+// run does a bit of everything until the first error.
+func (r *trial) run() error {
+	acts := func(n int) func() error { return func() error { return r.acts(n) } }
+	steps := []func() error{
+		r.open, acts(10), r.checkpoint, acts(4), r.rebuild, acts(3), r.predict, r.rebuild, acts(2), r.close,
+		r.open, acts(3), r.predict, acts(2), r.checkpoint, r.other, acts(2), r.rebuild, r.checkpoint, acts(3), r.close,
+		r.open, acts(1), r.close,
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// afterFailure checks what a database that met err still does, and closes it.
+func (r *trial) afterFailure(err error) {
+	require.ErrorIs(r.t, err, errDisk)
+	if r.db == nil {
+		return
+	}
+	if errors.Is(err, flashdb.ErrReadOnly) && r.c != nil {
+		err := r.actor.next().do(context.Background(), r.c)
+		assert.ErrorIs(r.t, err, flashdb.ErrReadOnly)
+		assert.ErrorIs(r.t, err, errDisk, "the first reason stays")
+		assert.NoError(r.t, r.actor.m.diff(context.Background(), r.c, ""), "reads go on, and what failed is not seen")
+	}
+	_ = r.close() // may well fail
+}
+
+// verify opens what the trial left behind, without faults, and compares it with
+// what was acknowledged.
+func (r *trial) verify(dir string, fs vfs.FS, acked, tried int64) {
+	ctx := context.Background()
+	db, err := flashdb.OpenOn(fs, dir, &flashdb.Options{Workers: 1})
+	require.NoError(r.t, err)
+	defer func() { require.NoError(r.t, db.Close()) }()
+	findings, err := db.Check(ctx)
+	require.NoError(r.t, err)
+	require.Empty(r.t, findings)
+	c, err := db.Collection("c")
+	if errors.Is(err, flashdb.ErrNotFound) {
+		require.False(r.t, r.created)
+		return
+	}
+	require.NoError(r.t, err)
+	a := replayed(r.t, c, "", 11, acked, tried)
+	stats, err := db.Stats(ctx)
+	require.NoError(r.t, err)
+	require.GreaterOrEqual(r.t, stats.Collections[0].Generation, r.generation)
+	d := dotDecoder(r.t, modelDim)
+	require.NoError(r.t, c.PutDecoder(ctx, "verify", d))
+	a.m.predicts(r.t, c, d, "verify", 3)
+}
+
+// replayed returns an actor that has done as many acts as c shows: all that
+// were acknowledged, and of the others those before some point.
+func replayed(t testing.TB, c *flashdb.Collection, prefix string, seed uint64, acked, tried int64) *actor {
+	t.Helper()
+	a := newActor(t, prefix, seed)
+	var diffs []string
+	for n := acked; n <= tried; n++ {
+		err := a.skipTo(int(n)).m.diff(context.Background(), c, prefix)
+		if err == nil {
+			return a
+		}
+		diffs = append(diffs, fmt.Sprintf("after act %d: %v", n, err))
+	}
+	require.Fail(t, "not what was acknowledged", "%d acts of %q acknowledged, %d tried:\n%s", acked, prefix, tried, strings.Join(diffs, "\n"))
+	return nil
+}
+
+// TestNthOperationFails lets every operation on the disk fail once, or for good,
+// in a run that does a bit of everything.
+func TestNthOperationFails(t *testing.T) {
+	modes := []struct {
+		name   string
+		inject func(n int64) func(vfs.Op) error
+	}{
+		{"once", func(n int64) func(vfs.Op) error { return vfs.FailNth(n, errDisk, nil) }},
+		{"changes from then on", func(n int64) func(vfs.Op) error {
+			var seen atomic.Int64
+			return func(op vfs.Op) error {
+				if seen.Add(1) >= n && op.Kind.Changes() {
+					return errDisk
+				}
+				return nil
+			}
+		}},
+	}
+	var ops []vfs.Op
+	whole := newTrial(t, filepath.Join(t.TempDir(), "whole"), vfs.NewMem())
+	whole.inject = func(op vfs.Op) error { ops = append(ops, op); return nil }
+	require.NoError(t, whole.run())
+	whole.verify(whole.dir, whole.fs, whole.acked, whole.tried)
+	require.Greater(t, len(ops), 200)
+
+	for _, mode := range modes {
+		t.Run(mode.name, func(t *testing.T) {
+			root := t.TempDir()
+			failed := 0
+			for n := 1; n <= len(ops); n += stride(len(ops), 60) {
+				r := newTrial(t, filepath.Join(root, fmt.Sprint(n)), vfs.NewMem())
+				r.inject = mode.inject(int64(n))
+				if err := r.run(); err != nil {
+					failed++
+					r.afterFailure(err)
+				}
+				require.Nil(t, r.db)
+				r.verify(r.dir, r.fs, r.acked, r.tried)
+				if t.Failed() {
+					require.Fail(t, "operation that failed", "number %d, %s", n, ops[n-1])
+				}
+			}
+			t.Logf("%d runs of %d operations, %d ended with an error", len(ops)/stride(len(ops), 60), len(ops), failed)
+		})
+	}
+}
+
+// stride is how far apart the samples are of which a short run takes at most
+// about sample.
+func stride(n, sample int) int {
+	if long {
+		return 1
+	}
+	return max(1, n/sample)
+}
+
+// unsynced is a file system for tests whose process does not die.
+type unsynced struct{ vfs.FS }
+
+type unsyncedFile struct{ vfs.File }
+
+func (unsynced) SyncDir(string) error { return nil }
+
+func (u unsynced) Create(name string) (vfs.File, error) { return unsyncedOpen(u.FS.Create(name)) }
+
+func (u unsynced) OpenRW(name string) (vfs.File, error) { return unsyncedOpen(u.FS.OpenRW(name)) }
+
+func unsyncedOpen(f vfs.File, err error) (vfs.File, error) { return unsyncedFile{f}, err }
+
+func (unsyncedFile) Sync() error { return nil }
