@@ -354,6 +354,26 @@ func (c *Collection) Keys(ctx context.Context, fn func(id uint32, key string) er
 	return err
 }
 
+// KeysWithPrefix returns the first keys, in the order of their bytes, that begin
+// with prefix: at most limit. It is what completion and browsing need, and costs
+// no more than what it returns.
+func (c *Collection) KeysWithPrefix(ctx context.Context, prefix string, limit int) ([]string, error) {
+	leave, err := c.db.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	var keys []string
+	err = c.db.store.View(func(v *storage.View) error {
+		keys = v.KeysWithPrefix(c.uid, prefix, limit)
+		return nil
+	})
+	return keys, err
+}
+
 // SetMeta stores a string of the caller's own beside the collection.
 func (c *Collection) SetMeta(ctx context.Context, name, value string) error {
 	leave, err := c.db.enter()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -135,6 +136,7 @@ type getters interface {
 	Decoders(uid uint32) []string
 	Meta(uid uint32, name string) (string, bool)
 	Plans(uid uint32, name string) ([]byte, bool)
+	KeysWithPrefix(uid uint32, prefix string, limit int) []string
 }
 
 // equal requires that g shows exactly m.
@@ -195,7 +197,32 @@ func (c *modelCollection) equal(t *testing.T, g getters) {
 	require.Equal(t, counts, g.Tags(uid))
 	require.Nil(t, g.Tag(uid, "carried by none"))
 	require.Equal(t, setOf(c.tombs), arrayOf(g.Tombs(uid)))
+	c.equalKeys(t, g)
 	c.equalBlobs(t, g)
+}
+
+// equalKeys looks for the prefixes of every key.
+func (c *modelCollection) equalKeys(t *testing.T, g getters) {
+	t.Helper()
+	var keys []string
+	for _, n := range c.nodes {
+		keys = append(keys, n.key)
+	}
+	slices.Sort(keys)
+	for _, key := range append([]string{"held by none"}, keys...) {
+		for _, end := range []int{0, 1, len(key)} {
+			var want []string
+			for _, k := range keys {
+				if strings.HasPrefix(k, key[:end]) {
+					want = append(want, k)
+				}
+			}
+			for _, limit := range []int{0, 1, 3, len(keys) + 1} {
+				require.Equal(t, want[:min(limit, len(want))], append([]string(nil), g.KeysWithPrefix(c.info.UID, key[:end], limit)...),
+					"at most %d keys that begin with %q", limit, key[:end])
+			}
+		}
+	}
 }
 
 func (c *modelCollection) equalBlobs(t *testing.T, g getters) {

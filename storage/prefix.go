@@ -1,0 +1,56 @@
+package storage
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+)
+
+// KeysWithPrefix returns at most limit keys of live nodes that begin with prefix, sorted: the first there are.
+func (r *reader) KeysWithPrefix(uid uint32, prefix string, limit int) []string {
+	if r.catalog.byUID[uid] == nil || limit <= 0 {
+		return nil
+	}
+	newer := map[string]bool{} // what the layers say of keys: live or deleted
+	for _, l := range r.layers {
+		for k, v := range l.ids {
+			if k.uid == uid && strings.HasPrefix(k.name, prefix) {
+				newer[k.name] = v.live
+			}
+		}
+	}
+	var keys []string
+	r.from(uid, idsBucket, []byte(prefix), func(key []byte) bool {
+		if !bytes.HasPrefix(key, []byte(prefix)) {
+			return false
+		}
+		if _, known := newer[string(key)]; !known {
+			keys = append(keys, string(key))
+		}
+		return len(keys) < limit
+	})
+	for key, live := range newer {
+		if live {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys[:min(limit, len(keys))]
+}
+
+// from calls fn for the keys of a bucket in bbolt from one on, until it returns false. A key is valid until fn returns.
+func (r *reader) from(uid uint32, b bucket, first []byte, fn func(key []byte) bool) {
+	if !r.acquire() {
+		return
+	}
+	defer r.release()
+	defer guard(r.file, &r.err)
+	defer faults(faults(true))
+	t := r.table(uid, b)
+	if t.Bucket == nil {
+		return
+	}
+	c := t.Cursor()
+	for k, _ := c.Seek(first); k != nil && fn(k); k, _ = c.Next() {
+	}
+}
