@@ -44,6 +44,7 @@ func (db *DB) controlCalls() map[string]control.Call {
 		control.CallLinked:      answerIn(db, (*Collection).controlLinked),
 		control.CallKeys:        answerIn(db, (*Collection).controlKeys),
 		control.CallKeysOf:      answerIn(db, (*Collection).controlKeysOf),
+		control.CallPrefix:      answerIn(db, (*Collection).controlPrefix),
 		control.CallMeta:        answerIn(db, (*Collection).controlMeta),
 		control.CallSetMeta:     answerIn(db, (*Collection).controlSetMeta),
 		control.CallDecoders:    answerIn(db, (*Collection).controlDecoders),
@@ -146,6 +147,11 @@ func (c *Collection) controlKeys(ctx context.Context, _ *control.In, s *control.
 		return nil, err
 	}
 	return nil, send()
+}
+
+func (c *Collection) controlPrefix(ctx context.Context, r *control.Prefix, _ *control.Stream) (any, error) {
+	keys, err := c.KeysWithPrefix(ctx, r.Prefix, r.Limit)
+	return control.Names{Names: keys}, err
 }
 
 func (c *Collection) controlKeysOf(_ context.Context, r *control.IDs, _ *control.Stream) (any, error) {

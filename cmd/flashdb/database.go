@@ -34,6 +34,7 @@ type collection interface {
 	LinkAll(ctx context.Context, edges ...flashdb.Edge) error
 	Linked(ctx context.Context, key string) ([]string, error)
 	Keys(ctx context.Context, fn func(id uint32, key string) error) error
+	KeysWithPrefix(ctx context.Context, prefix string, limit int) ([]string, error)
 	KeysOf(ctx context.Context, ids []uint32) (map[uint32]string, error)
 	Meta(ctx context.Context, name string) (string, error) // "" when there is none
 	SetMeta(ctx context.Context, name, value string) error

@@ -134,6 +134,12 @@ func (c remoteCollection) Keys(ctx context.Context, fn func(id uint32, key strin
 	})
 }
 
+func (c remoteCollection) KeysWithPrefix(ctx context.Context, prefix string, limit int) ([]string, error) {
+	var names control.Names
+	err := c.ask(ctx, control.CallPrefix, control.Prefix{In: c.in, Prefix: prefix, Limit: limit}, &names)
+	return names.Names, err
+}
+
 func (c remoteCollection) KeysOf(ctx context.Context, ids []uint32) (map[uint32]string, error) {
 	var found control.IDs
 	if err := c.ask(ctx, control.CallKeysOf, control.IDs{In: c.in, IDs: ids}, &found); err != nil {

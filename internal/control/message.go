@@ -20,6 +20,7 @@ const (
 	CallLinked  = "linked"  // Nodes of one key -> Names
 	CallKeys    = "keys"    // In -> items IDs, in id order
 	CallKeysOf  = "keysof"  // IDs without keys -> IDs of those that exist
+	CallPrefix  = "prefix"  // Prefix -> Names
 	CallMeta    = "meta"    // Meta -> Meta
 	CallSetMeta = "setmeta" // Meta -> None
 
@@ -84,6 +85,13 @@ type Upsert struct {
 type Nodes struct {
 	In
 	Keys []string `json:"keys"`
+}
+
+// Prefix asks for the first Limit keys that begin with Prefix.
+type Prefix struct {
+	In
+	Prefix string `json:"prefix"`
+	Limit  int    `json:"limit"`
 }
 
 // Deleted says how many nodes were deleted.
