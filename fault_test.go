@@ -30,19 +30,29 @@ type trial struct {
 	dir    string
 	fs     vfs.FS
 	inject func(vfs.Op) error
+	// store is called before each write to the bbolt file, as inject before
+	// every other operation.
+	store func(off int64, b []byte) error
 
 	db    *flashdb.DB
 	c     *flashdb.Collection
 	actor *actor
+	ledger
+}
 
-	created    bool   // the collection was acknowledged
-	acked      int64  // acts that were
-	tried      int64  // acts begun
-	generation uint64 // of the last rebuild that was acknowledged
+// A ledger says what a database was asked to do, and what it acknowledged.
+type ledger struct {
+	created      bool   // the collection was acknowledged
+	acked, tried int64  // acts acknowledged, and begun
+	generation   uint64 // of the last rebuild that was acknowledged
 }
 
 func newTrial(t *testing.T, dir string, fs vfs.FS) *trial {
-	return &trial{t: t, dir: dir, fs: fs, actor: newActor(t, "", 11), inject: func(vfs.Op) error { return nil }}
+	r := &trial{t: t, dir: dir, fs: fs, actor: newActor(t, "", 11), inject: func(vfs.Op) error { return nil }}
+	r.store = func(int64, []byte) error {
+		return r.inject(vfs.Op{Kind: vfs.OpWrite, Path: filepath.Join(dir, "flash.db")})
+	}
+	return r
 }
 
 func (r *trial) open() (err error) {
@@ -51,9 +61,7 @@ func (r *trial) open() (err error) {
 	if err != nil {
 		return err
 	}
-	flashdb.HookStoreWrites(r.db, func(int64, []byte) error {
-		return inject(vfs.Op{Kind: vfs.OpWrite, Path: filepath.Join(r.dir, "flash.db")})
-	})
+	flashdb.HookStoreWrites(r.db, func(off int64, b []byte) error { return r.store(off, b) })
 	if !r.created {
 		if r.c, err = r.db.CreateCollection("c", flashdb.Schema{Dim: modelDim}); err == nil {
 			r.created = true
@@ -69,12 +77,12 @@ func (r *trial) open() (err error) {
 func (r *trial) acts(n int) error {
 	for range n {
 		act := r.actor.next()
-		atomic.AddInt64(&r.tried, 1)
+		r.tried++
 		if err := act.do(context.Background(), r.c); err != nil {
 			return fmt.Errorf("%s: %w", act.name, err)
 		}
 		r.actor.applied(act)
-		atomic.AddInt64(&r.acked, 1)
+		r.acked++
 	}
 	return nil
 }
@@ -152,29 +160,29 @@ func (r *trial) afterFailure(err error) {
 	_ = r.close() // may well fail
 }
 
-// verify opens what the trial left behind, without faults, and compares it with
+// verify opens what a trial left behind, without faults, and compares it with
 // what was acknowledged.
-func (r *trial) verify(dir string, fs vfs.FS, acked, tried int64) {
+func (l *ledger) verify(t *testing.T, dir string, fs vfs.FS) {
 	ctx := context.Background()
 	db, err := flashdb.OpenOn(fs, dir, &flashdb.Options{Workers: 1})
-	require.NoError(r.t, err)
-	defer func() { require.NoError(r.t, db.Close()) }()
+	require.NoError(t, err)
+	defer func() { require.NoError(t, db.Close()) }()
 	findings, err := db.Check(ctx)
-	require.NoError(r.t, err)
-	require.Empty(r.t, findings)
+	require.NoError(t, err)
+	require.Empty(t, findings)
 	c, err := db.Collection("c")
 	if errors.Is(err, flashdb.ErrNotFound) {
-		require.False(r.t, r.created)
+		require.False(t, l.created)
 		return
 	}
-	require.NoError(r.t, err)
-	a := replayed(r.t, c, "", 11, acked, tried)
+	require.NoError(t, err)
+	a := replayed(t, c, "", 11, l.acked, l.tried)
 	stats, err := db.Stats(ctx)
-	require.NoError(r.t, err)
-	require.GreaterOrEqual(r.t, stats.Collections[0].Generation, r.generation)
-	d := dotDecoder(r.t, modelDim)
-	require.NoError(r.t, c.PutDecoder(ctx, "verify", d))
-	a.m.predicts(r.t, c, d, "verify", 3)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, stats.Collections[0].Generation, l.generation)
+	d := dotDecoder(t, modelDim)
+	require.NoError(t, c.PutDecoder(ctx, "verify", d))
+	a.m.predicts(t, c, d, "verify", 3)
 }
 
 // replayed returns an actor that has done as many acts as c shows: all that
@@ -216,7 +224,7 @@ func TestNthOperationFails(t *testing.T) {
 	whole := newTrial(t, filepath.Join(t.TempDir(), "whole"), vfs.NewMem())
 	whole.inject = func(op vfs.Op) error { ops = append(ops, op); return nil }
 	require.NoError(t, whole.run())
-	whole.verify(whole.dir, whole.fs, whole.acked, whole.tried)
+	whole.verify(t, whole.dir, whole.fs)
 	require.Greater(t, len(ops), 200)
 
 	for _, mode := range modes {
@@ -231,7 +239,7 @@ func TestNthOperationFails(t *testing.T) {
 					r.afterFailure(err)
 				}
 				require.Nil(t, r.db)
-				r.verify(r.dir, r.fs, r.acked, r.tried)
+				r.verify(t, r.dir, r.fs)
 				if t.Failed() {
 					require.Fail(t, "operation that failed", "number %d, %s", n, ops[n-1])
 				}

@@ -13,4 +13,6 @@ var RestoreOn = restoreOn
 func Closing(db *DB) context.Context { return db.closing }
 
 // OpenFS is Open with the log, the index and backups on another file system.
-func OpenFS(fsys vfs.FS, dir string, opts *Options) (*DB, error) { return openOn(disk{fs: fsys}, dir, opts) }
+func OpenFS(fsys vfs.FS, dir string, opts *Options) (*DB, error) {
+	return openOn(disk{fs: fsys}, dir, opts)
+}

@@ -37,6 +37,13 @@ func Run(ctx context.Context, fsys vfs.FS, dir string, generation uint64, src iv
 	if err := fsys.MkdirAll(dir); err != nil {
 		return nil, fmt.Errorf("make index directory: %w", err)
 	}
+	// A generation is published as served: no crash may take its directory away.
+	// The database directory, where the index has its own, was there before.
+	for _, parent := range []string{filepath.Dir(dir), filepath.Dir(filepath.Dir(dir))} {
+		if err := fsys.SyncDir(parent); err != nil {
+			return nil, fmt.Errorf("make index directory: %w", err)
+		}
+	}
 	path := filepath.Join(dir, FileName(generation))
 	if err := ivf.Build(ctx, fsys, path, src, opt); err != nil {
 		return nil, fmt.Errorf("build generation %d: %w", generation, err)
