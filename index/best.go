@@ -8,7 +8,7 @@ import (
 // bestSlack is the room of a Best beyond the n candidates it keeps, as a multiple of n: with more, its threshold rises
 // later but it is cut less often. bestFloor is the least room, so that a small n does not cut at every offer.
 const (
-	bestSlack = 2
+	bestSlack = 1
 	bestFloor = 64
 )
 

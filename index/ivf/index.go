@@ -280,5 +280,11 @@ func (ix *Index) Gather(dst []float32, candidates []index.Candidate) error {
 	return nil
 }
 
+// row returns the row at a position.
+func (ix *Index) row(at uint32) []float32 {
+	d := ix.header.dim
+	return ix.rows[int(at)*d : (int(at)+1)*d]
+}
+
 // IDs returns the ids of the rows by position. The slice lies in the mapping and must not be changed.
 func (ix *Index) IDs() []uint32 { return ix.ids }

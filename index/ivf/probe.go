@@ -122,10 +122,14 @@ func (q *query) priority(ix *Index, l int) float32 {
 // choose sets turns to the n unvisited lists of highest priority, best first; of equal ones the lower list is first.
 func (q *query) choose(ix *Index, n int, visited []bool) {
 	q.wanted.Reset(n)
-	for l := range q.products {
-		if p := q.priority(ix, l); p >= q.wanted.Threshold() && !visited[l] {
-			q.wanted.Offer(index.Candidate{ID: uint32(l), Score: p})
+	threshold := q.wanted.Threshold()
+	breadth, visited := ix.breadth[:len(q.products)], visited[:len(q.products)]
+	for l, product := range q.products {
+		if product+breadth[l]*q.unit < threshold || visited[l] {
+			continue
 		}
+		q.wanted.Offer(index.Candidate{ID: uint32(l), Score: q.priority(ix, l)})
+		threshold = q.wanted.Threshold()
 	}
 	q.turns = q.wanted.Sorted(q.turns[:0])
 }
