@@ -19,8 +19,8 @@ type Options struct {
 	// LockTimeout is how long Open waits for another process to release the
 	// directory before it returns ErrLocked. Default 250 ms.
 	LockTimeout time.Duration
-	// Workers bounds the goroutines of one exact scan, one rebuild, or one
-	// PredictBatch. Default GOMAXPROCS.
+	// Workers bounds the goroutines of one exact scan, one search of much of
+	// an index, one rebuild, or one PredictBatch. Default GOMAXPROCS.
 	Workers int
 	// FlushBytes is how much acknowledged change is held in memory before it
 	// is moved from the log into the bbolt file. Default 32 MiB.

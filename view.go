@@ -43,6 +43,7 @@ func (v *view) open(p pinned) {
 	}
 	if v.searchOf != p.gen {
 		v.search, v.searchOf = p.gen.NewSearch(), p.gen
+		v.search.Workers = v.c.db.opts.Workers
 	}
 	v.search.Reset()
 }

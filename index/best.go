@@ -45,6 +45,16 @@ func (b *Best) Reset(n int) {
 // lags behind the true n-th best score, never ahead of it.
 func (b *Best) Threshold() float32 { return b.floor }
 
+// Raise makes the threshold at least t: the caller knows n candidates elsewhere that reach it.
+func (b *Best) Raise(t float32) {
+	if t > b.floor {
+		b.floor, b.last = t, math.MaxUint32
+	}
+}
+
+// Size returns n.
+func (b *Best) Size() int { return b.n }
+
 // Offer adds a candidate unless n better ones are known.
 func (b *Best) Offer(c Candidate) {
 	if c.Score >= b.floor { // never a NaN

@@ -34,7 +34,7 @@
 //
 // Build writes a file and Open maps it; Load works on bytes from anywhere. An Index is immutable and safe for concurrent
 // use. It starts with one reference; the last Release unmaps it, after which nothing that came from it may be touched.
-// A Search belongs to one goroutine at a time and is reused.
+// A Search belongs to one goroutine at a time and is reused; a large one is shared by goroutines of its own (workers.go).
 //
 // # File format, version 1
 //

@@ -12,18 +12,17 @@ import (
 // early, and of the others as far as they can still reach it. Of these, all queries scan a list before the next, while
 // its codes are in the cache.
 func (s *Search) scan(ctx context.Context, queries []query) error {
+	w := s.workers[0]
+	w.codes, w.best = 0, w.best[:0]
+	large := s.cost.Rows*len(queries) >= largeScan
 	for i := range queries {
-		s.scanFirst(&queries[i])
+		w.best = append(w.best, queries[i].best)
+		w.scanFirst(&queries[i], large)
 	}
-	for i, l := range s.lists {
-		for j := range queries {
-			if q := &queries[j]; !q.first[l] {
-				s.scanList(q, int(l))
-			}
-		}
-		if i%256 == 255 && ctx.Err() != nil {
-			break
-		}
+	if large {
+		s.scanShared(ctx, queries)
+	} else {
+		w.scanOthers(ctx, queries)
 	}
 	for i := range queries {
 		q := &queries[i]
@@ -31,30 +30,53 @@ func (s *Search) scan(ctx context.Context, queries []query) error {
 			q.first[c.ID] = false
 		}
 	}
+	for _, w := range s.workers {
+		s.cost.Codes += w.codes
+		w.codes = 0
+	}
 	return ctx.Err()
 }
 
 // scanFirst scans the best lists of a query, and marks them.
-func (s *Search) scanFirst(q *query) {
+func (w *worker) scanFirst(q *query, large bool) {
+	lists := w.s.lists
 	q.first = resize(q.first, len(q.products))
 	q.wanted.Reset(leadLists)
-	for _, l := range s.lists {
-		if p := q.priority(s.ix, int(l)); p >= q.wanted.Threshold() {
+	if large {
+		q.wanted.Reset(max(leadLists, len(lists)/leadShare))
+	}
+	for _, l := range lists {
+		if p := q.priority(w.s.ix, int(l)); p >= q.wanted.Threshold() {
 			q.wanted.Offer(index.Candidate{ID: l, Score: p})
 		}
 	}
 	q.turns = q.wanted.Sorted(q.turns[:0])
 	for _, c := range q.turns {
-		s.scanList(q, int(c.ID))
+		w.scanList(q, q.best, q.best.Threshold(), int(c.ID))
 		q.first[c.ID] = true
+	}
+	q.floor = q.best.Threshold()
+}
+
+// scanOthers scans the lists that were not scanned first.
+func (w *worker) scanOthers(ctx context.Context, queries []query) {
+	for i, l := range w.s.lists {
+		for j := range queries {
+			if q := &queries[j]; !q.first[l] {
+				w.scanList(q, q.best, q.best.Threshold(), int(l))
+			}
+		}
+		if i%256 == 255 && ctx.Err() != nil {
+			return
+		}
 	}
 }
 
-// scanList offers the codes of one list, unless it lies too low.
-func (s *Search) scanList(q *query, l int) {
-	ix := s.ix
+// scanList offers the codes of one list to best, unless it lies too low to reach the floor.
+func (w *worker) scanList(q *query, best *index.Best, floor float32, l int) {
+	ix := w.s.ix
 	mean, deviation := q.products[l], ix.spread[l]*q.unit
-	if !s.thorough && mean+tail*deviation < q.best.Threshold() {
+	if !w.s.thorough && mean+tail*deviation < floor {
 		return
 	}
 	// score = base + scale * sum of the code's entries
@@ -70,32 +92,32 @@ func (s *Search) scanList(q *query, l int) {
 		part := codes[:min(len(codes), scanCodes*size)]
 		codes = codes[len(part):]
 		if ix.header.bits == 4 {
-			s.scan4(q, part, begin, n, base, scale)
+			w.scan4(q, best, part, begin, n, base, scale)
 		} else {
-			s.scan8(q, part, begin, n, base, scale)
+			w.scan8(q, best, part, begin, n, base, scale)
 		}
-		s.cost.Codes += n
+		w.codes += n
 	}
 }
 
 // scan4 offers n codes of 4 bits, the first of them at position begin. The kernel sorts out most of them by their sum.
-func (s *Search) scan4(q *query, codes []byte, begin, n int, base, scale float32) {
-	threshold := q.best.Threshold()
+func (w *worker) scan4(q *query, best *index.Best, codes []byte, begin, n int, base, scale float32) {
+	threshold := best.Threshold()
 	least, ok := leastSum(threshold, base, scale)
 	if !ok {
 		return
 	}
-	found := simd.Scan4(s.pos, s.sums, codes, q.bytes, s.ix.codeBytes, least)
-	ids := s.ix.ids[begin : begin+n]
-	sums := s.sums[:found]
-	for i, p := range s.pos[:found] {
+	found := simd.Scan4(w.pos, w.sums, codes, q.bytes, w.s.ix.codeBytes, least)
+	ids := w.s.ix.ids[begin : begin+n]
+	sums := w.sums[:found]
+	for i, p := range w.pos[:found] {
 		if int(p) >= n {
 			return // padding
 		}
 		score := base + scale*float32(sums[i])
-		if score >= threshold && !s.denied.has(ids[p]) {
-			q.best.Offer(index.Candidate{ID: ids[p], Ref: uint32(begin) + p, Score: score})
-			threshold = q.best.Threshold()
+		if score >= threshold && !w.s.denied.has(ids[p]) {
+			best.Offer(index.Candidate{ID: ids[p], Ref: uint32(begin) + p, Score: score})
+			threshold = best.Threshold()
 		}
 	}
 }
@@ -116,14 +138,14 @@ func leastSum(threshold, base, scale float32) (least uint16, ok bool) {
 }
 
 // scan8 offers n codes of 8 bits, the first of them at position begin.
-func (s *Search) scan8(q *query, codes []byte, begin, n int, base, scale float32) {
-	simd.Scan8(s.scores[:n], codes, q.floats, s.ix.codeBytes)
-	threshold := q.best.Threshold()
-	ids := s.ix.ids[begin : begin+n]
-	for i, sum := range s.scores[:n] {
-		if score := base + scale*sum; score >= threshold && !s.denied.has(ids[i]) {
-			q.best.Offer(index.Candidate{ID: ids[i], Ref: uint32(begin + i), Score: score})
-			threshold = q.best.Threshold()
+func (w *worker) scan8(q *query, best *index.Best, codes []byte, begin, n int, base, scale float32) {
+	simd.Scan8(w.scores[:n], codes, q.floats, w.s.ix.codeBytes)
+	threshold := best.Threshold()
+	ids := w.s.ix.ids[begin : begin+n]
+	for i, sum := range w.scores[:n] {
+		if score := base + scale*sum; score >= threshold && !w.s.denied.has(ids[i]) {
+			best.Offer(index.Candidate{ID: ids[i], Ref: uint32(begin + i), Score: score})
+			threshold = best.Threshold()
 		}
 	}
 }

@@ -33,6 +33,9 @@ const (
 // vectors, one after the other. It is used by one goroutine at a time and reused by Reset; after the first queries it
 // does not allocate. The Index must stay retained while a Search is used.
 type Search struct {
+	// Workers bounds the goroutines of one large search, 0 being the caller's alone. What is found does not depend on it.
+	Workers int
+
 	ix      *Index
 	visited []bool   // by list
 	lists   []uint32 // the visited ones, in the order of the file
@@ -42,9 +45,8 @@ type Search struct {
 	queries  []query
 	denied   denied
 	final    *index.Best
-	pos      []uint32
-	sums     []uint16
-	scores   []float32
+	workers  []*worker // the first is the caller's goroutine
+	shared   shared
 }
 
 // query is what a Search knows of one query vector.
@@ -59,19 +61,19 @@ type query struct {
 	floats      []float32         // lookup table of 8-bit codes
 	scale, bias float32           // turn the sum of a code into the vector's inner product with what is quantized
 	best        *index.Best
+	floor       float32 // threshold of best once the first lists are scanned
 }
 
 // NewSearch returns a Search that has visited nothing.
 func (ix *Index) NewSearch() *Search {
-	return &Search{
+	s := &Search{
 		ix:      ix,
 		visited: make([]bool, ix.header.lists),
 		denied:  newDenied(ix),
 		final:   index.NewBest(1),
-		pos:     make([]uint32, scanCodes),
-		sums:    make([]uint16, scanCodes),
-		scores:  make([]float32, scanCodes),
 	}
+	s.workers = []*worker{newWorker(s)}
+	return s
 }
 
 // Reset forgets the visited lists and the cost.
