@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/flashdb/flashdb/internal/failpoint"
 	"github.com/flashdb/flashdb/storage"
@@ -75,6 +76,7 @@ func (db *DB) commit(ctx context.Context, resolve func(a *act) error) error {
 	case errors.Is(err, wal.ErrFailed):
 		// Nothing of the group is durable: what it staged must never be seen.
 		_ = db.log.Locked(func(wal.LSN) error { db.store.Discard(); return nil })
+		db.failed.Do(func() { db.events.readOnly(ReadOnly{Err: err}) })
 		return fmt.Errorf("%w until it is reopened: %w", ErrReadOnly, err)
 	case err != nil:
 		return err
@@ -121,9 +123,9 @@ func (f *flusher) start(db *DB) {
 			case <-f.stopC:
 				return
 			case <-f.wakeC:
-				if err := db.flush(); err != nil {
-					db.slog.Error("flush failed; the log keeps what was acknowledged", "dir", db.dir, "err", err)
-				}
+				start := time.Now()
+				err := db.flush()
+				db.events.flushed(Flushed{LSN: db.store.Applied(), Elapsed: time.Since(start), Err: err})
 			}
 		}
 	})

@@ -35,6 +35,9 @@ type DB struct {
 	store *storage.Store
 	slog  *slog.Logger
 
+	events events
+	failed sync.Once // tells that the log failed
+
 	// life is read-held by every call and written by Close, which so waits for
 	// the calls under way; closing ends the long ones early.
 	life     sync.RWMutex
@@ -80,6 +83,7 @@ func openOn(d disk, dir string, opts *Options) (*DB, error) {
 		collections: map[uint32]*Collection{},
 	}
 	db.slog = db.opts.Logger
+	db.events = events{listener: db.opts.Events, log: db.slog, dir: dir}
 	db.closing, db.shutdown = context.WithCancel(context.Background())
 	if err := db.open(); err != nil {
 		return nil, fmt.Errorf("open database %s: %w", dir, err)
@@ -121,7 +125,7 @@ func (db *DB) open() (err error) {
 		}
 	}()
 	if torn := db.log.Torn(); torn != nil {
-		db.slog.Warn("cut off a torn log tail: a crash left it, and nobody was told it is durable", "dir", db.dir, "file", torn.File, "offset", torn.Offset, "bytes", torn.Bytes)
+		db.events.tornTail(TornTail{File: torn.File, Offset: torn.Offset, Bytes: torn.Bytes})
 	}
 	failpoint.OpenReplay.Reach()
 	if err := db.replay(); err != nil {

@@ -32,6 +32,8 @@ type Options struct {
 	// Logger receives what an operator should know: a generation that could
 	// not be opened, a torn log tail, a finished rebuild. Default: nothing.
 	Logger *slog.Logger
+	// Events are told what a program may want to act on or count.
+	Events EventListener
 }
 
 func (o *Options) withDefaults() Options {

@@ -91,15 +91,12 @@ func (c *Collection) Rebuild(ctx context.Context, opts *RebuildOptions) (Rebuild
 	defer c.db.rebuilds.Unlock()
 	res, err := c.rebuild(ctx, o)
 	if err != nil {
-		if cause := context.Cause(ctx); cause != nil && errors.Is(err, ctx.Err()) {
-			err = cause
-		}
 		return RebuildResult{}, fmt.Errorf("rebuild %q: %w", c.name, err)
 	}
 	return res, nil
 }
 
-func (c *Collection) rebuild(ctx context.Context, o RebuildOptions) (RebuildResult, error) {
+func (c *Collection) rebuild(ctx context.Context, o RebuildOptions) (res RebuildResult, err error) {
 	start := time.Now()
 	// Everything acknowledged so far is part of this generation: L of the
 	// design. Rows written from here on carry a later LSN and stay dirty.
@@ -112,6 +109,20 @@ func (c *Collection) rebuild(ctx context.Context, o RebuildOptions) (RebuildResu
 		return RebuildResult{Reason: reason, Generation: info.Generation}, err
 	}
 	number := info.Generation + 1
+	c.db.events.rebuildStarted(RebuildStarted{Collection: c.name, Generation: number})
+	defer func() {
+		if cause := context.Cause(ctx); cause != nil && errors.Is(err, ctx.Err()) {
+			err = cause
+		}
+		c.db.events.rebuildFinished(RebuildFinished{Collection: c.name, Result: res, Err: err})
+	}()
+	progress := o.Progress
+	o.Progress = func(stage string, done, total int64) {
+		c.db.events.rebuildProgress(RebuildProgress{Collection: c.name, Stage: stage, Done: done, Total: total})
+		if progress != nil {
+			progress(stage, done, total)
+		}
+	}
 	gen, err := rebuild.Run(ctx, c.db.fs, c.indexDir(), number, storeRows{c}, ivf.BuildOptions{
 		Dim:        c.schema.Dim,
 		Lists:      o.Lists,
@@ -130,16 +141,14 @@ func (c *Collection) rebuild(ctx context.Context, o RebuildOptions) (RebuildResu
 	if err := c.publish(gen, info.Generation, number, buildLSN); err != nil {
 		return RebuildResult{}, err
 	}
-	res := RebuildResult{
+	return RebuildResult{
 		Built:      true,
 		Generation: number,
 		Rows:       built.Rows,
 		Lists:      built.Lists,
 		Bytes:      built.Bytes,
 		Elapsed:    time.Since(start),
-	}
-	c.db.slog.Info("rebuilt", "collection", c.name, "generation", number, "rows", res.Rows, "lists", res.Lists, "bytes", res.Bytes, "elapsed", res.Elapsed)
-	return res, nil
+	}, nil
 }
 
 // needsRebuild returns the collection's state, and why no rebuild is needed, or

@@ -132,7 +132,7 @@ func (c *Collection) openGeneration(info storage.Info) *ivf.Index {
 	}
 	gen, err := c.db.mapGeneration(info)
 	if err != nil {
-		c.db.slog.Warn("index not usable: exact scan until the next rebuild", "collection", c.name, "generation", info.Generation, "err", err)
+		c.db.events.indexUnusable(IndexUnusable{Collection: c.name, Generation: info.Generation, Err: err})
 		return nil
 	}
 	return gen
