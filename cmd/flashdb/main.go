@@ -81,12 +81,23 @@ func oneLine(err error) string {
 type app struct {
 	in       io.Reader
 	out, err io.Writer
-	json     bool // --json
+	tables   io.Writer // where tables go in the modes csv and tsv
+	titles   string    // the first line of the last table there
+	json     bool      // --json
+	mode     string    // of tables: see outputModes; "" is table
+	shared   database  // of the shell, open already; nil elsewhere
 }
 
 // newRoot makes a fresh command tree.
 func newRoot(in io.Reader, out, errOut io.Writer) *cobra.Command {
-	a := &app{in: in, out: out, err: errOut}
+	return (&app{in: in, out: out, err: errOut}).tree()
+}
+
+// tree makes the commands of a.
+func (a *app) tree() *cobra.Command {
+	if a.mode == modeCSV || a.mode == modeTSV {
+		a.tables, a.out = a.out, io.Discard // nothing but tables
+	}
 	root := &cobra.Command{
 		Use:   "flashdb",
 		Short: "Vector database for learned link prediction",
@@ -107,10 +118,10 @@ embedding, and known links that are not predicted again.`,
 		SilenceErrors: true,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.SetIn(in)
-	root.SetOut(out)
-	root.SetErr(errOut)
-	root.PersistentFlags().BoolVar(&a.json, "json", false, "print one JSON object, or one a line")
+	root.SetIn(a.in)
+	root.SetOut(a.out)
+	root.SetErr(a.err)
+	root.PersistentFlags().BoolVar(&a.json, "json", a.json, "print one JSON object, or one a line")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w; see `%s --help`", err, cmd.CommandPath())
 	})
@@ -126,6 +137,7 @@ embedding, and known links that are not predicted again.`,
 			a.predictCommand(), a.scoreCommand(), a.searchCommand(), a.getCommand(), a.evalCommand(),
 		}},
 		{"Look after it:", []*cobra.Command{
+			a.shellCommand(),
 			a.rebuildCommand(), a.statsCommand(), a.checkCommand(), a.backupCommand(), a.restoreCommand(),
 		}},
 	} {

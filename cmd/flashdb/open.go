@@ -15,6 +15,9 @@ import (
 // has it open. The owner is tried first where there is a socket, since Open
 // would wait for its lock.
 func (a *app) open(ctx context.Context, dir string, opts flashdb.Options) (database, error) {
+	if a.shared != nil {
+		return sharedDB{a.shared}, nil
+	}
 	if _, err := os.Lstat(filepath.Join(dir, control.SocketName)); err == nil {
 		db, err := openRemote(ctx, dir, a.err)
 		if !errors.Is(err, control.ErrNoOwner) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -22,9 +23,41 @@ func (a *app) emit(v any) error {
 // table aligns tab-separated lines that fn writes, with two spaces between
 // columns. tabwriter.AlignRight is for tables of numbers alone.
 func (a *app) table(flags uint, fn func(w io.Writer)) error {
+	if a.tables != nil {
+		return a.delimited(fn)
+	}
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', flags)
 	fn(w)
 	return w.Flush()
+}
+
+// delimited writes the cells of a table for programs.
+func (a *app) delimited(fn func(w io.Writer)) error {
+	var text strings.Builder
+	fn(&text)
+	w := csv.NewWriter(a.tables)
+	first := true
+	for line := range strings.Lines(text.String()) {
+		line = strings.TrimSpace(line)
+		again := first && line == a.titles // one table goes on with the lines of the next
+		if first {
+			first, a.titles = false, line
+		}
+		if again {
+			continue
+		}
+		if a.mode == modeTSV {
+			if _, err := fmt.Fprintln(a.tables, line); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := w.Write(strings.Split(line, "\t")); err != nil {
+			return err
+		}
+	}
+	w.Flush()
+	return w.Error()
 }
 
 // shown returns a key or other stored text fit for a terminal: as it is when it

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/term"
 )
 
 // progressEvery is how often the progress line is drawn anew.
@@ -28,13 +30,10 @@ func newProgress(w io.Writer) *progress {
 	return &progress{w: w}
 }
 
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+// isTerminal tells whether a stream is a file that a person looks at or types in.
+func isTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // update shows that done of total units of a stage are finished; total <= 0

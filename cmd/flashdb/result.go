@@ -24,13 +24,17 @@ func (a *app) printResult(res flashdb.Result, columns resultColumns, names map[u
 	}
 	fmt.Fprintln(a.out, shown(res.Source))
 	err := a.table(0, func(w io.Writer) {
+		of, source := "", ""
+		if a.tables != nil { // the line above the table is not there
+			of, source = "source\t", shown(res.Source)+"\t"
+		}
 		if columns.probability {
-			fmt.Fprintf(w, "  rank\tkey\t%s\tprobability\n", columns.score)
+			fmt.Fprintf(w, "  %srank\tkey\t%s\tprobability\n", of, columns.score)
 		} else {
-			fmt.Fprintf(w, "  rank\tkey\t%s\n", columns.score)
+			fmt.Fprintf(w, "  %srank\tkey\t%s\n", of, columns.score)
 		}
 		for i, h := range res.Hits {
-			fmt.Fprintf(w, "  %d\t%s\t%.4f", i+1, shown(h.Key), h.Score)
+			fmt.Fprintf(w, "  %s%d\t%s\t%.4f", source, i+1, shown(h.Key), h.Score)
 			if columns.probability {
 				fmt.Fprintf(w, "\t%s", probability(h.Probability))
 			}

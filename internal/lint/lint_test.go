@@ -26,7 +26,7 @@ const (
 // No package imports one that stands in a later row.
 var imports = map[string][]string{
 	// L0: no package of ours
-	"internal/simd": {}, "internal/simd/internal/roofline": {}, "internal/format": {}, "internal/mmap": {}, "internal/failpoint": {}, "internal/codec": {}, "internal/onnx": {}, "internal/control": {}, "internal/lint": {},
+	"internal/simd": {}, "internal/simd/internal/roofline": {}, "internal/format": {}, "internal/mmap": {}, "internal/failpoint": {}, "internal/codec": {}, "internal/onnx": {}, "internal/control": {}, "internal/shell": {}, "internal/lint": {},
 	// L1
 	"internal/vfs":    {"internal/mmap"},
 	"internal/kmeans": {"internal/simd"},
@@ -47,7 +47,7 @@ var imports = map[string][]string{
 	// L5: the root knows every layer but the kernels
 	"": {"internal/control", "storage", "wal", "index", "index/ivf", "decoder", "flashlight", "internal/delta", "internal/rebuild", "internal/calibrate", "internal/format", "internal/vfs", "internal/failpoint", "internal/backup"},
 	// L6
-	"cmd/flashdb": {"", "internal/control", "decoder", "flashlight", "internal/codec"},
+	"cmd/flashdb": {"", "internal/control", "internal/shell", "decoder", "flashlight", "internal/codec"},
 }
 
 // third lists the modules outside the standard library that non-test code may
@@ -59,6 +59,8 @@ var third = map[string][]string{
 	"golang.org/x/sys":                    {"internal/simd", "internal/mmap", "internal/vfs"},
 	"github.com/spf13/cobra":              {"cmd/flashdb"},
 	"github.com/spf13/pflag":              {"cmd/flashdb"},
+	"golang.org/x/term":                   {"cmd/flashdb"},
+	"github.com/peterh/liner":             {"internal/shell"},
 	"google.golang.org/protobuf":          {"internal/onnx"}, // protowire alone: no generated code, no reflection
 }
 
