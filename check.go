@@ -9,6 +9,7 @@ import (
 
 	"github.com/flashdb/flashdb/decoder"
 	"github.com/flashdb/flashdb/index/ivf"
+	"github.com/flashdb/flashdb/internal/calibrate"
 	"github.com/flashdb/flashdb/internal/rebuild"
 	"github.com/flashdb/flashdb/storage"
 	"github.com/flashdb/flashdb/wal"
@@ -62,6 +63,7 @@ func (db *DB) Check(ctx context.Context) (findings []string, err error) {
 }
 
 func (db *DB) checkCollection(info storage.Info, found func(string, ...any)) error {
+	db.checkPlans(info, found)
 	live, tombs := roaring.New(), roaring.New()
 	err := db.store.View(func(v *storage.View) error {
 		for _, name := range v.Decoders(info.UID) {
@@ -95,6 +97,29 @@ func (db *DB) checkCollection(info storage.Info, found func(string, ...any)) err
 		return nil
 	}
 	return db.checkCoverage(info, gen, live, found)
+}
+
+// checkPlans verifies what is stored of plans: derived data, so that damage is
+// a finding and nothing else.
+func (db *DB) checkPlans(info storage.Info, found func(string, ...any)) {
+	var names []string
+	_ = db.store.View(func(v *storage.View) error {
+		names = v.Decoders(info.UID)
+		return nil
+	})
+	for _, name := range names {
+		err := db.store.View(func(v *storage.View) error {
+			blob, ok := v.Plans(info.UID, name)
+			if !ok {
+				return nil
+			}
+			_, err := calibrate.Unmarshal(blob)
+			return err
+		})
+		if err != nil {
+			found("collection %q: calibration of decoder %q: %v (it is not used; calibrate mends it)", info.Name, name, err)
+		}
+	}
 }
 
 // checkCoverage verifies that each live node is in the generation or dirty, so

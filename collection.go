@@ -39,7 +39,7 @@ type Collection struct {
 
 	dot        decoder.Decoder // what Search ranks by
 	decodersMu sync.Mutex      // guards decoders
-	decoders   map[string]decoder.Decoder
+	decoders   map[string]*trained
 }
 
 // CreateCollection creates an empty collection. Its name has 1 to 64 letters,
@@ -108,7 +108,7 @@ func (db *DB) collection(name string) (*Collection, error) {
 			name:     name,
 			schema:   Schema{Dim: info.Schema.Dim, Normalize: info.Schema.Normalize},
 			dot:      dot,
-			decoders: map[string]decoder.Decoder{},
+			decoders: map[string]*trained{},
 		}
 		c.queries.New = func() any { return newQuery(c) }
 		db.collections[info.UID] = c
@@ -421,6 +421,8 @@ func (c *Collection) apply(ops []storage.Op, lsn uint64) {
 		case storage.PutDecoder:
 			c.forgetDecoder(op.Name)
 		case storage.DropDecoder:
+			c.forgetDecoder(op.Name)
+		case storage.SetPlans:
 			c.forgetDecoder(op.Name)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 
 // sentinels are the errors that keep their identity over the control socket.
 var sentinels = []error{
-	ErrNotFound, ErrExists, ErrClosed, ErrDim, ErrInvalid, ErrReadOnly, ErrCorrupt, ErrVersion, ErrLocked,
+	ErrNotFound, ErrExists, ErrClosed, ErrDim, ErrInvalid, ErrReadOnly, ErrCorrupt, ErrVersion, ErrLocked, ErrQuality,
 	context.Canceled, context.DeadlineExceeded,
 }
 

@@ -55,6 +55,7 @@ func (db *DB) controlCalls() map[string]control.Call {
 		control.CallScore:       answerIn(db, (*Collection).controlScore),
 		control.CallSearch:      answerIn(db, (*Collection).controlSearch),
 		control.CallRebuild:     answerIn(db, (*Collection).controlRebuild),
+		control.CallCalibrate:   answerIn(db, (*Collection).controlCalibrate),
 	}
 }
 
@@ -237,4 +238,16 @@ func (c *Collection) controlRebuild(ctx context.Context, r *control.Rebuild[Rebu
 		s.Progress(control.Progress{Stage: stage, Done: done, Total: total})
 	}
 	return c.Rebuild(ctx, &o)
+}
+
+func (c *Collection) controlCalibrate(ctx context.Context, r *control.Calibrate[CalibrateOptions], s *control.Stream) (any, error) {
+	var o CalibrateOptions
+	if r.Options != nil {
+		o = *r.Options
+	}
+	o.Progress = func(stage string, done, total int64) {
+		s.Progress(control.Progress{Stage: stage, Done: done, Total: total})
+	}
+	all, err := c.Calibrate(ctx, &o)
+	return control.Calibrations[Calibration]{Calibrations: all}, err
 }

@@ -7,11 +7,16 @@ import (
 	"strings"
 
 	"github.com/flashdb/flashdb/decoder"
+	"github.com/flashdb/flashdb/internal/calibrate"
 	"github.com/flashdb/flashdb/storage"
 )
 
 // PutDecoder stores a trained decoder under a name of 1 to 1024 bytes, in place
 // of an earlier one of that name.
+//
+// Where an index is served the decoder is then calibrated, for as long as
+// Options.CalibrateTime allows: see Calibrate. The decoder is durable before,
+// and a calibration that fails or that ctx cuts short is logged, no error.
 func (c *Collection) PutDecoder(ctx context.Context, name string, d decoder.Decoder) error {
 	leave, err := c.db.enter()
 	if err != nil {
@@ -25,9 +30,16 @@ func (c *Collection) PutDecoder(ctx context.Context, name string, d decoder.Deco
 		return fmt.Errorf("put decoder %q into %q: %w: it takes embeddings of %d values, the collection holds %d", name, c.name, ErrDim, d.Dim(), c.schema.Dim)
 	}
 	blob := decoder.Marshal(d)
-	return c.commit(ctx, "put decoder into", func(a *act, _ storage.Info) error {
+	err = c.commit(ctx, "put decoder into", func(a *act, _ storage.Info) error {
 		return a.emit(storage.PutDecoder{UID: c.uid, Name: name, Blob: blob})
 	})
+	if err != nil {
+		return err
+	}
+	if err := c.calibrateNew(ctx, name); err != nil {
+		c.db.slog.Warn("decoder stored, but not calibrated", "collection", c.name, "decoder", name, "err", err)
+	}
+	return nil
 }
 
 // DropDecoder removes a decoder, or returns ErrNotFound.
@@ -76,6 +88,24 @@ func (c *Collection) Decoder(name string) (decoder.Decoder, error) {
 }
 
 func (c *Collection) decoder(name string) (decoder.Decoder, error) {
+	t, err := c.trained(name)
+	if err != nil {
+		return nil, err
+	}
+	return t.Decoder, nil
+}
+
+// A trained is a stored decoder in memory, with what was measured of plans for
+// it. It is immutable.
+type trained struct {
+	decoder.Decoder
+	name  string
+	hash  uint64 // of its blob
+	plans calibrate.Set
+}
+
+// trained returns a decoder by its name, parsed once.
+func (c *Collection) trained(name string) (*trained, error) {
 	if name == "" {
 		names := c.decoderNames()
 		switch len(names) {
@@ -89,8 +119,8 @@ func (c *Collection) decoder(name string) (decoder.Decoder, error) {
 	}
 	c.decodersMu.Lock()
 	defer c.decodersMu.Unlock()
-	if d := c.decoders[name]; d != nil {
-		return d, nil
+	if t := c.decoders[name]; t != nil {
+		return t, nil
 	}
 	var blob []byte
 	err := c.db.store.View(func(v *storage.View) error {
@@ -98,7 +128,7 @@ func (c *Collection) decoder(name string) (decoder.Decoder, error) {
 		if !ok {
 			return fmt.Errorf("decoder %q %w in collection %q", name, ErrNotFound, c.name)
 		}
-		blob = slices.Clone(stored)
+		blob = stored
 		return nil
 	})
 	if err != nil {
@@ -108,8 +138,12 @@ func (c *Collection) decoder(name string) (decoder.Decoder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("decoder %q of collection %q: %w", name, c.name, err)
 	}
-	c.decoders[name] = d
-	return d, nil
+	t := &trained{Decoder: d, name: name, hash: hashOf(blob)}
+	if t.plans, err = c.plansOf(t); err != nil {
+		c.db.slog.Warn("calibration not usable: calibrate the decoder again", "collection", c.name, "decoder", name, "err", err)
+	}
+	c.decoders[name] = t
+	return t, nil
 }
 
 // forgetDecoder drops the parsed form after a change of the stored one.

@@ -34,7 +34,7 @@ func openDB(t testing.TB) *testDB {
 
 func (d *testDB) open() {
 	d.t.Helper()
-	db, err := flashdb.Open(d.dir, &flashdb.Options{FlushBytes: 1 << 16})
+	db, err := flashdb.Open(d.dir, &flashdb.Options{FlushBytes: 1 << 16, CalibrateTime: -1})
 	require.NoError(d.t, err)
 	d.DB = db
 }

@@ -29,6 +29,10 @@ type Options struct {
 	// processes of this user while the database is open: the flashdb command,
 	// a rebuild job among its uses, asks through it. See docs/control.md.
 	Control bool
+	// CalibrateTime is how long a decoder is calibrated at most, at each Rebuild
+	// and PutDecoder: see Collection.Calibrate. Default 10 s; negative means
+	// not at all.
+	CalibrateTime time.Duration
 	// Logger receives what an operator should know: a generation that could
 	// not be opened, a torn log tail, a finished rebuild. Default: nothing.
 	Logger *slog.Logger
@@ -49,6 +53,9 @@ func (o *Options) withDefaults() Options {
 	}
 	if v.FlushBytes == 0 {
 		v.FlushBytes = 32 << 20
+	}
+	if v.CalibrateTime == 0 {
+		v.CalibrateTime = 10 * time.Second
 	}
 	if v.Logger == nil {
 		v.Logger = slog.New(slog.DiscardHandler)
@@ -117,9 +124,12 @@ type PredictOptions struct {
 	Decoder string
 	// Mode is auto, paper or exact.
 	Mode Mode
-	// Recall asks for a mean share of the exact top-k in (0, 1]. A collection
-	// without a calibration cannot promise one: it answers by the exact scan,
-	// and Stats.Plan says so. Zero means the default plan.
+	// Recall is the mean share of the exact top-k to be found, in (0, 1]. Zero
+	// means 0.98. The answer comes by the cheapest plan whose recall, measured
+	// by Calibrate, is at least that with 95% confidence, and by the exact scan
+	// where there is none or the scan is as fast; Stats.Plan says which and why.
+	// Without a calibration a recall that is asked for is met by the exact
+	// scan, and zero means the default plan.
 	Recall float64
 
 	// Rounds, PerRound, Probes, Anchors, AnchorsFrom and Seed set the plan by
@@ -199,7 +209,7 @@ func (o *PredictOptions) Validate() error {
 	if o.byHand() && (o.Mode == ModePaper || o.Mode == ModeExact) {
 		bad("mode %s fixes the plan: leave rounds, per-round, anchors, anchors-from, seed and recall unset", o.Mode)
 	}
-	if o.byHand() && o.Recall != 0 {
+	if (o.byHand() || o.Probes != (Probes{})) && o.Recall != 0 {
 		bad("recall chooses the plan: leave rounds, per-round, probes, anchors, anchors-from and seed unset with it")
 	}
 	if _, err := parseFilter(o.Filter); err != nil {

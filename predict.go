@@ -92,7 +92,7 @@ func (c *Collection) predictWith(ctx context.Context, start time.Time, key strin
 	if err != nil {
 		return Result{}, err
 	}
-	dec, err := c.decoder(o.Decoder)
+	dec, err := c.trained(o.Decoder)
 	if err != nil {
 		return Result{}, err
 	}
@@ -108,7 +108,8 @@ func (c *Collection) predictWith(ctx context.Context, start time.Time, key strin
 	if key == "" {
 		q.source = append(q.source[:0], source...)
 	}
-	q.bind(dec)
+	q.bind(dec.Decoder)
+	q.measured, q.decodes = dec.on(&q.view.pinned), true
 	q.run.MinScore = o.MinScore
 	q.run.Explain = o.Explain
 	var excluded *roaring.Bitmap // the run adds to the query's own

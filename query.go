@@ -9,6 +9,7 @@ import (
 	"github.com/flashdb/flashdb/decoder"
 	"github.com/flashdb/flashdb/flashlight"
 	"github.com/flashdb/flashdb/index"
+	"github.com/flashdb/flashdb/internal/calibrate"
 	"github.com/flashdb/flashdb/storage"
 )
 
@@ -26,8 +27,10 @@ type query struct {
 
 	source   []float32
 	excluded *roaring.Bitmap
-	allowed  *roaring.Bitmap // nil when there is no filter
-	nodes    uint64          // live nodes of the collection
+	allowed  *roaring.Bitmap        // nil when there is no filter
+	nodes    uint64                 // live nodes of the collection
+	measured *calibrate.Calibration // of the decoder on the pinned generation; nil: none
+	decodes  bool                   // a decoder of the user's is asked, which may be calibrated
 	hits     []index.Hit
 }
 
@@ -45,7 +48,7 @@ func (c *Collection) begin(ctx context.Context) (*query, error) {
 	q := c.queries.Get().(*query)
 	q.view.open(p)
 	q.excluded.Clear()
-	q.allowed = nil
+	q.allowed, q.measured, q.decodes = nil, nil, false
 	q.hits = q.hits[:0]
 	return q, nil
 }

@@ -50,6 +50,13 @@ func (v *view) open(p pinned) {
 
 func (v *view) close() { v.pinned.release() }
 
+// Reset implements calibrate.Searcher: it begins another query of what is pinned.
+func (v *view) Reset() {
+	if v.pinned.gen != nil {
+		v.search.Reset()
+	}
+}
+
 // Dim implements flashlight.Rows.
 func (v *view) Dim() int { return v.c.schema.Dim }
 

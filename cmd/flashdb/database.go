@@ -50,6 +50,7 @@ type collection interface {
 	Score(ctx context.Context, decoderName, source string, candidates ...string) ([]flashdb.Hit, error)
 	Search(ctx context.Context, vec []float32, k int, opts *flashdb.SearchOptions) (flashdb.Result, error)
 
+	Calibrate(ctx context.Context, opts *flashdb.CalibrateOptions) ([]flashdb.Calibration, error)
 	Rebuild(ctx context.Context, opts *flashdb.RebuildOptions) (flashdb.RebuildResult, error)
 }
 

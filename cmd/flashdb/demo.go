@@ -19,6 +19,8 @@ const (
 	demoHits       = 5
 	demoSources    = 100 // asked for the recall
 	demoCases      = 100 // logits of PyTorch that the decoder must reproduce
+
+	demoCalibrateTime = 2 * time.Second
 )
 
 // demoSymbols are declarations that many readers know.
@@ -116,7 +118,7 @@ func (d *demo) build(ctx context.Context) error {
 	if err := d.createCollection(ctx, d.report.Dir, demoCollection, flashdb.Schema{Dim: 64}); err != nil {
 		return err
 	}
-	err := d.withCollection(ctx, d.report.Dir, demoCollection, flashdb.Options{}, func(_ database, c collection) error {
+	err := d.withCollection(ctx, d.report.Dir, demoCollection, flashdb.Options{CalibrateTime: demoCalibrateTime}, func(_ database, c collection) error {
 		return d.load(ctx, c)
 	})
 	d.report.BuildMS = millis(time.Since(start))
@@ -160,8 +162,16 @@ func (d *demo) load(ctx context.Context, c collection) (err error) {
 		return err
 	}
 	d.report.Lists, d.report.IndexBytes = res.Lists, res.Bytes
-	step("built    the index, %s, %s", counted(res.Lists, "list"), sized(res.Bytes))
+	step("built    the index, %s, %s; measured plans on %s", counted(res.Lists, "list"), sized(res.Bytes), counted(sourcesOf(res), "source"))
 	return nil
+}
+
+// sourcesOf is how many sources a rebuild calibrated with.
+func sourcesOf(res flashdb.RebuildResult) (n int) {
+	for _, of := range res.Calibrations {
+		n = of.Sources
+	}
+	return n
 }
 
 // selfCheck compares the decoder with logits that PyTorch computed.

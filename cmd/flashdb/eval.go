@@ -151,7 +151,7 @@ func (a *app) printEval(r evalReport, against string) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(a.out, "  stopped: %s\n  plan: %s\n", describeStops(r.Stops), r.Plan)
+	_, err = fmt.Fprintf(a.out, "  stopped: %s\n  plan: %s\n", describeStops(r.Stops), folded(r.Plan))
 	return err
 }
 

@@ -52,9 +52,10 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 
 // Exit codes. Only rebuild tells the middle ones apart.
 const (
-	exitOK     = 0 // done, or nothing to do
-	exitFailed = 1
-	exitLocked = 3 // another process has the database open
+	exitOK      = 0 // done, or nothing to do
+	exitFailed  = 1
+	exitRefused = 2 // the quality gate keeps the earlier index
+	exitLocked  = 3 // another process has the database open
 )
 
 // A codedError is an error with an exit code of its own.
@@ -138,7 +139,7 @@ embedding, and known links that are not predicted again.`,
 		}},
 		{"Look after it:", []*cobra.Command{
 			a.shellCommand(),
-			a.rebuildCommand(), a.statsCommand(), a.checkCommand(), a.backupCommand(), a.restoreCommand(),
+			a.rebuildCommand(), a.calibrateCommand(), a.statsCommand(), a.checkCommand(), a.backupCommand(), a.restoreCommand(),
 		}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})

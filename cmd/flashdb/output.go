@@ -167,3 +167,24 @@ func jsonScore(f float32) float64 {
 	}
 	return v
 }
+
+// folded breaks a long text at spaces, for lines that begin with "  plan: ".
+func folded(text string) string {
+	const width, indent = 100, "\n        "
+	var b strings.Builder
+	column := 0
+	for i, word := range strings.Fields(text) {
+		switch n := utf8.RuneCountInString(word); {
+		case i == 0:
+			column = n
+		case column+1+n > width:
+			b.WriteString(indent)
+			column = n
+		default:
+			b.WriteByte(' ')
+			column += 1 + n
+		}
+		b.WriteString(word)
+	}
+	return b.String()
+}

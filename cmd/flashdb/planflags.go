@@ -113,3 +113,16 @@ func parseProbes(s string) (flashdb.Probes, error) {
 	}
 	return flashdb.Probes{}, errors.New("want a positive number of lists, a share in (0%, 100%] such as 5%, or all")
 }
+
+// parseShare reads 5% or 0.05.
+func parseShare(s string) (float64, error) {
+	number, percent := strings.CutSuffix(s, "%")
+	v, err := strconv.ParseFloat(number, 64)
+	if percent {
+		v /= 100
+	}
+	if err != nil || !(v > 0) {
+		return 0, errors.New("want a share above 0, such as 5%")
+	}
+	return v, nil
+}

@@ -251,15 +251,28 @@ func (c remoteCollection) Rebuild(ctx context.Context, opts *flashdb.RebuildOpti
 		o = *opts
 	}
 	var res flashdb.RebuildResult
-	err := c.client.Call(ctx, control.CallRebuild, control.Rebuild[flashdb.RebuildOptions]{In: c.in, Options: &o}, &res, control.Reply{
-		Progress: func(decode func(any) error) error {
-			var p control.Progress
-			if err := decode(&p); err != nil || o.Progress == nil {
-				return err
-			}
-			o.Progress(p.Stage, p.Done, p.Total)
-			return nil
-		},
-	})
+	err := c.client.Call(ctx, control.CallRebuild, control.Rebuild[flashdb.RebuildOptions]{In: c.in, Options: &o}, &res, progressTo(o.Progress))
 	return res, err
+}
+
+func (c remoteCollection) Calibrate(ctx context.Context, opts *flashdb.CalibrateOptions) ([]flashdb.Calibration, error) {
+	var o flashdb.CalibrateOptions
+	if opts != nil {
+		o = *opts
+	}
+	var all control.Calibrations[flashdb.Calibration]
+	err := c.client.Call(ctx, control.CallCalibrate, control.Calibrate[flashdb.CalibrateOptions]{In: c.in, Options: &o}, &all, progressTo(o.Progress))
+	return all.Calibrations, err
+}
+
+// progressTo hands the owner's progress on to fn, which may be nil.
+func progressTo(fn func(stage string, done, total int64)) control.Reply {
+	return control.Reply{Progress: func(decode func(any) error) error {
+		var p control.Progress
+		if err := decode(&p); err != nil || fn == nil {
+			return err
+		}
+		fn(p.Stage, p.Done, p.Total)
+		return nil
+	}}
 }

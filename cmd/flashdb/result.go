@@ -88,7 +88,7 @@ func describeStats(s flashdb.QueryStats) string {
 	if s.DeltaRows > 0 && s.Generation > 0 {
 		parts = append(parts, counted(s.DeltaRows, "newer row"))
 	}
-	return fmt.Sprintf("%s; stop: %s\n  plan: %s", strings.Join(parts, ", "), s.Stop, s.Plan)
+	return fmt.Sprintf("%s; stop: %s\n  plan: %s", strings.Join(parts, ", "), s.Stop, folded(s.Plan))
 }
 
 // printTrace explains the rounds of a query, a line or two each.

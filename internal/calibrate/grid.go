@@ -64,9 +64,34 @@ func (r rule) plan(a amount, rows int, patient bool) flashlight.Plan {
 
 // rounds and rows a round that are tried, those that matter most first.
 var shapes = []struct{ rounds, perRound int }{
-	{4, 150}, {10, 100}, {1, 1000}, {6, 200}, {3, 200}, {10, 200}, {1, 4000}, {2, 400},
-	{3, 100}, {6, 100}, {4, 400}, {1, 500}, {10, 64}, {3, 1000}, {2, 150}, {10, 400}, {1, 2000}, {6, 64}, {2, 1000},
-	{3, 400}, {6, 400}, {4, 64}, {1, 8000}, {1, 200}, {2, 64}, {3, 64}, {10, 1000}, {6, 1000},
+	{4, 150},
+	{10, 100},
+	{1, 1000},
+	{6, 200},
+	{3, 200},
+	{10, 200},
+	{1, 4000},
+	{2, 400},
+	{3, 100},
+	{6, 100},
+	{4, 400},
+	{1, 500},
+	{10, 64},
+	{3, 1000},
+	{2, 150},
+	{10, 400},
+	{1, 2000},
+	{6, 64},
+	{2, 1000},
+	{3, 400},
+	{6, 400},
+	{4, 64},
+	{1, 8000},
+	{1, 200},
+	{2, 64},
+	{3, 64},
+	{10, 1000},
+	{6, 1000},
 }
 
 // ladder returns the search sets to try in rows: coarse steps first, then those between. Every list comes first.
@@ -114,7 +139,7 @@ func linearPlans(k, rows int) []flashlight.Plan {
 	var plans []flashlight.Plan
 	for _, probed := range slices.Concat(coarse, fine) {
 		for _, n := range []int{k, 2 * k, 4 * k, 10 * k} {
-			if n <= probed {
+			if n <= probed || probed == rows {
 				plans = append(plans, defaultRule.plan(amount{1, n, probed}, rows, false))
 			}
 		}

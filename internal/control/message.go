@@ -33,6 +33,8 @@ const (
 	CallScore   = "score"   // Score -> Hits of flashdb.Hit
 	CallSearch  = "search"  // Search[flashdb.SearchOptions] -> flashdb.Result
 	CallRebuild = "rebuild" // Rebuild[flashdb.RebuildOptions] -> progress Progress, flashdb.RebuildResult
+
+	CallCalibrate = "calibrate" // Calibrate[flashdb.CalibrateOptions] -> progress Progress, Calibrations of flashdb.Calibration
 )
 
 // None is an empty request or result.
@@ -180,6 +182,17 @@ type Search[O any] struct {
 type Rebuild[O any] struct {
 	In
 	Options *O `json:"options,omitempty"`
+}
+
+// Calibrate asks for measuring plans.
+type Calibrate[O any] struct {
+	In
+	Options *O `json:"options,omitempty"`
+}
+
+// Calibrations are what was measured, one a decoder.
+type Calibrations[C any] struct {
+	Calibrations []C `json:"calibrations"`
 }
 
 // Progress says how far work is; Total is 0 when nobody knows.

@@ -1,0 +1,428 @@
+package flashdb
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/flashdb/flashdb/flashlight"
+	"github.com/flashdb/flashdb/internal/calibrate"
+	"github.com/flashdb/flashdb/internal/delta"
+	"github.com/flashdb/flashdb/storage"
+)
+
+const (
+	// defaultSources is how many sources are asked when there is time for them.
+	defaultSources = 200
+	// metaSources is the meta value that remembers the collection which sources
+	// are sampled from.
+	metaSources = "flashdb.calibrate.sources"
+)
+
+// CalibrateOptions refine one Calibrate. The zero value, or nil, means the
+// defaults.
+type CalibrateOptions struct {
+	// Decoder names the decoder; empty means all of them.
+	Decoder string
+	// SourcesFrom names the collection that the sources are sampled from, when
+	// it is not this one: users when these are items. Its name is remembered,
+	// so that later calibrations, by Rebuild too, sample from it. Empty means
+	// what is remembered, and the collection's own name is a way back.
+	SourcesFrom string
+	// Sources is how many to ask at most. Default 200. Fewer are asked when
+	// the time is up before, and the bounds are then lower.
+	Sources int
+	// Time is how long one decoder may take. Default Options.CalibrateTime, or
+	// 10 s where that is negative.
+	Time time.Duration
+	// Seed of the sample of sources.
+	Seed uint64
+	// Progress is called now and then, with milliseconds of the time.
+	Progress func(stage string, done, total int64)
+}
+
+// Validate reports every fault of the options at once.
+func (o *CalibrateOptions) Validate() error {
+	if o == nil {
+		return nil
+	}
+	var errs []error
+	if o.Sources < 0 {
+		errs = append(errs, fmt.Errorf("%w: sources is %d: use a positive number, or 0 for the default", ErrInvalid, o.Sources))
+	}
+	if o.Time < 0 {
+		errs = append(errs, fmt.Errorf("%w: time is %v: use a positive duration, or 0 for the default", ErrInvalid, o.Time))
+	}
+	return errors.Join(errs...)
+}
+
+// A Calibration says what plans achieve for one decoder on the served
+// generation, measured against the exact scan.
+type Calibration struct {
+	Decoder     string
+	SourcesFrom string // collection of the sources
+	Generation  uint64
+	Rows        int
+	Sources     int           // asked
+	Exact       time.Duration // median of an exact scan, of one core
+	Frontiers   []Frontier    // for k = 10 and 100
+}
+
+// A Frontier is the plans worth choosing for the k best, cheapest first; each
+// further one has a higher bound.
+type Frontier struct {
+	K     int
+	Plans []PlanPoint
+}
+
+// A PlanPoint is one plan and what it achieved.
+type PlanPoint struct {
+	Plan flashlight.Plan
+	// Recall over the sources: mean, 5th percentile, worst, and a lower bound
+	// of the mean with 95% confidence.
+	Mean, P5, Worst, Bound float64
+	// RowsScored and CodesScanned are means a source.
+	RowsScored, CodesScanned float64
+	// Time is the median, of one core.
+	Time time.Duration
+}
+
+// Calibrate measures which plans reach which recall at which cost for one
+// decoder or all, and stores the result for the planner: PredictOptions.Recall
+// is met by it. It asks sampled sources, and scans them exactly for the truth.
+// Rebuild and PutDecoder do the same by themselves.
+//
+// ErrInvalid is returned when no index is served: then queries scan exactly.
+func (c *Collection) Calibrate(ctx context.Context, opts *CalibrateOptions) ([]Calibration, error) {
+	leave, err := c.db.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	var o CalibrateOptions
+	if opts != nil {
+		o = *opts
+	}
+	all, err := c.calibrate(ctx, o)
+	if err != nil {
+		return nil, fmt.Errorf("calibrate %q: %w", c.name, err)
+	}
+	return all, nil
+}
+
+func (c *Collection) calibrate(ctx context.Context, o CalibrateOptions) ([]Calibration, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := c.db.untilClose(ctx)
+	defer cancel()
+	p, err := c.pin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer p.release()
+	if p.gen == nil {
+		return nil, fmt.Errorf("%w: no index is served, so that queries scan exactly: Rebuild first", ErrInvalid)
+	}
+	names := []string{o.Decoder}
+	if o.Decoder == "" {
+		names = c.decoderNames()
+	}
+	if o.SourcesFrom != "" {
+		if err := c.rememberSources(ctx, o.SourcesFrom); err != nil {
+			return nil, err
+		}
+	}
+	var all []Calibration
+	for _, name := range names {
+		t, err := c.trained(name)
+		if err != nil {
+			return all, err
+		}
+		res, err := c.measure(ctx, t, p, o)
+		if err == nil {
+			err = c.storePlans(ctx, t, res.Calibration)
+		}
+		if err != nil {
+			return all, fmt.Errorf("decoder %q: %w", name, err)
+		}
+		all = append(all, c.shown(t, &res.Calibration))
+	}
+	return all, nil
+}
+
+// calibrateNew calibrates a decoder just put, where an index is served.
+func (c *Collection) calibrateNew(ctx context.Context, name string) error {
+	if c.db.opts.CalibrateTime < 0 {
+		return nil
+	}
+	info, err := c.info()
+	if err != nil || info.Generation == 0 {
+		return err
+	}
+	_, err = c.calibrate(ctx, CalibrateOptions{Decoder: name})
+	if errors.Is(err, ErrInvalid) {
+		return nil // the generation is not usable, which was logged
+	}
+	return err
+}
+
+// info returns the state of the collection.
+func (c *Collection) info() (info storage.Info, err error) {
+	err = c.db.store.View(func(v *storage.View) error {
+		var ok bool
+		if info, ok = v.Collection(c.name); !ok || info.UID != c.uid {
+			return fmt.Errorf("collection %w: it was dropped", ErrNotFound)
+		}
+		return nil
+	})
+	return info, err
+}
+
+// rememberSources checks the collection that sources are to come from, and
+// remembers it.
+func (c *Collection) rememberSources(ctx context.Context, name string) error {
+	from, err := c.db.collection(name)
+	if err != nil {
+		return err
+	}
+	if from.schema.Dim != c.schema.Dim {
+		return fmt.Errorf("%w: sources from %q have %d values, collection %q holds %d", ErrDim, name, from.schema.Dim, c.name, c.schema.Dim)
+	}
+	return c.commit(ctx, "remember sources of", func(a *act, _ storage.Info) error {
+		if was, _ := a.changes.Meta(c.uid, metaSources); was == name || (was == "" && name == c.name) {
+			return nil
+		}
+		return a.emit(storage.SetMeta{UID: c.uid, Name: metaSources, Value: name})
+	})
+}
+
+// sourcesFrom returns the collection that sources are sampled from: the one
+// remembered, while it exists.
+func (c *Collection) sourcesFrom() *Collection {
+	var name string
+	_ = c.db.store.View(func(v *storage.View) error {
+		name, _ = v.Meta(c.uid, metaSources)
+		return nil
+	})
+	if name == "" || name == c.name {
+		return c
+	}
+	from, err := c.db.collection(name)
+	if err == nil && from.schema.Dim != c.schema.Dim {
+		err = fmt.Errorf("%w: it holds %d values", ErrDim, from.schema.Dim)
+	}
+	if err != nil {
+		c.db.slog.Warn("calibrating with sources of the collection itself", "collection", c.name, "remembered", name, "err", err)
+		return c
+	}
+	return from
+}
+
+// measure runs a calibration of t on what is pinned, which stays the caller's.
+func (c *Collection) measure(ctx context.Context, t *trained, p pinned, o CalibrateOptions) (*calibrate.Result, error) {
+	if o.Sources == 0 {
+		o.Sources = defaultSources
+	}
+	if o.Time == 0 {
+		o.Time = c.db.opts.CalibrateTime
+	}
+	if o.Time < 0 {
+		o.Time = 10 * time.Second
+	}
+	from := c.sourcesFrom()
+	sources, err := c.sampleSources(from, o.Sources, o.Seed)
+	if err != nil {
+		return nil, err
+	}
+	in := calibrate.Input{
+		Decoder: t.Decoder,
+		Sources: sources,
+		Rows:    p.gen.Info().Rows + p.delta.Len(),
+		Open:    func() calibrate.Engine { return c.engine(p) },
+		Workers: c.db.opts.Workers,
+		Time:    o.Time,
+	}
+	if o.Progress != nil {
+		in.Progress = func(done, total time.Duration) {
+			o.Progress("calibrate "+t.name, done.Milliseconds(), total.Milliseconds())
+		}
+	}
+	res, err := calibrate.Run(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	res.Generation, res.BuildLSN, res.Decoder = p.number, p.gen.Info().BuildLSN, t.hash
+	if from != c {
+		res.SourcesFrom = from.name
+	}
+	return res, nil
+}
+
+// engine returns one worker's sight of what is pinned, which must stay so.
+func (c *Collection) engine(p pinned) calibrate.Engine {
+	v := &view{c: c}
+	v.open(p)
+	return calibrate.Engine{Search: v, Rows: v}
+}
+
+// alone is a generation without a delta, pinned by who holds it already.
+func (c *Collection) alone(p pinned) pinned {
+	p.delta = delta.New(c.schema.Dim).Snapshot()
+	return p
+}
+
+// sampleSources draws up to n live nodes of a collection, in random order, with
+// what a query would leave out for each.
+func (c *Collection) sampleSources(from *Collection, n int, seed uint64) (sources []calibrate.Source, err error) {
+	err = c.db.store.View(func(v *storage.View) error {
+		info, ok := v.Collection(from.name)
+		if !ok || info.UID != from.uid {
+			return fmt.Errorf("collection %q %w", from.name, ErrNotFound)
+		}
+		if info.Count == 0 {
+			return fmt.Errorf("%w: collection %q has no nodes to take as sources", ErrInvalid, from.name)
+		}
+		for _, id := range sampleIDs(info, v.Tombs(from.uid), n, seed) {
+			s := calibrate.Source{Vector: make([]float32, c.schema.Dim)}
+			if !v.Row(s.Vector, from.uid, id) {
+				continue
+			}
+			if from == c {
+				s.Excluded = []uint32{id}
+				if links := v.Links(c.uid, id); links != nil {
+					s.Excluded = append(s.Excluded, links.ToArray()...)
+				}
+			}
+			sources = append(sources, s)
+		}
+		return nil
+	})
+	for i := range sources {
+		if err == nil && c.schema.Normalize && from != c {
+			sources[i].Vector, err = unit(sources[i].Vector)
+		}
+	}
+	return sources, err
+}
+
+// sampleIDs draws up to n live ids, in random order.
+func sampleIDs(info storage.Info, tombs *roaring.Bitmap, n int, seed uint64) []uint32 {
+	rng := rand.New(rand.NewPCG(seed, 0x5ca1ab1e))
+	dead := func(id uint32) bool { return tombs != nil && tombs.Contains(id) }
+	n = min(n, info.Count)
+	if 2*n >= info.Count { // few: shuffle all
+		var live []uint32
+		for id := range info.NextID {
+			if !dead(id) {
+				live = append(live, id)
+			}
+		}
+		rng.Shuffle(len(live), func(i, j int) { live[i], live[j] = live[j], live[i] })
+		return live[:min(n, len(live))]
+	}
+	drawn := map[uint32]bool{}
+	ids := make([]uint32, 0, n)
+	for len(ids) < n {
+		if id := uint32(rng.Uint64N(uint64(info.NextID))); !dead(id) && !drawn[id] {
+			drawn[id] = true
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// storePlans makes a calibration durable, unless the decoder has changed since.
+// Of those stored it keeps that of the generation before, for whose queries it
+// goes on to hold until the new one is published.
+func (c *Collection) storePlans(ctx context.Context, t *trained, of calibrate.Calibration) error {
+	return c.commit(ctx, "store plans in", func(a *act, _ storage.Info) error {
+		blob, ok := a.changes.Decoder(c.uid, t.name)
+		if !ok || hashOf(blob) != t.hash {
+			return fmt.Errorf("decoder %q was replaced or dropped meanwhile: %w", t.name, ErrNotFound)
+		}
+		set := calibrate.Set{of}
+		for _, other := range t.plans {
+			if other.Generation < of.Generation && len(set) < 2 {
+				set = append(set, other)
+			}
+		}
+		return a.emit(storage.SetPlans{UID: c.uid, Name: t.name, Blob: set.Marshal()})
+	})
+}
+
+// plansOf returns what is stored of plans for a decoder, as far as it is about
+// the same weights.
+func (c *Collection) plansOf(t *trained) (calibrate.Set, error) {
+	var blob []byte
+	err := c.db.store.View(func(v *storage.View) error {
+		blob, _ = v.Plans(c.uid, t.name)
+		return nil
+	})
+	if err != nil || blob == nil {
+		return nil, err
+	}
+	set, err := calibrate.Unmarshal(blob)
+	return slices.DeleteFunc(set, func(of calibrate.Calibration) bool { return of.Decoder != t.hash }), err
+}
+
+// on returns the calibration for the pinned generation, or nil.
+func (t *trained) on(p *pinned) *calibrate.Calibration {
+	if p.gen == nil {
+		return nil
+	}
+	for i := range t.plans {
+		if of := &t.plans[i]; of.Generation == p.number && of.BuildLSN == p.gen.Info().BuildLSN {
+			return of
+		}
+	}
+	return nil
+}
+
+// shown returns a calibration as users see it.
+func (c *Collection) shown(t *trained, of *calibrate.Calibration) Calibration {
+	s := Calibration{
+		Decoder: t.name, SourcesFrom: of.SourcesFrom, Generation: of.Generation, Rows: of.Rows, Sources: of.Sources,
+		Exact: seconds(of.ExactSeconds),
+	}
+	if s.SourcesFrom == "" {
+		s.SourcesFrom = c.name
+	}
+	for _, f := range of.Frontiers {
+		points := make([]PlanPoint, len(f.Points))
+		for i, p := range f.Points {
+			points[i] = PlanPoint{
+				Plan: p.Plan, Mean: p.Mean, P5: p.P5, Worst: p.Worst, Bound: p.Bound,
+				RowsScored: p.RowsScored, CodesScanned: p.CodesScanned, Time: seconds(p.Seconds),
+			}
+		}
+		s.Frontiers = append(s.Frontiers, Frontier{K: f.K, Plans: points})
+	}
+	return s
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// hashOf tells decoders apart by their blobs.
+func hashOf(blob []byte) uint64 {
+	sum := sha256.Sum256(blob)
+	return binary.LittleEndian.Uint64(sum[:])
+}
+
+// untilClose returns a context that also ends when the database is closed, by
+// the cause ErrClosed.
+func (db *DB) untilClose(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(db.closing, func() { cancel(ErrClosed) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
+}

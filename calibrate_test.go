@@ -1,0 +1,167 @@
+package flashdb_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/flashlight"
+)
+
+// fillRandom stores n random nodes.
+func fillRandom(t testing.TB, c *flashdb.Collection, rng *rand.Rand, n int) {
+	t.Helper()
+	nodes := make([]flashdb.Node, n)
+	for i := range nodes {
+		nodes[i] = flashdb.Node{Key: fmt.Sprintf("n%d", i), Embedding: randomVector(rng, c.Schema().Dim), Tags: []string{fmt.Sprintf("t%d", i%7)}}
+	}
+	require.NoError(t, c.Upsert(context.Background(), nodes...))
+}
+
+// indexed returns a collection with an index and an MLP.
+func indexed(t testing.TB, db *testDB, n int) *flashdb.Collection {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(7, 7))
+	c := db.collection("papers", 16)
+	fillRandom(t, c, rng, n)
+	_, err := c.Rebuild(context.Background(), &flashdb.RebuildOptions{Force: true})
+	require.NoError(t, err)
+	require.NoError(t, c.PutDecoder(context.Background(), "cites", randomMLP(t, rng, 16, 64)))
+	return c
+}
+
+var quick = flashdb.CalibrateOptions{Sources: 12, Time: 300 * time.Millisecond}
+
+func TestCalibrate(t *testing.T) {
+	ctx := context.Background()
+	db := openDB(t)
+	c := indexed(t, db, 4000)
+	plan := func(recall float64, k int) flashdb.QueryStats {
+		res, err := c.Predict(ctx, "n1", k, &flashdb.PredictOptions{Recall: recall})
+		require.NoError(t, err)
+		require.Len(t, res.Hits, k)
+		return res.Stats
+	}
+	assert.Contains(t, plan(0, 10).Plan, "uncalibrated: ")
+	assert.Contains(t, plan(.9, 10).Plan, "exact: no calibration")
+
+	all, err := c.Calibrate(ctx, &quick)
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+	got := all[0]
+	assert.Equal(t, "cites", got.Decoder)
+	assert.Equal(t, "papers", got.SourcesFrom)
+	assert.Equal(t, uint64(1), got.Generation)
+	assert.Equal(t, 4000, got.Rows)
+	assert.Positive(t, got.Exact)
+	require.Len(t, got.Frontiers, 2)
+	for i, k := range []int{10, 100} {
+		f := got.Frontiers[i]
+		require.Equal(t, k, f.K)
+		for _, p := range f.Plans {
+			// The cheapest plan for what this one reaches is this one.
+			stats := plan(p.Bound, k)
+			assert.Contains(t, stats.Plan, "calibrated for recall")
+			assert.Contains(t, stats.Plan, p.Plan.String())
+			assert.NotEqual(t, flashlight.StopExact, stats.Stop)
+		}
+	}
+	assert.Contains(t, plan(1, 10).Plan, "no plan reached recall 1 on", "nobody can promise all")
+	assert.Equal(t, 3999, plan(1, 10).RowsScored)
+
+	before := plan(.5, 10).Plan
+	db.reopen()
+	c, err = db.Collection("papers")
+	require.NoError(t, err)
+	assert.Equal(t, before, plan(.5, 10).Plan, "it is durable")
+
+	require.NoError(t, c.PutDecoder(ctx, "cites", randomMLP(t, rand.New(rand.NewPCG(8, 8)), 16, 8)))
+	assert.Contains(t, plan(0, 10).Plan, "uncalibrated", "a calibration goes with its decoder")
+}
+
+func TestPutDecoderCalibrates(t *testing.T) {
+	ctx := context.Background()
+	db := openDB(t)
+	indexed(t, db, 1500)
+	require.NoError(t, db.Close())
+	var err error
+	db.DB, err = flashdb.Open(db.dir, &flashdb.Options{CalibrateTime: 50 * time.Millisecond})
+	require.NoError(t, err)
+	c, err := db.Collection("papers")
+	require.NoError(t, err)
+	rng := rand.New(rand.NewPCG(9, 9))
+	require.NoError(t, c.PutDecoder(ctx, "cites", randomMLP(t, rng, 16, 64)))
+	res, err := c.Predict(ctx, "n1", 10, nil)
+	require.NoError(t, err)
+	assert.NotContains(t, res.Stats.Plan, "uncalibrated")
+
+	done, cancel := context.WithCancel(ctx)
+	cancel()
+	assert.ErrorIs(t, c.PutDecoder(done, "more", randomMLP(t, rng, 16, 64)), context.Canceled, "nothing was stored")
+}
+
+func TestCalibrateSourcesOfAnotherCollection(t *testing.T) {
+	ctx := context.Background()
+	db := openDB(t)
+	c := indexed(t, db, 1500)
+	users := db.collection("users", 16)
+	fillRandom(t, users, rand.New(rand.NewPCG(3, 3)), 50)
+	o := quick
+	o.SourcesFrom = "users"
+	all, err := c.Calibrate(ctx, &o)
+	require.NoError(t, err)
+	assert.Equal(t, "users", all[0].SourcesFrom)
+
+	all, err = c.Calibrate(ctx, &quick)
+	require.NoError(t, err)
+	assert.Equal(t, "users", all[0].SourcesFrom, "it is remembered")
+	o.SourcesFrom = "papers"
+	all, err = c.Calibrate(ctx, &o)
+	require.NoError(t, err)
+	assert.Equal(t, "papers", all[0].SourcesFrom)
+
+	o.SourcesFrom = "users"
+	_, err = c.Calibrate(ctx, &o)
+	require.NoError(t, err)
+	require.NoError(t, db.DropCollection("users"))
+	all, err = c.Calibrate(ctx, &quick)
+	require.NoError(t, err, "what is gone does not stop a nightly job")
+	assert.Equal(t, "papers", all[0].SourcesFrom)
+}
+
+func TestCalibrateRefuses(t *testing.T) {
+	ctx := context.Background()
+	db := openDB(t)
+	c := indexed(t, db, 1500)
+	narrow := db.collection("narrow", 3)
+	fillRandom(t, narrow, rand.New(rand.NewPCG(3, 3)), 5)
+	done, cancel := context.WithCancel(ctx)
+	cancel()
+	for _, tt := range []struct {
+		name string
+		ctx  context.Context
+		c    *flashdb.Collection
+		opts flashdb.CalibrateOptions
+		is   error
+		text string
+	}{
+		{"no index", ctx, narrow, quick, flashdb.ErrInvalid, "no index is served"},
+		{"no such decoder", ctx, c, flashdb.CalibrateOptions{Decoder: "x"}, flashdb.ErrNotFound, `decoder "x"`},
+		{"no such sources", ctx, c, flashdb.CalibrateOptions{SourcesFrom: "x"}, flashdb.ErrNotFound, `"x"`},
+		{"sources of another width", ctx, c, flashdb.CalibrateOptions{SourcesFrom: "narrow"}, flashdb.ErrDim, "3 values"},
+		{"bad options", ctx, c, flashdb.CalibrateOptions{Sources: -1, Time: -1}, flashdb.ErrInvalid, "time is -1ns"},
+		{"cancelled", done, c, quick, context.Canceled, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := tt.c.Calibrate(tt.ctx, &tt.opts)
+			require.ErrorIs(t, err, tt.is)
+			assert.ErrorContains(t, err, tt.text)
+		})
+	}
+}

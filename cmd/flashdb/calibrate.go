@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/flashdb/flashdb"
+)
+
+func (a *app) calibrateCommand() *cobra.Command {
+	var opts flashdb.CalibrateOptions
+	cmd := &cobra.Command{
+		Use:   "calibrate DIR COLLECTION [--decoder NAME] [--source-collection C] [--time D]",
+		Short: "Measure which plans reach which recall at which cost, for the planner",
+		Long: `Calibrate asks sampled sources by many plans, scans them exactly for the truth, and
+prints the plans worth choosing: each costs more than the one before and has a higher
+bound. It stores them; predict --recall then takes the cheapest plan whose bound (a lower
+limit of the mean recall, with 95% confidence) reaches the target.
+
+rebuild and decoder add calibrate by themselves.`,
+		Example: `  flashdb calibrate papers.flash papers
+  flashdb calibrate shop.flash items --source-collection users --time 30s`,
+		Args: args(2, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("sources") && opts.Sources < 1 {
+				return fmt.Errorf("--sources is %d: want a positive number", opts.Sources)
+			}
+			if err := checkDuration("time", cmd.Flags().Changed("time"), opts.Time); err != nil {
+				return err
+			}
+			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{}, func(_ database, c collection) error {
+				return a.calibrate(cmd.Context(), c, opts)
+			})
+		},
+	}
+	fs := cmd.Flags()
+	fs.StringVar(&opts.Decoder, "decoder", "", "`name` of the decoder (default all)")
+	fs.StringVar(&opts.SourcesFrom, "source-collection", "", "sample sources from this `collection`, now and at rebuilds to come")
+	fs.IntVar(&opts.Sources, "sources", 0, "`number` of sources at most (default 200)")
+	fs.DurationVar(&opts.Time, "time", 0, "`time` a decoder may take (default 10s)")
+	fs.Uint64Var(&opts.Seed, "sample-seed", 0, "seed of the sample of sources")
+	return cmd
+}
+
+func (a *app) calibrate(ctx context.Context, c collection, opts flashdb.CalibrateOptions) error {
+	p := newProgress(a.err)
+	defer p.clear()
+	opts.Progress = func(stage string, done, total int64) { p.update(stage, done, total) }
+	all, err := c.Calibrate(ctx, &opts)
+	p.clear()
+	if err != nil {
+		return err
+	}
+	for i, of := range all {
+		if i > 0 && !a.json {
+			fmt.Fprintln(a.out)
+		}
+		if err := a.printCalibration(of); err != nil {
+			return err
+		}
+	}
+	if len(all) == 0 && !a.json {
+		fmt.Fprintf(a.out, "%s: nothing to do: no decoder is stored\n", c.Name())
+	}
+	return nil
+}
+
+func (a *app) printCalibration(of flashdb.Calibration) error {
+	if a.json {
+		return a.emit(newJSONCalibration(of))
+	}
+	fmt.Fprintf(a.out, "decoder %s on generation %d, %s: %s of %s, exact scan %s\n", shown(of.Decoder), of.Generation,
+		counted(of.Rows, "row"), counted(of.Sources, "source"), shown(of.SourcesFrom), took(of.Exact))
+	for _, f := range of.Frontiers {
+		err := a.table(0, func(w io.Writer) {
+			fmt.Fprintf(w, "  k = %d\tmean\tp5\tworst\tbound\tscored\tcodes\ttime\tx faster\tplan\n", f.K)
+			for _, p := range f.Plans {
+				fmt.Fprintf(w, "  \t%.4f\t%.2f\t%.2f\t%.4f\t%s\t%s\t%s\t%.3g\t%v\n", p.Mean, p.P5, p.Worst, p.Bound,
+					grouped(int64(p.RowsScored+.5)), grouped(int64(p.CodesScanned+.5)), took(p.Time), of.Exact.Seconds()/p.Time.Seconds(), p.Plan)
+			}
+		})
+		if err != nil {
+			return err
+		}
+		if len(f.Plans) == 0 {
+			fmt.Fprintln(a.out, "  no plan is faster than the exact scan")
+		}
+	}
+	return nil
+}
+
+type jsonCalibration struct {
+	Decoder     string         `json:"decoder"`
+	SourcesFrom string         `json:"sources_from"`
+	Generation  uint64         `json:"generation"`
+	Rows        int            `json:"rows"`
+	Sources     int            `json:"sources"`
+	ExactMS     float64        `json:"exact_ms"`
+	Frontiers   []jsonFrontier `json:"frontiers"`
+}
+
+type jsonFrontier struct {
+	K     int        `json:"k"`
+	Plans []jsonPlan `json:"plans"`
+}
+
+type jsonPlan struct {
+	Plan         string  `json:"plan"`
+	Mean         float64 `json:"recall_mean"`
+	P5           float64 `json:"recall_p5"`
+	Worst        float64 `json:"recall_worst"`
+	Bound        float64 `json:"recall_bound"`
+	RowsScored   float64 `json:"rows_scored"`
+	CodesScanned float64 `json:"codes_scanned"`
+	MS           float64 `json:"ms"`
+}
+
+func newJSONCalibration(of flashdb.Calibration) jsonCalibration {
+	j := jsonCalibration{
+		Decoder: jsonText(of.Decoder), SourcesFrom: jsonText(of.SourcesFrom), Generation: of.Generation,
+		Rows: of.Rows, Sources: of.Sources, ExactMS: millis(of.Exact), Frontiers: []jsonFrontier{},
+	}
+	for _, f := range of.Frontiers {
+		plans := []jsonPlan{}
+		for _, p := range f.Plans {
+			plans = append(plans, jsonPlan{
+				Plan: p.Plan.String(), Mean: p.Mean, P5: p.P5, Worst: p.Worst, Bound: p.Bound,
+				RowsScored: p.RowsScored, CodesScanned: p.CodesScanned, MS: millis(p.Time),
+			})
+		}
+		j.Frontiers = append(j.Frontiers, jsonFrontier{f.K, plans})
+	}
+	return j
+}
+
+// checkDuration refuses a duration that was given and is not positive.
+func checkDuration(flag string, given bool, d time.Duration) error {
+	if given && d <= 0 {
+		return fmt.Errorf("--%s is %v: want a positive duration, such as 30s", flag, d)
+	}
+	return nil
+}
