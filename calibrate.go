@@ -270,6 +270,9 @@ func (c *Collection) measure(ctx context.Context, t *trained, p pinned, o Calibr
 func (c *Collection) engine(p pinned) calibrate.Engine {
 	v := &view{c: c}
 	v.open(p)
+	if v.search != nil {
+		v.search.Workers = 1 // costs are those of one core
+	}
 	return calibrate.Engine{Search: v, Rows: v}
 }
 

@@ -22,8 +22,19 @@ const minIndexedRows = 20_000
 // RebuildOptions shape the new generation. The zero value, or nil, means the
 // defaults.
 type RebuildOptions struct {
-	// Force builds an index below 20,000 rows, and when nothing has changed.
+	// Force builds an index below 20,000 rows, and when nothing has changed,
+	// and publishes it whatever it finds.
 	Force bool
+	// MinDrift skips the rebuild while less of the rows have moved: see
+	// Drift.Moved. Zero means that any change is enough.
+	MinDrift float64
+	// Tolerance is by how much the mean recall at equal cost may be below that
+	// of the served generation. Default 0.01; 1 allows anything.
+	Tolerance float64
+	// CalibrateTime is how long each decoder is calibrated at most. Zero means
+	// Options.CalibrateTime; negative means not at all, and then nothing is
+	// compared with the served generation either.
+	CalibrateTime time.Duration
 	// Lists is the number of inverted lists; default min(n/64, 16 sqrt n).
 	Lists int
 	// Bits a sub-quantizer: 4 (the default) or 8.
@@ -50,6 +61,12 @@ func (o *RebuildOptions) Validate() error {
 	if o.Bits != 0 && o.Bits != 4 && o.Bits != 8 {
 		errs = append(errs, fmt.Errorf("%w: bits is %d: use 4 or 8", ErrInvalid, o.Bits))
 	}
+	if !(o.Tolerance >= 0 && o.Tolerance <= 1) {
+		errs = append(errs, fmt.Errorf("%w: tolerance %v is outside (0, 1]", ErrInvalid, o.Tolerance))
+	}
+	if !(o.MinDrift >= 0) {
+		errs = append(errs, fmt.Errorf("%w: drift %v is not a share of the rows: use 0 or more", ErrInvalid, o.MinDrift))
+	}
 	return errors.Join(errs...)
 }
 
@@ -63,13 +80,20 @@ type RebuildResult struct {
 	Generation  uint64
 	Rows, Lists int
 	Bytes       int64
-	Elapsed     time.Duration
+	// Calibrations are those of the decoders on the new generation.
+	Calibrations []Calibration
+	Elapsed      time.Duration
 }
 
 // Rebuild builds a new generation of the index from the rows as they are now
 // and serves it. Reads and writes go on throughout; what is written meanwhile
 // is served from the delta. A rebuild that is cancelled, or dies with the
 // process, leaves the earlier generation served.
+//
+// Before it is served, every decoder is calibrated on the new generation (see
+// Calibrate), and by the plan that is served so far both generations are asked
+// the same sources: ErrQuality is returned, and the earlier one stays, when the
+// new one finds less by more than RebuildOptions.Tolerance.
 func (c *Collection) Rebuild(ctx context.Context, opts *RebuildOptions) (RebuildResult, error) {
 	leave, err := c.db.enter()
 	if err != nil {
@@ -83,9 +107,8 @@ func (c *Collection) Rebuild(ctx context.Context, opts *RebuildOptions) (Rebuild
 	if opts != nil {
 		o = *opts
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(c.db.closing, func() { cancel(ErrClosed) })()
+	ctx, cancel := c.db.untilClose(ctx)
+	defer cancel()
 
 	c.db.rebuilds.Lock()
 	defer c.db.rebuilds.Unlock()
@@ -104,7 +127,7 @@ func (c *Collection) rebuild(ctx context.Context, o RebuildOptions) (res Rebuild
 	if err != nil {
 		return RebuildResult{}, err
 	}
-	info, reason, err := c.needsRebuild(o.Force)
+	info, reason, err := c.needsRebuild(o)
 	if err != nil || reason != "" {
 		return RebuildResult{Reason: reason, Generation: info.Generation}, err
 	}
@@ -138,6 +161,10 @@ func (c *Collection) rebuild(ctx context.Context, o RebuildOptions) (res Rebuild
 		return RebuildResult{}, err
 	}
 	built := gen.Info()
+	calibrations, err := c.qualify(ctx, gen, number, o)
+	if err != nil {
+		return RebuildResult{}, errors.Join(err, c.discard(gen, number))
+	}
 	if err := c.publish(gen, info.Generation, number, buildLSN); err != nil {
 		return RebuildResult{}, err
 	}
@@ -147,27 +174,22 @@ func (c *Collection) rebuild(ctx context.Context, o RebuildOptions) (res Rebuild
 		Rows:       built.Rows,
 		Lists:      built.Lists,
 		Bytes:      built.Bytes,
-		Elapsed:    time.Since(start),
+
+		Calibrations: calibrations,
+		Elapsed:      time.Since(start),
 	}, nil
 }
 
 // needsRebuild returns the collection's state, and why no rebuild is needed, or
 // "" when one is.
-func (c *Collection) needsRebuild(force bool) (info storage.Info, reason string, err error) {
-	err = c.db.store.View(func(v *storage.View) error {
-		var ok bool
-		if info, ok = v.Collection(c.name); !ok || info.UID != c.uid {
-			return fmt.Errorf("collection %w: it was dropped", ErrNotFound)
-		}
-		return nil
-	})
-	if err != nil {
+func (c *Collection) needsRebuild(o RebuildOptions) (info storage.Info, reason string, err error) {
+	if info, err = c.info(); err != nil {
 		return info, "", err
 	}
 	if info.Count == 0 {
 		return info, "the collection is empty", nil
 	}
-	if force {
+	if o.Force {
 		return info, "", nil
 	}
 	if info.Count < minIndexedRows {
@@ -176,6 +198,9 @@ func (c *Collection) needsRebuild(force bool) (info storage.Info, reason string,
 	unchanged, err := c.unchangedSince(info)
 	if unchanged {
 		reason = "nothing has changed since the last rebuild"
+	}
+	if err == nil && reason == "" && o.MinDrift > 0 {
+		reason, err = c.drifted(info, o.MinDrift)
 	}
 	return info, reason, err
 }

@@ -41,6 +41,9 @@ type CollectionStats struct {
 	IndexBytes  int64
 	// DeltaRows are the rows newer than the generation: all without one.
 	DeltaRows uint64
+	// Drift says how far the rows have moved from the generation; zero without
+	// one.
+	Drift Drift
 }
 
 // Stats describes the database and its collections.
@@ -105,10 +108,9 @@ func (db *DB) indexStats(s *CollectionStats, info storage.Info) error {
 	built := gen.Info()
 	s.Generation = info.Generation
 	s.IndexedRows, s.Lists, s.IndexBytes = uint64(built.Rows), built.Lists, built.Bytes
-	return db.store.Dirty(info.UID, func(uint32, uint64) error {
-		s.DeltaRows++
-		return nil
-	})
+	s.Drift, err = c.drift(info, gen)
+	s.DeltaRows = s.Drift.DeltaRows
+	return err
 }
 
 // dirBytes sums the sizes of the files in dir; a missing dir has none.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -12,28 +13,59 @@ import (
 
 func (a *app) rebuildCommand() *cobra.Command {
 	var opts flashdb.RebuildOptions
-	var collection string
+	var collection, drift string
+	var all bool
+	var deadline time.Duration
 	cmd := &cobra.Command{
 		Use:   "rebuild DIR [--collection C]",
 		Short: "Build the index of each collection anew",
 		Long: `Rebuild builds a new generation of the index of each collection, or of one, and
 serves it. Below 20,000 nodes no index is needed, and none is built unless forced.
 
-Exit code: 0 done or nothing to do, 1 error, 3 another process has DIR open.`,
+Before it is served, every decoder is calibrated on it (see calibrate), and it is refused
+when it finds less at the same cost than the one that is served.
+
+Exit code: 0 done or nothing to do, 1 error, 2 refused, 3 another process has DIR open.`,
 		Example: `  flashdb rebuild papers.flash                    # the nightly job
+  flashdb rebuild papers.flash --if-drift 5% --deadline 1h
   flashdb rebuild papers.flash --collection papers --force`,
 		Args: args(1, 1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			err := a.rebuild(cmd.Context(), args[0], collection, opts)
-			if errors.Is(err, flashdb.ErrLocked) {
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			ctx := cmd.Context()
+			if all && collection != "" {
+				return errors.New("--all and --collection exclude each other")
+			}
+			if err := checkDuration("deadline", cmd.Flags().Changed("deadline"), deadline); err != nil {
+				return err
+			}
+			if drift != "" {
+				if opts.MinDrift, err = parseShare(drift); err != nil {
+					return fmt.Errorf("--if-drift %q: %w", drift, err)
+				}
+			}
+			if deadline > 0 {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeoutCause(ctx, deadline, fmt.Errorf("the deadline of %v passed", deadline))
+				defer cancel()
+			}
+			err = a.rebuild(ctx, args[0], collection, opts)
+			switch {
+			case errors.Is(err, flashdb.ErrLocked):
 				return &codedError{exitLocked, err}
+			case errors.Is(err, flashdb.ErrQuality):
+				return &codedError{exitRefused, err}
 			}
 			return err
 		},
 	}
 	fs := cmd.Flags()
 	fs.StringVar(&collection, "collection", "", "only this collection (default all)")
-	fs.BoolVar(&opts.Force, "force", false, "build below 20,000 nodes, and when nothing has changed")
+	fs.BoolVar(&all, "all", false, "every collection, which is the default")
+	fs.BoolVar(&opts.Force, "force", false, "build below 20,000 nodes and when nothing has changed, and serve it whatever it finds")
+	fs.StringVar(&drift, "if-drift", "", "only when so much of the rows moved, such as 5% (deleted and newer ones)")
+	fs.DurationVar(&deadline, "deadline", 0, "give up after this `time`; the earlier index stays")
+	fs.Float64Var(&opts.Tolerance, "tolerance", 0, "`recall` at equal cost may fall by so much (default 0.01)")
+	fs.DurationVar(&opts.CalibrateTime, "calibrate-time", 0, "`time` to calibrate a decoder (default 10s; negative: not at all)")
 	fs.IntVar(&opts.Lists, "lists", 0, "number of inverted lists (default min(n/64, 16 sqrt n))")
 	fs.IntVar(&opts.Bits, "bits", 0, "bits of a sub-quantizer, 4 or 8 (default 4)")
 	fs.Uint64Var(&opts.Seed, "seed", 0, "seed of sampling and training: the same rows and seed give the same file")
@@ -45,7 +77,9 @@ func (a *app) rebuild(ctx context.Context, dir, collection string, opts flashdb.
 	if err := opts.Validate(); err != nil {
 		return err
 	}
-	return a.withDB(ctx, dir, flashdb.Options{}, func(db database) error {
+	// The other collections are built also when one is refused.
+	var refused error
+	err := a.withDB(ctx, dir, flashdb.Options{}, func(db database) error {
 		names := []string{collection}
 		if collection == "" {
 			var err error
@@ -59,6 +93,10 @@ func (a *app) rebuild(ctx context.Context, dir, collection string, opts flashdb.
 				return err
 			}
 			res, err := a.rebuildOne(ctx, c, opts)
+			if errors.Is(err, flashdb.ErrQuality) {
+				refused = errors.Join(refused, err)
+				continue
+			}
 			if err != nil {
 				return err
 			}
@@ -68,6 +106,7 @@ func (a *app) rebuild(ctx context.Context, dir, collection string, opts flashdb.
 		}
 		return nil
 	})
+	return errors.Join(err, refused)
 }
 
 // rebuildOne rebuilds with a progress line.
@@ -90,13 +129,17 @@ func (a *app) printRebuild(name string, res flashdb.RebuildResult) error {
 			Rows       int     `json:"rows"`
 			Lists      int     `json:"lists"`
 			Bytes      int64   `json:"bytes"`
+			Calibrated int     `json:"calibrated_decoders"`
 			Seconds    float64 `json:"seconds"`
-		}{name, res.Built, res.Reason, res.Generation, res.Rows, res.Lists, res.Bytes, res.Elapsed.Seconds()})
+		}{name, res.Built, res.Reason, res.Generation, res.Rows, res.Lists, res.Bytes, len(res.Calibrations), res.Elapsed.Seconds()})
 	}
 	var err error
 	if res.Built {
 		_, err = fmt.Fprintf(a.out, "%s: built generation %d: %s in %s, %s, %s\n", name, res.Generation,
 			counted(res.Rows, "row"), counted(res.Lists, "list"), sized(res.Bytes), took(res.Elapsed))
+		for _, of := range res.Calibrations {
+			fmt.Fprintf(a.out, "  decoder %s calibrated on %s of %s, exact scan %s\n", shown(of.Decoder), counted(of.Sources, "source"), shown(of.SourcesFrom), took(of.Exact))
+		}
 	} else {
 		_, err = fmt.Fprintf(a.out, "%s: nothing to do: %s\n", name, res.Reason)
 	}

@@ -49,6 +49,9 @@ func (a *app) printStats(s flashdb.Stats) error {
 				fmt.Fprintf(w, "  deleted\t%s\n", grouped(c.Tombstones))
 			}
 			fmt.Fprintf(w, "  index\t%s\n", describeIndex(c))
+			if c.Drift.Moved > 0 {
+				fmt.Fprintf(w, "  drift\t%s\n", describeDrift(c.Drift))
+			}
 			fmt.Fprintf(w, "  decoders\t%s\n", orDash(shownList(c.Decoders, 20)))
 			fmt.Fprintf(w, "  tags\t%s\n", orDash(topTags(c.Tags, 8)))
 		})
@@ -65,6 +68,17 @@ func describeIndex(c flashdb.CollectionStats) string {
 	}
 	return fmt.Sprintf("generation %d: %s in %s, %s; %s newer",
 		c.Generation, counted(c.IndexedRows, "row"), counted(c.Lists, "list"), sized(c.IndexBytes), counted(c.DeltaRows, "row"))
+}
+
+func describeDrift(d flashdb.Drift) string {
+	s := fmt.Sprintf("%.3g%% of the rows moved: %s newer, %s of the index dead", 100*d.Moved, grouped(d.DeltaRows), grouped(d.Dead))
+	if d.Residual > 0 {
+		s += fmt.Sprintf("; newer rows lie %.3gx as far from their centroids", d.Residual)
+	}
+	if d.RecallLoss > 0 {
+		s += fmt.Sprintf("; recall may have lost %.2g", d.RecallLoss)
+	}
+	return s
 }
 
 // topTags lists the most frequent tags with their counts.
@@ -103,8 +117,16 @@ type jsonCollection struct {
 	Lists       int               `json:"lists"`
 	IndexBytes  int64             `json:"index_bytes"`
 	DeltaRows   uint64            `json:"delta_rows"`
+	Drift       jsonDrift         `json:"drift"`
 	Decoders    []string          `json:"decoders"`
 	Tags        map[string]uint64 `json:"tags"`
+}
+
+type jsonDrift struct {
+	Moved      float64 `json:"moved"`
+	DeadRows   uint64  `json:"dead_rows"`
+	Residual   float64 `json:"residual"`
+	RecallLoss float64 `json:"recall_loss"`
 }
 
 func newJSONStats(s flashdb.Stats) jsonStats {
@@ -116,7 +138,7 @@ func newJSONStats(s flashdb.Stats) jsonStats {
 		jc := jsonCollection{
 			Name: c.Name, Dim: c.Dim, Normalize: c.Normalize, Nodes: c.Nodes, Tombstones: c.Tombstones,
 			Generation: c.Generation, IndexedRows: c.IndexedRows, Lists: c.Lists, IndexBytes: c.IndexBytes,
-			DeltaRows: c.DeltaRows, Decoders: []string{}, Tags: map[string]uint64{},
+			DeltaRows: c.DeltaRows, Drift: jsonDrift{c.Drift.Moved, c.Drift.Dead, c.Drift.Residual, c.Drift.RecallLoss}, Decoders: []string{}, Tags: map[string]uint64{},
 		}
 		for _, d := range c.Decoders {
 			jc.Decoders = append(jc.Decoders, jsonText(d))

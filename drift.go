@@ -1,0 +1,118 @@
+package flashdb
+
+import (
+	"fmt"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/flashdb/flashdb/index/ivf"
+	"github.com/flashdb/flashdb/storage"
+)
+
+// driftSample is how many of the newer rows are compared with the centroids.
+const driftSample = 256
+
+// Drift says how far a collection has moved away from its served generation.
+type Drift struct {
+	// Dead counts the rows of the generation whose node was deleted or
+	// replaced since; DeltaRows those that are newer than the generation.
+	Dead, DeltaRows uint64
+	// Moved is (newer rows + rows deleted) / rows of the generation: what
+	// RebuildOptions.MinDrift is compared with.
+	Moved float64
+	// Residual is how far newer rows lie from their nearest centroid, relative
+	// to the rows of the generation (root mean squares; of 256 rows when there
+	// are more). Above 1 the lists fit the newer rows worse than their own;
+	// 0 without newer rows.
+	Residual float64
+	// RecallLoss is what the default recall may have lost since it was
+	// calibrated. It is a rule of thumb, no measurement: newer rows are searched
+	// exactly and cost time, not recall; but of what a plan visits the share m
+	// is dead, so that its misses, 1 - recall, are taken to be 1/(1-m) as many.
+	// 0 without a calibration, and where queries scan exactly. Calibrate
+	// measures.
+	RecallLoss float64
+}
+
+// drift compares the store with gen, which info says is served.
+func (c *Collection) drift(info storage.Info, gen *ivf.Index) (Drift, error) {
+	var d Drift
+	var dirty []uint32
+	err := c.db.store.Dirty(c.uid, func(id uint32, _ uint64) error {
+		dirty = append(dirty, id)
+		return nil
+	})
+	if err != nil {
+		return d, err
+	}
+	d.DeltaRows = uint64(len(dirty))
+	rows := make([]float32, 0, driftSample*c.schema.Dim)
+	var gone *roaring.Bitmap
+	err = c.db.store.View(func(v *storage.View) error {
+		if gone = v.Tombs(c.uid); gone != nil {
+			gone = gone.Clone()
+		} else {
+			gone = roaring.New()
+		}
+		step := max(1, (len(dirty)+driftSample-1)/driftSample)
+		for i := 0; i < len(dirty); i += step {
+			at := len(rows)
+			rows = rows[:at+c.schema.Dim]
+			if !v.Row(rows[at:], c.uid, dirty[i]) {
+				rows = rows[:at] // deleted since
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return d, err
+	}
+	held := roaring.New()
+	held.AddMany(gen.IDs())
+	deleted := gone.AndCardinality(held)
+	gone.AddMany(dirty)
+	d.Dead = gone.AndCardinality(held)
+	built := float64(gen.Info().Rows)
+	d.Moved = float64(d.DeltaRows+deleted) / built
+	if own := gen.Residual(); len(rows) > 0 && own > 0 {
+		d.Residual = gen.ResidualOf(rows) / own
+	}
+	d.RecallLoss = c.recallLoss(pinned{gen: gen, number: info.Generation}, float64(d.Dead)/built)
+	return d, nil
+}
+
+// recallLoss returns the largest estimate over the decoders: see Drift.
+func (c *Collection) recallLoss(p pinned, dead float64) (loss float64) {
+	for _, name := range c.decoderNames() {
+		t, err := c.trained(name)
+		if err != nil {
+			continue
+		}
+		of := t.on(&p)
+		if of == nil {
+			continue
+		}
+		for _, f := range of.Frontiers {
+			if point, ok := f.Choose(defaultRecall); ok {
+				misses := 1 - point.Mean
+				loss = max(loss, min(1, misses/max(1e-9, 1-dead))-misses)
+			}
+		}
+	}
+	return loss
+}
+
+// drifted returns why a rebuild can wait, or "" when the collection has moved
+// by least or more, or has no usable index.
+func (c *Collection) drifted(info storage.Info, least float64) (reason string, err error) {
+	gen := c.openGeneration(info)
+	if gen == nil {
+		return "", nil
+	}
+	defer gen.Release()
+	d, err := c.drift(info, gen)
+	if err != nil || d.Moved >= least {
+		return "", err
+	}
+	return fmt.Sprintf("%.3g%% of the rows moved since the last rebuild, less than %.3g%%", 100*d.Moved, 100*least), nil
+}

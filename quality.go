@@ -1,0 +1,108 @@
+package flashdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/flashdb/flashdb/flashlight"
+	"github.com/flashdb/flashdb/index/ivf"
+	"github.com/flashdb/flashdb/internal/calibrate"
+	"github.com/flashdb/flashdb/internal/rebuild"
+)
+
+// defaultTolerance is by how much recall at equal cost may fall from one
+// generation to the next.
+const defaultTolerance = 0.01
+
+// qualify calibrates every decoder on a generation that was built but is not
+// served yet, and compares it with the served one on the same sources. It
+// returns an error that matches ErrQuality when the new one finds less. The
+// calibrations are stored in the end: they apply as soon as the generation is
+// published, and those of the served one until then.
+func (c *Collection) qualify(ctx context.Context, gen *ivf.Index, number uint64, o RebuildOptions) ([]Calibration, error) {
+	co := CalibrateOptions{Time: o.CalibrateTime, Progress: o.Progress}
+	if o.CalibrateTime < 0 || (o.CalibrateTime == 0 && c.db.opts.CalibrateTime < 0) {
+		return nil, nil
+	}
+	built := c.alone(pinned{gen: gen, number: number})
+	var trainedAll []*trained
+	var results []*calibrate.Result
+	for _, name := range c.decoderNames() {
+		t, err := c.trained(name)
+		if err != nil { // a decoder that cannot be used is no reason to keep the others from a new index
+			c.db.slog.Warn("decoder not calibrated", "collection", c.name, "decoder", name, "err", err)
+			continue
+		}
+		res, err := c.measure(ctx, t, built, co)
+		if err != nil {
+			return nil, fmt.Errorf("decoder %q: %w", name, err)
+		}
+		if err := c.compare(ctx, t, res, built, o); err != nil {
+			return nil, fmt.Errorf("decoder %q: %w", name, err)
+		}
+		trainedAll, results = append(trainedAll, t), append(results, res)
+	}
+	var all []Calibration
+	for i, t := range trainedAll {
+		err := c.storePlans(ctx, t, results[i].Calibration)
+		if errors.Is(err, ErrNotFound) { // replaced or dropped meanwhile
+			c.db.slog.Warn("calibration not stored", "collection", c.name, "decoder", t.name, "err", err)
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, c.shown(t, &results[i].Calibration))
+	}
+	return all, nil
+}
+
+// compare is the quality gate for one decoder: the plan that is served now must
+// not find less in the generation that was built.
+func (c *Collection) compare(ctx context.Context, t *trained, res *calibrate.Result, built pinned, o RebuildOptions) error {
+	if o.Force {
+		return nil
+	}
+	served, err := c.pin(ctx)
+	if err != nil {
+		return err
+	}
+	defer served.release()
+	if served.gen == nil {
+		return nil // the first build, or one that mends
+	}
+	k := res.Frontiers[len(res.Frontiers)-1].K
+	plan := flashlight.DefaultPlan(k, served.gen.Info().Rows)
+	if of := t.on(&served); of != nil {
+		f, _ := of.For(k)
+		if len(f.Points) == 0 {
+			return nil // always scanned exactly
+		}
+		point, _ := f.Choose(defaultRecall) // or the best there is
+		plan = point.Plan
+	}
+	before, err := res.Recalls(ctx, c.engine(served), k, plan)
+	if err != nil {
+		return err
+	}
+	after, err := res.Recalls(ctx, c.engine(built), k, plan)
+	if err != nil {
+		return err
+	}
+	tolerance := o.Tolerance
+	if tolerance == 0 {
+		tolerance = defaultTolerance
+	}
+	if _, worse := calibrate.Worse(before, after, tolerance); worse {
+		return fmt.Errorf("%w: recall at equal cost falls from %s to %s on %d sources, by more than %g: generation %d stays served; find out why, or publish all the same with Force or a larger Tolerance",
+			ErrQuality, share(calibrate.Mean(before)), share(calibrate.Mean(after)), len(before), tolerance, served.number)
+	}
+	return nil
+}
+
+// discard removes a generation that was built and is not to be published.
+func (c *Collection) discard(gen *ivf.Index, number uint64) error {
+	return errors.Join(gen.Release(), c.db.fs.Remove(filepath.Join(c.indexDir(), rebuild.FileName(number))))
+}
