@@ -128,10 +128,10 @@ func leastSum(threshold, base, scale float32) (least uint16, ok bool) {
 	if scale <= 0 {
 		return 0, true
 	}
-	switch sum := math.Floor((float64(threshold)-float64(base))/float64(scale)) - 1; {
-	case sum > math.MaxUint16:
+	switch sum := (float64(threshold)-float64(base))/float64(scale) - 1; {
+	case sum >= math.MaxUint16+1:
 		return 0, false
-	case sum > 0:
+	case sum >= 1:
 		return uint16(sum), true
 	}
 	return 0, true
