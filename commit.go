@@ -47,6 +47,7 @@ func (a *act) emit(op storage.Op) error {
 //  4. later the flusher moves the overlay into bbolt: applied <= durable.
 func (db *DB) commit(ctx context.Context, resolve func(a *act) error) error {
 	var a act
+	start := time.Now()
 	_, err := db.log.Do(ctx, wal.Act{
 		Prepare: func(lsn wal.LSN) ([]byte, error) {
 			a = act{changes: db.store.Begin(), lsn: uint64(lsn)}
@@ -70,9 +71,11 @@ func (db *DB) commit(ctx context.Context, resolve func(a *act) error) error {
 			db.apply(&a)
 		},
 	})
-	switch {
-	case errors.Is(err, errNoChange):
+	if errors.Is(err, errNoChange) {
 		return nil
+	}
+	db.metrics.act(time.Since(start), err)
+	switch {
 	case errors.Is(err, wal.ErrFailed):
 		// Nothing of the group is durable: what it staged must never be seen.
 		_ = db.log.Locked(func(wal.LSN) error { db.store.Discard(); return nil })

@@ -21,6 +21,9 @@ func (db *DB) controlCalls() map[string]control.Call {
 		control.CallStats: answer(func(ctx context.Context, _ *control.None, _ *control.Stream) (any, error) {
 			return db.Stats(ctx)
 		}),
+		control.CallMetrics: answer(func(context.Context, *control.None, *control.Stream) (any, error) {
+			return db.Metrics(), nil
+		}),
 		control.CallCheck: answer(func(ctx context.Context, _ *control.None, _ *control.Stream) (any, error) {
 			findings, err := db.Check(ctx)
 			return control.Findings{Findings: findings}, err

@@ -35,8 +35,9 @@ type DB struct {
 	store *storage.Store
 	slog  *slog.Logger
 
-	events events
-	failed sync.Once // tells that the log failed
+	events  events
+	metrics metrics
+	failed  sync.Once // tells that the log failed
 
 	// life is read-held by every call and written by Close, which so waits for
 	// the calls under way; closing ends the long ones early.
@@ -83,7 +84,7 @@ func openOn(d disk, dir string, opts *Options) (*DB, error) {
 		collections: map[uint32]*Collection{},
 	}
 	db.slog = db.opts.Logger
-	db.events = events{listener: db.opts.Events, log: db.slog, dir: dir}
+	db.events = events{listener: db.opts.Events, log: db.slog, dir: dir, metrics: &db.metrics}
 	db.closing, db.shutdown = context.WithCancel(context.Background())
 	if err := db.open(); err != nil {
 		return nil, fmt.Errorf("open database %s: %w", dir, err)

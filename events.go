@@ -74,11 +74,12 @@ type Flushed struct {
 // ReadOnly says why the database takes no writes until it is reopened.
 type ReadOnly struct{ Err error }
 
-// events tells the listener and the log. There is one place for each event.
+// events tells the listener and the log, and counts. There is one place for each event.
 type events struct {
 	listener EventListener
 	log      *slog.Logger
 	dir      string
+	metrics  *metrics
 }
 
 func tell[E any](fn func(E), e E) {
@@ -95,6 +96,7 @@ func (ev *events) rebuildStarted(e RebuildStarted) {
 func (ev *events) rebuildProgress(e RebuildProgress) { tell(ev.listener.RebuildProgress, e) }
 
 func (ev *events) rebuildFinished(e RebuildFinished) {
+	outcome(&ev.metrics.rebuilds, &ev.metrics.rebuildErrors, e.Err)
 	r := e.Result
 	if e.Err == nil {
 		ev.log.Info("rebuilt", "dir", ev.dir, "collection", e.Collection, "generation", r.Generation, "rows", r.Rows, "lists", r.Lists, "bytes", r.Bytes, "elapsed", r.Elapsed)
@@ -105,6 +107,7 @@ func (ev *events) rebuildFinished(e RebuildFinished) {
 }
 
 func (ev *events) indexUnusable(e IndexUnusable) {
+	ev.metrics.indexesUnusable.Add(1)
 	ev.log.Warn("index not usable: exact scan until the next rebuild", "dir", ev.dir, "collection", e.Collection, "generation", e.Generation, "err", e.Err)
 	tell(ev.listener.IndexUnusable, e)
 }
@@ -115,6 +118,7 @@ func (ev *events) tornTail(e TornTail) {
 }
 
 func (ev *events) flushed(e Flushed) {
+	outcome(&ev.metrics.flushes, &ev.metrics.flushErrors, e.Err)
 	if e.Err != nil {
 		ev.log.Error("flush failed; the log keeps what was acknowledged", "dir", ev.dir, "err", e.Err)
 	} else {

@@ -74,6 +74,7 @@ func (c *Collection) predict(ctx context.Context, key string, source []float32, 
 	}
 	start := time.Now()
 	res, err := c.predictWith(ctx, start, key, source, k, o)
+	c.db.metrics.query(&c.db.metrics.predicts, &res.Stats, err)
 	if err != nil {
 		return Result{}, fmt.Errorf("predict in %q: %w", c.name, err)
 	}

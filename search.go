@@ -23,6 +23,7 @@ func (c *Collection) Search(ctx context.Context, vec []float32, k int, opts *Sea
 		o = *opts
 	}
 	res, err := c.search(ctx, vec, k, o)
+	c.db.metrics.query(&c.db.metrics.searches, &res.Stats, err)
 	if err != nil {
 		return Result{}, fmt.Errorf("search %q: %w", c.name, err)
 	}

@@ -18,6 +18,7 @@ type database interface {
 	Collection(ctx context.Context, name string) (collection, error)
 	CreateCollection(ctx context.Context, name string, s flashdb.Schema) error
 	Stats(ctx context.Context) (flashdb.Stats, error)
+	Metrics(ctx context.Context) (flashdb.Metrics, error)
 	Check(ctx context.Context) ([]string, error)
 	Checkpoint(ctx context.Context) error
 	Close() error
@@ -66,6 +67,8 @@ func (db localDB) Collection(_ context.Context, name string) (collection, error)
 	}
 	return localCollection{c}, nil
 }
+
+func (db localDB) Metrics(context.Context) (flashdb.Metrics, error) { return db.DB.Metrics(), nil }
 
 func (db localDB) CreateCollection(_ context.Context, name string, s flashdb.Schema) error {
 	_, err := db.DB.CreateCollection(name, s)

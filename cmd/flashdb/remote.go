@@ -62,6 +62,12 @@ func (db remoteDB) Stats(ctx context.Context) (flashdb.Stats, error) {
 	return s, err
 }
 
+func (db remoteDB) Metrics(ctx context.Context) (flashdb.Metrics, error) {
+	var m flashdb.Metrics
+	err := db.ask(ctx, control.CallMetrics, nil, &m)
+	return m, err
+}
+
 func (db remoteDB) Check(ctx context.Context) ([]string, error) {
 	var f control.Findings
 	err := db.ask(ctx, control.CallCheck, nil, &f)

@@ -14,12 +14,20 @@ import (
 )
 
 func (a *app) statsCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:     "stats DIR",
-		Short:   "Print what a database holds: collections, index, decoders, sizes",
-		Example: `  flashdb stats papers.flash`,
-		Args:    args(1, 1),
+	var format string
+	cmd := &cobra.Command{
+		Use:   "stats DIR",
+		Short: "Print what a database holds: collections, index, decoders, sizes",
+		Long: `Stats prints what a database holds. --format prometheus prints that and, when a running program
+has the database open and serves its control socket, what that has done since it opened it:
+queries and their times, durable changes, rebuilds.`,
+		Example: `  flashdb stats papers.flash
+  flashdb stats papers.flash --format prometheus`,
+		Args: args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if format != "text" && format != "prometheus" {
+				return fmt.Errorf("--format %q is unknown: use text or prometheus, or --json", format)
+			}
 			return a.withDB(cmd.Context(), args[0], flashdb.Options{}, func(db database) error {
 				s, err := db.Stats(cmd.Context())
 				if err != nil {
@@ -28,10 +36,19 @@ func (a *app) statsCommand() *cobra.Command {
 				if a.json {
 					return a.emit(newJSONStats(s))
 				}
+				if format == "prometheus" {
+					m, err := db.Metrics(cmd.Context())
+					if err == nil {
+						writePrometheus(a.out, s, m)
+					}
+					return err
+				}
 				return a.printStats(s)
 			})
 		},
 	}
+	cmd.Flags().StringVar(&format, "format", "text", "text or prometheus")
+	return cmd
 }
 
 func (a *app) printStats(s flashdb.Stats) error {

@@ -7,6 +7,7 @@ import "fmt"
 const (
 	CallOwner       = "owner"       // None -> Owner
 	CallStats       = "stats"       // None -> flashdb.Stats
+	CallMetrics     = "metrics"     // None -> flashdb.Metrics
 	CallCheck       = "check"       // None -> Findings
 	CallCheckpoint  = "checkpoint"  // None -> None
 	CallCollections = "collections" // None -> Names

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/flashdb/flashdb"
+)
+
+func TestPrometheus(t *testing.T) {
+	var out strings.Builder
+	writePrometheus(&out, flashdb.Stats{
+		StoreBytes:  1 << 30,
+		Collections: []flashdb.CollectionStats{{Name: `a"b\`, Nodes: 7}, {Name: "c"}},
+	}, flashdb.Metrics{
+		Predicts:     3,
+		QuerySeconds: flashdb.Histogram{Bounds: []float64{0.001, 0.002}, Counts: []uint64{1, 2, 4}, Sum: 0.5},
+	})
+	text := out.String()
+	for _, want := range []string{
+		"# TYPE flashdb_store_bytes gauge\nflashdb_store_bytes 1.073741824e+09\n",
+		`flashdb_nodes{collection="a\"b\\"} 7` + "\n" + `flashdb_nodes{collection="c"} 0` + "\n",
+		`flashdb_queries_total{kind="predict"} 3` + "\n",
+		`flashdb_query_seconds_bucket{le="0.001"} 1` + "\n" + `flashdb_query_seconds_bucket{le="0.002"} 3` + "\n" +
+			`flashdb_query_seconds_bucket{le="+Inf"} 7` + "\nflashdb_query_seconds_sum 0.5\nflashdb_query_seconds_count 7\n",
+	} {
+		assert.Contains(t, text, want)
+	}
+	// Every line is a comment or a sample, and every name is described once.
+	sample := regexp.MustCompile(`^flashdb_[a-z_]+(\{[a-z]+="([^"\\]|\\.)*"\})? [0-9.e+-]+$`)
+	seen := map[string]bool{}
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		if name, ok := strings.CutPrefix(line, "# TYPE "); ok {
+			require.False(t, seen[name], name)
+			seen[name] = true
+		}
+		require.True(t, strings.HasPrefix(line, "# ") || sample.MatchString(line), line)
+	}
+}
