@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"sync"
 
 	"github.com/flashdb/flashdb/decoder"
@@ -38,11 +39,11 @@ func Exact(ctx context.Context, q *Query, r Rows, workers int, dst []index.Hit) 
 		workers = runtime.GOMAXPROCS(0)
 	}
 	sc := startScan(q, r.Dim(), workers)
-	err := sc.feed(ctx, r)
-	best, scored := sc.stop()
+	err := sc.run(ctx, r)
 	if err != nil {
 		return dst, Report{}, fmt.Errorf("flashlight: exact scan: %w", err)
 	}
+	best, scored := sc.merge()
 	report := Report{Plan: plan, Stop: StopExact, RowsScored: scored}
 	hits, cut := applyMinScore(best.Sorted(dst), len(dst), q.MinScore)
 	if cut {
@@ -56,23 +57,54 @@ type scan struct {
 	work    chan block
 	wg      sync.WaitGroup
 	workers []exactWorker
+	panics  chan any // the first panic of a worker
 }
 
 // startScan starts the workers, which stop when work is closed.
 func startScan(q *Query, dim, workers int) *scan {
-	sc := &scan{work: make(chan block), workers: make([]exactWorker, workers)}
+	sc := &scan{work: make(chan block), workers: make([]exactWorker, workers), panics: make(chan any, 1)}
 	for i := range sc.workers {
 		w := &sc.workers[i]
 		*w = exactWorker{bound: q.Bound, filter: index.Filter{Allowed: q.Allowed, Excluded: q.Excluded}, dim: dim}
 		w.top.Reset(q.K)
-		sc.wg.Go(func() {
-			for b := range sc.work {
-				w.scan(b)
-			}
-			w.flush()
-		})
+		sc.wg.Go(func() { sc.drain(w) })
 	}
 	return sc
+}
+
+// drain lets w scan blocks until there are no more. Rows may lie in a mapped file that faults: that is a panic, and a
+// worker that panics drops the other blocks and leaves it to run to tell the caller.
+func (sc *scan) drain(w *exactWorker) {
+	defer func() {
+		if p := recover(); p != nil {
+			select {
+			case sc.panics <- p:
+			default:
+			}
+			for range sc.work {
+			}
+		}
+	}()
+	debug.SetPanicOnFault(true)
+	for b := range sc.work {
+		w.scan(b)
+	}
+	w.flush()
+}
+
+// run feeds the workers and waits for them, whatever happens. It panics if a worker did, so that who guards the calling
+// goroutine guards them all.
+func (sc *scan) run(ctx context.Context, r Rows) error {
+	defer func() {
+		close(sc.work)
+		sc.wg.Wait()
+		select {
+		case p := <-sc.panics:
+			panic(p)
+		default:
+		}
+	}()
+	return sc.feed(ctx, r)
 }
 
 // feed hands the rows to the workers.
@@ -88,10 +120,8 @@ func (sc *scan) feed(ctx context.Context, r Rows) error {
 	})
 }
 
-// stop ends the workers and merges what they found. It returns the number of rows scored too.
-func (sc *scan) stop() (best *index.TopK, scored int) {
-	close(sc.work)
-	sc.wg.Wait()
+// merge merges what the workers found. It returns the number of rows scored too.
+func (sc *scan) merge() (best *index.TopK, scored int) {
 	best = &sc.workers[0].top
 	for i := range sc.workers {
 		w := &sc.workers[i]

@@ -3,12 +3,14 @@ package flashlight_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/flashdb/flashdb/decoder"
 	"github.com/flashdb/flashdb/flashlight"
 	"github.com/flashdb/flashdb/index"
 )
@@ -132,3 +134,47 @@ func (b brokenRows) Rows(ctx context.Context, fn func(ids []uint32, rows []float
 }
 
 func (b brokenRows) Gather([]float32, []index.Candidate) error { return b.err }
+
+// torn is rows whose reading panics, as a mapped file does that was cut short, in the reader or in a worker.
+type torn struct {
+	flashlight.Rows
+	reader bool
+}
+
+func (r torn) Rows(_ context.Context, fn func(ids []uint32, rows []float32) error) error {
+	if err := fn(make([]uint32, 1000), make([]float32, 1000*r.Dim())); err != nil {
+		return err
+	}
+	if r.reader {
+		panic("torn")
+	}
+	ids := make([]uint32, 5000)
+	return fn(ids, make([]float32, len(ids)*r.Dim()))
+}
+
+// tornBound panics at its third call.
+type tornBound struct {
+	decoder.Bound
+	calls *atomic.Int64
+}
+
+func (b tornBound) Score(s *decoder.Scratch, dst, rows []float32) {
+	if b.calls.Add(1) > 2 {
+		panic("torn")
+	}
+	b.Bound.Score(s, dst, rows)
+}
+
+// A panic of a worker is the caller's, after which no worker runs.
+func TestExactPanicsInTheCaller(t *testing.T) {
+	g := newGraph(t, 1, 100, 12, 24, 16)
+	for _, reader := range []bool{true, false} {
+		q := g.query(0, 5, flashlight.Plan{Mode: flashlight.ModeExact})
+		if !reader {
+			q.Bound = tornBound{q.Bound, new(atomic.Int64)}
+		}
+		require.PanicsWithValue(t, "torn", func() {
+			_, _, _ = flashlight.Exact(context.Background(), q, torn{g.memory(), reader}, 3, nil)
+		})
+	}
+}

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"runtime/debug"
 	"strconv"
 
 	bolt "go.etcd.io/bbolt"
@@ -25,10 +24,8 @@ func guard(file string, err *error) {
 	}
 }
 
-// faults makes a fault on mapped memory a panic of this goroutine, instead of the end of the process. Use as
-//
-//	defer faults(faults(true))
-func faults(panics bool) (before bool) { return debug.SetPanicOnFault(panics) }
+// faults is format.PanicOnFaults.
+func faults(panics bool) (before bool) { return format.PanicOnFaults(panics) }
 
 // openBolt opens or creates the bbolt file.
 //

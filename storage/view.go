@@ -1,5 +1,7 @@
 package storage
 
+import "github.com/flashdb/flashdb/internal/format"
+
 // A View is a snapshot of everything published. It belongs to one goroutine, and to the function it was handed to:
 // beyond that it must not be kept. What its methods return may be kept; bitmaps are shared and must not be changed.
 //
@@ -20,11 +22,29 @@ func (s *Store) View(fn func(*View) error) error {
 	}
 	v := &View{reader{file: s.path, sealed: s.sealed, catalog: st.catalog, layers: st.layers, tx: tx}}
 	defer v.end()
-	err = fn(v)
+	err = v.guarded(fn)
 	if v.err != nil {
 		return v.err
 	}
 	return err
+}
+
+// guarded calls fn and notes a fault in bbolt's mapping as damage: fn looks at values beyond the calls that guard
+// themselves. Every other panic is fn's own and passes.
+func (v *View) guarded(fn func(*View) error) error {
+	defer func() {
+		p := recover()
+		if p == nil {
+			return
+		}
+		fault := format.Fault(v.file, v.tx.DB().Info().Data, v.tx.Size(), p)
+		if fault == nil {
+			panic(p)
+		}
+		v.fail(fault)
+	}()
+	defer faults(faults(true))
+	return fn(v)
 }
 
 func (v *View) end() {

@@ -9,10 +9,37 @@ import (
 	"github.com/flashdb/flashdb/internal/format"
 )
 
+// Verify verifies the checksums of the sections that Open leaves out because they are as large as the data: those of the
+// codes, of the rows, and of kinds unknown to this program. It reads the whole file, at the speed of memory or disk.
+func (ix *Index) Verify() error {
+	return ix.Guard(func() error {
+		for i := range ix.sections {
+			if s := &ix.sections[i]; !s.kind.verifiedAtLoad() {
+				if err := ix.checkCRC(s); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// verifyAll verifies all checksums.
+func (ix *Index) verifyAll() error {
+	for i := range ix.sections {
+		if err := ix.checkCRC(&ix.sections[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Check verifies all that Open leaves out because it costs a reading of the whole file: the checksums of all sections,
-// the gaps between them, that no id occurs twice, that numbers are finite, and the padding of the codes. It returns the
-// first fault.
-func (ix *Index) Check() error {
+// the gaps between them, that no id occurs twice, that numbers are finite, the padding of the codes, and a sample of the
+// codes against the rows. It returns the first fault.
+func (ix *Index) Check() error { return ix.Guard(ix.check) }
+
+func (ix *Index) check() error {
 	end := int64(headerBytes + entryBytes*len(ix.sections))
 	for i := range ix.sections {
 		s := &ix.sections[i]
@@ -37,7 +64,10 @@ func (ix *Index) Check() error {
 	if err := ix.checkNumbers(found); err != nil {
 		return err
 	}
-	return ix.checkPadding(found[kindCodes])
+	if err := ix.checkPadding(found[kindCodes]); err != nil {
+		return err
+	}
+	return ix.checkCodes(found[kindCodes])
 }
 
 // checkCRC verifies the checksum of a section.
@@ -107,6 +137,58 @@ func (ix *Index) checkPadding(s *section) error {
 				}
 			}
 		}
+	}
+	return nil
+}
+
+const (
+	// sampledCodes is the number of codes that Check computes anew, about.
+	sampledCodes = 4096
+	// codeTies is which share of their bytes, as 1 in so many, may differ: rounding, which differs between processors,
+	// decides between two points of a codebook that are equally near.
+	codeTies = 64
+)
+
+// checkCodes encodes the first rows of lists all over the file again and compares the codes, for checksums only say that
+// a file is as it was written.
+func (ix *Index) checkCodes(s *section) error {
+	if ix.rows == nil {
+		return nil
+	}
+	shape := ix.header.shape()
+	size, d := shape.CodeBytes(), shape.Dim
+	residual := make([]float32, d)
+	plain := make([]byte, size*pq.BlockCodes)
+	packed := make([]byte, size*pq.BlockCodes)
+	step := max(1, ix.header.rows/sampledCodes)
+	compared, differ := 0, 0
+	for l, done := 0, 0; l < ix.header.lists; l++ {
+		begin := int(ix.begin[l])
+		if begin < done*step {
+			continue
+		}
+		n := min(int(ix.begin[l+1])-begin, pq.BlockCodes)
+		done += n
+		for i := range n {
+			copy(residual, ix.rows[(begin+i)*d:(begin+i+1)*d])
+			residualOf(residual, ix.centroids[l*d:(l+1)*d], ix.spread[l])
+			ix.quantizer.Encode(plain[i*size:(i+1)*size], residual)
+		}
+		want := plain[:n*size]
+		if shape.Bits == 4 {
+			clear(packed)
+			pq.Pack(packed, want, size)
+			want = packed
+		}
+		compared += n * size
+		for i, b := range ix.codes[ix.codeBegin[l]:][:len(want)] {
+			if b != want[i] {
+				differ++
+			}
+		}
+	}
+	if differ*codeTies > compared {
+		return ix.corrupt(s, 0, "%d of %d bytes of codes are not those of their rows", differ, compared)
 	}
 	return nil
 }

@@ -80,6 +80,9 @@
 //	7  rows        no        float32, rows x dim, by position
 //	8              no        reserved for calibration
 //
-// Open verifies all checksums but those of the codes and rows, which are as large as the data; Check verifies these too.
-// Any code is a valid code, so damage there costs recall and not safety.
+// Open verifies all checksums but those of the codes and rows, which are as large as the data; Verify verifies these, and
+// Check everything. Any code is a valid code, so damage there costs recall and not safety.
+//
+// What was verified can still change: a file cut short under a running process makes reads of the mapping fault, and a
+// page read anew from a failing disk may hold other bytes. Guard makes an error of the one; Verify and Check see both.
 package ivf

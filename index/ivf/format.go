@@ -45,6 +45,9 @@ func (k kind) String() string {
 // known reports whether this version reads sections of the kind.
 func (k kind) known() bool { return k >= 1 && k < kindEnd }
 
+// verifiedAtLoad reports whether Load verifies the checksum of sections of the kind: of all that are small.
+func (k kind) verifiedAtLoad() bool { return k >= kindCentroids && k <= kindCodebooks }
+
 // required reports whether a file without a section of the kind is broken.
 func (k kind) required() bool { return k.known() && k != kindRows }
 

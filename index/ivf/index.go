@@ -67,7 +67,11 @@ func Open(fs vfs.FS, path string) (*Index, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open index: %w", err)
 	}
-	ix, err := Load(m.Bytes(), path)
+	var ix *Index
+	err = catchFaults(path, m.Bytes(), func() (err error) {
+		ix, err = Load(m.Bytes(), path)
+		return err
+	})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open index: %w", err), m.Close())
 	}
@@ -95,9 +99,11 @@ func (ix *Index) load() error {
 	if err != nil {
 		return err
 	}
-	for _, k := range []kind{kindCentroids, kindVariances, kindLists, kindIDs, kindCodebooks} {
-		if err := ix.checkCRC(found[k]); err != nil {
-			return err
+	for _, s := range found {
+		if s != nil && s.kind.verifiedAtLoad() {
+			if err := ix.checkCRC(s); err != nil {
+				return err
+			}
 		}
 	}
 	ix.centroids = append([]float32(nil), format.Float32s(ix.bytes(found[kindCentroids]))...)

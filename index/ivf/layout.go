@@ -139,12 +139,15 @@ func profile(variances []float32, begin []uint32, dim int) []float32 {
 }
 
 // residual turns a row of list l into what is quantized of it.
-func (y *layout) residual(row []float32, l int) {
+func (y *layout) residual(row []float32, l int) { residualOf(row, y.centroid(l), y.spread[l]) }
+
+// residualOf turns a row into what is quantized of it, in a list of that centroid and spread.
+func residualOf(row, centroid []float32, spread float32) {
 	scale := float32(0) // the rows of a list without spread are their centroid
-	if y.spread[l] > 0 {
-		scale = 1 / y.spread[l]
+	if spread > 0 {
+		scale = 1 / spread
 	}
-	for j, c := range y.centroid(l) {
+	for j, c := range centroid {
 		row[j] = (row[j] - c) * scale
 	}
 }
