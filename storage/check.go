@@ -36,13 +36,14 @@ func (c *checker) run(db *bolt.DB) (err error) {
 	defer guard(c.file, &err)
 	defer faults(faults(true))
 	err = db.View(func(tx *bolt.Tx) error {
-		// Pages that bbolt would panic on must be met here: its own check runs in a goroutine that cannot be guarded.
+		// What bbolt would crash on must be met here: its own check runs in a goroutine that cannot be guarded.
+		if err := checkPages(tx, true); err != nil {
+			return err
+		}
 		for _, name := range [][]byte{bucketOfMeta, bucketOfNames, bucketOfCollections} {
-			b := tx.Bucket(name)
-			if b == nil {
+			if tx.Bucket(name) == nil {
 				return format.Corrupt(c.file, "buckets", 0, "%q is missing", name)
 			}
-			walk(b)
 		}
 		for err := range tx.Check() {
 			c.report("bbolt: " + err.Error())
@@ -53,16 +54,6 @@ func (c *checker) run(db *bolt.DB) (err error) {
 		return boltError(c.file, err)
 	}
 	return nil
-}
-
-// walk visits every page of a bucket and of the buckets in it.
-func walk(b *bolt.Bucket) {
-	c := b.Cursor()
-	for k, v := c.First(); k != nil; k, v = c.Next() {
-		if v == nil {
-			walk(b.Bucket(k))
-		}
-	}
 }
 
 // collections checks that names and buckets match (invariant 1), and then each collection.

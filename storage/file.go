@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -110,30 +109,18 @@ func notOurs(path, why string) error {
 	return format.Corrupt(path, "header", 0, "not a flashdb database: %s", why)
 }
 
-// Parts of a bbolt file that bbolt has no function for; numbers are in the byte order of the machine that made it.
-//
-//	page: id uint64 | flags, count uint16 | overflow uint32 | what it holds
-//
-// The first two pages hold a header each. A transaction writes one and leaves the other, so that one is always whole.
-// The list of free pages holds as many uint64s as its count says, or, if that is 0xffff, as its first uint64 says.
-const (
-	pageFlags    = 8
-	pageCount    = 10
-	pageHeader   = 16
-	headerList   = pageHeader + 32 // page of the list of free pages
-	headerTxid   = pageHeader + 48 // number of the transaction that wrote it
-	headerEnd    = pageHeader + 64
-	freelistFlag = 0x10
-	noFreelist   = 1<<64 - 1
-)
-
-// probe refuses a file that bbolt would crash on: one that is shorter than its header says, whose list of free pages is
-// damaged, or that does not list them, as flashdb's files do. bbolt would look for them in a goroutine of its own, where
+// probe refuses a file that bbolt would crash on: one that is shorter than its header says, whose pages do not form a tree,
+// or that does not list its free pages, as flashdb's files do. bbolt would look for those in a goroutine of its own, where
 // neither a panic nor a fault can be caught.
 func probe(db *bolt.DB) (err error) {
-	path := db.Path()
-	defer guard(path, &err)
+	defer guard(db.Path(), &err)
 	defer faults(faults(true))
+	return db.View(func(tx *bolt.Tx) error { return checkPages(tx, false) })
+}
+
+// checkPages walks the pages that a transaction sees. See walkPages.
+func checkPages(tx *bolt.Tx, deep bool) error {
+	path := tx.DB().Path()
 	f, err := os.Open(path)
 	if err != nil {
 		return err
@@ -143,59 +130,14 @@ func probe(db *bolt.DB) (err error) {
 	if err != nil {
 		return err
 	}
-	return db.View(func(tx *bolt.Tx) error {
-		pageSize := int64(db.Info().PageSize)
-		if pageSize < minPageSize || pageSize&(pageSize-1) != 0 {
-			return format.Corrupt(path, "header", 0, "page size is %d", pageSize)
-		}
-		if tx.Size() < 0 || tx.Size() > info.Size() {
-			return format.Corrupt(path, "header", 0, "the file ends early: it has %d bytes, want %d", info.Size(), tx.Size())
-		}
-		list, err := freelistPage(f, pageSize, uint64(tx.ID()))
-		if err != nil {
-			return err
-		}
-		if list == noFreelist {
-			return notOurs(path, "it does not list its free pages; write it anew with `bbolt compact`")
-		}
-		return checkFreelist(f, list, pageSize, tx.Size()/pageSize)
-	})
-}
-
-// freelistPage returns the number of the page that the header of a transaction names.
-func freelistPage(f *os.File, pageSize int64, txid uint64) (uint64, error) {
-	var b [headerEnd]byte
-	for page := range int64(2) {
-		if _, err := f.ReadAt(b[:], page*pageSize); err != nil {
-			return 0, err
-		}
-		if binary.NativeEndian.Uint64(b[headerTxid:]) == txid {
-			break
-		}
+	pageSize := int64(tx.DB().Info().PageSize)
+	if pageSize < minPageSize || pageSize&(pageSize-1) != 0 {
+		return format.Corrupt(path, "header", 0, "page size is %d", pageSize)
 	}
-	return binary.NativeEndian.Uint64(b[headerList:]), nil
-}
-
-func checkFreelist(f *os.File, list uint64, pageSize, pages int64) error {
-	if list >= uint64(pages) {
-		return format.Corrupt(f.Name(), "header", 0, "the free pages are listed on page %d of %d", list, pages)
+	if tx.Size() < 0 || tx.Size() > info.Size() {
+		return format.Corrupt(path, "header", 0, "the file ends early: it has %d bytes, want %d", info.Size(), tx.Size())
 	}
-	var b [pageHeader + 8]byte
-	offset := int64(list) * pageSize
-	if _, err := f.ReadAt(b[:], offset); err != nil {
-		return err
-	}
-	if flags := binary.NativeEndian.Uint16(b[pageFlags:]); flags != freelistFlag {
-		return format.Corrupt(f.Name(), "free pages", offset, "page flags are %#x, want %#x", flags, freelistFlag)
-	}
-	count := uint64(binary.NativeEndian.Uint16(b[pageCount:]))
-	if count == 0xffff {
-		count = binary.NativeEndian.Uint64(b[pageHeader:])
-	}
-	if count > uint64(pages) {
-		return format.Corrupt(f.Name(), "free pages", offset, "%d of %d pages are free", count, pages)
-	}
-	return nil
+	return walkPages(f, pageSize, uint64(tx.ID()), tx.Size()/pageSize, deep)
 }
 
 // syncDir makes a file just created survive a crash. Windows has no such call and needs none.
