@@ -10,6 +10,7 @@ import (
 	"github.com/flashdb/flashdb/decoder"
 	"github.com/flashdb/flashdb/internal/delta"
 	"github.com/flashdb/flashdb/internal/failpoint"
+	"github.com/flashdb/flashdb/internal/format"
 	"github.com/flashdb/flashdb/storage"
 )
 
@@ -259,7 +260,7 @@ func (c *Collection) Get(ctx context.Context, key string) (Node, error) {
 		stored, _ := v.Node(c.uid, id)
 		n = Node{Key: key, Tags: stored.Tags, Payload: stored.Payload, Embedding: make([]float32, c.schema.Dim)}
 		if !v.Row(n.Embedding, c.uid, id) {
-			return fmt.Errorf("node %q has no row: %w", key, ErrCorrupt)
+			return c.noRow(key)
 		}
 		return nil
 	})
@@ -268,6 +269,11 @@ func (c *Collection) Get(ctx context.Context, key string) (Node, error) {
 
 func (c *Collection) noNode(key string) error {
 	return fmt.Errorf("node %q %w in collection %q", key, ErrNotFound, c.name)
+}
+
+// noRow is the error for a node that is there without its row.
+func (c *Collection) noRow(key string) error {
+	return format.Corrupt(c.db.path(storeFile), fmt.Sprintf("rows of collection %q", c.name), 0, "node %q has none", key)
 }
 
 // Delete removes nodes with their tags, payload and links, and returns how many

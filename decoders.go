@@ -3,7 +3,6 @@ package flashdb
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/flashdb/flashdb/decoder"
@@ -68,13 +67,16 @@ func (c *Collection) Decoders() []string {
 }
 
 func (c *Collection) decoderNames() []string {
-	var names []string
-	_ = c.db.store.View(func(v *storage.View) error {
+	names, _ := c.storedDecoders()
+	return names
+}
+
+func (c *Collection) storedDecoders() (names []string, err error) {
+	err = c.db.store.View(func(v *storage.View) error {
 		names = v.Decoders(c.uid)
 		return nil
 	})
-	slices.Sort(names)
-	return names
+	return names, err
 }
 
 // Decoder returns a stored decoder. The empty name means the only one.
@@ -107,7 +109,10 @@ type trained struct {
 // trained returns a decoder by its name, parsed once.
 func (c *Collection) trained(name string) (*trained, error) {
 	if name == "" {
-		names := c.decoderNames()
+		names, err := c.storedDecoders()
+		if err != nil {
+			return nil, fmt.Errorf("collection %q: %w", c.name, err)
+		}
 		switch len(names) {
 		case 1:
 			name = names[0]

@@ -33,8 +33,14 @@ type Options struct {
 	// and PutDecoder: see Collection.Calibrate. Default 10 s; negative means
 	// not at all.
 	CalibrateTime time.Duration
+	// LazyChecksums leaves verifying the codes and rows of an index to
+	// DB.Check. By default the first query of a collection verifies the whole
+	// file, which reads it once, and every query rests on bytes that were
+	// sound then.
+	LazyChecksums bool
 	// Logger receives what an operator should know: a generation that could
-	// not be opened, a torn log tail, a finished rebuild. Default: nothing.
+	// not be opened or was given up, a torn log tail, a finished rebuild.
+	// Default: nothing.
 	Logger *slog.Logger
 	// Events are told what a program may want to act on or count.
 	Events EventListener

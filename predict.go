@@ -97,31 +97,28 @@ func (c *Collection) predictWith(ctx context.Context, start time.Time, key strin
 	if err != nil {
 		return Result{}, err
 	}
-	q, err := c.begin(ctx)
-	if err != nil {
-		return Result{}, err
-	}
-	defer q.end()
-	err = q.resolve(selection{source: key, links: !o.IncludeLinked, exclude: o.Exclude, filter: filter})
-	if err != nil {
-		return Result{}, err
-	}
-	if key == "" {
-		q.source = append(q.source[:0], source...)
-	}
-	q.bind(dec.Decoder)
-	q.measured, q.decodes = dec.on(&q.view.pinned), true
-	q.run.MinScore = o.MinScore
-	q.run.Explain = o.Explain
-	var excluded *roaring.Bitmap // the run adds to the query's own
-	if o.Verify {
-		excluded = q.excluded.Clone()
-	}
-	res, err := q.answer(ctx, k, q.plan(o, k), answerOptions{start: start, withNode: o.WithNode, probability: true})
-	if err == nil && o.Verify {
-		res.Stats.Verification, err = q.verify(ctx, excluded)
-	}
-	return res, err
+	return c.ask(ctx, func(q *query) (Result, error) {
+		err := q.resolve(selection{source: key, links: !o.IncludeLinked, exclude: o.Exclude, filter: filter})
+		if err != nil {
+			return Result{}, err
+		}
+		if key == "" {
+			q.source = append(q.source[:0], source...)
+		}
+		q.bind(dec.Decoder)
+		q.measured, q.decodes = dec.on(&q.view.pinned), true
+		q.run.MinScore = o.MinScore
+		q.run.Explain = o.Explain
+		var excluded *roaring.Bitmap // the run adds to the query's own
+		if o.Verify {
+			excluded = q.excluded.Clone()
+		}
+		res, err := q.answer(ctx, k, q.plan(o, k), answerOptions{start: start, withNode: o.WithNode, probability: true})
+		if err == nil && o.Verify {
+			res.Stats.Verification, err = q.verify(ctx, excluded)
+		}
+		return res, err
+	})
 }
 
 // answerOptions say how a result is filled in.
@@ -206,7 +203,7 @@ func (c *Collection) Score(ctx context.Context, decoderName, source string, cand
 				return c.noNode(key)
 			}
 			if !v.Row(rows[i*dim:(i+1)*dim], c.uid, id) {
-				return fmt.Errorf("node %q of collection %q has no row: %w", key, c.name, ErrCorrupt)
+				return c.noRow(key)
 			}
 		}
 		return nil

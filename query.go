@@ -2,6 +2,7 @@ package flashdb
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -31,6 +32,7 @@ type query struct {
 	nodes    uint64                 // live nodes of the collection
 	measured *calibrate.Calibration // of the decoder on the pinned generation; nil: none
 	decodes  bool                   // a decoder of the user's is asked, which may be calibrated
+	broken   bool                   // a fault ended it halfway: it is not used again
 	hits     []index.Hit
 }
 
@@ -57,7 +59,47 @@ func (c *Collection) begin(ctx context.Context) (*query, error) {
 func (q *query) end() {
 	q.view.close()
 	q.run = flashlight.Query{}
-	q.c.queries.Put(q)
+	if !q.broken {
+		q.c.queries.Put(q)
+	}
+}
+
+// ask runs one query. If the served generation cannot be read, it is given up
+// and the query runs once more, on the rows in bbolt.
+func (c *Collection) ask(ctx context.Context, run func(*query) (Result, error)) (Result, error) {
+	for {
+		res, damaged, err := c.askOnce(ctx, run)
+		if damaged == 0 {
+			return res, err
+		}
+		c.giveUp(damaged, err)
+	}
+}
+
+// askOnce returns the number of the generation when err says that it is damaged.
+func (c *Collection) askOnce(ctx context.Context, run func(*query) (Result, error)) (res Result, damaged uint64, err error) {
+	q, err := c.begin(ctx)
+	if err != nil {
+		return Result{}, 0, err
+	}
+	defer q.end()
+	gen := q.view.pinned.gen
+	if gen == nil {
+		res, err = run(q)
+		return res, 0, err
+	}
+	q.broken = true // until run returns
+	err = gen.Guard(func() error {
+		res, err = run(q)
+		q.broken = false
+		return err
+	})
+	var corrupt *CorruptError
+	number := q.view.pinned.number
+	if errors.As(err, &corrupt) && corrupt.File == c.db.generationPath(storage.Info{Name: c.name, Generation: number}) {
+		damaged = number
+	}
+	return res, damaged, err
 }
 
 // selection is what a query leaves out or keeps, as the caller named it.
@@ -85,7 +127,7 @@ func (q *query) resolve(sel selection) error {
 			}
 			q.source = grow(q.source, c.schema.Dim)
 			if !v.Row(q.source, c.uid, id) {
-				return fmt.Errorf("node %q of collection %q has no row: %w", sel.source, c.name, ErrCorrupt)
+				return c.noRow(sel.source)
 			}
 			q.excluded.Add(id)
 			if links := v.Links(c.uid, id); sel.links && links != nil {

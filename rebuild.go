@@ -192,10 +192,20 @@ func (c *Collection) needsRebuild(o RebuildOptions) (info storage.Info, reason s
 	if o.Force {
 		return info, "", nil
 	}
+	gen := c.openGeneration(info)
+	switch {
+	case gen != nil:
+		defer gen.Release()
+		if c.db.opts.LazyChecksums && gen.Verify() != nil {
+			return info, "", nil
+		}
+	case info.Generation != 0:
+		return info, "", nil // it is damaged or missing: whatever its size, it is rebuilt
+	}
 	if info.Count < minIndexedRows {
 		return info, fmt.Sprintf("%d rows are scanned exactly: an index is built from %d rows on, or when forced", info.Count, minIndexedRows), nil
 	}
-	unchanged, err := c.unchangedSince(info)
+	unchanged, err := c.unchangedSince(info, gen)
 	if unchanged {
 		reason = "nothing has changed since the last rebuild"
 	}
@@ -205,15 +215,10 @@ func (c *Collection) needsRebuild(o RebuildOptions) (info storage.Info, reason s
 	return info, reason, err
 }
 
-// unchangedSince reports whether the served generation holds exactly the rows
-// of the store: every row and none newer.
-func (c *Collection) unchangedSince(info storage.Info) (bool, error) {
-	gen := c.openGeneration(info)
-	if gen == nil {
-		return false, nil
-	}
-	defer gen.Release()
-	if uint64(gen.Info().Rows) != uint64(info.Count) {
+// unchangedSince reports whether gen, the served generation, holds exactly the
+// rows of the store: every row and none newer.
+func (c *Collection) unchangedSince(info storage.Info, gen *ivf.Index) (bool, error) {
+	if gen == nil || gen.Info().Rows != info.Count {
 		return false, nil
 	}
 	dirty := false

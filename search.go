@@ -46,27 +46,24 @@ func (c *Collection) search(ctx context.Context, vec []float32, k int, o SearchO
 	if err != nil {
 		return Result{}, err
 	}
-	q, err := c.begin(ctx)
-	if err != nil {
-		return Result{}, err
-	}
-	defer q.end()
-	if err := q.resolve(selection{exclude: o.Exclude, filter: filter}); err != nil {
-		return Result{}, err
-	}
-	q.source = append(q.source[:0], vec...)
+	return c.ask(ctx, func(q *query) (Result, error) {
+		if err := q.resolve(selection{exclude: o.Exclude, filter: filter}); err != nil {
+			return Result{}, err
+		}
+		q.source = append(q.source[:0], vec...)
 
-	q.run.MinScore = o.MinScore
-	if o.Metric == MetricL2 || (o.Metric == MetricCosine && !c.schema.Normalize) {
-		q.run.Bound = newMetricBound(o.Metric, vec)
-		return q.answer(ctx, k, exactPlan("the index does not serve metric "+string(o.Metric)+" here"), answerOptions{start: start, withNode: o.WithNode})
-	}
-	q.bind(c.dot)
-	plan := q.plan(PredictOptions{Probes: o.Probes}, k)
-	if o.Exact {
-		plan = exactPlan("asked for")
-	}
-	return q.answer(ctx, k, plan, answerOptions{start: start, withNode: o.WithNode})
+		q.run.MinScore = o.MinScore
+		if o.Metric == MetricL2 || (o.Metric == MetricCosine && !c.schema.Normalize) {
+			q.run.Bound = newMetricBound(o.Metric, vec)
+			return q.answer(ctx, k, exactPlan("the index does not serve metric "+string(o.Metric)+" here"), answerOptions{start: start, withNode: o.WithNode})
+		}
+		q.bind(c.dot)
+		plan := q.plan(PredictOptions{Probes: o.Probes}, k)
+		if o.Exact {
+			plan = exactPlan("asked for")
+		}
+		return q.answer(ctx, k, plan, answerOptions{start: start, withNode: o.WithNode})
+	})
 }
 
 // metricBound scores rows by cosine or by minus the squared distance. It is

@@ -3,10 +3,13 @@ package flashdb
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"sync"
+	"sync/atomic"
 
 	"github.com/flashdb/flashdb/index/ivf"
 	"github.com/flashdb/flashdb/internal/delta"
+	"github.com/flashdb/flashdb/internal/format"
 	"github.com/flashdb/flashdb/internal/rebuild"
 	"github.com/flashdb/flashdb/storage"
 	"github.com/flashdb/flashdb/wal"
@@ -25,6 +28,8 @@ type segments struct {
 	gen    *ivf.Index   // nil when none is served
 	number uint64       // of gen
 	closed bool
+
+	unusable atomic.Uint64 // generation found damaged while it was served; 0: none
 }
 
 // pinned is what one query searches. It stays valid until release.
@@ -106,7 +111,7 @@ func (c *Collection) openSegments(ctx context.Context) error {
 		gen := c.openGeneration(info)
 		table := delta.New(c.schema.Dim)
 		if gen == nil {
-			err = c.loadRows(ctx, table, applied)
+			err = c.loadRows(ctx, table, applied, info.Count)
 		} else {
 			err = c.loadDirty(ctx, table, applied)
 		}
@@ -124,13 +129,18 @@ func (c *Collection) openSegments(ctx context.Context) error {
 	})
 }
 
-// openGeneration returns the served generation, or nil when there is none that
-// can be used.
+// openGeneration returns the served generation with all its checksums verified,
+// or nil when there is none that can be used.
 func (c *Collection) openGeneration(info storage.Info) *ivf.Index {
-	if info.Generation == 0 {
+	if info.Generation == 0 || info.Generation == c.segments.unusable.Load() {
 		return nil
 	}
 	gen, err := c.db.mapGeneration(info)
+	if err == nil && !c.db.opts.LazyChecksums {
+		if err = gen.Verify(); err != nil {
+			gen.Release()
+		}
+	}
 	if err != nil {
 		c.db.events.indexUnusable(IndexUnusable{Collection: c.name, Generation: info.Generation, Err: err})
 		return nil
@@ -149,7 +159,7 @@ func (db *DB) mapGeneration(info storage.Info) (*ivf.Index, error) {
 	got := gen.Info()
 	if got.Dim != info.Schema.Dim || got.Collection != info.UID || got.BuildLSN != info.BuildLSN {
 		gen.Release()
-		return nil, fmt.Errorf("%s was built for collection %d at LSN %d, want %d at %d", path, got.Collection, got.BuildLSN, info.UID, info.BuildLSN)
+		return nil, format.Corrupt(path, "header", 0, "it was built for collection %d at LSN %d, want %d at %d", got.Collection, got.BuildLSN, info.UID, info.BuildLSN)
 	}
 	return gen, nil
 }
@@ -160,15 +170,39 @@ func (db *DB) generationPath(info storage.Info) string {
 
 func (c *Collection) indexDir() string { return c.db.path(indexDir, c.name) }
 
+// giveUp stops serving a generation that turned out damaged, because of cause.
+// Queries scan the rows in bbolt until the next rebuild.
+func (c *Collection) giveUp(number uint64, cause error) {
+	s := &c.segments
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.gen == nil || s.number != number {
+		return // another query was faster, or a rebuild
+	}
+	s.unusable.Store(number)
+	gen := s.gen
+	s.gen, s.number, s.table = nil, 0, nil
+	c.db.slog.Warn("index damaged while it was served: exact scan until the next rebuild", "collection", c.name, "generation", number, "err", cause)
+	if err := gen.Release(); err != nil {
+		c.db.slog.Warn("release index", "collection", c.name, "err", err)
+	}
+}
+
 // loadRows puts every row into the delta.
-func (c *Collection) loadRows(ctx context.Context, table *delta.Table, applied uint64) error {
+func (c *Collection) loadRows(ctx context.Context, table *delta.Table, applied uint64, count int) error {
 	dim := c.schema.Dim
-	return c.db.store.Rows(ctx, c.uid, 0, func(ids []uint32, rows []float32) error {
+	loaded := 0
+	err := c.db.store.Rows(ctx, c.uid, 0, func(ids []uint32, rows []float32) error {
 		for i, id := range ids {
 			table.Put(id, rows[i*dim:(i+1)*dim], applied)
 		}
+		loaded += len(ids)
 		return nil
 	})
+	if err == nil && loaded != count {
+		err = format.Corrupt(c.db.path(storeFile), "rows of "+strconv.Quote(c.name), 0, "%d rows, want %d", loaded, count)
+	}
+	return err
 }
 
 // loadDirty puts the rows newer than the generation into the delta, and masks

@@ -99,8 +99,12 @@ func (db *DB) indexStats(s *CollectionStats, info storage.Info) error {
 	if err != nil {
 		return err
 	}
-	gen := c.openGeneration(info)
-	if gen == nil {
+	if info.Generation == 0 || info.Generation == c.segments.unusable.Load() {
+		s.DeltaRows = s.Nodes
+		return nil
+	}
+	gen, err := db.mapGeneration(info)
+	if err != nil { // the queries report it
 		s.DeltaRows = s.Nodes
 		return nil
 	}

@@ -137,7 +137,7 @@ func (b brokenRows) Gather([]float32, []index.Candidate) error { return b.err }
 
 // torn is rows whose reading panics, as a mapped file does that was cut short, in the reader or in a worker.
 type torn struct {
-	flashlight.Rows
+	*flashlight.Memory
 	reader bool
 }
 
