@@ -19,7 +19,7 @@ func (s *Store) Check(fn func(finding string)) {
 	s.file.Lock()
 	defer s.file.Unlock()
 	c := &checker{file: s.path, sealed: s.sealed, report: fn}
-	if err := c.run(s.db); err != nil {
+	if err := c.run(s.db.Load()); err != nil {
 		fn(err.Error())
 	}
 }

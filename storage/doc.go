@@ -20,7 +20,8 @@
 //
 // Begin, Apply, the getters of Changes, Stage, Publish and Discard belong to the writer: one goroutine at a time, by a
 // lock of the caller's. [Store.View] and the streams [Store.Rows] and [Store.Dirty] may run at any time, beside
-// anything. [Store.Flush], [Store.PublishGeneration], [Store.Snapshot] and [Store.Check] wait for each other and may run beside the
+// anything. [Store.Flush], [Store.PublishGeneration], [Store.Snapshot],
+// [Store.Compact] and [Store.Check] wait for each other and may run beside the
 // readers and the writer, who only waits where it has to look something up in bbolt.
 //
 // A View is a snapshot: it sees every change published before it began and none published later, whatever is flushed

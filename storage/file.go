@@ -58,10 +58,41 @@ func openBolt(path string, o Options) (*bolt.DB, error) {
 	return openFile(path, o, false)
 }
 
-// openFile opens the file once. NoFreelistSync is off: with it every Open would read the whole file to find the free
-// pages, in a goroutine of bbolt's that damage would crash. It is meant for many small transactions; ours are few and
-// large, and writing the list does not show in them.
-func openFile(path string, o Options, readOnly bool) (db *bolt.DB, err error) {
+// openFile opens the file that has the name. A process that waited for the lock while the owner compacted holds, once it
+// gets it, the lock of a file that has no name any more.
+func openFile(path string, o Options, readOnly bool) (*bolt.DB, error) {
+	for {
+		db, file, err := openOnce(path, o, readOnly)
+		if err != nil {
+			return nil, err
+		}
+		same, err := hasName(file, path)
+		if same {
+			return db, nil
+		}
+		if err := errors.Join(err, db.Close()); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// hasName tells whether path leads to an open file.
+func hasName(file *os.File, path string) (bool, error) {
+	mine, err := file.Stat()
+	if err != nil {
+		return false, err
+	}
+	named, err := os.Stat(path)
+	if err != nil {
+		return false, err
+	}
+	return os.SameFile(mine, named), nil
+}
+
+// openOnce opens the file. NoFreelistSync is off: with it every Open would read the whole file to find the free pages, in
+// a goroutine of bbolt's that damage would crash. It is meant for many small transactions; ours are few and large, and
+// writing the list does not show in them.
+func openOnce(path string, o Options, readOnly bool) (db *bolt.DB, file *os.File, err error) {
 	defer guard(path, &err)
 	defer faults(faults(true))
 	db, err = bolt.Open(path, 0o600, &bolt.Options{
@@ -73,12 +104,17 @@ func openFile(path string, o Options, readOnly bool) (db *bolt.DB, err error) {
 		NoStatistics:    true,
 		FreelistType:    bolt.FreelistMapType,
 		InitialMmapSize: mmapBytes(readOnly),
+		OpenFile: func(name string, flag int, perm os.FileMode) (*os.File, error) {
+			var err error
+			file, err = os.OpenFile(name, flag, perm)
+			return file, err
+		},
 	})
 	if err != nil {
-		return nil, boltError(path, err)
+		return nil, nil, boltError(path, err)
 	}
 	db.AllocSize = 1 << 20
-	return db, nil
+	return db, file, nil
 }
 
 // mmapBytes returns how much address space to reserve. A file that outgrows it is mapped anew, and for that bbolt must
@@ -151,4 +187,11 @@ func syncDir(dir string) error {
 	}
 	defer d.Close()
 	return d.Sync()
+}
+
+func removeIfThere(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }

@@ -79,7 +79,7 @@ func (s *Store) update(fn func(tx *bolt.Tx) error) (err error) {
 	}
 	defer guard(s.path, &err)
 	defer faults(faults(true))
-	if err := s.db.Update(fn); err != nil {
+	if err := s.db.Load().Update(fn); err != nil {
 		return boltError(s.path, err)
 	}
 	return nil

@@ -24,7 +24,7 @@ func (s *Store) PublishGeneration(uid uint32, number, buildLSN uint64) error {
 	err := s.update(func(tx *bolt.Tx) error {
 		var key [4]byte
 		b := s.sealed.collection(tx.Bucket(bucketOfCollections).Bucket(bigEndian(&key, uid)), uid)
-		return errors.Join(b.put(keyIndex, encodeGeneration(g), &slab{}), s.sealed.dropDirty(b.Bucket, uid, buildLSN))
+		return errors.Join(b.put(keyIndex, encodeGeneration(g), &slab{}), s.sealed.dropDirty(s.path, b.Bucket, uid, buildLSN))
 	})
 	if err != nil {
 		return fmt.Errorf("publish generation %d of %q: %w", number, col.name, err)
@@ -35,7 +35,7 @@ func (s *Store) PublishGeneration(uid uint32, number, buildLSN uint64) error {
 
 // dropDirty removes the entries up to an LSN from the bucket dirty. They are mostly all of them, so that it is cheaper to
 // write the others anew than to delete these one by one.
-func (s seals) dropDirty(parent *bolt.Bucket, uid uint32, upTo uint64) error {
+func (s seals) dropDirty(file string, parent *bolt.Bucket, uid uint32, upTo uint64) error {
 	name := bucketNames[dirtyBucket]
 	old := s.table(parent.Bucket(name), uid, dirtyBucket)
 	if old.Bucket == nil {
@@ -49,7 +49,7 @@ func (s seals) dropDirty(parent *bolt.Bucket, uid uint32, upTo uint64) error {
 			lsn, err = decodeUint64(value)
 		}
 		if err != nil {
-			return located(err, parent.Tx().DB().Path(), "dirty: %s", shownKey(dirtyBucket, id))
+			return located(err, file, "dirty: %s", shownKey(dirtyBucket, id))
 		}
 		if lsn > upTo {
 			keep = append(append(keep, id...), value...)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	bolt "go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
 
 	"github.com/flashdb/flashdb/internal/format"
 )
@@ -115,7 +116,8 @@ func (o *Options) withDefaults() (Options, error) {
 // beside which.
 type Store struct {
 	path   string
-	db     *bolt.DB
+	opts   Options
+	db     atomic.Pointer[bolt.DB] // Compact replaces it, holding file
 	sealed seals
 
 	// state is what readers see. Publish and Flush replace it, holding mu.
@@ -167,7 +169,14 @@ func Open(path string, opt *Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{path: path, db: db}
+	s := &Store{path: path, opts: o}
+	s.db.Store(db)
+	if !o.ReadOnly {
+		if err := removeIfThere(path + copySuffix); err != nil { // of a Compact that died
+			db.Close()
+			return nil, err
+		}
+	}
 	if err := s.load(o); err != nil {
 		db.Close()
 		return nil, err
@@ -184,7 +193,7 @@ func (s *Store) load(o Options) (err error) {
 			return err
 		}
 	}
-	return s.db.View(func(tx *bolt.Tx) error {
+	return s.db.Load().View(func(tx *bolt.Tx) error {
 		if tx.Bucket(bucketOfMeta) == nil {
 			return notOurs(s.path, "it is a bbolt file of another program")
 		}
@@ -213,7 +222,7 @@ func (s *Store) load(o Options) (err error) {
 // create makes an empty bbolt file a database.
 func (s *Store) create(o Options) error {
 	empty := true
-	err := s.db.View(func(tx *bolt.Tx) error {
+	err := s.db.Load().View(func(tx *bolt.Tx) error {
 		return tx.ForEach(func([]byte, *bolt.Bucket) error {
 			empty = false
 			return nil
@@ -222,7 +231,7 @@ func (s *Store) create(o Options) error {
 	if err != nil || !empty {
 		return err
 	}
-	err = s.db.Update(func(tx *bolt.Tx) error {
+	err = s.db.Load().Update(func(tx *bolt.Tx) error {
 		for _, name := range [][]byte{bucketOfMeta, bucketOfNames, bucketOfCollections} {
 			if _, err := tx.CreateBucket(name); err != nil {
 				return err
@@ -247,7 +256,7 @@ func (s *Store) Close() error {
 	s.file.Lock()
 	defer s.file.Unlock()
 	s.closed.Store(true)
-	return s.db.Close()
+	return s.db.Load().Close()
 }
 
 // Applied returns the LSN of the last change in the bbolt file, 0 if there is none.
@@ -294,10 +303,21 @@ func (s *Store) begin(st *state) (*bolt.Tx, error) {
 func (s *Store) read() (tx *bolt.Tx, err error) {
 	defer guard(s.path, &err)
 	defer faults(faults(true))
-	if tx, err = s.db.Begin(false); err != nil {
-		return nil, boltError(s.path, err)
+	for {
+		db := s.db.Load()
+		tx, err = db.Begin(false)
+		if err == nil {
+			return tx, nil
+		}
+		if !errors.Is(err, bolterrors.ErrDatabaseNotOpen) || s.closed.Load() {
+			return nil, boltError(s.path, err)
+		}
+		if db == s.db.Load() { // Compact has closed it and is about to put another in its place
+			s.file.Lock()
+			//lint:ignore SA2001 to wait is all there is to do
+			s.file.Unlock()
+		}
 	}
-	return tx, nil
 }
 
 // replace installs the state that change makes of the current one.

@@ -34,6 +34,9 @@ const (
 	PublishAfter  Point = "publish.after"  // bbolt says so, queries still use the one before
 	PublishRemove Point = "publish.remove" // before the one before is removed
 
+	CompactRename  Point = "compact.rename"  // the copy of the bbolt file is whole and synced, under its temporary name
+	CompactRenamed Point = "compact.renamed" // it is renamed, the directory not synced
+
 	DropRemove Point = "drop.remove" // a collection is dropped, its index is there
 
 	OpenReplay Point = "open.replay" // the log is open, nothing replayed
@@ -42,7 +45,7 @@ const (
 
 var points = []Point{
 	WALAppend, WALSync, WALDurable, WALRotate, WALDrop, WALDropped, FlushBefore, FlushAfter, IndexSync, IndexRename,
-	IndexRenamed, PublishBefore, PublishAfter, PublishRemove, DropRemove, OpenReplay, OpenSweep,
+	IndexRenamed, PublishBefore, PublishAfter, PublishRemove, CompactRename, CompactRenamed, DropRemove, OpenReplay, OpenSweep,
 }
 
 // Points returns all points.

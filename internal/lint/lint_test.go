@@ -32,9 +32,9 @@ var imports = map[string][]string{
 	"internal/kmeans": {"internal/simd"},
 	"index":           {},
 	"decoder":         {"internal/simd", "internal/format", "internal/codec", "internal/onnx"},
-	"storage":         {"internal/format"},
 	"internal/backup": {"internal/format"},
 	// L2
+	"storage":        {"internal/vfs", "internal/format", "internal/failpoint"},
 	"wal":            {"internal/vfs", "internal/format", "internal/failpoint"},
 	"index/pq":       {"internal/simd", "internal/kmeans", "internal/format"},
 	"internal/delta": {"index", "internal/simd"},

@@ -1,0 +1,252 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/flashdb/flashdb/internal/failpoint"
+	"github.com/flashdb/flashdb/internal/vfs"
+)
+
+const (
+	// copySuffix is added to the name of the bbolt file for the copy that Compact makes.
+	copySuffix = ".compact"
+
+	// copyBytes is about how much one transaction of a copy holds in memory.
+	copyBytes = 16 << 20
+)
+
+// Compact gives the room of everything deleted and replaced since the last Compact back to the file system: it copies
+// what is left into a new file, which takes the place of the old one by a rename. It returns the length of the file
+// before and after. Progress, if not nil, is called with the bytes copied.
+//
+// Readers and the writer go on, on the old file first and then on the new; flushes wait. On Windows, where an open file
+// cannot be replaced, readers wait as well while the file is renamed. A crash leaves the old file or the new one, which
+// say the same, and perhaps a part of the copy, which the next Open removes. After an error of the last step, when nobody
+// knows which of the two a crash would leave, every further Flush fails, as after a failed sync: the log keeps what it has,
+// and it is right for both.
+//
+// The rename and what comes with it is done through fsys; bbolt knows no file system but the system's.
+func (s *Store) Compact(ctx context.Context, fsys vfs.FS, progress func(copied int64)) (before, after int64, err error) {
+	s.file.Lock()
+	defer s.file.Unlock()
+	switch {
+	case s.closed.Load():
+		return 0, 0, ErrClosed
+	case s.opts.ReadOnly:
+		return 0, 0, ErrReadOnly
+	case s.failed != nil:
+		return 0, 0, fmt.Errorf("compact %s: an earlier write failed, open the database again: %w", s.path, s.failed)
+	}
+	if before, err = fsys.Size(s.path); err != nil {
+		return 0, 0, err
+	}
+	temp := s.path + copySuffix
+	copied, err := s.copyTo(ctx, temp, progress)
+	if err != nil {
+		return 0, 0, fmt.Errorf("compact %s: %w", s.path, errors.Join(err, removeIfThere(temp)))
+	}
+	if err := s.swap(fsys, temp, copied); err != nil {
+		return 0, 0, fmt.Errorf("compact %s: %w", s.path, err)
+	}
+	after, err = fsys.Size(s.path)
+	return before, after, err
+}
+
+// copyTo makes a new bbolt file of what is in the store's, and leaves it open and synced. The file must be at rest.
+func (s *Store) copyTo(ctx context.Context, path string, progress func(int64)) (dst *bolt.DB, err error) {
+	if err := removeIfThere(path); err != nil {
+		return nil, err
+	}
+	src := s.db.Load()
+	o := s.opts
+	o.PageSize = src.Info().PageSize
+	o.NoSync = true // once, at the end
+	if dst, err = openFile(path, o, false); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, dst.Close())
+			dst = nil
+		}
+	}()
+	defer guard(s.path, &err)
+	defer faults(faults(true))
+	err = src.View(func(tx *bolt.Tx) error {
+		c := &copier{ctx: ctx, dst: dst, progress: progress}
+		return c.copy(tx)
+	})
+	if err == nil && !s.opts.NoSync {
+		dst.NoSync, dst.NoGrowSync = false, false
+		err = errors.Join(dst.Sync(), syncDir(filepath.Dir(path)))
+	}
+	return dst, err
+}
+
+// swap makes the copy at temp the store's file.
+func (s *Store) swap(fsys vfs.FS, temp string, copied *bolt.DB) error {
+	s.lease.Lock()
+	defer s.lease.Unlock()
+	if s.open != nil {
+		s.open.rollback()
+	}
+	if runtime.GOOS == "windows" {
+		return s.swapClosed(fsys, temp, copied)
+	}
+	// Both are open, and locked, throughout: no other process can come between.
+	before, err := os.Stat(s.path)
+	failpoint.CompactRename.Reach()
+	if err == nil {
+		err = fsys.Rename(temp, s.path)
+	}
+	if err != nil {
+		now, statErr := os.Stat(s.path)
+		if statErr != nil || !os.SameFile(before, now) {
+			s.failed = err // it has been renamed all the same
+		}
+		return errors.Join(err, copied.Close(), removeIfThere(temp))
+	}
+	failpoint.CompactRenamed.Reach()
+	old := s.db.Swap(copied)
+	if err := fsys.SyncDir(filepath.Dir(s.path)); err != nil {
+		s.failed = err
+		return errors.Join(err, old.Close())
+	}
+	return old.Close() // after the last reader on it
+}
+
+// swapClosed is swap where an open file cannot be renamed. If it cannot be opened again the store is closed: the log has
+// what was acknowledged.
+func (s *Store) swapClosed(fsys vfs.FS, temp string, copied *bolt.DB) error {
+	if err := errors.Join(s.db.Load().Close(), copied.Close()); err != nil {
+		s.closed.Store(true)
+		return err
+	}
+	renamed := fsys.Rename(temp, s.path)
+	if renamed != nil {
+		renamed = errors.Join(renamed, removeIfThere(temp))
+	}
+	db, err := openFile(s.path, s.opts, false)
+	if err != nil {
+		s.closed.Store(true)
+		return errors.Join(renamed, err)
+	}
+	s.db.Store(db)
+	return renamed
+}
+
+// A copier copies all of a bbolt file into an empty one, through many transactions of bounded size. What it puts is in
+// order, so that pages can be filled.
+type copier struct {
+	ctx      context.Context
+	dst      *bolt.DB
+	progress func(copied int64)
+
+	tx      *bolt.Tx
+	pending int   // bytes put in tx
+	copied  int64 // bytes put in all
+}
+
+func (c *copier) copy(src *bolt.Tx) (err error) {
+	if c.tx, err = c.dst.Begin(true); err != nil {
+		return err
+	}
+	defer func() { _ = c.tx.Rollback() }() // it fails only on a transaction that has ended
+	err = src.ForEach(func(name []byte, b *bolt.Bucket) error {
+		return c.bucket([][]byte{name}, b)
+	})
+	if err != nil {
+		return err
+	}
+	return c.commit(false)
+}
+
+// commit ends the transaction, which ends all its buckets, and begins another if there is more.
+func (c *copier) commit(more bool) (err error) {
+	if c.ctx.Err() != nil {
+		return context.Cause(c.ctx)
+	}
+	if err := c.tx.Commit(); err != nil {
+		return err
+	}
+	if c.progress != nil {
+		c.progress(c.copied)
+	}
+	c.pending = 0
+	if more {
+		c.tx, err = c.dst.Begin(true)
+	}
+	return err
+}
+
+// bucket copies a bucket, given by the names that lead to it, and the buckets in it.
+func (c *copier) bucket(path [][]byte, from *bolt.Bucket) error {
+	to, err := c.open(path)
+	if err != nil {
+		return err
+	}
+	if err := to.SetSequence(from.Sequence()); err != nil {
+		return err
+	}
+	return from.ForEach(func(key, value []byte) error {
+		if value == nil {
+			err := c.bucket(append(slices.Clip(path), key), from.Bucket(key))
+			to = nil
+			return err
+		}
+		if c.pending >= copyBytes {
+			if err := c.commit(true); err != nil {
+				return err
+			}
+			to = nil
+		}
+		if to == nil {
+			if to, err = c.open(path); err != nil {
+				return err
+			}
+		}
+		n := len(key) + len(value)
+		c.pending += n
+		c.copied += int64(n)
+		return to.Put(key, value)
+	})
+}
+
+// open returns the bucket that path leads to, and makes its last if need be.
+func (c *copier) open(path [][]byte) (b *bolt.Bucket, err error) {
+	last := path[len(path)-1]
+	if len(path) == 1 {
+		b, err = c.tx.CreateBucketIfNotExists(last)
+	} else {
+		parent := c.tx.Bucket(path[0])
+		for _, name := range path[1 : len(path)-1] {
+			parent = parent.Bucket(name)
+		}
+		b, err = parent.CreateBucketIfNotExists(last)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("copy bucket %q: %w", last, err)
+	}
+	b.FillPercent = copiedFill(last)
+	return b, nil
+}
+
+// copiedFill returns how full the pages of a copied bucket shall be. Rows stay as they are for long; where keys come in
+// any order, the next ones need some room.
+func copiedFill(name []byte) float64 {
+	fill := 0.9
+	for b, n := range bucketNames {
+		if string(n) == string(name) {
+			fill = max(fill, fillPercent[b])
+		}
+	}
+	return fill
+}
