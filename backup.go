@@ -70,7 +70,7 @@ func (db *DB) Backup(ctx context.Context, w io.Writer, opts *BackupOptions) (Bac
 	if opts != nil {
 		o = *opts
 	}
-	ctx, cancel := db.untilClosing(ctx)
+	ctx, cancel := db.untilClose(ctx)
 	defer cancel()
 	res, err := db.backup(ctx, w, o)
 	if err != nil {
@@ -103,17 +103,6 @@ func (db *DB) BackupFile(ctx context.Context, file string, opts *BackupOptions) 
 		return BackupResult{}, fmt.Errorf("back up %s: %w", db.dir, err)
 	}
 	return res, nil
-}
-
-// untilClosing returns a context that also ends, with ErrClosed, when Close is
-// called.
-func (db *DB) untilClosing(ctx context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(db.closing, func() { cancel(ErrClosed) })
-	return ctx, func() {
-		stop()
-		cancel(nil)
-	}
 }
 
 func (db *DB) backup(ctx context.Context, w io.Writer, o BackupOptions) (res BackupResult, err error) {

@@ -54,7 +54,7 @@ func TestEveryFailureOfABackup(t *testing.T) {
 	require.NoError(t, d.Close())
 	var b breaker
 	var err error
-	d.DB, err = flashdb.OpenFS(vfs.Faulty(vfs.OS(), b.inject), d.dir, nil)
+	d.DB, err = flashdb.OpenOn(vfs.Faulty(vfs.OS(), b.inject), d.dir, nil)
 	require.NoError(t, err)
 	t.Cleanup(d.checkAndClose)
 	dir := t.TempDir()

@@ -134,7 +134,7 @@ func TestReadOnlyIsToldOnce(t *testing.T) {
 		}
 		return nil
 	})
-	db, err := flashdb.OpenFS(fsys, filepath.Join(t.TempDir(), "db"), &flashdb.Options{Events: r.listener()})
+	db, err := flashdb.OpenOn(fsys, filepath.Join(t.TempDir(), "db"), &flashdb.Options{Events: r.listener()})
 	require.NoError(t, err)
 	broken.Store(true)
 	for range 2 {

@@ -2,6 +2,7 @@ package flashdb
 
 import (
 	"reflect"
+	"sync/atomic"
 	"unsafe"
 
 	bolt "go.etcd.io/bbolt"
@@ -22,7 +23,7 @@ func OpenOn(fsys vfs.FS, dir string, opts *Options) (*DB, error) {
 // returns an error the write fails, after its first half. bbolt has a hook for
 // this, but no name for it.
 func HookStoreWrites(db *DB, before func(off int64, b []byte) error) {
-	bdb := *field[*bolt.DB](reflect.ValueOf(db.store).Elem().FieldByName("db"))
+	bdb := field[atomic.Pointer[bolt.DB]](reflect.ValueOf(db.store).Elem().FieldByName("db")).Load()
 	writeAt := field[func([]byte, int64) (int, error)](reflect.ValueOf(bdb).Elem().FieldByName("ops").FieldByName("writeAt"))
 	write := *writeAt
 	*writeAt = func(b []byte, off int64) (int, error) {

@@ -252,16 +252,7 @@ func (c *Collection) publish(gen *ivf.Index, old, number, buildLSN uint64) error
 		gen.Release()
 		return err
 	}
-	removeOld := func() {
-		if old == 0 {
-			return
-		}
-		failpoint.PublishRemove.Reach()
-		err := c.db.fs.Remove(filepath.Join(c.indexDir(), rebuild.FileName(old)))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			c.db.slog.Warn("retired index not removed; the next open removes it", "collection", c.name, "generation", old, "err", err)
-		}
-	}
+	removeOld := func() { c.removeGeneration(old) }
 	if retired == nil || retired == gen {
 		removeOld()
 	} else {
@@ -271,6 +262,19 @@ func (c *Collection) publish(gen *ivf.Index, old, number, buildLSN uint64) error
 		return retired.Release()
 	}
 	return nil
+}
+
+// removeGeneration removes the file of a generation that nobody serves any more;
+// 0 is none.
+func (c *Collection) removeGeneration(number uint64) {
+	if number == 0 {
+		return
+	}
+	failpoint.PublishRemove.Reach()
+	err := c.db.fs.Remove(filepath.Join(c.indexDir(), rebuild.FileName(number)))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		c.db.slog.Warn("retired index not removed; the next open removes it", "collection", c.name, "generation", number, "err", err)
+	}
 }
 
 // sweep removes what dead backups left, and what dead rebuilds and dropped

@@ -35,23 +35,21 @@ written. With FILE - the backup goes to standard output.`,
 	return cmd
 }
 
-func (a *app) backup(ctx context.Context, dir, file string, opts flashdb.BackupOptions) (err error) {
+func (a *app) backup(ctx context.Context, dir, file string, opts flashdb.BackupOptions) error {
 	if file == stdStream && isTerminal(a.out) {
 		return errors.New("backup: standard output is a terminal: redirect it, or name a file")
 	}
-	db, err := flashdb.Open(dir, &flashdb.Options{MustExist: true})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
 	p := newProgress(a.err)
 	opts.Progress = func(done, total int64) { p.update("back up", done, total) }
 	var res flashdb.BackupResult
-	if file == stdStream {
-		res, err = db.Backup(ctx, a.out, &opts)
-	} else {
-		res, err = db.BackupFile(ctx, file, &opts)
-	}
+	err := a.withLocal(dir, flashdb.Options{}, func(db *flashdb.DB) (err error) {
+		if file == stdStream {
+			res, err = db.Backup(ctx, a.out, &opts)
+		} else {
+			res, err = db.BackupFile(ctx, file, &opts)
+		}
+		return err
+	})
 	p.clear()
 	if err != nil {
 		return err
