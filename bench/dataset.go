@@ -98,7 +98,7 @@ func (d *dataset) readInfo() error {
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
-	r, err := codec.OpenRows(d.embeddings())
+	r, err := codec.OpenRows(d.embeddings(), nil)
 	if err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func key(row int64) string { return strconv.FormatInt(row, 10) }
 // rows calls fn for the rows from first on, up to and without end. fn may keep
 // neither the slice nor its values.
 func (d *dataset) rows(ctx context.Context, first, end int64, fn func(row int64, values []float32) error) (err error) {
-	r, err := codec.OpenRows(d.embeddings())
+	r, err := codec.OpenRows(d.embeddings(), nil)
 	if err != nil {
 		return err
 	}
@@ -194,7 +194,7 @@ func (d *dataset) questions(ctx context.Context, k, limit int) ([]question, erro
 
 // oracle reads and checks the lines of the oracle.
 func (d *dataset) oracle(k, limit int) (lines []oracleLine, err error) {
-	table, err := codec.OpenTable(d.path("oracle.jsonl.zst"))
+	table, err := codec.OpenTable(d.path("oracle.jsonl.zst"), nil)
 	if err != nil {
 		return nil, err
 	}

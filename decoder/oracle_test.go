@@ -69,7 +69,7 @@ type answer struct {
 // readOracle reads the first n lines of a compressed oracle. A line of JSON is a table line of one field.
 func readOracle(t *testing.T, path string, n int) []answer {
 	t.Helper()
-	table, err := codec.OpenTable(path)
+	table, err := codec.OpenTable(path, nil)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, table.Close()) }()
 	var answers []answer

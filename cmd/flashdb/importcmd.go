@@ -39,7 +39,7 @@ in decimal. Rows are numbered from 0, by the whole file also under --start.`,
 				return fmt.Errorf("--count is %d: want a positive number", im.count)
 			}
 			im.name = args[2]
-			im.open = func() (codec.RowReader, error) { return codec.OpenRows(im.name) }
+			im.open = func() (codec.RowReader, error) { return codec.OpenRows(im.name, nil) }
 			if keysFile != "" {
 				keys := tableAt(keysFile)
 				im.keysFile = &keys

@@ -39,7 +39,7 @@ type tableFile struct {
 }
 
 func tableAt(path string) tableFile {
-	return tableFile{path, func() (*codec.Table, error) { return codec.OpenTable(path) }}
+	return tableFile{path, func() (*codec.Table, error) { return codec.OpenTable(path, nil) }}
 }
 
 // rowName is a line of the --keys file.

@@ -2,7 +2,10 @@ package codec
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strconv"
@@ -10,18 +13,24 @@ import (
 )
 
 // csvRows streams comma- or tab-separated numbers, one row a line, with an
-// optional header and an optional first column of keys:
+// optional header and optional columns of keys, tags and payloads:
 //
-//   - The first line is a header if its first field is empty, "key", "id" or
-//     "name" (in any case), or if any later field is not a number.
-//   - The first column holds keys if a header says so in one of those ways, or
-//     if its first value is not a number.
+//   - The first line is a header if columns are named, if its first field is
+//     empty, "key", "id" or "name" (in any case), or if any later field is not a
+//     number.
+//   - The column of keys is the one named; else the first, if a header says so
+//     in one of those ways or if its first value is not a number.
+//   - The columns of tags and of payloads are those named; else those under
+//     "tags" and "payload" in a header whose first column holds the keys.
+//   - All others hold one value of the embedding each.
 //
-// With commas a field may be in double quotes, a quote within written twice;
-// it must end on its line.
+// Tags are separated by semicolons, or a JSON array of strings. With commas a
+// field may be in double quotes, a quote within written twice; it must end on its
+// line.
 type csvRows struct {
 	lines  *lines
 	sep    byte
+	roles  []csvRole // of the columns; values beyond
 	keyed  bool
 	dim    int
 	fields [][]byte // of the line read last
@@ -29,13 +38,23 @@ type csvRows struct {
 	err    error
 }
 
-func newCSVRows(in *blob, sep byte) (RowReader, error) {
+// csvRole is what a column holds.
+type csvRole uint8
+
+const (
+	csvValue csvRole = iota
+	csvKey
+	csvTags
+	csvPayload
+)
+
+func newCSVRows(in *blob, sep byte, columns Columns) (RowReader, error) {
 	l, err := openLines(in)
 	if err != nil {
 		return nil, err
 	}
 	c := &csvRows{lines: l, sep: sep}
-	if err := c.open(); err != nil {
+	if err := c.open(columns); err != nil {
 		if errors.Is(err, io.EOF) {
 			err = in.fault(0, "holds no rows")
 		}
@@ -45,31 +64,81 @@ func newCSVRows(in *blob, sep byte) (RowReader, error) {
 }
 
 // open reads the header, if there is one, and the first row.
-func (c *csvRows) open() error {
+func (c *csvRows) open(columns Columns) error {
 	if err := c.read(); err != nil {
 		return err
 	}
 	named := slices.Contains([]string{"", "key", "id", "name"}, strings.ToLower(string(bytes.TrimSpace(c.fields[0]))))
-	columns := 0
-	if named || slices.ContainsFunc(c.fields[1:], func(field []byte) bool { return !isNumber(field) }) {
-		columns = len(c.fields)
+	c.roles = make([]csvRole, len(c.fields))
+	if !columns.none() || named || slices.ContainsFunc(c.fields[1:], func(field []byte) bool { return !isNumber(field) }) {
+		if err := c.header(columns, named); err != nil {
+			return err
+		}
 		if err := c.read(); err != nil {
 			return err
 		}
-		if len(c.fields) != columns {
-			return c.lines.fault(0, "%d fields, the header has %d", len(c.fields), columns)
+		if len(c.fields) != len(c.roles) {
+			return c.lines.fault(0, "%d fields, the header has %d", len(c.fields), len(c.roles))
 		}
 	}
-	c.keyed = named || !isNumber(c.fields[0])
-	c.dim = len(c.fields)
-	if c.keyed {
-		c.dim--
+	if columns.Key == "" && c.roles[0] == csvValue && (named || (columns.none() && !isNumber(c.fields[0]))) {
+		c.roles[0] = csvKey
+	}
+	for _, role := range c.roles {
+		c.keyed = c.keyed || role == csvKey
+		if role == csvValue {
+			c.dim++
+		}
 	}
 	if c.dim < 1 {
 		return c.lines.fault(0, "a key without values")
 	}
 	c.ahead = true
 	return nil
+}
+
+// header gives the columns their roles by their names.
+func (c *csvRows) header(columns Columns, keyFirst bool) error {
+	tags, payload := columns.Tags, columns.Payload
+	if keyFirst {
+		tags, payload = cmp.Or(tags, "tags"), cmp.Or(payload, "payload")
+	}
+	for _, w := range []struct {
+		name string
+		role csvRole
+		must bool
+	}{
+		{columns.Key, csvKey, true}, {tags, csvTags, columns.Tags != ""}, {payload, csvPayload, columns.Payload != ""},
+	} {
+		if w.name == "" {
+			continue
+		}
+		at, found := -1, 0
+		for i, field := range c.fields {
+			if string(bytes.TrimSpace(field)) == w.name {
+				at, found = i, found+1
+			}
+		}
+		switch {
+		case found > 1:
+			return c.lines.fault(0, "%d columns are named %s", found, quote(w.name))
+		case found == 1 && c.roles[at] != csvValue:
+			return c.lines.fault(0, "column %s is named for two things", quote(w.name))
+		case found == 1:
+			c.roles[at] = w.role
+		case w.must:
+			return c.lines.fault(0, "no column is named %s; the header has %s", quote(w.name), list(texts(c.fields)))
+		}
+	}
+	return nil
+}
+
+func texts(fields [][]byte) []string {
+	s := make([]string, len(fields))
+	for i, f := range fields {
+		s[i] = string(f)
+	}
+	return s
 }
 
 func (c *csvRows) Dim() int         { return c.dim }
@@ -87,26 +156,71 @@ func (c *csvRows) Next(dst []float32) (Row, error) {
 		}
 	}
 	c.ahead = false
+	var row Row
+	row, c.err = c.row(dst[:c.dim])
+	return row, c.err
+}
+
+// row takes the fields apart; values go to dst.
+func (c *csvRows) row(dst []float32) (Row, error) {
 	row := Row{HasKey: c.keyed}
-	values := c.fields
-	if c.keyed {
-		row.Key = string(values[0])
-		values = values[1:]
+	if len(c.fields) != len(c.roles) {
+		extra := len(c.roles) - c.dim
+		return Row{}, c.lines.fault(0, "%d values, the first row has %d", len(c.fields)-extra, c.dim)
 	}
-	if len(values) != c.dim {
-		c.err = c.lines.fault(0, "%d values, the first row has %d", len(values), c.dim)
-		return Row{}, c.err
-	}
-	dst = dst[:c.dim]
-	for i, field := range values {
-		v, err := strconv.ParseFloat(string(bytes.TrimSpace(field)), 32)
-		if err != nil {
-			c.err = c.lines.fault(0, "field %d: %s is not a float32", len(c.fields)-len(values)+i+1, quote(string(field)))
-			return Row{}, c.err
+	n := 0
+	for i, field := range c.fields {
+		switch c.roles[i] {
+		case csvKey:
+			row.Key = string(field)
+		case csvPayload:
+			row.Payload = bytes.Clone(field)
+		case csvTags:
+			tags, err := SplitTags(string(field))
+			if err != nil {
+				return Row{}, c.lines.fault(0, "field %d: %w", i+1, err)
+			}
+			row.Tags = tags
+		default:
+			v, err := strconv.ParseFloat(string(bytes.TrimSpace(field)), 32)
+			if err != nil {
+				return Row{}, c.lines.fault(0, "field %d: %s is not a float32", i+1, quote(string(field)))
+			}
+			dst[n] = float32(v)
+			n++
 		}
-		dst[i] = float32(v)
 	}
 	return row, nil
+}
+
+// SplitTags reads the tags of one field: separated by semicolons, or as a JSON
+// array of strings. Space around a tag is not part of it; empty ones are none.
+func SplitTags(field string) (tags []string, err error) {
+	if strings.HasPrefix(field, "[") {
+		if err := json.Unmarshal([]byte(field), &tags); err != nil {
+			return nil, fmt.Errorf("tags %s: want a JSON array of strings, or tags separated by semicolons", quote(field))
+		}
+		return tags, nil
+	}
+	for tag := range strings.SplitSeq(field, ";") {
+		if tag = strings.TrimSpace(tag); tag != "" {
+			tags = append(tags, tag)
+		}
+	}
+	return tags, nil
+}
+
+// JoinTags is the field that SplitTags reads as these tags.
+func JoinTags(tags []string) string {
+	joined := strings.Join(tags, ";")
+	if back, err := SplitTags(joined); err == nil && slices.Equal(back, tags) {
+		return joined
+	}
+	encoded, err := json.Marshal(tags)
+	if err != nil {
+		panic("codec: encode strings: " + err.Error()) // no string can fail
+	}
+	return string(encoded)
 }
 
 // read splits the next line into fields. They share the memory of the line.
@@ -115,27 +229,32 @@ func (c *csvRows) read() error {
 	if err != nil {
 		return err
 	}
-	c.fields = c.fields[:0]
+	c.fields, err = c.lines.split(c.fields[:0], line, c.sep)
+	return err
+}
+
+// split appends the fields of the line read last.
+func (l *lines) split(fields [][]byte, line []byte, sep byte) ([][]byte, error) {
 	for {
-		if len(c.fields) > maxDim {
-			return c.lines.fault(0, "more than %d values", maxDim)
+		if len(fields) > maxDim {
+			return fields, l.fault(0, "more than %d fields", maxDim)
 		}
-		if c.sep == ',' && len(line) > 0 && line[0] == '"' {
+		if sep == ',' && len(line) > 0 && line[0] == '"' {
 			field, rest, ok := unquote(line)
 			if !ok {
-				return c.lines.fault(0, "field %d: its quotes do not end before a comma or the end of the line", len(c.fields)+1)
+				return fields, l.fault(0, "field %d: its quotes do not end before a comma or the end of the line", len(fields)+1)
 			}
-			c.fields = append(c.fields, field)
+			fields = append(fields, field)
 			if rest == nil {
-				return nil
+				return fields, nil
 			}
 			line = rest
 			continue
 		}
-		field, rest, more := bytes.Cut(line, []byte{c.sep})
-		c.fields = append(c.fields, field)
+		field, rest, more := bytes.Cut(line, []byte{sep})
+		fields = append(fields, field)
 		if !more {
-			return nil
+			return fields, nil
 		}
 		line = rest
 	}

@@ -42,6 +42,7 @@ func (a *allowance) spend(n int64) error {
 type blob struct {
 	file    string
 	section string // "" for the whole file
+	as      string // the format as an extension, where the name of the file does not say it
 	mem     *allowance
 
 	at   io.ReaderAt // nil until hold, where the bytes are compressed or not yet verified
@@ -215,9 +216,23 @@ func newInput(name string, at io.ReaderAt, size int64) (*blob, error) {
 	return in, nil
 }
 
+// rename gives the input another name in messages, and a format that its name
+// does not say; empty ones change nothing.
+func (b *blob) rename(name, format string) {
+	if name != "" {
+		b.file = name
+	}
+	if format != "" {
+		b.as = "." + strings.ToLower(format)
+	}
+}
+
 // format is the extension of the input in lower case without that of its
 // compression: ".npy" for "x.NPY.zst".
 func (b *blob) format() string {
+	if b.as != "" {
+		return b.as
+	}
 	name := strings.ToLower(b.file)
 	for _, suffix := range []string{".zst", ".zstd", ".gz"} {
 		if stem, ok := strings.CutSuffix(name, suffix); ok {

@@ -15,8 +15,10 @@ import (
 //	{"key": "a", "embedding": [0.1, -2], "tags": ["x"], "payload": {"any": "JSON"}}
 //
 // All but the embedding may be left out. A key may be an integer. A payload
-// that is a string stands for its text, any other for its JSON as written. Other fields
-// are refused, so that a misspelt one does not get lost.
+// that is a string stands for its text, any other for its JSON as written. JSON
+// holds Unicode only: bytes that are not stand in "key_base64" and
+// "payload_base64", in place of the fields of that name. Other fields are refused,
+// so that a misspelt one does not get lost.
 type jsonRows struct {
 	lines *lines
 	dim   int
@@ -30,6 +32,9 @@ type jsonRow struct {
 	Embedding floatList       `json:"embedding"`
 	Tags      []string        `json:"tags"`
 	Payload   json.RawMessage `json:"payload"`
+
+	KeyBase64     *[]byte `json:"key_base64"`
+	PayloadBase64 []byte  `json:"payload_base64"`
 }
 
 func newJSONRows(in *blob) (RowReader, error) {
@@ -115,8 +120,14 @@ func jsonOffset(err error, dec *json.Decoder) int {
 }
 
 func (j *jsonRow) row() (Row, error) {
-	row := Row{Tags: j.Tags}
-	if absent := len(j.Key) == 0 || string(j.Key) == "null"; !absent {
+	row := Row{Tags: j.Tags, Payload: j.PayloadBase64}
+	if j.KeyBase64 != nil {
+		row.Key, row.HasKey = string(*j.KeyBase64), true
+	}
+	if (j.KeyBase64 != nil && !absent(j.Key)) || (j.PayloadBase64 != nil && !absent(j.Payload)) {
+		return Row{}, errors.New("a key or a payload stands there twice, as it is and in base64")
+	}
+	if !absent(j.Key) {
 		row.HasKey = true
 		if j.Key[0] == '"' {
 			if err := json.Unmarshal(j.Key, &row.Key); err != nil {
@@ -129,7 +140,7 @@ func (j *jsonRow) row() (Row, error) {
 		}
 	}
 	switch {
-	case len(j.Payload) == 0 || string(j.Payload) == "null":
+	case absent(j.Payload):
 	case j.Payload[0] == '"':
 		var text string
 		if err := json.Unmarshal(j.Payload, &text); err != nil {
@@ -141,6 +152,8 @@ func (j *jsonRow) row() (Row, error) {
 	}
 	return row, nil
 }
+
+func absent(value json.RawMessage) bool { return len(value) == 0 || string(value) == "null" }
 
 // floatList parses an array of numbers straight to float32, several times
 // faster than by reflection.

@@ -42,10 +42,41 @@ type RowReader interface {
 	Close() error
 }
 
+// RowOptions say what a file of embeddings or its name do not.
+type RowOptions struct {
+	// Format is the extension of a format without its dot, such as "csv".
+	// Empty: that of the file's name.
+	Format string
+	// Name is the file's for messages. Empty: its path.
+	Name string
+	// Columns are the columns of a .csv or .tsv file that are no values.
+	Columns Columns
+}
+
+// Columns name columns by the header of a table. Empty: the defaults of the
+// format.
+type Columns struct {
+	Key, Tags, Payload string
+	// Embedding is the column of lists of a format that has such: not of .csv
+	// and .tsv, where every column not named here holds one value.
+	Embedding string
+}
+
+// none tells whether nothing is named.
+func (c Columns) none() bool { return c == Columns{} }
+
+// Formats are the values of RowOptions.Format.
+func Formats() []string {
+	return []string{"npy", "npz", "safetensors", "pt", "fvecs", "bvecs", "jsonl", "csv", "tsv"}
+}
+
 // OpenRows opens the embeddings in a file; see the package comment for the
 // formats. A file of several matrices needs the name of one after its path, as
-// in "graph.npz#embeddings".
-func OpenRows(path string) (RowReader, error) {
+// in "graph.npz#embeddings". Nil options are the defaults.
+func OpenRows(path string, opts *RowOptions) (RowReader, error) {
+	if opts == nil {
+		opts = &RowOptions{}
+	}
 	file, selected := path, ""
 	if at := strings.LastIndexByte(path, '#'); at >= 0 {
 		if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
@@ -56,7 +87,8 @@ func OpenRows(path string) (RowReader, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := newRows(in, selected)
+	in.rename(opts.Name, opts.Format)
+	r, err := newRows(in, selected, opts.Columns)
 	if err != nil {
 		return nil, errors.Join(err, in.close())
 	}
@@ -71,11 +103,18 @@ func ParseRows(name string, data []byte) (RowReader, error) {
 		return nil, err
 	}
 	in.close = func() error { return nil }
-	return newRows(in, "")
+	return newRows(in, "", Columns{})
 }
 
-func newRows(in *blob, selected string) (RowReader, error) {
-	switch in.format() {
+func newRows(in *blob, selected string, columns Columns) (RowReader, error) {
+	format := in.format()
+	switch {
+	case columns.Embedding != "":
+		return nil, in.fault(0, "this format has no columns of embeddings")
+	case !columns.none() && format != ".csv" && format != ".tsv":
+		return nil, in.fault(0, "this format has no named columns: only .csv, .tsv and .parquet have")
+	}
+	switch format {
 	case ".fvecs":
 		return newVecs(in, f32)
 	case ".bvecs":
@@ -83,9 +122,9 @@ func newRows(in *blob, selected string) (RowReader, error) {
 	case ".jsonl", ".ndjson":
 		return newJSONRows(in)
 	case ".csv":
-		return newCSVRows(in, ',')
+		return newCSVRows(in, ',', columns)
 	case ".tsv":
-		return newCSVRows(in, '\t')
+		return newCSVRows(in, '\t', columns)
 	}
 	views, err := listTensors(in)
 	if err == errNoTensorFormat {

@@ -63,7 +63,7 @@ func TestRowsOfEveryFormat(t *testing.T) {
 	for _, tt := range tests {
 		for suffix, data := range map[string][]byte{"": tt.data, ".zst": zst(t, tt.data), ".gz": gz(t, tt.data)} {
 			t.Run(tt.name+suffix, func(t *testing.T) {
-				r, err := OpenRows(written(t, tt.name+suffix, data))
+				r, err := OpenRows(written(t, tt.name+suffix, data), nil)
 				require.NoError(t, err)
 				require.Equal(t, 3, r.Dim())
 				if want := tt.count; want >= 0 || suffix != "" {
@@ -181,20 +181,20 @@ func TestRowsByName(t *testing.T) {
 	path := written(t, "two.npz", zipped(t, entryOf{"users.npy", zip.Store, matrix(1)}, entryOf{"items.npy", zip.Deflate, matrix(2)},
 		entryOf{"cube.npy", zip.Store, npy(npyHeaderText("<f4", false, "(1, 1, 1)"), f32Bytes(3))}))
 	for name, want := range map[string]float32{"users": 1, "items": 2} {
-		r, err := OpenRows(path + "#" + name)
+		r, err := OpenRows(path+"#"+name, nil)
 		require.NoError(t, err)
 		values, _ := readAll(t, r)
 		require.Equal(t, [][]float32{{want, want}}, values)
 	}
-	_, err := OpenRows(path)
+	_, err := OpenRows(path, nil)
 	requireFault(t, err, path, `holds 2 matrices ("users", "items"): name one, as in `+path+`#users`)
-	_, err = OpenRows(path + "#absent")
+	_, err = OpenRows(path+"#absent", nil)
 	requireFault(t, err, path, `holds no matrix named "absent"`)
-	_, err = OpenRows(path + "#cube")
+	_, err = OpenRows(path+"#cube", nil)
 	requireFault(t, err, path, `holds no matrix named "cube"`)
 
 	literal := written(t, "odd#name.npy", matrix(7))
-	r, err := OpenRows(literal)
+	r, err := OpenRows(literal, nil)
 	require.NoError(t, err, "a file that has # in its name")
 	require.NoError(t, r.Close())
 }
@@ -289,7 +289,7 @@ func TestRowsFailLate(t *testing.T) {
 func TestRowsOfRealEmbeddings(t *testing.T) {
 	for graph, shape := range map[string][2]int{"go-stdlib": {33445, 64}, "ddi": {4267, 256}} {
 		path := filepath.Join(bigData(t), graph, "embeddings.npy")
-		r, err := OpenRows(path)
+		r, err := OpenRows(path, nil)
 		require.NoError(t, err)
 		require.Equal(t, shape[1], r.Dim())
 		require.EqualValues(t, shape[0], r.Count())

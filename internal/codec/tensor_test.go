@@ -188,9 +188,9 @@ func TestUnreadableFiles(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	_, err = ReadTensors(t.TempDir())
 	require.ErrorContains(t, err, "not a regular file")
-	_, err = OpenRows(t.TempDir())
+	_, err = OpenRows(t.TempDir(), nil)
 	require.ErrorContains(t, err, "not a regular file")
-	_, err = OpenTable(filepath.Join(t.TempDir(), "absent.tsv"))
+	_, err = OpenTable(filepath.Join(t.TempDir(), "absent.tsv"), nil)
 	require.ErrorIs(t, err, os.ErrNotExist)
 
 	for name, want := range map[string]string{"empty": "not a file of tensors", "a.csv": "not a file of tensors", "a.safetensors": "header length"} {

@@ -142,7 +142,7 @@ func TestTable(t *testing.T) {
 		{5, []string{strings.Repeat("x", 200_000), "y"}},
 	}
 	for name, data := range map[string][]byte{"x.tsv": text, "x.tsv.zst": zst(t, text), "x.tsv.gz": gz(t, text)} {
-		table, err := OpenTable(written(t, name, data))
+		table, err := OpenTable(written(t, name, data), nil)
 		require.NoError(t, err)
 		for _, w := range want {
 			fields, line, err := table.Next()
@@ -163,7 +163,7 @@ func TestTable(t *testing.T) {
 
 func TestRealTables(t *testing.T) {
 	for file, want := range map[string]int{"nodes.tsv.zst": 33445} {
-		table, err := OpenTable(filepath.Join(bigData(t), "go-stdlib", file))
+		table, err := OpenTable(filepath.Join(bigData(t), "go-stdlib", file), nil)
 		require.NoError(t, err)
 		lines := 0
 		for {

@@ -33,6 +33,8 @@ var imports = map[string][]string{
 	"index":           {},
 	"decoder":         {"internal/simd", "internal/format", "internal/codec", "internal/onnx"},
 	"internal/backup": {"internal/format"},
+	// between L1 and L6: for the command alone
+	"internal/parquet": {"internal/codec"},
 	// L2
 	"storage":        {"internal/vfs", "internal/format", "internal/failpoint"},
 	"wal":            {"internal/vfs", "internal/format", "internal/failpoint"},
@@ -47,7 +49,7 @@ var imports = map[string][]string{
 	// L5: the root knows every layer but the kernels
 	"": {"internal/control", "storage", "wal", "index", "index/ivf", "decoder", "flashlight", "internal/delta", "internal/rebuild", "internal/calibrate", "internal/format", "internal/vfs", "internal/failpoint", "internal/backup"},
 	// L6
-	"cmd/flashdb": {"", "internal/control", "internal/shell", "decoder", "flashlight", "internal/codec"},
+	"cmd/flashdb": {"", "internal/control", "internal/shell", "decoder", "flashlight", "internal/codec", "internal/parquet"},
 }
 
 // third lists the modules outside the standard library that non-test code may
@@ -61,7 +63,8 @@ var third = map[string][]string{
 	"github.com/spf13/pflag":              {"cmd/flashdb"},
 	"golang.org/x/term":                   {"cmd/flashdb"},
 	"github.com/peterh/liner":             {"internal/shell"},
-	"google.golang.org/protobuf":          {"internal/onnx"}, // protowire alone: no generated code, no reflection
+	"github.com/parquet-go/parquet-go":    {"internal/parquet"}, // which only the command imports
+	"google.golang.org/protobuf":          {"internal/onnx"},    // protowire alone: no generated code, no reflection
 }
 
 // source is one parsed Go file of the module.
