@@ -22,7 +22,7 @@ func demoFile(name string) ([]byte, error) {
 }
 
 func demoTable(name string) tableFile {
-	return tableFile{name, func() (*codec.Table, error) {
+	return tableFile{name, "line", func() (tableReader, error) {
 		b, err := demoFile(name)
 		if err != nil {
 			return nil, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,38 +14,48 @@ import (
 )
 
 func (a *app) importCommand() *cobra.Command {
-	var keysFile string
+	var keysFile, format string
+	var dryRun bool
 	im := importer{}
 	cmd := &cobra.Command{
-		Use:   "import DIR COLLECTION FILE [--keys nodes.tsv] [--tag TAG]... [--start I] [--count N]",
+		Use:   "import DIR COLLECTION FILE [--keys nodes.tsv] [--tag TAG]... [--dry-run]",
 		Short: "Store the embeddings of a file",
-		Long: `Import stores every row of a file as a node: .npy, .npz, .safetensors, .fvecs, .jsonl
-or .csv, each also compressed with zstd or gzip. Of a file with several matrices, name
-one: graph.npz#embeddings. All of it is checked before anything is stored; then every
-10,000 rows are one atomic act.
+		Long: `Import stores every row of a file as a node: .npy, .npz, .safetensors, .pt, .fvecs,
+.bvecs, .jsonl, .csv, .tsv or .parquet, each also compressed with zstd or gzip, or - for
+standard input with --format. Of a file with several matrices, name one:
+graph.npz#embeddings. All of it is checked before anything is stored; then every 10,000
+rows are one atomic act. An import that was interrupted goes on where it was when the
+same command is given again.
 
 A row's key is its name in the --keys file (tab-separated: row number, key; further
-columns become the payload), else the key a .jsonl or .csv row has, else its row number
-in decimal. Rows are numbered from 0, by the whole file also under --start.`,
+columns become the payload), else the key a .jsonl, .csv, .tsv or .parquet row has, else
+its row number in decimal. Rows are numbered from 0, by the whole file also under
+--start. Columns of tables are found by name: key, id or name; tags; payload; the
+--...-column flags name others. docs/import.md has the details of every format.`,
 		Example: `  flashdb import papers.flash papers embeddings.npy --keys nodes.tsv
-  flashdb import papers.flash papers new.jsonl --tag fresh
+  flashdb import papers.flash papers new.jsonl --tag fresh --dry-run
+  flashdb import papers.flash papers rows.parquet --embedding-column vec --tags-column labels
+  zcat rows.csv.gz | flashdb import papers.flash papers - --format csv
   flashdb import genes.flash articles embeddings.npy.zst --keys nodes.tsv.zst --start 46898`,
 		Args: args(3, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			fs := cmd.Flags()
 			if im.start < 0 {
 				return fmt.Errorf("--start is %d: rows are numbered from 0", im.start)
 			}
-			if fs.Changed("count") && im.count < 1 {
+			if cmd.Flags().Changed("count") && im.count < 1 {
 				return fmt.Errorf("--count is %d: want a positive number", im.count)
 			}
-			im.name = args[2]
-			im.open = func() (codec.RowReader, error) { return codec.OpenRows(im.name, nil) }
-			if keysFile != "" {
-				keys := tableAt(keysFile)
-				im.keysFile = &keys
-			}
-			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{}, func(_ database, c collection) error {
+			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{}, func(_ database, c collection) (err error) {
+				if im.file, err = a.openInput(args[2], format); err != nil {
+					return err
+				}
+				defer func() { err = errors.Join(err, im.file.remove()) }()
+				if err := im.use(keysFile); err != nil {
+					return err
+				}
+				if dryRun {
+					return a.dryImport(cmd.Context(), c, &im)
+				}
 				start := time.Now()
 				rows, err := a.importRows(cmd.Context(), c, &im)
 				if err != nil {
@@ -59,7 +70,32 @@ in decimal. Rows are numbered from 0, by the whole file also under --start.`,
 	fs.StringArrayVar(&im.tags, "tag", nil, "`tag` of every node; may be repeated")
 	fs.Int64Var(&im.start, "start", 0, "first `row` to import")
 	fs.Int64Var(&im.count, "count", 0, "`number` of rows to import at most (default to the end)")
+	fs.StringVar(&format, "format", "", "`format` of the file (default by its name)")
+	fs.StringVar(&im.columns.Key, "key-column", "", "`column` of keys, of .csv, .tsv and .parquet")
+	fs.StringVar(&im.columns.Tags, "tags-column", "", "`column` of tags: a list, or separated by semicolons")
+	fs.StringVar(&im.columns.Payload, "payload-column", "", "`column` of payloads")
+	fs.StringVar(&im.columns.Embedding, "embedding-column", "", "`column` of embeddings, of .parquet")
+	fs.BoolVar(&dryRun, "dry-run", false, "check the whole file and say what would happen, but store nothing")
+	completeWords(cmd, "format", formats()...)
 	return cmd
+}
+
+// use sets what the importer reads.
+func (im *importer) use(keysFile string) error {
+	im.name = im.file.name
+	im.open = func() (codec.RowReader, error) { return im.file.rows(im.columns) }
+	if keysFile == "" {
+		return nil
+	}
+	if im.columns.Key != "" {
+		return errors.New("--keys and --key-column both name the keys: give one")
+	}
+	keys := tableAt(keysFile)
+	im.keysFile = &keys
+	if info, err := os.Stat(keysFile); err == nil {
+		im.keysIdentity = fmt.Sprintf("%d bytes of %s", info.Size(), info.ModTime().UTC())
+	}
+	return nil
 }
 
 func (a *app) printImport(collection string, rows int64, elapsed time.Duration) error {
@@ -85,12 +121,17 @@ func (a *app) importRows(ctx context.Context, c collection, im *importer) (int64
 	if err := im.loadKeys(); err != nil {
 		return 0, err
 	}
-	rows, err := im.check(ctx, p)
+	rows, err := im.check(ctx, p, nil)
 	if err != nil || rows == 0 {
 		return 0, err
 	}
-	empty, err := isEmpty(ctx, c)
-	if err != nil {
+	if err := im.resume(ctx, c); err != nil {
+		return 0, err
+	}
+	if im.state.Stored > 0 {
+		p.clear()
+		fmt.Fprintf(a.err, "going on after %s that an earlier run stored\n", counted(im.state.Stored, "row"))
+	} else if im.state.WasEmpty, err = isEmpty(ctx, c); err != nil {
 		return 0, err
 	}
 	firstKey, lastKey, err := im.store(ctx, c, rows, p)
@@ -98,7 +139,48 @@ func (a *app) importRows(ctx context.Context, c collection, im *importer) (int64
 		return 0, err
 	}
 	p.update("number the rows", rows, rows)
-	return rows, rememberRows(ctx, c, empty, im.start, rows, firstKey, lastKey)
+	if err := rememberRows(ctx, c, im.state.WasEmpty, im.start, rows, firstKey, lastKey); err != nil {
+		return 0, err
+	}
+	return rows, im.finished(ctx, c)
+}
+
+// dryImport is importRows without its writes: it says how many nodes would be
+// new.
+func (a *app) dryImport(ctx context.Context, c collection, im *importer) error {
+	p := newProgress(a.err)
+	defer p.clear()
+	im.schema = c.Schema()
+	if err := im.loadKeys(); err != nil {
+		return err
+	}
+	nodes, err := newNodeIndex(ctx, c)
+	if err != nil {
+		return err
+	}
+	var added, replaced int64
+	rows, err := im.check(ctx, p, func(n flashdb.Node) {
+		if _, err := nodes.byKey(n.Key); err != nil {
+			added++
+		} else {
+			replaced++
+		}
+	})
+	if err != nil {
+		return err
+	}
+	p.clear()
+	if a.json {
+		return a.emit(struct {
+			Collection string `json:"collection"`
+			DryRun     bool   `json:"dry_run"`
+			Rows       int64  `json:"rows"`
+			New        int64  `json:"new"`
+			Replaced   int64  `json:"replaced"`
+		}{c.Name(), true, rows, added, replaced})
+	}
+	_, err = fmt.Fprintf(a.out, "would import %s: %s new, %s replaced; nothing was stored\n", counted(rows, "row"), grouped(added), grouped(replaced))
+	return err
 }
 
 func isEmpty(ctx context.Context, c collection) (bool, error) {

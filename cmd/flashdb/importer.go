@@ -23,23 +23,17 @@ const (
 type importer struct {
 	name         string // of the file, for messages
 	open         func() (codec.RowReader, error)
+	file         *inputFile // what open opens; nil for the demo
+	columns      codec.Columns
 	keysFile     *tableFile // nil without --keys
-	tags         []string   // of every node
+	keysIdentity string
+	tags         []string // of every node
 	tagsOf       func(key string, payload []byte) []string
 	start, count int64 // rows to take; count 0: to the end
 	schema       flashdb.Schema
 
-	keys map[int64]rowName // by row; nil without --keys
-}
-
-// A tableFile is a file of tab-separated lines.
-type tableFile struct {
-	name string // for messages
-	open func() (*codec.Table, error)
-}
-
-func tableAt(path string) tableFile {
-	return tableFile{path, func() (*codec.Table, error) { return codec.OpenTable(path, nil) }}
+	keys  map[int64]rowName // by row; nil without --keys
+	state importState
 }
 
 // rowName is a line of the --keys file.
@@ -184,8 +178,9 @@ func (im *importer) node(row int64, meta codec.Row, embedding []float32) (flashd
 }
 
 // check reads every selected row and refuses what Upsert would, so that a bad
-// row late in the file changes nothing. It returns the number of rows.
-func (im *importer) check(ctx context.Context, p *progress) (int64, error) {
+// row late in the file changes nothing. Each one is given to sound, unless that is
+// nil. It returns the number of rows.
+func (im *importer) check(ctx context.Context, p *progress, sound func(flashdb.Node)) (int64, error) {
 	embedding := make([]float32, im.schema.Dim)
 	keys := fileKeys{}
 	return im.scan(ctx, p, "check", func() []float32 { return embedding }, func(r scannedRow) error {
@@ -194,7 +189,11 @@ func (im *importer) check(ctx context.Context, p *progress) (int64, error) {
 				return err
 			}
 		}
-		return im.schema.ValidateNodes(r.node)
+		if err := im.schema.ValidateNodes(r.node); err != nil || sound == nil {
+			return err
+		}
+		sound(r.node)
+		return nil
 	})
 }
 
@@ -226,18 +225,27 @@ func (f *fileKeys) add(r scannedRow) error {
 	return nil
 }
 
-// store stores every selected row and returns the first and the last key.
+// store stores every selected row that an earlier run has not, and returns the
+// first and the last key.
 func (im *importer) store(ctx context.Context, c collection, rows int64, p *progress) (first, last string, err error) {
 	size := min(batchRows, max(1, batchBytes/(4*im.schema.Dim)), int(rows))
 	var slab []float32 // embeddings of the batch: the database keeps them
 	batch := make([]flashdb.Node, 0, size)
+	first, seen, before := string(im.state.FirstKey), int64(0), im.state.Stored
+	stored := before
 	flush := func() error {
 		if len(batch) == 0 {
 			return nil
 		}
-		err := c.Upsert(ctx, batch...)
+		if err := c.Upsert(ctx, batch...); err != nil {
+			return err
+		}
+		stored += int64(len(batch))
 		batch, slab = batch[:0], nil
-		return err
+		if stored == rows {
+			return nil // there is nothing to go on with
+		}
+		return im.progressed(ctx, c, stored)
 	}
 	next := func() []float32 {
 		if slab == nil {
@@ -249,8 +257,12 @@ func (im *importer) store(ctx context.Context, c collection, rows int64, p *prog
 	_, err = im.scan(ctx, p, "import", next, func(r scannedRow) error {
 		if first == "" {
 			first = r.node.Key
+			im.state.FirstKey = []byte(first)
 		}
 		last = r.node.Key
+		if seen++; seen <= before {
+			return nil // an earlier run stored it
+		}
 		if batch = append(batch, r.node); len(batch) < size {
 			return nil
 		}

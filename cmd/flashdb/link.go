@@ -19,19 +19,29 @@ const batchEdges = 10_000
 
 func (a *app) linkCommand() *cobra.Command {
 	var byRow, undirected bool
+	var format, sourceColumn, targetColumn string
 	cmd := &cobra.Command{
 		Use:   "link DIR COLLECTION EDGES [--ids] [--undirected]",
 		Short: "Record known links, which predictions leave out",
-		Long: `Link records known links from a file of two tab-separated columns, source and target:
-keys, or with --ids row numbers of the imported file. The file may be compressed with
-zstd or gzip. All of it is checked before anything is stored.`,
+		Long: `Link records known links from a file of two columns, source and target: keys, or with
+--ids row numbers of the imported file. The file is .parquet, .csv or, by any other name,
+tab-separated; - is standard input. It may be compressed with zstd or gzip. Of a file
+with more columns, --source-column and --target-column name the two; a Parquet file has
+them as source and target. All of it is checked before anything is stored; recording a
+link twice is recording it once.`,
 		Example: `  flashdb link papers.flash papers cites.tsv
-  flashdb link papers.flash papers train.tsv.zst --ids --undirected`,
+  flashdb link papers.flash papers train.tsv.zst --ids --undirected
+  flashdb link papers.flash papers cites.parquet --source-column citing --target-column cited`,
 		Args: args(3, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{}, func(_ database, c collection) error {
+			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{}, func(_ database, c collection) (err error) {
 				start := time.Now()
-				edges, links, err := a.link(cmd.Context(), c, tableAt(args[2]), byRow, undirected)
+				file, table, err := a.openEdges(args[2], format, sourceColumn, targetColumn)
+				if err != nil {
+					return err
+				}
+				defer func() { err = errors.Join(err, file.remove()) }()
+				edges, links, err := a.link(cmd.Context(), c, table, byRow, undirected)
 				if err != nil {
 					return err
 				}
@@ -50,7 +60,38 @@ zstd or gzip. All of it is checked before anything is stored.`,
 	}
 	cmd.Flags().BoolVar(&byRow, "ids", false, "the columns are row numbers of the imported file, not keys")
 	cmd.Flags().BoolVar(&undirected, "undirected", false, "record each edge in both directions")
+	cmd.Flags().StringVar(&format, "format", "", "`format` of the file: tsv, csv or parquet (default by its name)")
+	cmd.Flags().StringVar(&sourceColumn, "source-column", "", "`column` of sources, by the header")
+	cmd.Flags().StringVar(&targetColumn, "target-column", "", "`column` of targets, by the header")
+	completeWords(cmd, "format", formatTSV, formatCSV, formatParquet)
 	return cmd
+}
+
+// openEdges finds a file of edges and its two columns.
+func (a *app) openEdges(arg, format, source, target string) (*inputFile, tableFile, error) {
+	if (source == "") != (target == "") {
+		return nil, tableFile{}, errors.New("--source-column and --target-column go together: give both")
+	}
+	if arg == standardInput {
+		format = cmp.Or(format, formatTSV)
+	}
+	file, err := a.openInput(arg, format)
+	if err != nil {
+		return nil, tableFile{}, err
+	}
+	columns := []string{source, target}
+	switch {
+	case source != "":
+	case file.isParquet():
+		columns = []string{"source", "target"}
+	default:
+		columns = nil
+	}
+	table, err := file.table(columns)
+	if err != nil {
+		return nil, tableFile{}, errors.Join(err, file.remove())
+	}
+	return file, table, nil
 }
 
 // link returns how many edges the file has, and how many different links they
@@ -120,14 +161,14 @@ func readEdges(ctx context.Context, file tableFile, nodes *nodeIndex, byRow bool
 			return nil, err
 		}
 		if len(fields) != 2 {
-			return nil, fmt.Errorf("%s: line %d: %s, want two, separated by a tab", file.name, line, counted(len(fields), "column"))
+			return nil, fmt.Errorf("%s: %s %d: %s, want two: source and target", file.name, file.unit, line, counted(len(fields), "column"))
 		}
 		var e idPair
 		if e.source, err = resolve(fields[0]); err == nil {
 			e.target, err = resolve(fields[1])
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: line %d: %w", file.name, line, err)
+			return nil, fmt.Errorf("%s: %s %d: %w", file.name, file.unit, line, err)
 		}
 		pairs = append(pairs, e)
 		if len(pairs)%4096 == 0 {

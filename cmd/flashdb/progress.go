@@ -21,6 +21,9 @@ type progress struct {
 	w     io.Writer // nil: silent
 	drawn time.Time
 	width int // runes on the line now
+
+	stage string    // the one shown
+	began time.Time // when it was first
 }
 
 func newProgress(w io.Writer) *progress {
@@ -45,6 +48,9 @@ func (p *progress) update(stage string, done, total int64) {
 		return
 	}
 	p.drawn = time.Now()
+	if stage != p.stage {
+		p.stage, p.began = stage, p.drawn
+	}
 	text := fmt.Sprintf("%s %s", stage, grouped(done))
 	if total > 0 {
 		const cells = 24
@@ -52,7 +58,21 @@ func (p *progress) update(stage string, done, total int64) {
 		bar := strings.Repeat("#", filled) + strings.Repeat("-", cells-filled)
 		text = fmt.Sprintf("%s [%s] %3d%%", stage, bar, 100*min(done, total)/total)
 	}
-	p.draw(text)
+	p.draw(text + pace(done, total, p.drawn.Sub(p.began)))
+}
+
+// pace says how fast a stage goes and how long it will still take, once it has
+// gone on for a second.
+func pace(done, total int64, elapsed time.Duration) string {
+	if elapsed < time.Second || done <= 0 {
+		return ""
+	}
+	text := fmt.Sprintf(" %s/s", grouped(int64(float64(done)/elapsed.Seconds())))
+	if left := total - done; left > 0 {
+		eta := time.Duration(float64(elapsed) * float64(left) / float64(done))
+		text += fmt.Sprintf(", %s left", eta.Round(time.Second))
+	}
+	return text
 }
 
 // clear takes the line away, before other output.

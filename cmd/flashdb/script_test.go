@@ -29,7 +29,8 @@ func TestMain(m *testing.M) {
 //	release                 or until now
 //	deadsocket DIR          leaves the control socket of an owner that died
 //
-// and $DEMODATA, the folder of the demo's files, $DECODERS, that of decoders PyTorch wrote, and $LONGKEY, a key of 1025 bytes.
+// and $DEMODATA, the folder of the demo's files, $DECODERS, that of decoders PyTorch wrote, $PARQUET, that of tables pyarrow
+// wrote, and $LONGKEY, a key of 1025 bytes.
 func TestScripts(t *testing.T) {
 	demodata, err := filepath.Abs("demodata")
 	if err != nil {
@@ -39,11 +40,16 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	tables, err := filepath.Abs(filepath.Join("..", "..", "internal", "parquet", "testdata"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"),
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("DEMODATA", demodata)
 			e.Setenv("DECODERS", decoders)
+			e.Setenv("PARQUET", tables)
 			e.Setenv("GORACE", "atexit_sleep_ms=10") // else every command of a race build waits a second before it exits
 			h := &holder{}
 			e.Values[holderKey{}] = h

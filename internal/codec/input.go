@@ -261,3 +261,25 @@ func (b *blob) first(n int) ([]byte, error) {
 	}
 	return p[:n], nil
 }
+
+// OpenStream opens a regular file as a stream of what it holds, decompressed
+// if it is a .zst or .gz of something.
+func OpenStream(path string) (io.ReadCloser, error) {
+	in, err := openInput(path)
+	if err != nil {
+		return nil, err
+	}
+	stream, err := in.stream()
+	if err != nil {
+		return nil, errors.Join(in.located(err, 0), in.close())
+	}
+	return &fileStream{stream, in}, nil
+}
+
+// fileStream closes the file with the stream.
+type fileStream struct {
+	io.ReadCloser
+	in *blob
+}
+
+func (s *fileStream) Close() error { return errors.Join(s.ReadCloser.Close(), s.in.close()) }

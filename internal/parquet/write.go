@@ -19,7 +19,7 @@ const (
 
 // Writer writes embeddings, with their keys, tags and payloads.
 type Writer struct {
-	w      *parquet.Writer
+	w      *parquet.GenericWriter[any]
 	schema *parquet.Schema
 	rows   []parquet.Row
 	inRow  int // rows of the row group so far
@@ -39,7 +39,7 @@ func NewWriter(w io.Writer, dim int, binaryKeys bool) *Writer {
 		"tags":      parquet.List(parquet.String()),
 	})
 	return &Writer{
-		w:      parquet.NewWriter(w, schema, parquet.Compression(&parquet.Zstd), parquet.DataPageStatistics(false)),
+		w:      parquet.NewGenericWriter[any](w, schema, parquet.Compression(&parquet.Zstd), parquet.DataPageStatistics(false)),
 		schema: schema,
 		group:  min(max(groupBytes/(4*max(dim, 1)), rowsBuffered), 128<<10),
 	}

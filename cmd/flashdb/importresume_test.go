@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/flashdb/flashdb"
+)
+
+// A dying collection fails its Upsert after a number of them, as if the process
+// were killed there.
+type dyingCollection struct {
+	collection
+	left, stored int
+}
+
+var errKilled = errors.New("killed")
+
+func (c *dyingCollection) Upsert(ctx context.Context, nodes ...flashdb.Node) error {
+	if c.left == 0 {
+		return errKilled
+	}
+	c.left--
+	c.stored += len(nodes)
+	return c.collection.Upsert(ctx, nodes...)
+}
+
+// An import that was killed goes on behind the last whole act, and ends as one
+// that was not: the same nodes, and row numbers known.
+func TestImportGoesOn(t *testing.T) {
+	const n = 3*batchRows + 5
+	dir := t.TempDir()
+	file := filepath.Join(dir, "rows.fvecs")
+	var b []byte
+	names := &strings.Builder{}
+	for i := range n {
+		b = binary.LittleEndian.AppendUint32(b, 1)
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(float32(i)))
+		names.WriteString(strconv.Itoa(i) + "\tnode " + strconv.Itoa(i) + "\n")
+	}
+	require.NoError(t, os.WriteFile(file, b, 0o600))
+	keys := filepath.Join(dir, "names.tsv")
+	require.NoError(t, os.WriteFile(keys, []byte(names.String()), 0o600))
+
+	db, err := flashdb.Open(filepath.Join(dir, "db"), nil)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, db.Close()) }()
+	plain, err := db.CreateCollection("c", flashdb.Schema{Dim: 1})
+	require.NoError(t, err)
+	c := localCollection{plain}
+	ctx := context.Background()
+	var messages strings.Builder
+	a := &app{err: &messages}
+	run := func(file string, acts int) (*dyingCollection, int64, error) {
+		in, err := a.openInput(file, "")
+		require.NoError(t, err)
+		im := &importer{file: in}
+		require.NoError(t, im.use(keys))
+		d := &dyingCollection{collection: c, left: acts}
+		rows, err := a.importRows(ctx, d, im)
+		return d, rows, err
+	}
+
+	_, _, err = run(file, 2)
+	require.ErrorIs(t, err, errKilled)
+	assert.Empty(t, messages.String())
+	d, rows, err := run(file, 100)
+	require.NoError(t, err)
+	assert.EqualValues(t, n, rows)
+	assert.Equal(t, n-2*batchRows, d.stored, "what two acts stored is not stored again")
+	assert.Equal(t, "going on after 20,000 rows that an earlier run stored\n", messages.String())
+
+	first, known, err := rowSpan(ctx, c)
+	require.NoError(t, err)
+	assert.Equal(t, []int64{0, n}, []int64{first, known}, "rows are numbered as if nothing had happened")
+	node, err := c.Get(ctx, "node 25000")
+	require.NoError(t, err)
+	assert.Equal(t, []float32{25000}, node.Embedding)
+	left, err := c.Meta(ctx, metaImport)
+	require.NoError(t, err)
+	assert.Empty(t, left, "nothing is left to go on with")
+
+	// Another file, or the same one again, begins at its first row.
+	_, _, err = run(file, 1)
+	require.ErrorIs(t, err, errKilled)
+	other := filepath.Join(dir, "other.fvecs")
+	require.NoError(t, os.WriteFile(other, b[:len(b)-8], 0o600))
+	d, rows, err = run(other, 100)
+	require.NoError(t, err)
+	assert.EqualValues(t, n-1, rows)
+	assert.Equal(t, n-1, d.stored)
+}
