@@ -37,7 +37,7 @@ func (c *checker) run(db *bolt.DB) (err error) {
 	defer faults(faults(true))
 	err = db.View(func(tx *bolt.Tx) error {
 		// What bbolt would crash on must be met here: its own check runs in a goroutine that cannot be guarded.
-		if err := checkPages(tx, true); err != nil {
+		if err := checkPages(c.file, tx, true); err != nil {
 			return err
 		}
 		for _, name := range [][]byte{bucketOfMeta, bucketOfNames, bucketOfCollections} {

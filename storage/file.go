@@ -151,12 +151,12 @@ func notOurs(path, why string) error {
 func probe(db *bolt.DB) (err error) {
 	defer guard(db.Path(), &err)
 	defer faults(faults(true))
-	return db.View(func(tx *bolt.Tx) error { return checkPages(tx, false) })
+	return db.View(func(tx *bolt.Tx) error { return checkPages(db.Path(), tx, false) })
 }
 
-// checkPages walks the pages that a transaction sees. See walkPages.
-func checkPages(tx *bolt.Tx, deep bool) error {
-	path := tx.DB().Path()
+// checkPages walks the pages that a transaction sees in the file at path, which bbolt itself may know by the name it had
+// before Compact renamed it. See walkPages.
+func checkPages(path string, tx *bolt.Tx, deep bool) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
