@@ -36,7 +36,8 @@ type CalibrateOptions struct {
 	// so that later calibrations, by Rebuild too, sample from it. Empty means
 	// what is remembered, and the collection's own name is a way back.
 	SourcesFrom string
-	// Sources is how many to ask at most. Default 200. Fewer are asked when
+	// Sources is how many to ask at most, half of them drawn evenly and half in
+	// proportion to the links that the decoder expects of them. Default 200. Fewer are asked when
 	// the time is up before, and the bounds are then lower.
 	Sources int
 	// Time is how long one decoder may take. Default Options.CalibrateTime, or
@@ -238,7 +239,7 @@ func (c *Collection) measure(ctx context.Context, t *trained, p pinned, o Calibr
 		o.Time = 10 * time.Second
 	}
 	from := c.sourcesFrom()
-	sources, err := c.sampleSources(from, o.Sources, o.Seed)
+	sources, err := c.sampleSources(ctx, t, from, o.Sources, o.Seed)
 	if err != nil {
 		return nil, err
 	}
@@ -282,10 +283,13 @@ func (c *Collection) alone(p pinned) pinned {
 	return p
 }
 
-// sampleSources draws up to n live nodes of a collection, in random order, with
-// what a query would leave out for each.
-func (c *Collection) sampleSources(from *Collection, n int, seed uint64) (sources []calibrate.Source, err error) {
-	err = c.db.store.View(func(v *storage.View) error {
+// sampleSources draws up to n live nodes of a collection, in the order they are
+// to be asked in, with what a query would leave out for each.
+func (c *Collection) sampleSources(ctx context.Context, t *trained, from *Collection, n int, seed uint64) ([]calibrate.Source, error) {
+	var pool []calibrate.Source
+	var rows []float32
+	wanted, compared := calibrate.Pool(n)
+	err := c.db.store.View(func(v *storage.View) error {
 		info, ok := v.Collection(from.name)
 		if !ok || info.UID != from.uid {
 			return fmt.Errorf("collection %q %w", from.name, ErrNotFound)
@@ -293,7 +297,7 @@ func (c *Collection) sampleSources(from *Collection, n int, seed uint64) (source
 		if info.Count == 0 {
 			return fmt.Errorf("%w: collection %q has no nodes to take as sources", ErrInvalid, from.name)
 		}
-		for _, id := range sampleIDs(info, v.Tombs(from.uid), n, seed) {
+		for _, id := range sampleIDs(info, v.Tombs(from.uid), wanted, seed) {
 			s := calibrate.Source{Vector: make([]float32, c.schema.Dim)}
 			if !v.Row(s.Vector, from.uid, id) {
 				continue
@@ -304,16 +308,32 @@ func (c *Collection) sampleSources(from *Collection, n int, seed uint64) (source
 					s.Excluded = append(s.Excluded, links.ToArray()...)
 				}
 			}
-			sources = append(sources, s)
+			pool = append(pool, s)
+		}
+		if info, ok = v.Collection(c.name); !ok || info.UID != c.uid {
+			return fmt.Errorf("collection %w: it was dropped", ErrNotFound)
+		}
+		rows = make([]float32, 0, compared*c.schema.Dim)
+		for _, id := range sampleIDs(info, v.Tombs(c.uid), compared, seed+1) {
+			at := len(rows)
+			rows = rows[:at+c.schema.Dim]
+			if !v.Row(rows[at:], c.uid, id) {
+				rows = rows[:at]
+			}
 		}
 		return nil
 	})
-	for i := range sources {
-		if err == nil && c.schema.Normalize && from != c {
-			sources[i].Vector, err = unit(sources[i].Vector)
+	if err != nil {
+		return nil, err
+	}
+	if c.schema.Normalize && from != c {
+		for i := range pool {
+			if pool[i].Vector, err = unit(pool[i].Vector); err != nil {
+				return nil, err
+			}
 		}
 	}
-	return sources, err
+	return calibrate.Pick(ctx, t.Decoder, pool, rows, n, rand.New(rand.NewPCG(seed, 0x11c5)))
 }
 
 // sampleIDs draws up to n live ids, in random order.

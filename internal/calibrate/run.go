@@ -182,7 +182,7 @@ func (r *run) result(raced []*candidate) *Result {
 		var points []Point
 		for _, c := range raced {
 			if c.k == k && len(c.outcomes) > 0 {
-				points = append(points, c.point())
+				points = append(points, r.point(c))
 				res.Sources = min(res.Sources, len(c.outcomes))
 			}
 		}
@@ -191,8 +191,8 @@ func (r *run) result(raced []*candidate) *Result {
 	return res
 }
 
-// point sums the outcomes up.
-func (c *candidate) point() Point {
+// point sums the outcomes up. A plan must do for the sources of either kind: its bound is never above their means.
+func (r *run) point(c *candidate) Point {
 	p := Point{Plan: c.plan}
 	n := len(c.outcomes)
 	recalls, seconds := make([]float64, n), make([]float64, n)
@@ -201,10 +201,21 @@ func (c *candidate) point() Point {
 		p.RowsScored += float64(o.scored) / float64(n)
 		p.CodesScanned += float64(o.codes) / float64(n)
 	}
+	p.Bound = LowerBound(recalls, c.k)
+	for _, kind := range []bool{false, true} {
+		var of []float64
+		for i, recall := range recalls {
+			if r.Sources[i].Expected == kind {
+				of = append(of, recall)
+			}
+		}
+		if len(of) > 0 {
+			p.Bound = min(p.Bound, meanOf(of))
+		}
+	}
 	slices.Sort(recalls)
 	slices.Sort(seconds)
 	p.Mean, p.P5, p.Worst = meanOf(recalls), quantile(recalls, 0.05), recalls[0]
-	p.Bound = LowerBound(recalls, c.k)
 	p.Seconds = quantile(seconds, 0.5)
 	return p
 }

@@ -1,0 +1,79 @@
+package calibrate
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+
+	"github.com/flashdb/flashdb/decoder"
+)
+
+// poolFactor is how many times as many sources are looked at as are picked, and weighRows how many rows each is scored
+// against for it.
+const (
+	poolFactor = 3
+	weighRows  = 1024
+)
+
+// Pool returns how many sources and how many rows, evenly drawn, Pick wants to see for n.
+func Pool(n int) (sources, rows int) { return poolFactor * n, weighRows }
+
+// Pick returns n of a pool of evenly drawn sources, in the order in which a run is to ask them: in turns one as it comes,
+// and one drawn in proportion to the links that the decoder expects it to have, the sum of its probabilities over a sample
+// of rows. The second kind stands for how databases are asked: about active users and well known genes, whose many good
+// candidates are also the hardest to tell from one another. On four trained graphs the expected links rank sources as
+// their true degrees do, with correlations of 0.66 to 0.97.
+//
+// Rows is row-major and may be of any length.
+func Pick(ctx context.Context, d decoder.Decoder, pool []Source, rows []float32, n int, rng *rand.Rand) ([]Source, error) {
+	n = min(n, len(pool))
+	weights := make([]float64, len(pool))
+	var scratch decoder.Scratch
+	var bound decoder.Bound
+	scores := make([]float32, len(rows)/d.Dim())
+	for i := range pool {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		bound = d.Bind(bound, pool[i].Vector)
+		bound.Score(&scratch, scores, rows)
+		for _, s := range scores {
+			weights[i] += float64(decoder.Probability(s))
+		}
+	}
+	picked := make([]Source, 0, n)
+	taken := make([]bool, len(pool))
+	take := func(i int, expected bool) {
+		taken[i] = true
+		s := pool[i]
+		s.Expected = expected
+		picked = append(picked, s)
+	}
+	next := 0
+	for len(picked) < n {
+		for taken[next] {
+			next++
+		}
+		take(next, false)
+		if len(picked) < n {
+			take(draw(weights, taken, rng), true)
+		}
+	}
+	return picked, nil
+}
+
+// draw returns one that is not taken, with a probability in proportion to its weight. One is left.
+func draw(weights []float64, taken []bool, rng *rand.Rand) int {
+	const least = 1e-9 // so that one is found when all weights vanish
+	best, at := math.Inf(-1), -1
+	for i, w := range weights {
+		if taken[i] {
+			continue
+		}
+		// The largest of log(u)/w is that of i with probability w_i / sum w (Efraimidis and Spirakis 2006).
+		if key := math.Log(rng.Float64()) / (w + least); at < 0 || key > best {
+			best, at = key, i
+		}
+	}
+	return at
+}
