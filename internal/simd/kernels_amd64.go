@@ -4,10 +4,6 @@ package simd
 
 import "golang.org/x/sys/cpu"
 
-//go:generate go -C _gen run . -emit avx2 -pkg simd -out ../avx2_amd64.s -stubs ../avx2_amd64.go
-//go:generate go -C _gen run . -emit avx512 -pkg simd -out ../avx512_amd64.s -stubs ../avx512_amd64.go
-//go:generate go -C _gen run . -emit roofline -pkg roofline -out ../internal/roofline/roofline_amd64.s -stubs ../internal/roofline/stubs_amd64.go
-
 // class is a set of instructions there are kernels for.
 type class uint8
 
@@ -136,12 +132,28 @@ func prefetch(x []float32) {
 	}
 }
 
-func (m *Matrix) mulPanels(dst, rows, bias []float32, n int) {
-	if active == generic {
-		m.mulPanelsGeneric(dst, rows, bias, n)
-	} else {
-		m.mulPanelsTiled(dst, rows, bias, n)
+// tileShape returns the inputs and the outputs mulTile takes at most. Inputs are
+// summed up in chunks of 32 terms to a partial sum. That bounds the rounding
+// error, and the part of a panel that must stay in the L1 cache.
+func tileShape() (inputs, outputs int) {
+	if active == avx512 {
+		return 64, 32 // two partial sums an output: of even and of odd inputs
 	}
+	return 32, 16
+}
+
+// mulTile is the mulPanel kernel of the active class.
+func mulTile(dst, init, rows, panel *float32, n, k, dstStride, initStride, rowStride int) {
+	if active == avx512 {
+		mulPanelAVX512(dst, init, rows, panel, n, k, dstStride, initStride, rowStride)
+		return
+	}
+	mulPanelAVX2(dst, init, rows, panel, n, k, dstStride, initStride, rowStride)
+}
+
+// packTile transposes weights with the one kernel there is for all classes.
+func packTile(panel, w, scale *float32, in, inputs int) {
+	packAVX2(panel, w, scale, in, inputs)
 }
 
 func scan4(pos []uint32, sums []uint16, codes, lut []byte, pairs int, min uint16) int {

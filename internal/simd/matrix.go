@@ -6,7 +6,7 @@ import (
 )
 
 // panelWidth is the number of outputs that lie side by side in a panel: two
-// AVX-512 registers, four AVX2 registers.
+// AVX-512 registers, four of AVX2 or eight of NEON.
 const panelWidth = 32
 
 // Matrix holds the weights of a linear layer in the order Mul reads them. The

@@ -1,4 +1,4 @@
-//go:build !noasm
+//go:build !noasm && (amd64 || arm64)
 
 package simd
 

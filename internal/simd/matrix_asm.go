@@ -1,23 +1,21 @@
-//go:build !noasm
+//go:build !noasm && (amd64 || arm64)
 
 package simd
 
-const (
-	// rowBlock is the number of rows taken through all panels before the next
-	// ones: a multiple of the kernels' 6 rows, few enough that their inputs and
-	// outputs stay in the L1 and L2 caches beside a panel.
-	rowBlock = 48
-	// Inputs are summed up in chunks of 32 terms to a partial sum. That bounds
-	// the rounding error, and the part of a panel that must stay in the L1 cache.
-	chunkAVX2   = 32 // one partial sum an output
-	chunkAVX512 = 64 // two: of even and of odd inputs
-)
+// rowBlock is the number of rows taken through all panels before the next ones:
+// a multiple of the kernels' 6 rows, few enough that their inputs and outputs
+// stay in the L1 and L2 caches beside a panel.
+const rowBlock = 48
 
 // noBias stands for a bias of zeros.
 var noBias [panelWidth]float32
 
-// mulPanelsTiled is mulPanelsGeneric by the kernels of the active class.
-func (m *Matrix) mulPanelsTiled(dst, rows, bias []float32, n int) {
+// mulPanels is mulPanelsGeneric by the kernels of the active class.
+func (m *Matrix) mulPanels(dst, rows, bias []float32, n int) {
+	if active == generic {
+		m.mulPanelsGeneric(dst, rows, bias, n)
+		return
+	}
 	whole := m.out / panelWidth
 	for n > 0 {
 		count := min(n, rowBlock)
@@ -57,10 +55,7 @@ func (m *Matrix) mulPanel(dst []float32, stride int, rows, start []float32, p, n
 	panel := m.data[p*m.in*panelWidth : (p+1)*m.in*panelWidth]
 	_, _ = dst[(n-1)*stride+panelWidth-1], start[panelWidth-1] // the kernels check nothing
 	outs := min(panelWidth, m.out-p*panelWidth)
-	chunk, width := chunkAVX512, 32
-	if active == avx2 {
-		chunk, width = chunkAVX2, 16
-	}
+	chunk, width := tileShape()
 	for k := 0; k < m.in; k += chunk {
 		inputs := min(chunk, m.in-k)
 		for o := 0; o < outs; o += width {
@@ -68,11 +63,7 @@ func (m *Matrix) mulPanel(dst []float32, stride int, rows, start []float32, p, n
 			if k == 0 {
 				init, initStride = &start[o], 0
 			}
-			if active == avx512 {
-				mulPanelAVX512(&dst[o], init, &rows[k], &panel[k*panelWidth+o], n, inputs, stride, initStride, m.in)
-			} else {
-				mulPanelAVX2(&dst[o], init, &rows[k], &panel[k*panelWidth+o], n, inputs, stride, initStride, m.in)
-			}
+			mulTile(&dst[o], init, &rows[k], &panel[k*panelWidth+o], n, inputs, stride, initStride, m.in)
 		}
 	}
 }
@@ -98,7 +89,7 @@ func packPanel(panel, w []float32, in int, colScale []float32) {
 			scale = colScale[k:]
 		}
 		for o := 0; o < outs; o += 8 {
-			packAVX2(&panel[k*panelWidth+o], &w[o*in+k], &scale[0], in, min(len(unscaled), ins-k))
+			packTile(&panel[k*panelWidth+o], &w[o*in+k], &scale[0], in, min(len(unscaled), ins-k))
 		}
 	}
 	if outs < panelWidth {
