@@ -149,7 +149,7 @@ func TestFrozenFile(t *testing.T) {
 			require.NoError(t, s.Search(t.Context(), [][]float32{q}, 5, probes, index.Filter{}, dst))
 			fmt.Fprintf(&out, "  %-8v %2d lists %4d rows %4d codes:", probes, s.Cost().Lists, s.Cost().Rows, s.Cost().Codes)
 			for _, c := range dst[0] {
-				fmt.Fprintf(&out, "  %d at %d %.3f", c.ID, c.Ref, c.Score)
+				fmt.Fprintf(&out, "  %d at %d %.2f", c.ID, c.Ref, c.Score)
 			}
 			fmt.Fprintln(&out)
 		}
