@@ -259,15 +259,14 @@ func setMetaAct(name, value string) act {
 // same ones for the same seed: whoever knows how many of them took place knows
 // what the collection holds.
 type actor struct {
-	t      testing.TB
 	prefix string
 	rng    *rand.Rand
 	m      *model
 	done   int
 }
 
-func newActor(t testing.TB, prefix string, seed uint64) *actor {
-	return &actor{t: t, prefix: prefix, rng: rand.New(rand.NewPCG(seed, 0xac7)), m: newModel()}
+func newActor(prefix string, seed uint64) *actor {
+	return &actor{prefix: prefix, rng: rand.New(rand.NewPCG(seed, 0xac7)), m: newModel()}
 }
 
 // next makes up an act that fits the model. The actor waits for applied.
@@ -296,7 +295,11 @@ func (a *actor) next() act {
 	case kind < 87:
 		return unlinkAct(some(1)[0], some(5)...)
 	case kind < 91:
-		return putDecoderAct(a.name("d", 3), randomMLP(a.t, a.rng, modelDim, 3))
+		d, err := newMLP(a.rng, modelDim, 3)
+		if err != nil {
+			panic(err)
+		}
+		return putDecoderAct(a.name("d", 3), d)
 	case kind < 94:
 		return dropDecoderAct(a.name("d", 3))
 	default:

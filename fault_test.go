@@ -48,7 +48,7 @@ type ledger struct {
 }
 
 func newTrial(t *testing.T, dir string, fs vfs.FS) *trial {
-	r := &trial{t: t, dir: dir, fs: fs, actor: newActor(t, "", 11), inject: func(vfs.Op) error { return nil }}
+	r := &trial{t: t, dir: dir, fs: fs, actor: newActor("", 11), inject: func(vfs.Op) error { return nil }}
 	r.store = func(int64, []byte) error {
 		return r.inject(vfs.Op{Kind: vfs.OpWrite, Path: filepath.Join(dir, "flash.db")})
 	}
@@ -189,7 +189,7 @@ func (l *ledger) verify(t *testing.T, dir string, fs vfs.FS) {
 // were acknowledged, and of the others those before some point.
 func replayed(t testing.TB, c *flashdb.Collection, prefix string, seed uint64, acked, tried int64) *actor {
 	t.Helper()
-	a := newActor(t, prefix, seed)
+	a := newActor(prefix, seed)
 	var diffs []string
 	for n := acked; n <= tried; n++ {
 		err := a.skipTo(int(n)).m.diff(context.Background(), c, prefix)

@@ -3,6 +3,7 @@ package flashdb_test
 import (
 	"context"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -13,7 +14,13 @@ import (
 	"github.com/flashdb/flashdb/decoder"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if spec, ok := os.LookupEnv(childEnv); ok {
+		live(spec)
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // testDB wraps a database that is checked when the test ends.
 type testDB struct {
@@ -72,7 +79,13 @@ func randomVector(rng *rand.Rand, dim int) []float32 {
 // randomMLP returns a HadamardMLP dim-hidden-hidden-1 with ReLU.
 func randomMLP(t testing.TB, rng *rand.Rand, dim, hidden int) decoder.Decoder {
 	t.Helper()
-	d, err := decoder.New(decoder.Spec{
+	d, err := newMLP(rng, dim, hidden)
+	require.NoError(t, err)
+	return d
+}
+
+func newMLP(rng *rand.Rand, dim, hidden int) (decoder.Decoder, error) {
+	return decoder.New(decoder.Spec{
 		Kind: "hadamard_mlp",
 		Dim:  dim,
 		Layers: []decoder.LayerSpec{
@@ -88,8 +101,6 @@ func randomMLP(t testing.TB, rng *rand.Rand, dim, hidden int) decoder.Decoder {
 		"w2": {Shape: []int{1, hidden}, Data: randomVector(rng, hidden)},
 		"b2": {Shape: []int{1}, Data: randomVector(rng, 1)},
 	})
-	require.NoError(t, err)
-	return d
 }
 
 func dotDecoder(t testing.TB, dim int) decoder.Decoder {
