@@ -121,7 +121,7 @@ func (l *life) chores(db *flashdb.DB, c *flashdb.Collection, over *atomic.Bool) 
 	ctx := context.Background()
 	rng := rand.New(rand.NewPCG(l.Seed, uint64(l.Done[0])))
 	for !over.Load() {
-		switch rng.IntN(7) {
+		switch rng.IntN(8) {
 		case 0, 1:
 			if res, err := c.Rebuild(ctx, &flashdb.RebuildOptions{Force: true, Lists: 3}); err == nil && res.Built {
 				say("generation %d", res.Generation)
@@ -139,6 +139,8 @@ func (l *life) chores(db *flashdb.DB, c *flashdb.Collection, over *atomic.Bool) 
 			}
 			_ = db.DropCollection("other")
 		case 6:
+			_, _ = db.Compact(ctx, nil)
+		case 7:
 			_, _ = db.Backup(ctx, discard{}, nil)
 		}
 	}
