@@ -72,7 +72,14 @@ func (ix *Index) check() error {
 
 // checkCRC verifies the checksum of a section.
 func (ix *Index) checkCRC(s *section) error {
-	if got := format.CRC(ix.bytes(s)); got != s.crc {
+	ahead := ix.readAhead(s)
+	got, left := uint32(0), ix.bytes(s)
+	for len(left) > 0 {
+		ahead.reach(s.length - int64(len(left)))
+		n := min(len(left), aheadBytes)
+		got, left = format.CRCUpdate(got, left[:n]), left[n:]
+	}
+	if got != s.crc {
 		return ix.corrupt(s, 0, "checksum is %08x, want %08x", got, s.crc)
 	}
 	return nil

@@ -76,6 +76,9 @@ func Open(fs vfs.FS, path string) (*Index, error) {
 		return nil, errors.Join(fmt.Errorf("open index: %w", err), m.Close())
 	}
 	ix.mapping = m
+	if s := ix.section(kindRows); s != nil {
+		ix.advise(vfs.Random, s.offset, s.length)
+	}
 	return ix, nil
 }
 
@@ -259,10 +262,12 @@ func (ix *Index) Rows(ctx context.Context, fn func(ids []uint32, rows []float32)
 		return fmt.Errorf("%s: %w", ix.name, ErrNoRows)
 	}
 	d := ix.header.dim
+	ahead := ix.readAhead(ix.section(kindRows))
 	for first := 0; first < ix.header.rows; first += rowsChunk {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+		ahead.reach(4 * int64(first*d))
 		end := min(ix.header.rows, first+rowsChunk)
 		if err := fn(ix.ids[first:end:end], ix.rows[first*d:end*d:end*d]); err != nil {
 			return err

@@ -3,6 +3,7 @@ package ivf
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 
@@ -115,4 +116,33 @@ func TestOpenFaults(t *testing.T) {
 	require.NoError(t, err)
 	_, err = Open(fs, testPath)
 	require.EqualError(t, err, `open index: corrupt gen-000001.ivf: header at offset 0: not an index: it begins with "not an i", want "flashivf"`)
+}
+
+// adviceRecorder is a mapping that records the advice it is given.
+type adviceRecorder struct {
+	vfs.Mapping
+	given []string
+}
+
+func (r *adviceRecorder) Advise(a vfs.Advice, offset, length int64) error {
+	r.given = append(r.given, fmt.Sprintf("%d: %d at %d", a, length, offset))
+	return errors.New("ignored")
+}
+
+// TestReadAhead reads rows of several pieces in order: each is asked for before it is reached, once.
+func TestReadAhead(t *testing.T) {
+	const dim, n = 300, 3000
+	ix := build(t, clustered(41, n, dim), BuildOptions{Dim: dim, Lists: 3, SampleRows: 64})
+	r := &adviceRecorder{}
+	mapping := ix.mapping
+	ix.mapping = r
+	defer func() { ix.mapping = mapping }()
+	var asked []int // pieces asked for at each block of rows
+	require.NoError(t, ix.Rows(t.Context(), func([]uint32, []float32) error {
+		asked = append(asked, len(r.given))
+		return nil
+	}))
+	assert.Equal(t, []int{2, 4, 4}, asked, "3.6 MB by 1 MB, blocks of 1.2 MB")
+	s := ix.section(kindRows)
+	assert.Equal(t, fmt.Sprintf("%d: %d at %d", vfs.WillNeed, 3*dim*4*1000-3<<20, s.offset+3<<20), r.given[3])
 }

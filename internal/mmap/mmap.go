@@ -65,12 +65,15 @@ func File(f *os.File) (*Region, error) {
 // Bytes returns the file's content. It must not be written to, and not be read after Close.
 func (r *Region) Bytes() []byte { return r.data }
 
-// Advise passes a hint to the operating system, where it takes one.
-func (r *Region) Advise(a Advice) error {
-	if len(r.data) == 0 {
+// Advise passes a hint to the operating system, where it takes one, about length bytes from offset on. What lies outside
+// the file is left out, and the system acts on whole pages.
+func (r *Region) Advise(a Advice, offset, length int64) error {
+	size := int64(len(r.data))
+	if offset < 0 || offset >= size || length <= 0 {
 		return nil
 	}
-	if err := r.advise(a); err != nil {
+	from := offset - offset%int64(os.Getpagesize())
+	if err := r.advise(a, r.data[from:offset+min(length, size-offset)]); err != nil {
 		return fmt.Errorf("advise mapping: %w", err)
 	}
 	return nil

@@ -18,4 +18,4 @@ func (r *Region) mapFile(f *os.File, size int) error {
 
 func (r *Region) unmap() error { return nil }
 
-func (r *Region) advise(Advice) error { return nil }
+func (r *Region) advise(Advice, []byte) error { return nil }

@@ -3,6 +3,7 @@ package mmap
 import (
 	"bytes"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"sync"
@@ -29,13 +30,15 @@ func TestMap(t *testing.T) {
 			r, err := Map(path)
 			require.NoError(t, err)
 			for _, a := range []Advice{Random, Sequential, WillNeed} {
-				assert.NoError(t, r.Advise(a))
+				for _, part := range [][2]int64{{0, 1 << 40}, {4097, 5000}, {5000, math.MaxInt64}, {1 << 40, 1}, {-1, 5}, {0, 0}, {0, -1}} {
+					assert.NoError(t, r.Advise(a, part[0], part[1]), "%d bytes at %d", part[1], part[0])
+				}
 			}
 			assert.True(t, bytes.Equal(tt.content, r.Bytes()))
 			require.NoError(t, r.Close())
 			assert.Empty(t, r.Bytes())
 			assert.NoError(t, r.Close(), "a second Close does nothing")
-			assert.NoError(t, r.Advise(Random), "nor does advice after Close")
+			assert.NoError(t, r.Advise(Random, 0, 1), "nor does advice after Close")
 		})
 	}
 }

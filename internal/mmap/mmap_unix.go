@@ -15,8 +15,8 @@ func (r *Region) mapFile(f *os.File, size int) (err error) {
 
 func (r *Region) unmap() error { return unix.Munmap(r.data) }
 
-func (r *Region) advise(a Advice) error {
-	return unix.Madvise(r.data, [...]int{
+func (r *Region) advise(a Advice, part []byte) error {
+	return unix.Madvise(part, [...]int{
 		Random:     unix.MADV_RANDOM,
 		Sequential: unix.MADV_SEQUENTIAL,
 		WillNeed:   unix.MADV_WILLNEED,

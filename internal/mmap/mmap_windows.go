@@ -29,4 +29,4 @@ func (r *Region) unmap() error {
 }
 
 // advise does nothing: Windows takes such hints when a file is opened, not for a view of it.
-func (r *Region) advise(Advice) error { return nil }
+func (r *Region) advise(Advice, []byte) error { return nil }

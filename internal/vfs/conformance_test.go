@@ -223,6 +223,7 @@ func testMap(t *testing.T, fsys FS, dir string) {
 		put(t, fsys, name, content)
 		m, err := fsys.Map(name)
 		require.NoError(t, err)
+		assert.NoError(t, m.Advise(WillNeed, 0, 1<<30))
 		assert.Equal(t, content, string(m.Bytes()))
 		require.NoError(t, m.Close())
 		assert.Empty(t, m.Bytes())

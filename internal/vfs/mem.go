@@ -295,6 +295,8 @@ type memMapping struct{ data []byte }
 
 func (m *memMapping) Bytes() []byte { return m.data }
 
+func (m *memMapping) Advise(Advice, int64, int64) error { return nil }
+
 func (m *memMapping) Close() error {
 	m.data = nil
 	return nil

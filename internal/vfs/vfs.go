@@ -11,7 +11,11 @@
 // An FS is safe for concurrent use. A File is too, except for Read and Write, which share one position.
 package vfs
 
-import "io"
+import (
+	"io"
+
+	"github.com/flashdb/flashdb/internal/mmap"
+)
 
 // FS is a file system. Names are paths as in package filepath. A name that does not exist gives an error that matches
 // fs.ErrNotExist.
@@ -55,9 +59,21 @@ type File interface {
 	Close() error
 }
 
+// Advice says how part of a Mapping will be read.
+type Advice = mmap.Advice
+
+// Kinds of Advice.
+const (
+	Random   = mmap.Random   // in no order: read nothing ahead
+	WillNeed = mmap.WillNeed // soon and all of it: begin reading now
+)
+
 // Mapping is the content of a file as of the call of Map.
 type Mapping interface {
 	// Bytes is valid until Close and must not be written to.
 	Bytes() []byte
+	// Advise says how length bytes from offset on will be read. It never changes what is read, and its errors can be
+	// ignored.
+	Advise(a Advice, offset, length int64) error
 	Close() error
 }
