@@ -123,9 +123,9 @@ func (q *query) priority(ix *Index, l int) float32 {
 func (q *query) choose(ix *Index, n int, visited []bool) {
 	q.wanted.Reset(n)
 	threshold := q.wanted.Threshold()
-	breadth, visited := ix.breadth[:len(q.products)], visited[:len(q.products)]
+	unit, breadth, visited := q.unit, ix.breadth[:len(q.products)], visited[:len(q.products)]
 	for l, product := range q.products {
-		if product+breadth[l]*q.unit < threshold || visited[l] {
+		if product+breadth[l]*unit < threshold || visited[l] {
 			continue
 		}
 		q.wanted.Offer(index.Candidate{ID: uint32(l), Score: q.priority(ix, l)})
