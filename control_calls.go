@@ -58,7 +58,15 @@ func (db *DB) controlCalls() map[string]control.Call {
 		control.CallScore:       answerIn(db, (*Collection).controlScore),
 		control.CallSearch:      answerIn(db, (*Collection).controlSearch),
 		control.CallRebuild:     answerIn(db, (*Collection).controlRebuild),
-		control.CallCalibrate:   answerIn(db, (*Collection).controlCalibrate),
+		control.CallCalibrations: answerIn(db, func(c *Collection, ctx context.Context, _ *control.In, _ *control.Stream) (any, error) {
+			all, err := c.Calibrations(ctx)
+			return control.Calibrations[Calibration]{Calibrations: all}, err
+		}),
+		control.CallLists: answerIn(db, func(c *Collection, ctx context.Context, _ *control.In, _ *control.Stream) (any, error) {
+			sizes, err := c.ListSizes(ctx)
+			return control.Lists{Sizes: sizes}, err
+		}),
+		control.CallCalibrate: answerIn(db, (*Collection).controlCalibrate),
 	}
 }
 

@@ -119,8 +119,12 @@ func (p Plan) String() string {
 	if p.Mode == ModeExact {
 		return "exact"
 	}
-	s := fmt.Sprintf("%d rounds of %d, seed %s, %d anchors from %s, probes %v",
-		p.Rounds, p.PerRound, p.Seed, p.Anchors, p.AnchorsFrom, p.Probes)
+	rounds := "rounds"
+	if p.Rounds == 1 {
+		rounds = "round"
+	}
+	s := fmt.Sprintf("%d %s of %d, seed %s, %d anchors from %s, probes %v",
+		p.Rounds, rounds, p.PerRound, p.Seed, p.Anchors, p.AnchorsFrom, p.Probes)
 	if p.Patience > 1 && p.Mode != ModePaper {
 		s += fmt.Sprintf(", patience %d", p.Patience)
 	}

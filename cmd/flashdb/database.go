@@ -51,6 +51,8 @@ type collection interface {
 	Score(ctx context.Context, decoderName, source string, candidates ...string) ([]flashdb.Hit, error)
 	Search(ctx context.Context, vec []float32, k int, opts *flashdb.SearchOptions) (flashdb.Result, error)
 
+	Calibrations(ctx context.Context) ([]flashdb.Calibration, error)
+	ListSizes(ctx context.Context) ([]int, error)
 	Calibrate(ctx context.Context, opts *flashdb.CalibrateOptions) ([]flashdb.Calibration, error)
 	Rebuild(ctx context.Context, opts *flashdb.RebuildOptions) (flashdb.RebuildResult, error)
 }

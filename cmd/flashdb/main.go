@@ -138,8 +138,8 @@ embedding, and known links that are not predicted again.`,
 			a.predictCommand(), a.scoreCommand(), a.searchCommand(), a.getCommand(), a.evalCommand(),
 		}},
 		{"Look after it:", []*cobra.Command{
-			a.shellCommand(), a.rebuildCommand(), a.calibrateCommand(), a.statsCommand(), a.checkCommand(),
-			a.compactCommand(), a.backupCommand(), a.restoreCommand(),
+			a.shellCommand(), a.reportCommand(), a.rebuildCommand(), a.calibrateCommand(), a.statsCommand(), a.checkCommand(),
+			a.compactCommand(), a.backupCommand(), a.restoreCommand(), a.versionCommand(),
 		}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})

@@ -261,6 +261,18 @@ func (c remoteCollection) Rebuild(ctx context.Context, opts *flashdb.RebuildOpti
 	return res, err
 }
 
+func (c remoteCollection) Calibrations(ctx context.Context) ([]flashdb.Calibration, error) {
+	var all control.Calibrations[flashdb.Calibration]
+	err := c.ask(ctx, control.CallCalibrations, c.in, &all)
+	return all.Calibrations, err
+}
+
+func (c remoteCollection) ListSizes(ctx context.Context) ([]int, error) {
+	var lists control.Lists
+	err := c.ask(ctx, control.CallLists, c.in, &lists)
+	return lists.Sizes, err
+}
+
 func (c remoteCollection) Calibrate(ctx context.Context, opts *flashdb.CalibrateOptions) ([]flashdb.Calibration, error) {
 	var o flashdb.CalibrateOptions
 	if opts != nil {

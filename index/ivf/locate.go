@@ -9,3 +9,12 @@ func (ix *Index) ListOf(position int) int {
 
 // Visited reports whether the search has visited a list since Reset.
 func (s *Search) Visited(list int) bool { return s.visited[list] }
+
+// ListSizes returns the number of rows of every list.
+func (ix *Index) ListSizes() []int {
+	sizes := make([]int, ix.header.lists)
+	for l := range sizes {
+		sizes[l] = int(ix.begin[l+1] - ix.begin[l])
+	}
+	return sizes
+}

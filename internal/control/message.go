@@ -35,7 +35,9 @@ const (
 	CallSearch  = "search"  // Search[flashdb.SearchOptions] -> flashdb.Result
 	CallRebuild = "rebuild" // Rebuild[flashdb.RebuildOptions] -> progress Progress, flashdb.RebuildResult
 
-	CallCalibrate = "calibrate" // Calibrate[flashdb.CalibrateOptions] -> progress Progress, Calibrations of flashdb.Calibration
+	CallCalibrations = "calibrations" // In -> Calibrations[flashdb.Calibration], those stored
+	CallLists        = "lists"        // In -> Lists
+	CallCalibrate    = "calibrate"    // Calibrate[flashdb.CalibrateOptions] -> progress Progress, Calibrations of flashdb.Calibration
 )
 
 // None is an empty request or result.
@@ -95,6 +97,11 @@ type Prefix struct {
 	In
 	Prefix string `json:"prefix"`
 	Limit  int    `json:"limit"`
+}
+
+// Lists are the sizes of the inverted lists.
+type Lists struct {
+	Sizes []int `json:"sizes"`
 }
 
 // Deleted says how many nodes were deleted.

@@ -1,0 +1,268 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/internal/report"
+)
+
+const (
+	reportNorms    = 2000 // embeddings whose lengths are drawn
+	reportExamples = 6
+	reportHits     = 5 // of an example
+	reportK        = 100
+)
+
+func (a *app) reportCommand() *cobra.Command {
+	r := reporter{}
+	var out, decoderName, sources string
+	cmd := &cobra.Command{
+		Use:   "report DIR COLLECTION -o report.html",
+		Short: "Write one HTML page about a collection: charts, recall, examples",
+		Long: `Report writes one page that needs no network: what the collection and its index hold, which
+recall the planner's plans reach at which cost, how fast sampled sources are answered beside the
+exact scan, how active the decoder's neurons are, and what is predicted.`,
+		Example: `  flashdb report papers.flash papers -o report.html`,
+		Args:    args(2, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if out == "" {
+				return errors.New("-o is missing: name the file to write, such as report.html")
+			}
+			if r.sources < 1 {
+				return fmt.Errorf("--sources is %d: want a positive number", r.sources)
+			}
+			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{}, func(db database, c collection) error {
+				r.db, r.c, r.from = db, c, c
+				r.progress = newProgress(a.err)
+				defer r.progress.clear()
+				page, err := r.page(cmd.Context(), filepath.Base(filepath.Clean(args[0])), decoderName, sources)
+				if err != nil {
+					return err
+				}
+				if err := writeReport(out, page); err != nil {
+					return err
+				}
+				r.progress.clear()
+				_, err = fmt.Fprintf(a.out, "wrote %s\n", shown(out))
+				return err
+			})
+		},
+	}
+	fs := cmd.Flags()
+	fs.StringVarP(&out, "out", "o", "", "`file` to write (needed)")
+	fs.StringVar(&decoderName, "decoder", "", "`name` of the decoder to ask with; not needed when there is one")
+	fs.IntVar(&r.sources, "sources", 30, "`number` of sources to ask")
+	fs.StringVar(&sources, "source-collection", "", "sample sources from this `collection` (default: as the calibration did)")
+	return cmd
+}
+
+func writeReport(name string, page report.Page) (err error) {
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	w := bufio.NewWriter(f)
+	if err := report.Write(w, page); err != nil {
+		return err
+	}
+	return w.Flush()
+}
+
+// A reporter collects what a page shows.
+type reporter struct {
+	db       database
+	c, from  collection // asked, and where sources are sampled
+	sources  int
+	progress *progress
+}
+
+func (r *reporter) page(ctx context.Context, dir, decoderName, sources string) (p report.Page, err error) {
+	p = report.Page{Title: r.c.Name() + " in " + dir, Made: time.Now(), Version: version()}
+	stats, err := r.stats(ctx)
+	if err != nil {
+		return p, err
+	}
+	p.Facts, p.Warnings = reportFacts(stats), reportWarnings(stats)
+	if p.Lists, err = r.c.ListSizes(ctx); err != nil {
+		return p, err
+	}
+	calibrations, err := r.c.Calibrations(ctx)
+	if err != nil {
+		return p, err
+	}
+	for _, of := range calibrations {
+		if sources == "" && (decoderName == "" || decoderName == of.Decoder) {
+			sources = of.SourcesFrom
+		}
+	}
+	if sources != "" && sources != r.c.Name() {
+		if r.from, err = r.db.Collection(ctx, sources); err != nil {
+			return p, err
+		}
+	}
+	if p.Norms, err = r.norms(ctx); err != nil {
+		return p, err
+	}
+	if decoderName == "" && len(stats.Decoders) == 1 {
+		decoderName = stats.Decoders[0]
+	}
+	for _, name := range stats.Decoders {
+		d, err := r.decoder(ctx, name, calibrations)
+		if err != nil {
+			return p, err
+		}
+		p.Decoders = append(p.Decoders, d)
+	}
+	switch {
+	case decoderName == "" && len(stats.Decoders) > 1:
+		p.Warnings = append(p.Warnings, "There are several decoders: say --decoder to see predictions and measured times.")
+		return p, nil
+	case decoderName == "":
+		return p, nil
+	}
+	return p, r.ask(ctx, &p, decoderName)
+}
+
+func (r *reporter) stats(ctx context.Context) (flashdb.CollectionStats, error) {
+	all, err := r.db.Stats(ctx)
+	for _, s := range all.Collections {
+		if s.Name == r.c.Name() {
+			return s, err
+		}
+	}
+	return flashdb.CollectionStats{}, err
+}
+
+func reportFacts(s flashdb.CollectionStats) []report.Fact {
+	facts := []report.Fact{
+		{Name: "nodes", Value: grouped(s.Nodes), Note: fmt.Sprintf("of dimension %d", s.Dim)},
+		{Name: "decoders", Value: grouped(len(s.Decoders))},
+	}
+	if s.Tombstones > 0 {
+		facts = append(facts, report.Fact{Name: "deleted", Value: grouped(s.Tombstones)})
+	}
+	if len(s.Tags) > 0 {
+		facts = append(facts, report.Fact{Name: "tags", Value: grouped(len(s.Tags)), Note: topTags(s.Tags, 3)})
+	}
+	if s.Generation == 0 {
+		return append(facts, report.Fact{Name: "index", Value: "none", Note: "queries scan exactly"})
+	}
+	return append(facts,
+		report.Fact{Name: "index", Value: sized(s.IndexBytes), Note: fmt.Sprintf("generation %d", s.Generation)},
+		report.Fact{Name: "lists", Value: grouped(s.Lists), Note: fmt.Sprintf("of %.3g rows on average", float64(s.IndexedRows)/float64(max(1, s.Lists)))},
+		report.Fact{Name: "newer rows", Value: grouped(s.DeltaRows), Note: fmt.Sprintf("moved since the build: %.2g%%", 100*s.Drift.Moved)},
+	)
+}
+
+func reportWarnings(s flashdb.CollectionStats) (warnings []string) {
+	if len(s.Decoders) == 0 {
+		warnings = append(warnings, "No decoder is stored: nothing can be predicted. Add one with `flashdb decoder add`.")
+	}
+	if s.Generation > 0 && s.Drift.Moved > 0.2 {
+		warnings = append(warnings, fmt.Sprintf("%.0f%% of the rows have moved since the index was built: `flashdb rebuild` makes queries faster.", 100*s.Drift.Moved))
+	}
+	return warnings
+}
+
+// sample returns about n keys, evenly spread over the ids.
+func sample(ctx context.Context, c collection, n int) ([]string, error) {
+	var keys []string
+	err := c.Keys(ctx, func(_ uint32, key string) error {
+		keys = append(keys, key)
+		return nil
+	})
+	if err != nil || len(keys) <= n {
+		return keys, err
+	}
+	picked := make([]string, n)
+	for i := range picked {
+		picked[i] = keys[(2*i+1)*len(keys)/(2*n)]
+	}
+	return picked, nil
+}
+
+func (r *reporter) norms(ctx context.Context) ([]float64, error) {
+	keys, err := sample(ctx, r.c, reportNorms)
+	if err != nil {
+		return nil, err
+	}
+	var norms []float64
+	for _, key := range keys {
+		n, err := r.c.Get(ctx, key)
+		if errors.Is(err, flashdb.ErrNotFound) {
+			continue // deleted since
+		}
+		if err != nil {
+			return nil, err
+		}
+		sum := 0.0
+		for _, x := range n.Embedding {
+			sum += float64(x) * float64(x)
+		}
+		norms = append(norms, math.Sqrt(sum))
+	}
+	return norms, nil
+}
+
+// ask predicts for sampled sources, and verifies each answer.
+func (r *reporter) ask(ctx context.Context, p *report.Page, decoderName string) error {
+	keys, err := sample(ctx, r.from, r.sources)
+	if err != nil {
+		return err
+	}
+	p.Asked = &report.Asked{K: reportK}
+	opts := flashdb.PredictOptions{Decoder: decoderName, Verify: true}
+	act := newActivity(r.c, p, decoderName)
+	for i, key := range keys {
+		r.progress.update("ask", int64(i), int64(len(keys)))
+		n, err := r.from.Get(ctx, key)
+		if errors.Is(err, flashdb.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		var res flashdb.Result
+		if r.from.Name() == r.c.Name() {
+			res, err = r.c.Predict(ctx, key, reportK, &opts)
+		} else {
+			res, err = r.c.PredictVector(ctx, n.Embedding, reportK, &opts)
+		}
+		if err != nil {
+			return err
+		}
+		p.Asked.Recalls = append(p.Asked.Recalls, res.Stats.Verification.Recall)
+		p.Asked.Times = append(p.Asked.Times, res.Stats.Elapsed)
+		p.Asked.Exact = append(p.Asked.Exact, res.Stats.Verification.Elapsed)
+		if i%max(1, len(keys)/reportExamples) == 0 && len(p.Examples) < reportExamples {
+			p.Examples = append(p.Examples, reportExample(key, res))
+		}
+		if err := act.add(ctx, n.Embedding, res.Hits[:min(reportHits, len(res.Hits))], keys[(i+1)%len(keys)]); err != nil {
+			return err
+		}
+	}
+	act.done()
+	return nil
+}
+
+func reportExample(source string, res flashdb.Result) report.Example {
+	e := report.Example{
+		Source: shown(source),
+		Note:   fmt.Sprintf("%s, %s scored; recall@%d %.2f", took(res.Stats.Elapsed), counted(res.Stats.RowsScored, "row"), reportK, res.Stats.Verification.Recall),
+	}
+	for _, h := range res.Hits[:min(reportHits, len(res.Hits))] {
+		e.Hits = append(e.Hits, report.Hit{Key: shown(h.Key), Score: float64(h.Score), Probability: float64(h.Probability)})
+	}
+	return e
+}

@@ -1,0 +1,130 @@
+// Package report writes what is known of a collection as one HTML page: facts,
+// charts and examples, readable on a phone and in the dark. The page asks the
+// network for nothing, and holds no script.
+//
+// It draws what it is given and knows no database. Write may run concurrently.
+package report
+
+import (
+	"embed"
+	"fmt"
+	"html/template"
+	"io"
+	"time"
+)
+
+// A Page is what there is to show. Empty parts are left out.
+type Page struct {
+	Title   string
+	Made    time.Time
+	Version string // of flashdb
+
+	Facts    []Fact
+	Warnings []string // what a reader should do something about
+
+	// Lists are the sizes of the inverted lists, Norms the lengths of sampled
+	// embeddings.
+	Lists []int
+	Norms []float64
+
+	Decoders []Decoder
+	Asked    *Asked
+	Examples []Example
+}
+
+// A Fact is one number worth knowing.
+type Fact struct{ Name, Value, Note string }
+
+// A Decoder is one decoder and what was measured with it.
+type Decoder struct {
+	Name   string
+	Kind   string
+	Layers []Layer
+	// Frontiers are the calibrated plans, one a k.
+	Frontiers []Frontier
+}
+
+// A Layer is one layer of a network. Active is the share of its neurons that are
+// active at sampled pairs: those that were predicted, and any; below 0 when that
+// is not known.
+type Layer struct {
+	In, Out           int
+	After             string // activation, norm
+	ActiveHits        float64
+	ActiveAny         float64
+	HasActive, Output bool
+}
+
+// A Frontier is the plans worth choosing for the K best.
+type Frontier struct {
+	K       int
+	Rows    int
+	Sources string // how many, of what
+	Exact   time.Duration
+	Plans   []Plan
+}
+
+// A Plan is a plan and what it achieved.
+type Plan struct {
+	Text                   string
+	Mean, P5, Worst, Bound float64
+	RowsScored             float64
+	Time                   time.Duration
+}
+
+// Asked says what the default query did for sampled sources, beside the exact
+// scan of the same.
+type Asked struct {
+	K       int
+	Recalls []float64
+	Times   []time.Duration
+	Exact   []time.Duration
+}
+
+// An Example is one answer.
+type Example struct {
+	Source string
+	Hits   []Hit
+	Note   string
+}
+
+// A Hit is one predicted node.
+type Hit struct {
+	Key         string
+	Score       float64
+	Probability float64
+}
+
+//go:embed page.html style.css
+var files embed.FS
+
+var page = template.Must(template.New("page.html").Funcs(template.FuncMap{
+	"style":   func() (template.CSS, error) { b, err := files.ReadFile("style.css"); return template.CSS(b), err },
+	"took":    took,
+	"recall":  recall,
+	"percent": func(share float64) string { return fmt.Sprintf("%.3g%%", 100*share) },
+	"count": func(n any) string {
+		switch n := n.(type) {
+		case int:
+			return count(float64(n))
+		case float64:
+			return count(n)
+		}
+		return fmt.Sprint(n)
+	},
+	"frontier":  drawFrontier,
+	"histogram": drawHistogram,
+	"lists":     drawLists,
+	"latency":   drawLatency,
+	"times":     func(exact, t time.Duration) string { return fmt.Sprintf("%.3g×", exact.Seconds()/t.Seconds()) },
+	"mean":      mean,
+	"add":       func(a, b int) int { return a + b },
+}).ParseFS(files, "page.html"))
+
+// Write writes the page.
+func Write(w io.Writer, p Page) error {
+	if err := page.Execute(w, p); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	return nil
+}

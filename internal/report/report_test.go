@@ -1,0 +1,101 @@
+package report
+
+import (
+	"encoding/xml"
+	"io"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func full() Page {
+	return Page{
+		Title: `<b>"papers"</b>`, Made: time.Unix(0, 0).UTC(), Version: "v1",
+		Facts:    []Fact{{"nodes", "3", "of dimension 2"}},
+		Warnings: []string{"rebuild & see"},
+		Lists:    []int{3, 1, 4, 1, 5},
+		Norms:    []float64{1, 1, 1},
+		Decoders: []Decoder{{
+			Name: "cites", Kind: "hadamard_mlp 2-4-1",
+			Layers: []Layer{{In: 2, Out: 4, After: "relu", HasActive: true, ActiveHits: .5, ActiveAny: .25}, {In: 4, Out: 1, Output: true}},
+			Frontiers: []Frontier{
+				{K: 10, Rows: 3, Exact: time.Millisecond, Plans: []Plan{{Text: "a plan", Mean: .99, P5: .9, Bound: .98, Time: 50 * time.Microsecond}, {Mean: 1, Bound: 1, Time: time.Second}}},
+				{K: 100, Rows: 3, Exact: time.Millisecond}, // nothing beats the exact scan
+			},
+		}, {Name: "dot"}},
+		Asked:    &Asked{K: 100, Recalls: []float64{1, .98}, Times: []time.Duration{time.Millisecond, 2 * time.Millisecond}, Exact: []time.Duration{time.Second, time.Second}},
+		Examples: []Example{{Source: "<script>alert(1)</script>", Hits: []Hit{{"x\"y", 1.5, .82}}, Note: "1 ms"}},
+	}
+}
+
+// TestPage checks that the page is whole, escapes what it is given, and asks the
+// network for nothing.
+func TestPage(t *testing.T) {
+	for name, p := range map[string]Page{
+		"full":        full(),
+		"empty":       {},
+		"one list":    {Lists: []int{7}, Asked: &Asked{}},
+		"no frontier": {Decoders: []Decoder{{Name: "d", Frontiers: []Frontier{{K: 1}}}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out strings.Builder
+			require.NoError(t, Write(&out, p))
+			text := out.String()
+			assert.NotContains(t, text, "<script")
+			assert.NotRegexp(t, regexp.MustCompile(`(?i)(src|href)=|url\(|@import|https?:`), text)
+			assert.NotContains(t, text, "NaN")
+			assert.NotContains(t, text, "Inf")
+			d := xml.NewDecoder(strings.NewReader(strings.TrimPrefix(text, "<!doctype html>\n")))
+			d.Strict = false
+			d.AutoClose = xml.HTMLAutoClose
+			d.Entity = xml.HTMLEntity
+			for {
+				_, err := d.Token()
+				if err == io.EOF {
+					break
+				}
+				require.NoError(t, err)
+			}
+		})
+	}
+}
+
+func TestPageShowsWhatItIsGiven(t *testing.T) {
+	var out strings.Builder
+	require.NoError(t, Write(&out, full()))
+	text := out.String()
+	for _, want := range []string{
+		"&lt;b&gt;&#34;papers&#34;&lt;/b&gt;", "rebuild &amp; see", "<b>.9900</b>", "0.820", "50 µs", "20×",
+		`<meter value="0.5">`, "25%", "Sizes of the 5 lists", "exact scan: 1 ms",
+	} {
+		assert.Contains(t, text, want)
+	}
+	assert.Equal(t, 4, strings.Count(text, "<svg"), "latency, one frontier, lists, norms, and no chart of an empty frontier")
+}
+
+func TestMissScale(t *testing.T) {
+	assert.InDelta(t, 0, missScale(.9, .9), 1e-12)
+	assert.InDelta(t, 1, missScale(.9, 1), 1e-12)
+	assert.InDelta(t, missScale(.9, .999)-missScale(.9, .99), missScale(.9, .99)-missScale(.9, .9), 1e-9)
+}
+
+func TestBins(t *testing.T) {
+	lo, hi, counts := bins([]float64{0, 1, 2, 3, 4, 4}, 4)
+	assert.Equal(t, 0.0, lo)
+	assert.Equal(t, 4.0, hi)
+	assert.Equal(t, []int{1, 1, 1, 3}, counts)
+	_, _, counts = bins([]float64{2, 2}, 4)
+	assert.Equal(t, []int{2}, counts)
+}
+
+func TestLogScaleTicks(t *testing.T) {
+	s := newLogScale(80*time.Microsecond, 3*time.Millisecond)
+	assert.Equal(t, []time.Duration{100 * time.Microsecond, 200 * time.Microsecond, 500 * time.Microsecond, time.Millisecond, 2 * time.Millisecond}, s.ticks())
+	for _, d := range newLogScale(0, 0).ticks() {
+		assert.Positive(t, d)
+	}
+}
