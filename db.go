@@ -54,6 +54,7 @@ type DB struct {
 
 	control     *control.Server // nil unless Options.Control
 	controlStop sync.Once
+	scheduler   scheduler
 }
 
 // Open opens the database in dir, and creates it when dir does not exist or is
@@ -146,6 +147,7 @@ func (db *DB) open() (err error) {
 			return err
 		}
 	}
+	db.scheduler.start(db)
 	return nil
 }
 
@@ -227,6 +229,7 @@ func (db *DB) Dir() string { return db.dir }
 func (db *DB) Close() error {
 	db.shutdown()
 	stopped := db.stopControl()
+	db.scheduler.wait()
 	db.life.Lock()
 	defer db.life.Unlock()
 	if db.closed {

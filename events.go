@@ -13,7 +13,8 @@ import (
 // concurrently with each other.
 type EventListener struct {
 	// RebuildStarted and RebuildFinished enclose every rebuild that has
-	// something to do, whoever asked for it.
+	// something to do, whoever asked for it. One that cannot even look has an
+	// end and no start.
 	RebuildStarted  func(RebuildStarted)
 	RebuildProgress func(RebuildProgress)
 	RebuildFinished func(RebuildFinished)

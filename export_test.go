@@ -2,7 +2,10 @@ package flashdb
 
 import (
 	"reflect"
+	"slices"
+	"sync"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	bolt "go.etcd.io/bbolt"
@@ -39,3 +42,56 @@ func HookStoreWrites(db *DB, before func(off int64, b []byte) error) {
 func field[T any](v reflect.Value) *T {
 	return reflect.NewAt(v.Type(), unsafe.Pointer(v.UnsafeAddr())).Interface().(*T)
 }
+
+// A FakeClock stands still until Advance.
+type FakeClock struct {
+	mu      sync.Mutex
+	at      time.Time
+	waiting []waiter
+	Waits   chan time.Duration // is sent each wait as it begins
+}
+
+type waiter struct {
+	until  time.Time
+	passed chan time.Time
+}
+
+// NewFakeClock returns a clock that stands at a moment.
+func NewFakeClock(at time.Time) *FakeClock {
+	return &FakeClock{at: at, Waits: make(chan time.Duration, 16)}
+}
+
+// SetClock makes a database opened with o go by the clock.
+func (c *FakeClock) SetClock(o *Options) { o.clock = c }
+
+func (c *FakeClock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.at
+}
+
+func (c *FakeClock) after(d time.Duration) (<-chan time.Time, func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w := waiter{c.at.Add(d), make(chan time.Time, 1)}
+	c.waiting = append(c.waiting, w)
+	c.Waits <- d
+	return w.passed, func() {}
+}
+
+// Advance lets time pass, and wakes who waited for it.
+func (c *FakeClock) Advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at = c.at.Add(d)
+	c.waiting = slices.DeleteFunc(c.waiting, func(w waiter) bool {
+		if w.until.After(c.at) {
+			return false
+		}
+		w.passed <- c.at
+		return true
+	})
+}
+
+// Next is the schedule's own.
+func Next(s RebuildSchedule, due time.Time) time.Time { return s.next(due) }

@@ -29,6 +29,9 @@ type Options struct {
 	// processes of this user while the database is open: the flashdb command,
 	// a rebuild job among its uses, asks through it. See docs/control.md.
 	Control bool
+	// Rebuild rebuilds in this process from time to time.
+	Rebuild RebuildSchedule
+	clock   clock // of Rebuild; nil is the system's
 	// CalibrateTime is how long a decoder is calibrated at most, at each Rebuild
 	// and PutDecoder: see Collection.Calibrate. Default 10 s; negative means
 	// not at all.
@@ -63,6 +66,9 @@ func (o *Options) withDefaults() Options {
 	if v.CalibrateTime == 0 {
 		v.CalibrateTime = 10 * time.Second
 	}
+	if v.clock == nil {
+		v.clock = systemClock{}
+	}
 	if v.Logger == nil {
 		v.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -84,7 +90,7 @@ func (o *Options) Validate() error {
 	if o.FlushBytes < 0 {
 		errs = append(errs, fmt.Errorf("%w: Options.FlushBytes is %d, want >= 0", ErrInvalid, o.FlushBytes))
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, o.Rebuild.validate())...)
 }
 
 // Mode says how a Predict finds its answer.

@@ -121,6 +121,14 @@ func (c *Collection) Rebuild(ctx context.Context, opts *RebuildOptions) (Rebuild
 
 func (c *Collection) rebuild(ctx context.Context, o RebuildOptions) (res RebuildResult, err error) {
 	start := time.Now()
+	defer func() {
+		if cause := context.Cause(ctx); cause != nil && errors.Is(err, ctx.Err()) {
+			err = cause
+		}
+		if res.Built || err != nil {
+			c.db.events.rebuildFinished(RebuildFinished{Collection: c.name, Result: res, Err: err})
+		}
+	}()
 	// Everything acknowledged so far is part of this generation: L of the
 	// design. Rows written from here on carry a later LSN and stay dirty.
 	buildLSN, err := c.db.store.Flush()
@@ -133,12 +141,6 @@ func (c *Collection) rebuild(ctx context.Context, o RebuildOptions) (res Rebuild
 	}
 	number := info.Generation + 1
 	c.db.events.rebuildStarted(RebuildStarted{Collection: c.name, Generation: number})
-	defer func() {
-		if cause := context.Cause(ctx); cause != nil && errors.Is(err, ctx.Err()) {
-			err = cause
-		}
-		c.db.events.rebuildFinished(RebuildFinished{Collection: c.name, Result: res, Err: err})
-	}()
 	progress := o.Progress
 	o.Progress = func(stage string, done, total int64) {
 		c.db.events.rebuildProgress(RebuildProgress{Collection: c.name, Stage: stage, Done: done, Total: total})

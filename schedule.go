@@ -1,0 +1,130 @@
+package flashdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// A RebuildSchedule rebuilds every collection from time to time inside the
+// process that has the database open, one after the other. What happens is told
+// to Options.Events and the Logger.
+type RebuildSchedule struct {
+	// Every is the time from one turn to the next, counted from Open. Zero, the
+	// default, means no turns.
+	Every time.Duration
+	// MinDrift is that of RebuildOptions: a collection that moved less waits
+	// for a later turn.
+	MinDrift float64
+	// From and To are the window of a day, local time since midnight, in which
+	// a turn may begin: one that falls outside waits for the window. To before
+	// From is a window over midnight. Both zero mean any time.
+	From, To time.Duration
+}
+
+func (s *RebuildSchedule) validate() error {
+	var errs []error
+	if s.Every < 0 {
+		errs = append(errs, fmt.Errorf("%w: Options.Rebuild.Every is %v, want >= 0", ErrInvalid, s.Every))
+	}
+	if !(s.MinDrift >= 0) {
+		errs = append(errs, fmt.Errorf("%w: Options.Rebuild.MinDrift is %v, want >= 0", ErrInvalid, s.MinDrift))
+	}
+	const day = 24 * time.Hour
+	if s.From < 0 || s.From >= day || s.To < 0 || s.To > day || (s.From == s.To && s.From != 0) {
+		errs = append(errs, fmt.Errorf("%w: Options.Rebuild's window is from %v to %v, want two different times of a day", ErrInvalid, s.From, s.To))
+	}
+	return errors.Join(errs...)
+}
+
+// next returns when the turn begins that is due at a moment: then, or when the
+// window opens next.
+func (s *RebuildSchedule) next(due time.Time) time.Time {
+	if s.From == s.To {
+		return due
+	}
+	// The window of the day before may reach over midnight.
+	for day := -1; ; day++ {
+		from, to := onDay(due, day, s.From), onDay(due, day, s.To)
+		if s.To < s.From {
+			to = onDay(due, day+1, s.To)
+		}
+		if due.Before(from) {
+			return from
+		}
+		if due.Before(to) {
+			return due
+		}
+	}
+}
+
+// onDay returns a clock time some days after the day of t. Days on which clocks
+// change have 23 or 25 hours, so that adding a duration would miss it.
+func onDay(t time.Time, days int, clock time.Duration) time.Time {
+	year, month, day := t.Date()
+	h, m, s := int(clock/time.Hour), int(clock/time.Minute)%60, int(clock/time.Second)%60
+	return time.Date(year, month, day+days, h, m, s, 0, t.Location())
+}
+
+// A clock tells the time and waits; tests have one of their own.
+type clock interface {
+	now() time.Time
+	// after returns a channel that is sent to when d has passed, and a function
+	// that gives up waiting.
+	after(d time.Duration) (passed <-chan time.Time, stop func())
+}
+
+type systemClock struct{}
+
+func (systemClock) now() time.Time { return time.Now() }
+
+func (systemClock) after(d time.Duration) (<-chan time.Time, func()) {
+	t := time.NewTimer(d)
+	return t.C, func() { t.Stop() }
+}
+
+// A scheduler is the goroutine of a RebuildSchedule.
+type scheduler struct{ work sync.WaitGroup }
+
+func (s *scheduler) start(db *DB) {
+	if db.opts.Rebuild.Every > 0 {
+		s.work.Go(func() { db.runSchedule(db.opts.Rebuild) })
+	}
+}
+
+// wait returns when the goroutine has ended, which the closing of the database
+// makes it do.
+func (s *scheduler) wait() { s.work.Wait() }
+
+func (db *DB) runSchedule(s RebuildSchedule) {
+	due := db.opts.clock.now().Add(s.Every)
+	for {
+		due = s.next(due)
+		passed, stop := db.opts.clock.after(due.Sub(db.opts.clock.now()))
+		select {
+		case <-passed:
+		case <-db.closing.Done():
+			stop()
+			return
+		}
+		db.rebuildAll(db.closing, s.MinDrift)
+		// A turn that took longer than Every skips those it overran.
+		for now := db.opts.clock.now(); !due.After(now); {
+			due = due.Add(s.Every)
+		}
+	}
+}
+
+// rebuildAll rebuilds every collection. What fails is told to the listener by
+// Rebuild, and does not keep the next one from its turn.
+func (db *DB) rebuildAll(ctx context.Context, minDrift float64) {
+	for _, name := range db.Collections() {
+		c, err := db.Collection(name)
+		if err != nil || ctx.Err() != nil {
+			continue // dropped meanwhile, or closing
+		}
+		_, _ = c.Rebuild(ctx, &RebuildOptions{MinDrift: minDrift})
+	}
+}
