@@ -157,7 +157,7 @@ func (d *demo) load(ctx context.Context, c collection) (err error) {
 	d.report.Decoder = newJSONDecoder(demoDecoderAs, dec, &checked)
 	step("added    decoder %s: %d logits equal PyTorch's", dec, checked)
 
-	res, err := d.rebuildOne(ctx, c, flashdb.RebuildOptions{})
+	res, err := rebuildWith(ctx, c, flashdb.RebuildOptions{}, newProgress(d.err))
 	if err != nil {
 		return err
 	}

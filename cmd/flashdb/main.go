@@ -39,7 +39,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	if err == nil {
 		return exitOK
 	}
-	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+	if ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(ctx))) {
 		err = errors.New("interrupted")
 	}
 	fmt.Fprintf(errOut, "flashdb: %s\n", oneLine(err))
@@ -138,7 +138,7 @@ embedding, and known links that are not predicted again.`,
 			a.predictCommand(), a.scoreCommand(), a.searchCommand(), a.getCommand(), a.evalCommand(),
 		}},
 		{"Look after it:", []*cobra.Command{
-			a.shellCommand(), a.reportCommand(), a.rebuildCommand(), a.calibrateCommand(), a.statsCommand(), a.checkCommand(),
+			a.shellCommand(), a.reportCommand(), a.rebuildCommand(), a.serveCommand(), a.calibrateCommand(), a.statsCommand(), a.checkCommand(),
 			a.compactCommand(), a.backupCommand(), a.restoreCommand(), a.versionCommand(),
 		}},
 	} {

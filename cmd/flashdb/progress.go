@@ -1,8 +1,10 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strings"
 	"sync"
@@ -14,21 +16,42 @@ import (
 // progressEvery is how often the progress line is drawn anew.
 const progressEvery = 100 * time.Millisecond
 
-// A progress is one line on a terminal that is written over and over, and
-// nothing at all elsewhere. It is safe for concurrent use.
+// progressLinesEvery is how often a line of JSON tells the progress of a stage
+// that goes on: a job's log is to show that it lives, and stay short.
+const progressLinesEvery = 10 * time.Second
+
+// A progress is one line on a terminal that is written over and over, or lines
+// of JSON, or nothing at all. It is safe for concurrent use.
 type progress struct {
 	mu    sync.Mutex
 	w     io.Writer // nil: silent
+	lines bool      // of JSON
 	drawn time.Time
 	width int // runes on the line now
 
-	stage string    // the one shown
-	began time.Time // when it was first
+	stage     string
+	began     time.Time // the stage
+	beganDone int64     // units that were done by then
 }
 
 func newProgress(w io.Writer) *progress {
 	if !isTerminal(w) {
 		w = nil
+	}
+	return &progress{w: w}
+}
+
+// progressModes are what --progress takes.
+var progressModes = []string{"auto", "bar", "json", "none"}
+
+// newProgressAs returns a progress of one of the modes: auto is a bar on a
+// terminal and lines of JSON elsewhere.
+func newProgressAs(mode string, w io.Writer) *progress {
+	switch {
+	case mode == "none":
+		return &progress{}
+	case mode == "json" || (mode == "auto" && !isTerminal(w)):
+		return &progress{w: w, lines: true}
 	}
 	return &progress{w: w}
 }
@@ -44,12 +67,26 @@ func isTerminal(stream any) bool {
 func (p *progress) update(stage string, done, total int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.w == nil || time.Since(p.drawn) < progressEvery {
+	if p.w == nil {
 		return
 	}
-	p.drawn = time.Now()
-	if stage != p.stage {
-		p.stage, p.began = stage, p.drawn
+	now := time.Now()
+	begins := stage != p.stage
+	if begins {
+		p.stage, p.began, p.beganDone = stage, now, done
+	}
+	every := progressEvery
+	if p.lines {
+		every = progressLinesEvery
+	}
+	if now.Sub(p.drawn) < every && !(p.lines && begins) {
+		return
+	}
+	p.drawn = now
+	pace := paceOf(done-p.beganDone, total-done, now.Sub(p.began))
+	if p.lines {
+		p.line(stage, done, total, pace)
+		return
 	}
 	text := fmt.Sprintf("%s %s", stage, grouped(done))
 	if total > 0 {
@@ -58,21 +95,51 @@ func (p *progress) update(stage string, done, total int64) {
 		bar := strings.Repeat("#", filled) + strings.Repeat("-", cells-filled)
 		text = fmt.Sprintf("%s [%s] %3d%%", stage, bar, 100*min(done, total)/total)
 	}
-	p.draw(text + pace(done, total, p.drawn.Sub(p.began)))
+	p.draw(text + pace.String())
 }
 
-// pace says how fast a stage goes and how long it will still take, once it has
-// gone on for a second.
-func pace(done, total int64, elapsed time.Duration) string {
-	if elapsed < time.Second || done <= 0 {
+// A pace is how fast a stage goes, and how long it will go on; zero where that
+// cannot be told.
+type pace struct {
+	perSecond float64
+	left      time.Duration
+}
+
+// paceOf returns the pace of a stage that did so many units in some time, once
+// it has gone on for a second.
+func paceOf(done, left int64, elapsed time.Duration) pace {
+	if done <= 0 || elapsed < time.Second {
+		return pace{}
+	}
+	p := pace{perSecond: float64(done) / elapsed.Seconds()}
+	if left > 0 {
+		p.left = time.Duration(float64(left) / p.perSecond * float64(time.Second))
+	}
+	return p
+}
+
+func (p pace) String() string {
+	if p.perSecond == 0 {
 		return ""
 	}
-	text := fmt.Sprintf(" %s/s", grouped(int64(float64(done)/elapsed.Seconds())))
-	if left := total - done; left > 0 {
-		eta := time.Duration(float64(elapsed) * float64(left) / float64(done))
-		text += fmt.Sprintf(", %s left", eta.Round(time.Second))
+	text := fmt.Sprintf(" %s/s", grouped(int64(p.perSecond)))
+	if p.left > 0 {
+		text += fmt.Sprintf(", %s left", p.left.Round(time.Second))
 	}
 	return text
+}
+
+// line writes the progress for a program.
+func (p *progress) line(stage string, done, total int64, pace pace) {
+	e := json.NewEncoder(p.w)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(struct { // nobody is told less than the result for want of it
+		Stage     string  `json:"stage"`
+		Done      int64   `json:"done"`
+		Total     int64   `json:"total,omitempty"`
+		PerSecond float64 `json:"per_second,omitempty"`
+		Left      float64 `json:"seconds_left,omitempty"`
+	}{stage, done, max(0, total), math.Round(pace.perSecond), math.Round(pace.left.Seconds())})
 }
 
 // clear takes the line away, before other output.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,6 +16,7 @@ import (
 func (a *app) rebuildCommand() *cobra.Command {
 	var opts flashdb.RebuildOptions
 	var collection, drift string
+	progressMode := "auto"
 	var all bool
 	var deadline time.Duration
 	cmd := &cobra.Command{
@@ -25,7 +28,12 @@ serves it. Below 20,000 nodes no index is needed, and none is built unless force
 Before it is served, every decoder is calibrated on it (see calibrate), and it is refused
 when it finds less at the same cost than the one that is served.
 
-Exit code: 0 done or nothing to do, 1 error, 2 refused, 3 another process has DIR open.`,
+When another process has DIR open and serves a control socket, that process is asked to
+do it, and interrupting this one cancels it there. A rebuild that fails, is refused or
+cancelled leaves the earlier index served; the other collections are rebuilt all the same.
+
+Exit code: 0 done or nothing to do, 1 error, 2 refused, 3 another process has DIR open and
+serves no control socket.`,
 		Example: `  flashdb rebuild papers.flash                    # the nightly job
   flashdb rebuild papers.flash --if-drift 5% --deadline 1h
   flashdb rebuild papers.flash --collection papers --force`,
@@ -48,14 +56,10 @@ Exit code: 0 done or nothing to do, 1 error, 2 refused, 3 another process has DI
 				ctx, cancel = context.WithTimeoutCause(ctx, deadline, fmt.Errorf("the deadline of %v passed", deadline))
 				defer cancel()
 			}
-			err = a.rebuild(ctx, args[0], collection, opts)
-			switch {
-			case errors.Is(err, flashdb.ErrLocked):
-				return &codedError{exitLocked, err}
-			case errors.Is(err, flashdb.ErrQuality):
-				return &codedError{exitRefused, err}
+			if !slices.Contains(progressModes, progressMode) {
+				return fmt.Errorf("--progress %q: use %s", progressMode, strings.Join(progressModes, ", "))
 			}
-			return err
+			return a.rebuild(ctx, args[0], collection, opts, newProgressAs(progressMode, a.err))
 		},
 	}
 	fs := cmd.Flags()
@@ -64,6 +68,7 @@ Exit code: 0 done or nothing to do, 1 error, 2 refused, 3 another process has DI
 	fs.BoolVar(&opts.Force, "force", false, "build below 20,000 nodes and when nothing has changed, and serve it whatever it finds")
 	fs.StringVar(&drift, "if-drift", "", "only when so much of the rows moved, such as 5% (deleted and newer ones)")
 	fs.DurationVar(&deadline, "deadline", 0, "give up after this `time`; the earlier index stays")
+	fs.StringVar(&progressMode, "progress", progressMode, "on stderr: bar, json, none, or auto: a bar on a terminal, else json")
 	fs.Float64Var(&opts.Tolerance, "tolerance", 0, "`recall` at equal cost may fall by so much (default 0.01)")
 	fs.DurationVar(&opts.CalibrateTime, "calibrate-time", 0, "`time` to calibrate a decoder (default 10s; negative: not at all)")
 	fs.IntVar(&opts.Lists, "lists", 0, "number of inverted lists (default min(n/64, 16 sqrt n))")
@@ -73,12 +78,13 @@ Exit code: 0 done or nothing to do, 1 error, 2 refused, 3 another process has DI
 	return cmd
 }
 
-func (a *app) rebuild(ctx context.Context, dir, collection string, opts flashdb.RebuildOptions) error {
+// rebuild rebuilds one collection, or all of them: what is the matter with one
+// does not keep the others from their turn.
+func (a *app) rebuild(ctx context.Context, dir, collection string, opts flashdb.RebuildOptions, p *progress) error {
 	if err := opts.Validate(); err != nil {
 		return err
 	}
-	// The other collections are built also when one is refused.
-	var refused error
+	var refused, failed error
 	err := a.withDB(ctx, dir, flashdb.Options{}, func(db database) error {
 		names := []string{collection}
 		if collection == "" {
@@ -88,30 +94,43 @@ func (a *app) rebuild(ctx context.Context, dir, collection string, opts flashdb.
 			}
 		}
 		for _, name := range names {
-			c, err := db.Collection(ctx, name)
-			if err != nil {
-				return err
-			}
-			res, err := a.rebuildOne(ctx, c, opts)
-			if errors.Is(err, flashdb.ErrQuality) {
+			err := a.rebuildOne(ctx, db, name, opts, p)
+			switch {
+			case errors.Is(err, flashdb.ErrQuality):
 				refused = errors.Join(refused, err)
-				continue
-			}
-			if err != nil {
+			case ctx.Err() != nil:
 				return err
-			}
-			if err := a.printRebuild(name, res); err != nil {
-				return err
+			default:
+				failed = errors.Join(failed, err)
 			}
 		}
 		return nil
 	})
-	return errors.Join(err, refused)
+	whole := errors.Join(err, failed, refused)
+	switch {
+	case errors.Is(err, flashdb.ErrLocked):
+		return &codedError{exitLocked, whole}
+	case err == nil && failed == nil && refused != nil:
+		return &codedError{exitRefused, whole}
+	}
+	return whole
 }
 
-// rebuildOne rebuilds with a progress line.
-func (a *app) rebuildOne(ctx context.Context, c collection, opts flashdb.RebuildOptions) (flashdb.RebuildResult, error) {
-	p := newProgress(a.err)
+// rebuildOne rebuilds a collection and prints what came of it.
+func (a *app) rebuildOne(ctx context.Context, db database, name string, opts flashdb.RebuildOptions, p *progress) error {
+	c, err := db.Collection(ctx, name)
+	if err != nil {
+		return err
+	}
+	res, err := rebuildWith(ctx, c, opts, p)
+	if err != nil {
+		return err
+	}
+	return a.printRebuild(name, res)
+}
+
+// rebuildWith rebuilds and shows the progress.
+func rebuildWith(ctx context.Context, c collection, opts flashdb.RebuildOptions, p *progress) (flashdb.RebuildResult, error) {
 	defer p.clear()
 	opts.Progress = func(stage string, done, total int64) {
 		p.update(fmt.Sprintf("rebuild %s: %s", c.Name(), stage), done, total)

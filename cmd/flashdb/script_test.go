@@ -1,7 +1,10 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,6 +30,8 @@ func TestMain(m *testing.M) {
 //	fails COMMAND...        it exits with 1, prints nothing, and one line "flashdb: ..." on stderr
 //	hold DIR [control]      the test has the database open until the script ends, with a control socket or without
 //	release                 or until now
+//	serve ARGS...           starts flashdb serve ARGS, and waits until it says that it serves
+//	interrupt               ends it in good order; its output is in serve.out and serve.err
 //	deadsocket DIR          leaves the control socket of an owner that died
 //
 // and $DEMODATA, the folder of the demo's files, $DECODERS, that of decoders PyTorch wrote, $PARQUET, that of tables pyarrow
@@ -64,6 +69,8 @@ func TestScripts(t *testing.T) {
 			"release": scriptRelease,
 
 			"deadsocket": scriptDeadSocket,
+			"serve":      scriptServe,
+			"interrupt":  scriptInterrupt,
 		},
 	})
 }
@@ -98,10 +105,19 @@ func scriptFails(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// A holder keeps the database that its script holds open.
-type holder struct{ db *flashdb.DB }
+// A holder keeps the database that its script holds open, itself or by a child.
+type holder struct {
+	db     *flashdb.DB
+	server *server
+	child  *exec.Cmd // of a server that was not interrupted
+}
 
 func (h *holder) release() (err error) {
+	if h.child != nil {
+		_ = h.child.Process.Kill()
+		_ = h.child.Wait()
+		h.child = nil
+	}
 	if h.db != nil {
 		err = h.db.Close()
 	}
@@ -134,6 +150,55 @@ func scriptDeadSocket(ts *testscript.TestScript, neg bool, args []string) {
 	l, err := control.Listen(ts.MkAbs(args[0]))
 	ts.Check(err)
 	ts.Check(l.Close()) // which leaves the socket
+}
+
+// A server is a child that runs flashdb serve.
+type server struct {
+	cmd    *exec.Cmd
+	first  string // line of its output
+	out    *bufio.Reader
+	errOut bytes.Buffer
+}
+
+func scriptServe(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 1 {
+		ts.Fatalf("usage: serve ARGS...")
+	}
+	program := ""
+	for _, dir := range filepath.SplitList(ts.Getenv("PATH")) {
+		if found, err := exec.LookPath(filepath.Join(dir, "flashdb")); err == nil {
+			program = found
+			break
+		}
+	}
+	s := &server{cmd: exec.Command(program, append([]string{"serve"}, args...)...)}
+	s.cmd.Dir = ts.Getenv("WORK")
+	s.cmd.Stderr = &s.errOut
+	out, err := s.cmd.StdoutPipe()
+	ts.Check(err)
+	s.out = bufio.NewReader(out)
+	ts.Check(s.cmd.Start())
+	ts.Value(holderKey{}).(*holder).child = s.cmd
+	s.first, err = s.out.ReadString('\n')
+	if err != nil {
+		ts.Fatalf("serve ended at once: %v", s.cmd.Wait())
+	}
+	ts.Value(holderKey{}).(*holder).server = s
+}
+
+func scriptInterrupt(ts *testscript.TestScript, neg bool, _ []string) {
+	h := ts.Value(holderKey{}).(*holder)
+	s := h.server
+	if neg || s == nil {
+		ts.Fatalf("nothing is served")
+	}
+	h.server, h.child = nil, nil
+	ts.Check(s.cmd.Process.Signal(os.Interrupt))
+	rest, err := io.ReadAll(s.out)
+	ts.Check(err)
+	ts.Check(s.cmd.Wait())
+	ts.Check(os.WriteFile(ts.MkAbs("serve.out"), []byte(s.first+string(rest)), 0o600))
+	ts.Check(os.WriteFile(ts.MkAbs("serve.err"), s.errOut.Bytes(), 0o600))
 }
 
 func TestScriptsCoverEveryCommand(t *testing.T) {

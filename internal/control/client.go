@@ -51,7 +51,7 @@ type Reply struct {
 func (c *Client) Call(ctx context.Context, name string, req, result any, reply Reply) error {
 	err := c.call(ctx, name, req, result, reply)
 	if ctx.Err() != nil && err != nil {
-		return ctx.Err()
+		return context.Cause(ctx)
 	}
 	return err
 }

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/internal/control"
+)
+
+func (a *app) serveCommand() *cobra.Command {
+	var logFormat, drift string
+	var schedule flashdb.RebuildSchedule
+	cmd := &cobra.Command{
+		Use:   "serve DIR [--rebuild-every D]",
+		Short: "Hold a database open for the other commands, until interrupted",
+		Long: `Serve holds a database open and answers through control.sock in its directory, so that
+queries need not open it each time and a job can rebuild it meanwhile: every other command
+asks it by itself. It ends on SIGINT and SIGTERM. What happens is logged on stderr.
+
+It is no server of a network: only processes of the same user on this machine reach it.`,
+		Example: `  flashdb serve papers.flash &
+  flashdb serve papers.flash --rebuild-every 24h --if-drift 5% --log json`,
+		Args: args(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if err := checkDuration("rebuild-every", cmd.Flags().Changed("rebuild-every"), schedule.Every); err != nil {
+				return err
+			}
+			if drift != "" {
+				if schedule.MinDrift, err = parseShare(drift); err != nil {
+					return fmt.Errorf("--if-drift %q: %w", drift, err)
+				}
+			}
+			logger, err := newLogger(logFormat, a.err)
+			if err != nil {
+				return err
+			}
+			return a.serve(cmd.Context(), args[0], flashdb.Options{MustExist: true, Control: true, Rebuild: schedule, Logger: logger})
+		},
+	}
+	fs := cmd.Flags()
+	fs.StringVar(&logFormat, "log", "auto", "text, json, or auto: text on a terminal, else json")
+	fs.DurationVar(&schedule.Every, "rebuild-every", 0, "rebuild every collection after this `time`, again and again")
+	fs.StringVar(&drift, "if-drift", "", "rebuild only when so much of the rows moved, such as 5%")
+	return cmd
+}
+
+// newLogger returns a logger that writes to w.
+func newLogger(format string, w io.Writer) (*slog.Logger, error) {
+	if format == "auto" {
+		format = "json"
+		if isTerminal(w) {
+			format = "text"
+		}
+	}
+	switch format {
+	case "text":
+		return slog.New(slog.NewTextHandler(w, nil)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(w, nil)), nil
+	}
+	return nil, fmt.Errorf("--log %q: use text, json or auto", format)
+}
+
+func (a *app) serve(ctx context.Context, dir string, opts flashdb.Options) (err error) {
+	db, err := flashdb.Open(dir, &opts)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	names := db.Collections()
+	socket := filepath.Join(dir, control.SocketName)
+	if a.json {
+		err = a.emit(struct {
+			Dir         string   `json:"dir"`
+			Socket      string   `json:"socket"`
+			PID         int      `json:"pid"`
+			Collections []string `json:"collections"`
+		}{dir, socket, os.Getpid(), append([]string{}, names...)})
+	} else {
+		_, err = fmt.Fprintf(a.out, "serving %s through %s, process %d: %s (%s)\n", shown(dir), shown(socket), os.Getpid(),
+			counted(len(names), "collection"), orDash(shownList(names, 8)))
+	}
+	if err != nil {
+		return err
+	}
+	start := time.Now()
+	<-ctx.Done()
+	opts.Logger.Info("closing", "dir", dir, "served", time.Since(start).Round(time.Second))
+	return nil
+}
