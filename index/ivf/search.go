@@ -155,10 +155,9 @@ func (q *query) prepare(ix *Index, n int) {
 	q.best.Reset(n)
 }
 
-// ranked returns how many candidates are kept by their codes, to be ranked by their rows, when n are asked for. Few need
-// three times as many: with twice, paper mode and the default plan lose .0005 to .001 with every list. Many need less,
-// as the error of a code is the same: twice 500 and 1.5 times 2,000 lose nothing.
-func ranked(n int) int { return n + min(2*n, n/2+300) }
+// ranked returns how many candidates are kept by their codes, to be ranked by their rows, when n are asked for: three
+// times as many when they are few, twice when they are many. With fewer, each loses up to .001 with every list.
+func ranked(n int) int { return n + max(n, min(2*n, n/2+300)) }
 
 // refine appends the n best candidates of the query to dst, ranked by their rows if the index holds them.
 func (s *Search) refine(q *query, n int, dst []index.Candidate) []index.Candidate {
