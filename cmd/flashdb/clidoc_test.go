@@ -1,0 +1,110 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/require"
+)
+
+var updateDoc = flag.Bool("update", false, "rewrite docs/cli.md from the commands")
+
+const cliDocHead = `# The command line
+
+Made from the commands by ` + "`go test ./cmd/flashdb -run TestCLIDoc -update`" + `; ` + "`flashdb help COMMAND`" + ` prints the same.
+
+Every command prints text for people, or with ` + "`--json`" + ` one object, or one a line, for programs. Results go to standard
+output, progress and remarks to standard error. An error is one line, and nothing is half done.
+
+| exit code | meaning |
+|--:|---|
+| 0 | done, or nothing to do |
+| 1 | an error; ` + "`check`" + `: something was found |
+| 2 | ` + "`rebuild`" + `: the new index finds less than the served one, which stays |
+| 3 | another process has the database open and serves no control socket |
+
+A database that another process has open is asked through its [control socket](control.md), without further ado.
+` + "`flashdb completion bash`" + ` (zsh, fish, powershell) prints a script for the shell's own completion.
+
+`
+
+// TestCLIDoc keeps docs/cli.md what the commands say.
+func TestCLIDoc(t *testing.T) {
+	var b strings.Builder
+	b.WriteString(cliDocHead)
+	root := newRoot(nil, nil, nil)
+	for _, g := range root.Groups() {
+		fmt.Fprintf(&b, "**%s** ", strings.TrimSuffix(g.Title, ":"))
+		var names []string
+		for _, cmd := range root.Commands() {
+			if cmd.GroupID == g.ID {
+				names = append(names, fmt.Sprintf("[%s](#%s)", cmd.Name(), cmd.Name()))
+			}
+		}
+		b.WriteString(strings.Join(names, ", ") + "\n\n")
+	}
+	for _, g := range root.Groups() {
+		for _, cmd := range root.Commands() {
+			if cmd.GroupID == g.ID {
+				describeCommand(&b, cmd, "##")
+			}
+		}
+	}
+	name := filepath.Join("..", "..", "docs", "cli.md")
+	if *updateDoc {
+		require.NoError(t, os.WriteFile(name, []byte(b.String()), 0o644))
+	}
+	have, err := os.ReadFile(name)
+	require.NoError(t, err)
+	require.Equal(t, strings.ReplaceAll(string(have), "\r\n", "\n"), b.String(), "run `go test ./cmd/flashdb -run TestCLIDoc -update`")
+}
+
+func describeCommand(b *strings.Builder, cmd *cobra.Command, level string) {
+	fmt.Fprintf(b, "%s %s\n\n", level, strings.TrimPrefix(cmd.CommandPath(), "flashdb "))
+	text := cmd.Long
+	if text == "" {
+		text = cmd.Short + "."
+	}
+	fmt.Fprintf(b, "%s\n\n", text)
+	if cmd.HasSubCommands() {
+		for _, sub := range cmd.Commands() {
+			describeCommand(b, sub, level+"#")
+		}
+		return
+	}
+	fmt.Fprintf(b, "    %s\n\n", cmd.UseLine())
+	if cmd.Example != "" {
+		fmt.Fprintf(b, "```sh\n%s\n```\n\n", strings.TrimSpace(strings.ReplaceAll(cmd.Example, "\n  ", "\n")))
+	}
+	first := true
+	cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+		if f.Hidden || f.Name == "help" {
+			return
+		}
+		if first {
+			b.WriteString("| flag | meaning |\n|---|---|\n")
+			first = false
+		}
+		kind, usage := pflag.UnquoteUsage(f)
+		name := "--" + f.Name
+		if f.Shorthand != "" {
+			name = "-" + f.Shorthand + ", " + name
+		}
+		if kind != "" {
+			name += " " + kind
+		}
+		if d := f.DefValue; d != "" && d != "0" && d != "false" && d != "[]" && d != "0s" && !strings.Contains(usage, "default") {
+			usage += " (default " + d + ")"
+		}
+		fmt.Fprintf(b, "| `%s` | %s |\n", name, strings.ReplaceAll(usage, "|", `\|`))
+	})
+	if !first {
+		b.WriteString("\n")
+	}
+}
