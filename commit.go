@@ -48,6 +48,9 @@ func (a *act) emit(op storage.Op) error {
 func (db *DB) commit(ctx context.Context, resolve func(a *act) error) error {
 	var a act
 	start := time.Now()
+	if err := db.unflushed.Load(); err != nil {
+		return db.refused(*err)
+	}
 	_, err := db.log.Do(ctx, wal.Act{
 		Prepare: func(lsn wal.LSN) ([]byte, error) {
 			a = act{changes: db.store.Begin(), lsn: uint64(lsn)}
@@ -79,8 +82,7 @@ func (db *DB) commit(ctx context.Context, resolve func(a *act) error) error {
 	case errors.Is(err, wal.ErrFailed):
 		// Nothing of the group is durable: what it staged must never be seen.
 		_ = db.log.Locked(func(wal.LSN) error { db.store.Discard(); return nil })
-		db.failed.Do(func() { db.events.readOnly(ReadOnly{Err: err}) })
-		return fmt.Errorf("%w until it is reopened: %w", ErrReadOnly, err)
+		return db.refused(err)
 	case err != nil:
 		return err
 	}
@@ -88,6 +90,12 @@ func (db *DB) commit(ctx context.Context, resolve func(a *act) error) error {
 		db.flusher.wake()
 	}
 	return nil
+}
+
+// refused returns the error of a write after the log or a flush has failed.
+func (db *DB) refused(cause error) error {
+	db.failed.Do(func() { db.events.readOnly(ReadOnly{Err: cause}) })
+	return fmt.Errorf("%w until it is reopened: %w", ErrReadOnly, cause)
 }
 
 // apply brings a durable act, which always concerns one collection, into that
@@ -104,7 +112,9 @@ func (db *DB) flush() error {
 	failpoint.FlushBefore.Reach()
 	applied, err := db.store.Flush()
 	if err != nil {
-		return fmt.Errorf("flush: %w", err)
+		err = fmt.Errorf("flush: %w", err)
+		db.unflushed.CompareAndSwap(nil, &err)
+		return err
 	}
 	failpoint.FlushAfter.Reach()
 	return db.log.Drop(wal.LSN(applied))

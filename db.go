@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/flashdb/flashdb/internal/control"
 	"github.com/flashdb/flashdb/internal/failpoint"
@@ -37,7 +38,10 @@ type DB struct {
 
 	events  events
 	metrics metrics
-	failed  sync.Once // tells that the log failed
+	failed  sync.Once // tells that writes are refused from now on
+	// unflushed is why a flush failed. Every further one will, so that writes
+	// would fill the memory: they are refused.
+	unflushed atomic.Pointer[error]
 
 	// life is read-held by every call and written by Close, which so waits for
 	// the calls under way; closing ends the long ones early.

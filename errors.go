@@ -23,7 +23,8 @@ var (
 	// filter that does not parse, a directory that is not a database.
 	ErrInvalid = errors.New("invalid argument")
 	// ErrReadOnly is returned for writes after a failed write or sync of the
-	// log: the database answers queries, and takes writes again when reopened.
+	// log or of the bbolt file: the database answers queries, and takes writes
+	// again when reopened.
 	ErrReadOnly = errors.New("database is read-only")
 
 	// ErrCorrupt is matched by every *CorruptError.

@@ -25,7 +25,8 @@ type EventListener struct {
 	// Flushed follows each move from the log into the bbolt file in the
 	// background.
 	Flushed func(Flushed)
-	// ReadOnly is told once, when the log cannot be written any more.
+	// ReadOnly is told once, when the log or the bbolt file cannot be
+	// written any more.
 	ReadOnly func(ReadOnly)
 }
 

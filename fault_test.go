@@ -272,3 +272,39 @@ func (u unsynced) OpenRW(name string) (vfs.File, error) { return unsyncedOpen(u.
 func unsyncedOpen(f vfs.File, err error) (vfs.File, error) { return unsyncedFile{f}, err }
 
 func (unsyncedFile) Sync() error { return nil }
+
+// TestFailedFlush checks that a database whose bbolt file cannot be written
+// refuses writes, answers queries all the same, and has lost nothing.
+func TestFailedFlush(t *testing.T) {
+	for _, opened := range []bool{false, true} {
+		t.Run(fmt.Sprintf("queried before %v", opened), func(t *testing.T) {
+			ctx := context.Background()
+			r := newTrial(t, filepath.Join(t.TempDir(), "test.flash"), vfs.NewMem())
+			require.NoError(t, r.open())
+			require.NoError(t, r.acts(20))
+			require.NoError(t, r.checkpoint())
+			require.NoError(t, r.rebuild())
+			d := dotDecoder(t, modelDim)
+			require.NoError(t, r.c.PutDecoder(ctx, "z", d)) // a name that no act uses
+			require.NoError(t, r.acts(20))
+			if opened {
+				r.actor.m.predicts(t, r.c, d, "z", 1)
+				require.NoError(t, r.acts(10))
+			}
+			r.store = func(int64, []byte) error { return errDisk }
+			require.ErrorIs(t, r.checkpoint(), errDisk)
+
+			err := r.actor.next().do(ctx, r.c)
+			require.ErrorIs(t, err, flashdb.ErrReadOnly)
+			require.ErrorIs(t, err, errDisk)
+			r.actor.m.predicts(t, r.c, d, "z", 5)
+			require.ErrorIs(t, r.close(), errDisk)
+
+			r.store = func(int64, []byte) error { return nil }
+			require.NoError(t, r.open())
+			r.actor.m.predicts(t, r.c, d, "z", 5)
+			require.NoError(t, setMetaAct("a", "b").do(ctx, r.c))
+			require.NoError(t, r.close())
+		})
+	}
+}

@@ -2,6 +2,7 @@ package flashdb
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"sync"
@@ -86,19 +87,16 @@ func (s *segments) update(fn func(*delta.Table)) {
 // derived data: it is reported and left out, and every row is in the delta
 // until the next rebuild.
 func (c *Collection) openSegments(ctx context.Context) error {
-	return c.db.log.Locked(func(wal.LSN) error {
+	return c.db.log.Locked(func(durable wal.LSN) error {
 		s := &c.segments
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.table != nil || s.closed {
 			return nil
 		}
-		applied, err := c.db.store.Flush()
-		if err != nil {
-			return err
-		}
+		applied, unflushed := c.db.store.Flush()
 		var info storage.Info
-		err = c.db.store.View(func(v *storage.View) error {
+		err := c.db.store.View(func(v *storage.View) error {
 			var ok bool
 			if info, ok = v.Collection(c.name); !ok || info.UID != c.uid {
 				return ErrNotFound
@@ -108,8 +106,15 @@ func (c *Collection) openSegments(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		gen := c.openGeneration(info)
 		table := delta.New(c.schema.Dim)
+		if unflushed != nil {
+			if err := c.loadVisible(ctx, table, uint64(durable), info.NextID); err != nil {
+				return errors.Join(unflushed, err)
+			}
+			s.table = table
+			return nil
+		}
+		gen := c.openGeneration(info)
 		if gen == nil {
 			err = c.loadRows(ctx, table, applied, info.Count)
 		} else {
@@ -203,6 +208,30 @@ func (c *Collection) loadRows(ctx context.Context, table *delta.Table, applied u
 		err = format.Corrupt(c.db.path(storeFile), "rows of "+strconv.Quote(c.name), 0, "%d rows, want %d", loaded, count)
 	}
 	return err
+}
+
+// loadVisible puts every row into the delta, of those too that cannot be flushed
+// any more: a database whose disk fails still answers queries.
+func (c *Collection) loadVisible(ctx context.Context, table *delta.Table, lsn uint64, next uint32) error {
+	row := make([]float32, c.schema.Dim)
+	const page = 4096 // ids a read transaction
+	for from := uint64(0); from < uint64(next); from += page {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		err := c.db.store.View(func(v *storage.View) error {
+			for id := from; id < min(uint64(next), from+page); id++ {
+				if v.Row(row, c.uid, uint32(id)) {
+					table.Put(uint32(id), row, lsn)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // loadDirty puts the rows newer than the generation into the delta, and masks
