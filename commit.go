@@ -112,12 +112,17 @@ func (db *DB) flush() error {
 	failpoint.FlushBefore.Reach()
 	applied, err := db.store.Flush()
 	if err != nil {
-		err = fmt.Errorf("flush: %w", err)
-		db.unflushed.CompareAndSwap(nil, &err)
-		return err
+		return db.cannotFlush(err)
 	}
 	failpoint.FlushAfter.Reach()
 	return db.log.Drop(wal.LSN(applied))
+}
+
+// cannotFlush makes the database refuse writes from now on.
+func (db *DB) cannotFlush(cause error) error {
+	err := fmt.Errorf("flush: %w", cause)
+	db.unflushed.CompareAndSwap(nil, &err)
+	return err
 }
 
 // A flusher is the one background goroutine of a DB: it flushes when woken.

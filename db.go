@@ -208,10 +208,13 @@ func (db *DB) replay() error {
 		}
 		db.store.Stage(c)
 		db.store.Publish()
-		if db.store.Pending() > db.opts.FlushBytes {
-			_, err = db.store.Flush()
+		if db.store.Pending() > db.opts.FlushBytes && db.unflushed.Load() == nil {
+			// On a full disk, say, what the log holds stays in memory, to be read.
+			if _, err := db.store.Flush(); err != nil {
+				db.cannotFlush(err)
+			}
 		}
-		return err
+		return nil
 	})
 }
 
