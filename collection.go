@@ -132,8 +132,10 @@ func (db *DB) DropCollection(name string) error {
 	}
 	defer leave()
 	// A rebuild of the collection must not publish into its removed directory.
-	db.rebuilds.Lock()
-	defer db.rebuilds.Unlock()
+	if err := db.rebuilds.take(context.Background()); err != nil {
+		return err
+	}
+	defer db.rebuilds.pass()
 	var uid uint32
 	err = db.commit(context.Background(), func(a *act) error {
 		info, ok := a.changes.Collection(name)

@@ -58,8 +58,10 @@ func (db *DB) Compact(ctx context.Context, opts *CompactOptions) (CompactResult,
 	ctx, cancel := db.untilClose(ctx)
 	defer cancel()
 	// A rebuild publishes by a generation's number, which one at a time may take.
-	db.rebuilds.Lock()
-	defer db.rebuilds.Unlock()
+	if err := db.rebuilds.take(ctx); err != nil {
+		return CompactResult{}, fmt.Errorf("compact %s: %w", db.dir, err)
+	}
+	defer db.rebuilds.pass()
 	res, err := db.compact(ctx, o)
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil && errors.Is(err, ctx.Err()) {

@@ -53,7 +53,7 @@ type DB struct {
 	mu          sync.Mutex // guards collections
 	collections map[uint32]*Collection
 
-	rebuilds sync.Mutex // one rebuild at a time
+	rebuilds turn // of the one that rebuilds, compacts or drops a collection
 	flusher  flusher
 
 	control     *control.Server // nil unless Options.Control
@@ -86,6 +86,7 @@ func openOn(d disk, dir string, opts *Options) (*DB, error) {
 		dir:         dir,
 		opts:        opts.withDefaults(),
 		disk:        d,
+		rebuilds:    make(turn, 1),
 		collections: map[uint32]*Collection{},
 	}
 	db.slog = db.opts.Logger
@@ -217,6 +218,24 @@ func (db *DB) replay() error {
 		return nil
 	})
 }
+
+// A turn is taken by one at a time. Unlike with a mutex, who waits for it may
+// stop waiting.
+type turn chan struct{}
+
+func (t turn) take(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	select {
+	case t <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (t turn) pass() { <-t }
 
 // enter begins a call. Every public call holds it until leave.
 func (db *DB) enter() (leave func(), err error) {

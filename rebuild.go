@@ -110,8 +110,10 @@ func (c *Collection) Rebuild(ctx context.Context, opts *RebuildOptions) (Rebuild
 	ctx, cancel := c.db.untilClose(ctx)
 	defer cancel()
 
-	c.db.rebuilds.Lock()
-	defer c.db.rebuilds.Unlock()
+	if err := c.db.rebuilds.take(ctx); err != nil {
+		return RebuildResult{}, fmt.Errorf("rebuild %q: %w", c.name, err)
+	}
+	defer c.db.rebuilds.pass()
 	res, err := c.rebuild(ctx, o)
 	if err != nil {
 		return RebuildResult{}, fmt.Errorf("rebuild %q: %w", c.name, err)
