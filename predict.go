@@ -136,7 +136,7 @@ func (q *query) answer(ctx context.Context, k int, p planned, o answerOptions) (
 	q.run.Allowed, q.run.Excluded = q.allowed, q.excluded
 	var rows flashlight.Rows = &q.view
 	if p.subset {
-		rows = &subset{q.c, q.allowed}
+		rows = &filteredRows{&q.view, q.allowed}
 	}
 	var report flashlight.Report
 	var err error

@@ -24,11 +24,12 @@ import (
 // mu makes the pair consistent: a generation is published and the delta retired
 // up to its build LSN in one step, and a query pins both in one.
 type segments struct {
-	mu     sync.RWMutex
-	table  *delta.Table // nil until opened
-	gen    *ivf.Index   // nil when none is served
-	number uint64       // of gen
-	closed bool
+	mu        sync.RWMutex
+	table     *delta.Table              // nil until opened
+	gen       *ivf.Index                // nil when none is served
+	number    uint64                    // of gen
+	positions atomic.Pointer[positions] // of the generation last asked with a filter
+	closed    bool
 
 	unusable atomic.Uint64 // generation found damaged while it was served; 0: none
 }

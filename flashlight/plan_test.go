@@ -94,19 +94,21 @@ func TestFilteredPlanProbesMore(t *testing.T) {
 	}{
 		{"no filter", index.Probes{Share: 0.1}, 1000, 1000, index.Probes{Share: 0.1}},
 		{"more ids than rows", index.Probes{Share: 0.1}, 2000, 1000, index.Probes{Share: 0.1}},
-		{"one in eight", index.Probes{Share: 0.1}, 1000, 8000, index.Probes{Share: 0.2}},
-		{"one in eight, by lists", index.Probes{Lists: 5}, 1000, 8000, index.Probes{Lists: 10}},
+		{"one in 1024", index.Probes{Share: 0.001}, 1, 1024, index.Probes{Share: 0.512}},
+		{"one in eight, by lists", index.Probes{Lists: 5}, 1000, 8000, index.Probes{Lists: 32}},
 		{"up to all", index.Probes{Share: 0.6}, 1000, 8000, index.Probes{Share: 1}},
 		{"all already", index.Probes{Share: 1}, 1, 8000, index.Probes{Share: 1}},
-		{"nothing allowed", index.Probes{Share: 0.1}, 0, 8, index.Probes{Share: 0.2}},
+		{"nothing allowed", index.Probes{Share: 0.001}, 0, 1024, index.Probes{Share: 0.512}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			p := flashlight.PaperPlan()
 			p.Probes = tt.probes
-			want := p
-			want.Probes = tt.want
-			assert.Equal(t, want, p.Filtered(tt.allowed, tt.rows))
+			got := p.Filtered(tt.allowed, tt.rows)
+			assert.Equal(t, tt.want.Lists, got.Probes.Lists)
+			assert.InDelta(t, tt.want.Share, got.Probes.Share, 1e-9)
+			got.Probes = p.Probes
+			assert.Equal(t, p, got, "nothing else changes")
 		})
 	}
 }
