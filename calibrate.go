@@ -256,7 +256,11 @@ func (c *Collection) measure(ctx context.Context, t *trained, p pinned, o Calibr
 			o.Progress("calibrate "+t.name, done.Milliseconds(), total.Milliseconds())
 		}
 	}
-	res, err := calibrate.Run(ctx, in)
+	var res *calibrate.Result
+	err = p.gen.Guard(func() (err error) {
+		res, err = calibrate.Run(ctx, in)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -3,23 +3,21 @@ package flashdb
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/flashdb/flashdb/decoder"
-	"github.com/flashdb/flashdb/index/ivf"
 	"github.com/flashdb/flashdb/internal/calibrate"
-	"github.com/flashdb/flashdb/internal/rebuild"
 	"github.com/flashdb/flashdb/storage"
 	"github.com/flashdb/flashdb/wal"
 )
 
 // Check verifies everything the database rests on and returns what it found
 // wrong, one line a finding; none means clean. It reads every file: bbolt's own
-// structure and the agreement of its buckets, every frame of the log, every
-// checksum of the served generations, that each live node is in the generation
-// or in the delta, and that the decoders fit.
+// structure, every checksum in it and the agreement of its buckets, every frame
+// of the log, every checksum of the served generations, a sample of their codes,
+// that each live node is in the generation or in the delta, that the rows of the
+// generation are those of the store, and that the decoders fit.
 //
 // An unusable index is a finding, although queries are still answered exactly
 // without it: Rebuild mends it.
@@ -51,7 +49,7 @@ func (db *DB) Check(ctx context.Context) (findings []string, err error) {
 				err = ctx.Err()
 			}
 			if err == nil {
-				err = db.checkCollection(info, found)
+				err = db.checkCollection(ctx, info, found)
 			}
 		}
 		return err
@@ -62,7 +60,7 @@ func (db *DB) Check(ctx context.Context) (findings []string, err error) {
 	return findings, nil
 }
 
-func (db *DB) checkCollection(info storage.Info, found func(string, ...any)) error {
+func (db *DB) checkCollection(ctx context.Context, info storage.Info, found func(string, ...any)) error {
 	db.checkPlans(info, found)
 	live, tombs := roaring.New(), roaring.New()
 	err := db.store.View(func(v *storage.View) error {
@@ -86,17 +84,7 @@ func (db *DB) checkCollection(info storage.Info, found func(string, ...any)) err
 	if err != nil || info.Generation == 0 {
 		return err
 	}
-	gen, err := ivf.Open(db.fs, filepath.Join(db.path(indexDir, info.Name), rebuild.FileName(info.Generation)))
-	if err != nil {
-		found("collection %q: index: %v (queries scan exactly; rebuild mends it)", info.Name, err)
-		return nil
-	}
-	defer gen.Release()
-	if err := gen.Check(); err != nil {
-		found("collection %q: index: %v (rebuild mends it)", info.Name, err)
-		return nil
-	}
-	return db.checkCoverage(info, gen, live, found)
+	return db.checkIndex(ctx, info, live, found)
 }
 
 // checkPlans verifies what is stored of plans: derived data, so that damage is
@@ -120,29 +108,6 @@ func (db *DB) checkPlans(info storage.Info, found func(string, ...any)) {
 			found("collection %q: calibration of decoder %q: %v (it is not used; calibrate mends it)", info.Name, name, err)
 		}
 	}
-}
-
-// checkCoverage verifies that each live node is in the generation or dirty, so
-// that every query can find it.
-func (db *DB) checkCoverage(info storage.Info, gen *ivf.Index, live *roaring.Bitmap, found func(string, ...any)) error {
-	covered := roaring.New()
-	covered.AddMany(gen.IDs())
-	if n := covered.GetCardinality(); n != uint64(gen.Info().Rows) {
-		found("collection %q: index: the generation lists %d rows but %d different ids (rebuild mends it)", info.Name, gen.Info().Rows, n)
-	}
-	err := db.store.Dirty(info.UID, func(id uint32, _ uint64) error {
-		covered.Add(id)
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	missing := roaring.AndNot(live, covered)
-	if !missing.IsEmpty() {
-		found("collection %q: index: %d live nodes are neither in the generation nor in the delta, the first has id %d (rebuild mends it)",
-			info.Name, missing.GetCardinality(), missing.Minimum())
-	}
-	return nil
 }
 
 func cardinality(b *roaring.Bitmap) uint64 {

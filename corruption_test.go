@@ -32,12 +32,12 @@ type image struct {
 	cut []string
 }
 
-// newImage makes an image of n nodes.
-func newImage(t *testing.T, n int) image {
+// newImage makes an image of n nodes with rows by chance.
+func newImage(t *testing.T, n int, seed uint64) image {
 	t.Helper()
 	const dim = 8
 	ctx := context.Background()
-	rng := rand.New(rand.NewPCG(7, 7))
+	rng := rand.New(rand.NewPCG(seed, 7))
 	dir := filepath.Join(t.TempDir(), "image.flash")
 	db, err := flashdb.Open(dir, nil)
 	require.NoError(t, err)
@@ -273,15 +273,18 @@ func (im *image) judge(t *testing.T, m mutation, rng *rand.Rand) outcome {
 }
 
 // torn tells whether the answers are those of a log cut short, by the damage or
-// by Open, which said so, since the damage lies in the last act.
+// by Open, which said so: damage that reaches into the last act leaves no whole
+// frame behind it, as a write does that a crash tore.
 func (im *image) torn(m mutation, got, events string) bool {
-	last := len(im.acts) - 2
+	said := strings.Contains(events, "torn log tail")
 	for i, answers := range im.cut {
-		switch {
-		case got != answers:
-		case m.kind == "truncate" && (im.acts[i] == m.at || strings.Contains(events, "torn log tail")):
+		if got != answers {
+			continue
+		}
+		if m.kind == "truncate" && (said || im.acts[i] == m.at) {
 			return true
-		case i == last && m.at+m.size > im.acts[last] && strings.Contains(events, "torn log tail"):
+		}
+		if last := im.acts[len(im.acts)-2]; said && m.at+m.size > last {
 			return true
 		}
 	}
@@ -301,7 +304,7 @@ func requireDamage(t *testing.T, m mutation, err error) {
 func TestCorruption(t *testing.T) {
 	n, seed := envNumber(t, "FLASHDB_CORRUPTIONS", 12), envNumber(t, "FLASHDB_SEED", 1)
 	t.Logf("FLASHDB_CORRUPTIONS=%d FLASHDB_SEED=%d", n, seed)
-	im := newImage(t, 300)
+	im := newImage(t, 300, 7)
 	require.Len(t, im.files, 4, "store, log, generation, owner")
 	for name, data := range im.files {
 		t.Run(strings.ReplaceAll(name, "/", "_"), func(t *testing.T) {

@@ -37,7 +37,7 @@ func served(t *testing.T, im *image) (db *flashdb.DB, c *flashdb.Collection, dir
 // index, and neither an answer nor the process.
 func TestGenerationCutShort(t *testing.T) {
 	ctx := context.Background()
-	im := newImage(t, 1500)
+	im := newImage(t, 1500, 7)
 	generation := filepath.Join("index", "papers", "gen-000001.ivf")
 	exact := &flashdb.PredictOptions{Mode: flashdb.ModeExact}
 	for name, opts := range map[string]*flashdb.PredictOptions{"rounds": nil, "exact scan": exact} {
@@ -76,7 +76,7 @@ func TestGenerationCutShort(t *testing.T) {
 // collection is.
 func TestDamagedGenerationIsRebuilt(t *testing.T) {
 	ctx := context.Background()
-	im := newImage(t, 300)
+	im := newImage(t, 300, 7)
 	const generation = "index/papers/gen-000001.ivf"
 	flipped := bytes.Clone(im.files[generation])
 	flipped[len(flipped)-100] ^= 1 // in the rows
@@ -103,7 +103,7 @@ func TestDamagedGenerationIsRebuilt(t *testing.T) {
 // A store that is cut short under the process is an error of every read.
 func TestStoreCutShort(t *testing.T) {
 	ctx := context.Background()
-	im := newImage(t, 1500)
+	im := newImage(t, 1500, 7)
 	db, c, dir, _ := served(t, &im)
 	require.NoError(t, os.Truncate(filepath.Join(dir, "flash.db"), 16<<10))
 	_, err := answers(db)
@@ -120,4 +120,21 @@ func TestStoreCutShort(t *testing.T) {
 	if err != nil {
 		require.ErrorIs(t, err, flashdb.ErrCorrupt)
 	}
+}
+
+// A generation that is sound by itself, and not of these rows, is found by
+// Check alone.
+func TestCheckComparesRows(t *testing.T) {
+	ctx := context.Background()
+	im, other := newImage(t, 300, 7), newImage(t, 300, 8)
+	const generation = "index/papers/gen-000001.ivf"
+	dir := filepath.Join(t.TempDir(), "d.flash")
+	im.write(t, dir, generation, other.files[generation])
+	db, err := flashdb.Open(dir, nil)
+	require.NoError(t, err)
+	defer db.Close()
+	findings, err := db.Check(ctx)
+	require.NoError(t, err)
+	require.Len(t, findings, 1)
+	require.Contains(t, findings[0], "rows are not those of the store")
 }

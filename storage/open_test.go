@@ -2,6 +2,7 @@ package storage_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"os"
 	"path/filepath"
 	"testing"
@@ -138,6 +139,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"text", damage(func([]byte) []byte { return []byte("this is no database\n") }), format.ErrCorrupt, "not a flashdb database"},
 		{"zeros", damage(func(b []byte) []byte { return make([]byte, len(b)) }), format.ErrCorrupt, "not a flashdb database"},
 		{"cut within the header", damage(func(b []byte) []byte { return b[:50] }), format.ErrCorrupt, "not a flashdb database"},
+		{"cut within the second header", damage(func(b []byte) []byte { return b[:5000] }), format.ErrCorrupt, "file size too small"},
 		{"cut after the header", damage(func(b []byte) []byte { return b[:2*4096] }), format.ErrCorrupt, "file ends early"},
 		{"both headers damaged", damage(func(b []byte) []byte { b[40]++; b[4096+40]++; return b }), format.ErrCorrupt, "not a flashdb database"},
 		{"free pages damaged", damage(func(b []byte) []byte { return fillPages(b, 0x00, true) }), format.ErrCorrupt, "free pages"},
@@ -194,6 +196,38 @@ func TestOpenRefuses(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A branch that leads back to itself would make bbolt overflow the stack, which no program survives.
+func TestOpenRefusesLoops(t *testing.T) {
+	path := newPath(t)
+	s, err := storage.Open(path, &storage.Options{PageSize: 1024, NoSync: true})
+	require.NoError(t, err)
+	commit(t, s, 1, storage.CreateCollection{UID: 1, Name: "c", Schema: storage.Schema{Dim: 2}})
+	for id := range uint32(300) {
+		commit(t, s, uint64(id)+2, storage.PutNode{UID: 1, ID: id, Key: string(rune('a'+id/26)) + string(rune('a'+id%26)), Row: []float32{1, 2}})
+	}
+	flush(t, s)
+	require.NoError(t, s.Close())
+	sound, err := os.ReadFile(path)
+	require.NoError(t, err)
+	branches := 0
+	for page := uint64(2); page < uint64(len(sound))/1024; page++ {
+		head := sound[page*1024:]
+		if binary.NativeEndian.Uint64(head) != page || binary.NativeEndian.Uint16(head[8:]) != 1 {
+			continue
+		}
+		branches++
+		for element := range uint64(binary.NativeEndian.Uint16(head[10:])) {
+			b := bytes.Clone(sound)
+			binary.NativeEndian.PutUint64(b[page*1024+16+element*16+8:], page)
+			require.NoError(t, os.WriteFile(path, b, 0o600))
+			_, err := storage.Open(path, &storage.Options{NoSync: true})
+			require.ErrorIs(t, err, format.ErrCorrupt)
+			require.ErrorContains(t, err, "it is free, or part of something else")
+		}
+	}
+	require.NotZero(t, branches)
 }
 
 // A crash can leave one of the two headers torn; the other one counts then.

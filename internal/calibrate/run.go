@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -111,12 +112,12 @@ func (r *run) measure(ctx context.Context, candidates []*candidate, n int, until
 	}
 	scanned := len(r.truths)
 	r.truths = append(r.truths, make([]truth, max(0, n-scanned))...)
-	var mu sync.Mutex // guards the next three
-	next, failed := from, error(nil)
+	var mu sync.Mutex // guards the next four
+	next, failed, panicked := from, error(nil), any(nil)
 	take := func() (int, bool) {
 		mu.Lock()
 		defer mu.Unlock()
-		if next >= n || failed != nil || (next > 0 && r.elapsed() >= until) {
+		if next >= n || failed != nil || panicked != nil || (next > 0 && r.elapsed() >= until) {
 			return 0, false
 		}
 		next++
@@ -125,6 +126,15 @@ func (r *run) measure(ctx context.Context, candidates []*candidate, n int, until
 	var workers sync.WaitGroup
 	for _, a := range r.askers {
 		workers.Go(func() {
+			// A fault in the mapping of an index is a panic, and the caller's.
+			defer func() {
+				if p := recover(); p != nil {
+					mu.Lock()
+					panicked = p
+					mu.Unlock()
+				}
+			}()
+			debug.SetPanicOnFault(true)
 			for i, ok := take(); ok; i, ok = take() {
 				if err := r.one(ctx, a, i, i >= scanned, candidates); err != nil {
 					mu.Lock()
@@ -135,6 +145,9 @@ func (r *run) measure(ctx context.Context, candidates []*candidate, n int, until
 		})
 	}
 	workers.Wait()
+	if panicked != nil {
+		panic(panicked)
+	}
 	for _, c := range candidates {
 		c.outcomes = c.outcomes[:next]
 	}

@@ -1,0 +1,91 @@
+package flashdb
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/flashdb/flashdb/index/ivf"
+	"github.com/flashdb/flashdb/storage"
+)
+
+// checkIndex verifies the served generation of a collection, by itself and
+// against the store.
+func (db *DB) checkIndex(ctx context.Context, info storage.Info, live *roaring.Bitmap, found func(string, ...any)) error {
+	gen, err := db.mapGeneration(info)
+	if err != nil {
+		found("collection %q: index: %v (queries scan exactly; rebuild mends it)", info.Name, err)
+		return nil
+	}
+	defer gen.Release()
+	if err := gen.Check(); err != nil {
+		found("collection %q: index: %v (rebuild mends it)", info.Name, err)
+		return nil
+	}
+	dirty := roaring.New()
+	err = db.store.Dirty(info.UID, func(id uint32, _ uint64) error {
+		dirty.Add(id)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	err = gen.Guard(func() error {
+		db.checkCoverage(info, gen, live, dirty, found)
+		return db.checkRows(ctx, info, gen, roaring.AndNot(live, dirty), found)
+	})
+	var corrupt *CorruptError
+	if errors.As(err, &corrupt) && corrupt.File == db.generationPath(info) {
+		found("collection %q: index: %v (rebuild mends it)", info.Name, err)
+		return nil
+	}
+	return err
+}
+
+// checkCoverage verifies that each live node is in the generation or dirty, so
+// that every query can find it, and that the generation has no ids of its own.
+func (db *DB) checkCoverage(info storage.Info, gen *ivf.Index, live, dirty *roaring.Bitmap, found func(string, ...any)) {
+	covered := roaring.New()
+	covered.AddMany(gen.IDs())
+	if !covered.IsEmpty() && covered.Maximum() >= info.NextID {
+		found("collection %q: index: it holds id %d, and the next id is %d (rebuild mends it)", info.Name, covered.Maximum(), info.NextID)
+	}
+	covered.Or(dirty)
+	if missing := roaring.AndNot(live, covered); !missing.IsEmpty() {
+		found("collection %q: index: %d live nodes are neither in the generation nor in the delta, the first has id %d (rebuild mends it)",
+			info.Name, missing.GetCardinality(), missing.Minimum())
+	}
+}
+
+// checkRows compares the rows of the generation that queries score by with
+// those of the store: all that the delta does not hide.
+func (db *DB) checkRows(ctx context.Context, info storage.Info, gen *ivf.Index, served *roaring.Bitmap, found func(string, ...any)) error {
+	if !gen.Info().HasRows {
+		return nil
+	}
+	dim := info.Schema.Dim
+	stored := make([]float32, dim)
+	differ, first := 0, uint32(0)
+	err := gen.Rows(ctx, func(ids []uint32, rows []float32) error {
+		return db.store.View(func(v *storage.View) error {
+			for i, id := range ids {
+				if served.Contains(id) && (!v.Row(stored, info.UID, id) || !slices.Equal(stored, rows[i*dim:(i+1)*dim])) {
+					if differ == 0 || id < first {
+						first = id
+					}
+					differ++
+				}
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		return err
+	}
+	if differ > 0 {
+		found("collection %q: index: %d rows are not those of the store, the first has id %d (rebuild mends it)", info.Name, differ, first)
+	}
+	return nil
+}
