@@ -51,7 +51,7 @@ func TestGenerationCutShort(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, want.Hits, got.Hits)
 			require.Zero(t, got.Stats.Generation)
-			require.Contains(t, events.String(), "index damaged while it was served")
+			require.Contains(t, events.String(), "index not usable")
 			require.Contains(t, events.String(), "gen-000001.ivf")
 			_, err = c.Search(ctx, make([]float32, c.Schema().Dim), 5, nil)
 			require.NoError(t, err)

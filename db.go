@@ -102,6 +102,9 @@ func (db *DB) open() (err error) {
 	if err := prepareDir(db.dir, db.opts.MustExist); err != nil {
 		return err
 	}
+	if err := refuseSymlinks(db.dir); err != nil {
+		return err
+	}
 	db.store, err = storage.Open(db.path(storeFile), &storage.Options{Timeout: db.opts.LockTimeout, NoSync: db.noSync})
 	if errors.Is(err, storage.ErrLocked) {
 		return lockedBy(db.dir, err)

@@ -51,7 +51,8 @@ type RebuildFinished struct {
 	Err        error
 }
 
-// IndexUnusable says that the served generation could not be opened.
+// IndexUnusable says that the served generation could not be opened, or turned
+// out damaged while it was served.
 type IndexUnusable struct {
 	Collection string
 	Generation uint64

@@ -188,7 +188,7 @@ func (c *Collection) giveUp(number uint64, cause error) {
 	s.unusable.Store(number)
 	gen := s.gen
 	s.gen, s.number, s.table = nil, 0, nil
-	c.db.slog.Warn("index damaged while it was served: exact scan until the next rebuild", "collection", c.name, "generation", number, "err", cause)
+	c.db.events.indexUnusable(IndexUnusable{Collection: c.name, Generation: number, Err: cause})
 	if err := gen.Release(); err != nil {
 		c.db.slog.Warn("release index", "collection", c.name, "err", err)
 	}
