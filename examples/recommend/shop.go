@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/flashdb/flashdb"
+)
+
+// A shop answers the requests. It is safe for concurrent use: all state is in
+// the database.
+type shop struct{ users, items *flashdb.Collection }
+
+func (s *shop) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /items", answer(s.recommendItems))
+	mux.HandleFunc("GET /friends", answer(s.recommendFriends))
+	mux.HandleFunc("PUT /items/{key}", answer(s.putItem))
+	mux.HandleFunc("DELETE /items/{key}", answer(s.deleteItem))
+	mux.HandleFunc("PUT /likes/{user}/{item}", answer(s.like))
+	mux.HandleFunc("PUT /friends/{user}/{friend}", answer(s.befriend))
+	return mux
+}
+
+// A recommendation is one line of an answer.
+type recommendation struct {
+	Key         string  `json:"key"`
+	Probability float32 `json:"probability"`
+}
+
+// recommendItems scores items against a user of another collection, whom the
+// items know by the embedding alone. What the user likes is left out.
+func (s *shop) recommendItems(r *http.Request) (any, error) {
+	k, err := number(r, "k", 10)
+	if err != nil {
+		return nil, err
+	}
+	user, err := s.users.Get(r.Context(), r.FormValue("user"))
+	if err != nil {
+		return nil, err
+	}
+	liked, err := likes(user)
+	if err != nil {
+		return nil, err
+	}
+	res, err := s.items.PredictVector(r.Context(), user.Embedding, k, &flashdb.PredictOptions{Exclude: liked})
+	return recommendations(res), err
+}
+
+// recommendFriends scores users against a user of the same collection: friends
+// are links, and left out without being asked.
+func (s *shop) recommendFriends(r *http.Request) (any, error) {
+	k, err := number(r, "k", 10)
+	if err != nil {
+		return nil, err
+	}
+	res, err := s.users.Predict(r.Context(), r.FormValue("user"), k, nil)
+	return recommendations(res), err
+}
+
+func recommendations(res flashdb.Result) []recommendation {
+	list := make([]recommendation, len(res.Hits))
+	for i, h := range res.Hits {
+		list[i] = recommendation{h.Key, h.Probability}
+	}
+	return list
+}
+
+// putItem stores an item; its embedding is the body, a JSON array. It is
+// recommended from the next request on, without a rebuild.
+func (s *shop) putItem(r *http.Request) (any, error) {
+	var embedding []float32
+	if err := json.NewDecoder(http.MaxBytesReader(nil, r.Body, 1<<16)).Decode(&embedding); err != nil {
+		return nil, fmt.Errorf("%w: the body must be an array of numbers: %w", flashdb.ErrInvalid, err)
+	}
+	return nil, s.items.Upsert(r.Context(), flashdb.Node{Key: r.PathValue("key"), Embedding: embedding})
+}
+
+// deleteItem forgets an item: once it has answered, no request recommends it.
+func (s *shop) deleteItem(r *http.Request) (any, error) {
+	_, err := s.items.Delete(r.Context(), r.PathValue("key"))
+	return nil, err
+}
+
+// like remembers that a user likes an item, in the user's payload: links stay
+// inside a collection, and this one goes from users to items. Two likes of one
+// user at the same moment may keep only one; a real shop asks its own database.
+func (s *shop) like(r *http.Request) (any, error) {
+	user, err := s.users.Get(r.Context(), r.PathValue("user"))
+	if err != nil {
+		return nil, err
+	}
+	liked, err := likes(user)
+	if err != nil {
+		return nil, err
+	}
+	if user.Payload, err = json.Marshal(append(liked, r.PathValue("item"))); err != nil {
+		return nil, err
+	}
+	return nil, s.users.Upsert(r.Context(), user)
+}
+
+func likes(user flashdb.Node) (liked []string, err error) {
+	if len(user.Payload) > 0 {
+		err = json.Unmarshal(user.Payload, &liked)
+	}
+	return liked, err
+}
+
+func (s *shop) befriend(r *http.Request) (any, error) {
+	a, b := r.PathValue("user"), r.PathValue("friend")
+	return nil, s.users.LinkAll(r.Context(), flashdb.Edge{Source: a, Target: b}, flashdb.Edge{Source: b, Target: a})
+}
+
+func number(r *http.Request, name string, otherwise int) (int, error) {
+	text := r.FormValue(name)
+	if text == "" {
+		return otherwise, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return 0, fmt.Errorf("%w: %s is no number", flashdb.ErrInvalid, name)
+	}
+	return n, nil
+}
+
+// answer makes a handler of fn, which returns what to send as JSON.
+func answer(fn func(*http.Request) (any, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		body, err := fn(r)
+		if err != nil {
+			http.Error(w, err.Error(), status(err))
+			return
+		}
+		if body == nil {
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(body) // fails when the client has gone
+	}
+}
+
+func status(err error) int {
+	switch {
+	case errors.Is(err, flashdb.ErrNotFound):
+		return http.StatusNotFound
+	case errors.Is(err, flashdb.ErrInvalid), errors.Is(err, flashdb.ErrDim):
+		return http.StatusBadRequest
+	case errors.Is(err, flashdb.ErrReadOnly), errors.Is(err, context.Canceled):
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusInternalServerError
+}
