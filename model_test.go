@@ -1,6 +1,7 @@
 package flashdb_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -86,6 +87,38 @@ func (h *history) unlink(*rapid.T) {
 	}
 }
 
+func (h *history) decoders(*rapid.T) {
+	name := rapid.SampledFrom([]string{"a", "b"}).Draw(h.t, "decoder")
+	if rapid.Bool().Draw(h.t, "drop") {
+		h.do(dropDecoderAct(name))
+		return
+	}
+	d, err := newMLP(h.rng, modelDim, 3)
+	require.NoError(h.t, err)
+	h.do(putDecoderAct(name, d))
+}
+
+func (h *history) meta(*rapid.T) { h.do(setMetaAct("m", fmt.Sprint(h.rng.Uint64()))) }
+
+func (h *history) compact(*rapid.T) {
+	_, err := h.db.Compact(context.Background(), nil)
+	require.NoError(h.t, err)
+}
+
+// restore goes on with what a backup holds.
+func (h *history) restore(*rapid.T) {
+	var stream bytes.Buffer
+	_, err := h.db.Backup(context.Background(), &stream, nil)
+	require.NoError(h.t, err)
+	next := h.dir + "r"
+	_, err = flashdb.Restore(context.Background(), &stream, next, nil)
+	require.NoError(h.t, err)
+	require.NoError(h.t, h.db.Close())
+	require.NoError(h.t, os.RemoveAll(h.dir))
+	h.dir = next
+	h.open()
+}
+
 func (h *history) rebuild(*rapid.T) {
 	res, err := h.c.Rebuild(context.Background(), &flashdb.RebuildOptions{Force: true, Lists: 3})
 	require.NoError(h.t, err)
@@ -120,6 +153,7 @@ func (h *history) predict(*rapid.T) {
 	}
 	k := rapid.IntRange(1, 80).Draw(h.t, "k")
 	o := flashdb.PredictOptions{
+		Decoder:       "mlp",
 		IncludeLinked: rapid.Bool().Draw(h.t, "includeLinked"),
 		Exclude:       []string{h.key(), "never stored"},
 		WithNode:      true,
@@ -180,7 +214,8 @@ func TestModel(t *testing.T) {
 		rt.Repeat(map[string]func(*rapid.T){
 			"upsert": h.upsert, "delete": h.delete, "link": h.link, "unlink": h.unlink,
 			"predict": h.predict, "predict again": h.predict, "rebuild": h.rebuild,
-			"flush": h.flush, "reopen": h.reopen, "crash": h.crash, "": h.same,
+			"flush": h.flush, "reopen": h.reopen, "crash": h.crash,
+			"decoders": h.decoders, "meta": h.meta, "compact": h.compact, "restore": h.restore, "": h.same,
 		})
 		findings, err := h.db.Check(context.Background())
 		require.NoError(rt, err)
