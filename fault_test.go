@@ -230,8 +230,9 @@ func TestNthOperationFails(t *testing.T) {
 	for _, mode := range modes {
 		t.Run(mode.name, func(t *testing.T) {
 			root := t.TempDir()
-			failed := 0
+			runs, failed := 0, 0
 			for n := 1; n <= len(ops); n += stride(len(ops), 60) {
+				runs++
 				r := newTrial(t, filepath.Join(root, fmt.Sprint(n)), vfs.NewMem())
 				r.inject = mode.inject(int64(n))
 				if err := r.run(); err != nil {
@@ -244,7 +245,7 @@ func TestNthOperationFails(t *testing.T) {
 					require.Fail(t, "operation that failed", "number %d, %s", n, ops[n-1])
 				}
 			}
-			t.Logf("%d runs of %d operations, %d ended with an error", len(ops)/stride(len(ops), 60), len(ops), failed)
+			t.Logf("%d runs of %d operations, %d ended with an error", runs, len(ops), failed)
 		})
 	}
 }
