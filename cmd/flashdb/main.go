@@ -135,7 +135,7 @@ embedding, and known links that are not predicted again.`,
 			a.createCommand(), a.importCommand(), a.putCommand(), a.linkCommand(), a.decoderCommand(), a.deleteCommand(),
 		}},
 		{"Ask it:", []*cobra.Command{
-			a.predictCommand(), a.scoreCommand(), a.searchCommand(), a.getCommand(), a.evalCommand(),
+			a.predictCommand(), a.scoreCommand(), a.searchCommand(), a.getCommand(), a.evalCommand(), a.exportCommand(),
 		}},
 		{"Look after it:", []*cobra.Command{
 			a.shellCommand(), a.reportCommand(), a.rebuildCommand(), a.serveCommand(), a.calibrateCommand(), a.statsCommand(), a.checkCommand(),

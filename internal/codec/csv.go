@@ -213,7 +213,7 @@ func SplitTags(field string) (tags []string, err error) {
 // JoinTags is the field that SplitTags reads as these tags.
 func JoinTags(tags []string) string {
 	joined := strings.Join(tags, ";")
-	if back, err := SplitTags(joined); err == nil && slices.Equal(back, tags) {
+	if back, err := SplitTags(joined); err == nil && slices.Equal(back, tags) && !strings.ContainsAny(joined, "\t\r\n") {
 		return joined
 	}
 	encoded, err := json.Marshal(tags)

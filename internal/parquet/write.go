@@ -28,12 +28,8 @@ type Writer struct {
 
 // NewWriter begins a file of embeddings of dim values. Keys are strings to other readers, or bytes if binaryKeys is set.
 func NewWriter(w io.Writer, dim int, binaryKeys bool) *Writer {
-	key := parquet.String()
-	if binaryKeys {
-		key = parquet.Leaf(parquet.ByteArrayType)
-	}
 	schema := parquet.NewSchema("embeddings", parquet.Group{
-		"key":       key,
+		"key":       keyNode(binaryKeys),
 		"embedding": parquet.List(parquet.Leaf(parquet.FloatType)),
 		"payload":   parquet.Optional(parquet.Leaf(parquet.ByteArrayType)),
 		"tags":      parquet.List(parquet.String()),
@@ -95,5 +91,8 @@ func (w *Writer) flush() error {
 
 // Close writes what is left and the footer. It does not close what it writes to.
 func (w *Writer) Close() error {
-	return errors.Join(w.flush(), w.w.Close())
+	if err := w.flush(); err != nil {
+		return err
+	}
+	return w.w.Close()
 }

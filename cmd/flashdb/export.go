@@ -1,0 +1,334 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/internal/codec"
+	"github.com/flashdb/flashdb/internal/parquet"
+)
+
+func (a *app) exportCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "export",
+		Short: "Write embeddings, links or a decoder to files",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(a.exportRowsCommand(), a.exportLinksCommand(), a.exportDecoderCommand())
+	return cmd
+}
+
+// rowFormats are the formats export rows writes.
+func rowFormats() []string { return append(codec.WriteFormats(), formatParquet) }
+
+func (a *app) exportRowsCommand() *cobra.Command {
+	var format, keysFile string
+	cmd := &cobra.Command{
+		Use:   "rows DIR COLLECTION FILE [--keys nodes.tsv]",
+		Short: "Write the nodes of a collection to a file",
+		Long: `Rows writes every node, in the order in which they were inserted, to a file of embeddings
+that import reads: .jsonl, .csv, .tsv or .parquet with keys, tags and payloads; .npy,
+.npz, .safetensors or .fvecs with the embeddings alone, and keys and payloads in the
+--keys file. A name that ends in .zst or .gz is compressed; - is standard output, with
+--format. The file must not exist yet; it appears when it is whole.`,
+		Example: `  flashdb export rows papers.flash papers papers.parquet
+  flashdb export rows papers.flash papers embeddings.npy --keys nodes.tsv
+  flashdb export rows papers.flash papers - --format jsonl | jq .key`,
+		Args: args(3, 3),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			kind, err := formatOf(args[2], format, rowFormats())
+			if err != nil {
+				return err
+			}
+			if keysFile != "" && (codec.HasKeys(kind) || kind == formatParquet) {
+				return fmt.Errorf("--keys is for formats without keys: .%s holds them itself", kind)
+			}
+			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{}, func(_ database, c collection) error {
+				start := time.Now()
+				rows, err := a.exportRows(cmd.Context(), c, kind, args[2], keysFile)
+				if err != nil {
+					return err
+				}
+				if keysFile == "" && !codec.HasKeys(kind) && kind != formatParquet {
+					fmt.Fprintf(a.err, "keys, tags and payloads are not in a .%s; --keys FILE keeps keys and payloads\n", kind)
+				}
+				return a.printExport(args[2], "row", rows, time.Since(start))
+			})
+		},
+	}
+	cmd.Flags().StringVar(&format, "format", "", "`format` of the file (default by its name)")
+	cmd.Flags().StringVar(&keysFile, "keys", "", "`file` for row numbers, keys and payloads")
+	completeWords(cmd, "format", rowFormats()...)
+	return cmd
+}
+
+// formatOf is the format of a file to write.
+func formatOf(name, format string, known []string) (string, error) {
+	kind := cmp.Or(format, extension(name))
+	if name == standardInput && format == "" {
+		return "", fmt.Errorf("standard output has no name to tell its format: give --format, one of %s", strings.Join(known, ", "))
+	}
+	if !slices.Contains(known, kind) {
+		return "", fmt.Errorf("%s: format %q is not written here; want one of %s", name, kind, strings.Join(known, ", "))
+	}
+	return kind, nil
+}
+
+func (a *app) printExport(file, noun string, n int64, elapsed time.Duration) error {
+	out := a.out
+	if file == standardInput {
+		out = a.err // the data went to standard output
+	}
+	if a.json && file != standardInput {
+		return a.emit(struct {
+			File    string  `json:"file"`
+			Count   int64   `json:"count"`
+			Seconds float64 `json:"seconds"`
+		}{jsonText(file), n, elapsed.Seconds()})
+	}
+	_, err := fmt.Fprintf(out, "exported %s in %s\n", counted(n, noun), took(elapsed))
+	return err
+}
+
+// A keyCensus is what an export must know of a collection before it begins.
+type keyCensus struct {
+	rows   int64
+	end    uint32 // above every id
+	binary bool   // a key is not UTF-8
+}
+
+func takeCensus(ctx context.Context, c collection) (census keyCensus, err error) {
+	err = c.Keys(ctx, func(id uint32, key string) error {
+		census.rows++
+		census.end = id + 1
+		census.binary = census.binary || !utf8.ValidString(key)
+		return nil
+	})
+	return census, err
+}
+
+// eachKey calls fn for every node in id order. Unlike Keys it lets fn ask the
+// collection.
+func eachKey(ctx context.Context, c collection, census keyCensus, fn func(key string) error) error {
+	const page = 1024
+	ids := make([]uint32, 0, page)
+	for from := uint32(0); from < census.end; from += page {
+		ids = ids[:0]
+		for id := from; id < min(from+page, census.end); id++ {
+			ids = append(ids, id)
+		}
+		keys, err := c.KeysOf(ctx, ids)
+		if err != nil {
+			return err
+		}
+		for _, id := range ids {
+			if key, ok := keys[id]; ok {
+				if err := fn(key); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (a *app) exportRows(ctx context.Context, c collection, format, file, keysFile string) (rows int64, err error) {
+	census, err := takeCensus(ctx, c)
+	if err != nil {
+		return 0, err
+	}
+	err = a.writeFile(file, func(w io.Writer) error {
+		out, err := newRowWriter(w, format, c.Schema().Dim, census)
+		if err != nil {
+			return err
+		}
+		if keysFile == "" {
+			rows, err = a.writeRows(ctx, c, census, out, nil)
+		} else {
+			err = a.writeFile(keysFile, func(w io.Writer) error {
+				names, err := codec.NewTableWriter(w, formatTSV)
+				if err != nil {
+					return err
+				}
+				rows, err = a.writeRows(ctx, c, census, out, names)
+				return errors.Join(err, names.Close())
+			})
+		}
+		if err != nil {
+			return err
+		}
+		return out.Close()
+	})
+	return rows, err
+}
+
+func newRowWriter(w io.Writer, format string, dim int, census keyCensus) (codec.RowWriter, error) {
+	if format == formatParquet {
+		return parquet.NewWriter(w, dim, census.binary), nil
+	}
+	return codec.NewRowWriter(w, format, dim, census.rows)
+}
+
+// writeRows writes every node to out, and its row number, key and payload to
+// names unless that is nil.
+func (a *app) writeRows(ctx context.Context, c collection, census keyCensus, out codec.RowWriter, names *codec.TableWriter) (rows int64, err error) {
+	p := newProgress(a.err)
+	defer p.clear()
+	err = eachKey(ctx, c, census, func(key string) error {
+		n, err := c.Get(ctx, key)
+		if errors.Is(err, flashdb.ErrNotFound) {
+			return nil // deleted meanwhile
+		}
+		if err == nil {
+			err = out.Write(n.Embedding, codec.Row{Key: key, HasKey: true, Tags: n.Tags, Payload: n.Payload})
+		}
+		if err == nil && names != nil {
+			err = writeName(names, rows, n)
+		}
+		if err != nil {
+			return fmt.Errorf("node %s: %w", strconv.Quote(clip(key, 60)), err)
+		}
+		if rows++; rows%1024 == 0 {
+			p.update("export", rows, census.rows)
+		}
+		return nil
+	})
+	return rows, err
+}
+
+// writeName writes a line of a --keys file. The tabs of a payload are columns of
+// it to import.
+func writeName(names *codec.TableWriter, row int64, n flashdb.Node) error {
+	fields := []string{strconv.FormatInt(row, 10), n.Key}
+	if len(n.Payload) > 0 {
+		fields = append(fields, strings.Split(string(n.Payload), "\t")...)
+	}
+	return names.Write(fields...)
+}
+
+func (a *app) exportLinksCommand() *cobra.Command {
+	var format string
+	known := []string{formatTSV, formatCSV, formatParquet}
+	cmd := &cobra.Command{
+		Use:   "links DIR COLLECTION FILE",
+		Short: "Write the known links of a collection to a file",
+		Long: `Links writes every known link as a line of two keys, source and target, that link reads:
+.tsv, .csv or .parquet, compressed if the name ends in .zst or .gz; - is standard output.
+The file must not exist yet.`,
+		Example: `  flashdb export links papers.flash papers cites.tsv.zst`,
+		Args:    args(3, 3),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			kind, err := formatOf(args[2], format, known)
+			if err != nil {
+				return err
+			}
+			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{}, func(_ database, c collection) error {
+				start := time.Now()
+				links, err := a.exportLinks(cmd.Context(), c, kind, args[2])
+				if err != nil {
+					return err
+				}
+				return a.printExport(args[2], "link", links, time.Since(start))
+			})
+		},
+	}
+	cmd.Flags().StringVar(&format, "format", "", "`format` of the file: tsv, csv or parquet (default by its name)")
+	completeWords(cmd, "format", known...)
+	return cmd
+}
+
+func (a *app) exportLinks(ctx context.Context, c collection, format, file string) (links int64, err error) {
+	census, err := takeCensus(ctx, c)
+	if err != nil {
+		return 0, err
+	}
+	p := newProgress(a.err)
+	defer p.clear()
+	err = a.writeFile(file, func(w io.Writer) error {
+		var out interface {
+			Write(fields ...string) error
+			Close() error
+		} = parquet.NewEdgeWriter(w, census.binary)
+		if format != formatParquet {
+			if out, err = codec.NewTableWriter(w, format); err != nil {
+				return err
+			}
+		}
+		sources := int64(0)
+		err := eachKey(ctx, c, census, func(key string) error {
+			p.update("export", sources, census.rows)
+			sources++
+			targets, err := c.Linked(ctx, key)
+			if errors.Is(err, flashdb.ErrNotFound) {
+				return nil // deleted meanwhile
+			}
+			for _, target := range targets {
+				if err := out.Write(key, target); err != nil {
+					return err
+				}
+				links++
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return out.Close()
+	})
+	return links, err
+}
+
+func (a *app) exportDecoderCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "decoder DIR COLLECTION NAME FILE",
+		Short: "Write a decoder to .safetensors and its spec to .json",
+		Long: `Decoder writes the weights of a stored decoder to FILE, which ends in .safetensors, and
+its spec beside it, to the same name with .json. A dot decoder has no weights: FILE ends
+in .json. decoder add reads both again. The files must not exist yet.`,
+		Example: `  flashdb export decoder papers.flash papers cites cites.safetensors`,
+		Args:    args(4, 4),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{}, func(_ database, c collection) error {
+				d, err := c.Decoder(cmd.Context(), args[2])
+				if err != nil {
+					return err
+				}
+				file, tensors := args[3], d.Tensors()
+				want := ".safetensors"
+				if len(tensors) == 0 {
+					want = ".json"
+				}
+				if filepath.Ext(file) != want {
+					return fmt.Errorf("%s: the name of this decoder's file must end in %s", file, want)
+				}
+				spec := strings.TrimSuffix(file, want) + ".json"
+				if err := a.writeFile(spec, func(w io.Writer) error { return writeSpec(w, d.Spec()) }); err != nil {
+					return err
+				}
+				if len(tensors) > 0 {
+					if err := a.writeFile(file, func(w io.Writer) error { return codec.WriteSafetensors(w, tensors) }); err != nil {
+						return err
+					}
+				}
+				if a.json {
+					return a.emit(map[string]string{"done": "export", "decoder": jsonText(args[2]), "file": jsonText(file), "spec": jsonText(spec)})
+				}
+				_, err = fmt.Fprintf(a.out, "exported decoder %s: %s, spec in %s\n", shown(args[2]), d, spec)
+				return err
+			})
+		},
+	}
+}
