@@ -19,6 +19,9 @@
 //     not at all, also across a crash.
 //   - Scores are those of the full decoder. An index changes only which nodes
 //     are found, never what they score. With ModeExact every node is scored.
+//   - The share of the exact answer that is found, 0.98 unless
+//     PredictOptions.Recall says otherwise, is one that was measured: see
+//     Collection.Calibrate. Stats.Plan says how it is met.
 //   - A write is visible to every query that begins after it was acknowledged,
 //     with or without an index.
 //   - The index is derived data: when it is missing or damaged, queries scan

@@ -16,7 +16,7 @@ import (
 
 // gated are rebuild options that calibrate, and compare, for a short time.
 func gated() *flashdb.RebuildOptions {
-	return &flashdb.RebuildOptions{CalibrateTime: 2 * time.Second}
+	return &flashdb.RebuildOptions{CalibrateTime: time.Second}
 }
 
 // TestQualityGate rebuilds an index of enough rows with settings that find less.
