@@ -113,6 +113,9 @@ func (c *Collection) Calibrate(ctx context.Context, opts *CalibrateOptions) ([]C
 	}
 	all, err := c.calibrate(ctx, o)
 	if err != nil {
+		if c.db.closing.Err() != nil && errors.Is(err, context.Canceled) {
+			err = ErrClosed
+		}
 		return nil, fmt.Errorf("calibrate %q: %w", c.name, err)
 	}
 	return all, nil

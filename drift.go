@@ -67,6 +67,9 @@ func (c *Collection) drift(info storage.Info, gen *ivf.Index) (Drift, error) {
 	if err != nil {
 		return d, err
 	}
+	if gone.IsEmpty() && len(dirty) == 0 {
+		return d, nil
+	}
 	held := roaring.New()
 	held.AddMany(gen.IDs())
 	deleted := gone.AndCardinality(held)
