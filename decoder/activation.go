@@ -1,6 +1,10 @@
 package decoder
 
-import "github.com/flashdb/flashdb/internal/simd"
+import (
+	"math"
+
+	"github.com/flashdb/flashdb/internal/simd"
+)
 
 // Activation names the function a layer applies to each of its neurons.
 type Activation string
@@ -65,10 +69,16 @@ func (a *activation) backward(grad, src []float32) {
 	switch a.name {
 	case Identity:
 	case ReLU:
+		// Signs of activations are close to coin flips. Bits are compared, as that compiles to a conditional move: read as
+		// integers, the positive floats up to infinity are 1 to its bits; zeros, negatives and NaNs lie outside.
+		const inf = 0x7f800000
+		grad = grad[:len(src)]
 		for i, x := range src {
-			if !(x > 0) {
-				grad[i] = 0
+			g := math.Float32bits(grad[i])
+			if math.Float32bits(x)-1 >= inf {
+				g = 0
 			}
+			grad[i] = math.Float32frombits(g)
 		}
 	case LeakyReLU:
 		for i, x := range src {
