@@ -56,7 +56,7 @@ type BackupResult struct {
 // as the bbolt file has pages in use. Copying records instead would need no
 // room, but many transactions, between which nothing holds the state still.
 // Generation files are immutable: they are held open, whatever is published
-// meanwhile. A database opened read-only is at rest, and is streamed directly.
+// meanwhile.
 //
 // Close ends a Backup under way with ErrClosed, once w takes or refuses the bytes
 // at hand; so does a done ctx with its error.
@@ -106,6 +106,9 @@ func (db *DB) BackupFile(ctx context.Context, file string, opts *BackupOptions) 
 }
 
 func (db *DB) backup(ctx context.Context, w io.Writer, o BackupOptions) (res BackupResult, err error) {
+	if err := db.writable(); err != nil { // the copy needs room in the directory
+		return res, err
+	}
 	start := time.Now()
 	if _, err := db.store.Flush(); err != nil {
 		return res, err

@@ -32,7 +32,7 @@ func (db *DB) Check(ctx context.Context) (findings []string, err error) {
 	}
 	// Acts wait while the files are read, so that they are seen at rest.
 	err = db.log.Locked(func(wal.LSN) error {
-		if _, err := db.store.Flush(); err != nil {
+		if _, err := db.settle(); err != nil {
 			return err
 		}
 		if err := wal.Check(db.fs, db.path(walDir)); err != nil {

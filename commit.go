@@ -47,6 +47,9 @@ func (a *act) emit(op storage.Op) error {
 //  4. later the flusher moves the overlay into bbolt: applied <= durable.
 func (db *DB) commit(ctx context.Context, resolve func(a *act) error) error {
 	var a act
+	if err := db.writable(); err != nil {
+		return err
+	}
 	start := time.Now()
 	if err := db.unflushed.Load(); err != nil {
 		return db.refused(*err)
@@ -110,6 +113,9 @@ func (db *DB) apply(a *act) {
 // longer needed. Reads and writes go on meanwhile.
 func (db *DB) flush() error {
 	failpoint.FlushBefore.Reach()
+	if db.opts.ReadOnly {
+		return nil // what the log holds stays there
+	}
 	applied, err := db.store.Flush()
 	if err != nil {
 		return db.cannotFlush(err)

@@ -73,6 +73,9 @@ func (db *DB) Compact(ctx context.Context, opts *CompactOptions) (CompactResult,
 }
 
 func (db *DB) compact(ctx context.Context, o CompactOptions) (res CompactResult, err error) {
+	if err := db.writable(); err != nil {
+		return res, err
+	}
 	start := time.Now()
 	if res.Before, err = db.diskUse(); err != nil {
 		return res, err

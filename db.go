@@ -99,6 +99,9 @@ func openOn(d disk, dir string, opts *Options) (*DB, error) {
 }
 
 func (db *DB) open() (err error) {
+	if db.opts.ReadOnly {
+		return db.openReadOnly()
+	}
 	if err := prepareDir(db.dir, db.opts.MustExist); err != nil {
 		return err
 	}
@@ -212,7 +215,7 @@ func (db *DB) replay() error {
 		}
 		db.store.Stage(c)
 		db.store.Publish()
-		if db.store.Pending() > db.opts.FlushBytes && db.unflushed.Load() == nil {
+		if db.store.Pending() > db.opts.FlushBytes && db.unflushed.Load() == nil && !db.opts.ReadOnly {
 			// On a full disk, say, what the log holds stays in memory, to be read.
 			if _, err := db.store.Flush(); err != nil {
 				db.cannotFlush(err)
@@ -265,21 +268,29 @@ func (db *DB) Close() error {
 		return ErrClosed
 	}
 	db.closed = true
+	if db.opts.ReadOnly {
+		return db.closeReadOnly()
+	}
 	db.flusher.stop()
 	errs := []error{db.flush(), stopped}
 	if errors.Is(errs[0], ErrReadOnly) {
 		errs[0] = nil // reported when it happened; the log has what was acknowledged
 	}
-	db.mu.Lock()
-	for _, c := range db.collections {
-		c.release()
-	}
-	db.mu.Unlock()
+	db.releaseAll()
 	errs = append(errs, db.log.Close(), db.store.Close(), removeOwner(db.dir))
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("close database %s: %w", db.dir, err)
 	}
 	return nil
+}
+
+// releaseAll lets go of the served generations.
+func (db *DB) releaseAll() {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	for _, c := range db.collections {
+		c.release()
+	}
 }
 
 // Checkpoint moves what the log holds into the bbolt file and drops the log

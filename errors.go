@@ -22,9 +22,9 @@ var (
 	// ErrInvalid is returned for a bad argument: an empty key, a NaN, k < 1, a
 	// filter that does not parse, a directory that is not a database.
 	ErrInvalid = errors.New("invalid argument")
-	// ErrReadOnly is returned for writes after a failed write or sync of the
-	// log or of the bbolt file: the database answers queries, and takes writes
-	// again when reopened.
+	// ErrReadOnly is returned for writes to a database opened read-only, and
+	// after a failed write or sync of the log or of the bbolt file: the database
+	// answers queries, and takes writes again when reopened.
 	ErrReadOnly = errors.New("database is read-only")
 
 	// ErrCorrupt is matched by every *CorruptError.

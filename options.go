@@ -16,6 +16,11 @@ type Options struct {
 	// MustExist makes Open fail with ErrNotFound instead of creating the
 	// directory.
 	MustExist bool
+	// ReadOnly opens an existing database beside others that read it, while no
+	// process has it open for writing, and changes nothing on disk: what the
+	// log holds is replayed into memory. Changes, Rebuild, Compact and Backup
+	// return ErrReadOnly.
+	ReadOnly bool
 	// LockTimeout is how long Open waits for another process to release the
 	// directory before it returns ErrLocked. Default 250 ms.
 	LockTimeout time.Duration
@@ -89,6 +94,9 @@ func (o *Options) Validate() error {
 	}
 	if o.FlushBytes < 0 {
 		errs = append(errs, fmt.Errorf("%w: Options.FlushBytes is %d, want >= 0", ErrInvalid, o.FlushBytes))
+	}
+	if o.ReadOnly && o.Control {
+		errs = append(errs, fmt.Errorf("%w: Options.Control needs the directory for itself: leave ReadOnly unset with it", ErrInvalid))
 	}
 	return errors.Join(append(errs, o.Rebuild.validate())...)
 }

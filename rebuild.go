@@ -122,6 +122,9 @@ func (c *Collection) Rebuild(ctx context.Context, opts *RebuildOptions) (Rebuild
 }
 
 func (c *Collection) rebuild(ctx context.Context, o RebuildOptions) (res RebuildResult, err error) {
+	if err := c.db.writable(); err != nil {
+		return RebuildResult{}, err
+	}
 	start := time.Now()
 	defer func() {
 		if cause := context.Cause(ctx); cause != nil && errors.Is(err, ctx.Err()) {

@@ -95,7 +95,7 @@ func (c *Collection) openSegments(ctx context.Context) error {
 		if s.table != nil || s.closed {
 			return nil
 		}
-		applied, unflushed := c.db.store.Flush()
+		applied, unflushed := c.db.settle()
 		var info storage.Info
 		err := c.db.store.View(func(v *storage.View) error {
 			var ok bool

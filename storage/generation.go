@@ -80,7 +80,16 @@ func (s seals) dropDirty(file string, parent *bolt.Bucket, uid uint32, upTo uint
 // Dirty calls fn for every live node whose row is newer than the served generation, in id order, with the LSN of the row.
 // It sees what has been flushed, through many short transactions: nodes that change meanwhile may be seen as they were
 // or as they are. It returns the first error of fn.
+//
+// A store opened read-only also has what was replayed into it; that comes last.
 func (s *Store) Dirty(uid uint32, fn func(id uint32, lsn uint64) error) error {
+	if s.opts.ReadOnly {
+		return s.tailDirty(uid, fn)
+	}
+	return s.fileDirty(uid, fn)
+}
+
+func (s *Store) fileDirty(uid uint32, fn func(id uint32, lsn uint64) error) error {
 	const block = 4096
 	ids := make([]uint32, 0, block)
 	lsns := make([]uint64, 0, block)

@@ -17,7 +17,16 @@ const (
 // Rows calls fn for the rows of all live nodes from an id on, in blocks in id order: rows is row-major, len(ids) x dim.
 // Both slices are valid until fn returns. It sees what has been flushed, through one short transaction a block: nodes that
 // change meanwhile may be seen as they were or as they are. It returns the first error of fn.
+//
+// A store opened read-only also has what was replayed into it; that comes last.
 func (s *Store) Rows(ctx context.Context, uid, fromID uint32, fn func(ids []uint32, rows []float32) error) error {
+	if s.opts.ReadOnly {
+		return s.tailRows(ctx, uid, fromID, fn)
+	}
+	return s.fileRows(ctx, uid, fromID, fn)
+}
+
+func (s *Store) fileRows(ctx context.Context, uid, fromID uint32, fn func(ids []uint32, rows []float32) error) error {
 	col := s.state.Load().catalog.byUID[uid]
 	if col == nil {
 		return fmt.Errorf("read rows: %w", collectionNotFound(uid))

@@ -15,6 +15,9 @@ var (
 	// so the log takes nothing more; opening it anew finds out.
 	ErrFailed = errors.New("log failed, read-only until reopened")
 
+	// ErrReadOnly is returned by Do of a log opened with Options.ReadOnly.
+	ErrReadOnly = errors.New("log is open read-only")
+
 	// ErrClosed is returned by calls on a closed Log.
 	ErrClosed = errors.New("log is closed")
 
@@ -27,6 +30,7 @@ type Log struct {
 	fs           vfs.FS
 	dir          string
 	segmentBytes int64
+	readOnly     bool
 	torn         *Torn
 
 	// lead has room for one element. Who has put it in leads: alone writes to the files and runs callbacks. It is a

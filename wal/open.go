@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
 
 	"github.com/flashdb/flashdb/internal/format"
@@ -14,6 +15,9 @@ import (
 type Options struct {
 	// SegmentBytes is the size from which on a segment takes no further group of records. Default 64 MiB.
 	SegmentBytes int64
+	// ReadOnly opens the log of a directory in which nothing may change: a torn write at the end is passed over and
+	// stays, a missing directory is an empty log, and no act is taken.
+	ReadOnly bool
 }
 
 func (o *Options) withDefaults() Options {
@@ -37,13 +41,13 @@ type Torn struct {
 
 // Open opens the log in dir, which it makes if need be, and reads all of it. A torn write at the end is cut off, see
 // [Log.Torn]; any other damage is a [format.CorruptError] and changes nothing. The log is the caller's alone: nothing
-// keeps a second one from the directory.
+// keeps a second one from the directory, which only read-only ones may share.
 func Open(fsys vfs.FS, dir string, opt *Options) (*Log, error) {
 	o := opt.withDefaults()
 	if o.SegmentBytes < 0 {
 		return nil, fmt.Errorf("open log %s: SegmentBytes is %d, must not be negative", dir, o.SegmentBytes)
 	}
-	l := &Log{fs: fsys, dir: dir, segmentBytes: o.SegmentBytes, lead: make(chan struct{}, 1), next: 1}
+	l := &Log{fs: fsys, dir: dir, segmentBytes: o.SegmentBytes, readOnly: o.ReadOnly, lead: make(chan struct{}, 1), next: 1}
 	if err := l.open(); err != nil {
 		if l.active != nil {
 			l.active.Close() // nothing was written through it
@@ -55,13 +59,21 @@ func Open(fsys vfs.FS, dir string, opt *Options) (*Log, error) {
 }
 
 func (l *Log) open() error {
-	if err := l.fs.MkdirAll(l.dir); err != nil {
-		return err
-	}
-	if err := l.fs.SyncDir(filepath.Dir(l.dir)); err != nil {
-		return err
+	if !l.readOnly {
+		if err := l.fs.MkdirAll(l.dir); err != nil {
+			return err
+		}
+		if err := l.fs.SyncDir(filepath.Dir(l.dir)); err != nil {
+			return err
+		}
 	}
 	segments, err := listSegments(l.fs, l.dir)
+	if l.readOnly {
+		l.failed = ErrReadOnly
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -75,7 +87,10 @@ func (l *Log) open() error {
 			return err
 		}
 		l.next = end.next
-		if last {
+		switch {
+		case last && l.readOnly:
+			return l.view(segments, end)
+		case last:
 			return l.resume(segments, end)
 		}
 	}
@@ -160,6 +175,18 @@ func readHeader(f vfs.File, name string, first LSN, size int64) error {
 		return fmt.Errorf("read log segment %s: %w", name, err)
 	}
 	return parseHeader(name, b, first)
+}
+
+// view makes segments those to be replayed, without what is torn.
+func (l *Log) view(segments []LSN, end segmentEnd) (err error) {
+	l.torn, l.segments, l.size = end.torn, segments, end.off
+	if end.off == 0 { // nothing of the last one counts
+		l.segments = segments[:len(segments)-1]
+		if n := len(l.segments); n > 0 {
+			l.size, err = l.fs.Size(l.path(l.segments[n-1]))
+		}
+	}
+	return err
 }
 
 // resume makes the last segment the active one, after cutting off what is torn. It syncs even if there is nothing to

@@ -17,7 +17,7 @@ and prints one line a finding. Exit code: 0 clean, 1 something was found.`,
 		Example: `  flashdb check papers.flash`,
 		Args:    args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withDB(cmd.Context(), args[0], flashdb.Options{}, func(db database) error {
+			return a.withDB(cmd.Context(), args[0], flashdb.Options{ReadOnly: true}, func(db database) error {
 				findings, err := db.Check(cmd.Context())
 				if err != nil {
 					return err

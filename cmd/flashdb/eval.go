@@ -89,7 +89,7 @@ func (r *evalRequest) validate(sourcesGiven bool) error {
 func (a *app) eval(ctx context.Context, r evalRequest) error {
 	// One worker: queries use one thread, and so must the exact scan they are
 	// compared with.
-	return a.withCollection(ctx, r.dir, r.collection, flashdb.Options{Workers: 1}, func(db database, c collection) (err error) {
+	return a.withCollection(ctx, r.dir, r.collection, flashdb.Options{ReadOnly: true, Workers: 1}, func(db database, c collection) (err error) {
 		r.target, r.sourcesFrom = c, c
 		if r.sourceCollection != "" {
 			if r.sourcesFrom, err = db.Collection(ctx, r.sourceCollection); err != nil {

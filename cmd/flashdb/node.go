@@ -21,7 +21,7 @@ func (a *app) getCommand() *cobra.Command {
 		Example: `  flashdb get papers.flash papers 1706.03762 --json`,
 		Args:    args(3, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{}, func(_ database, c collection) error {
+			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{ReadOnly: true}, func(_ database, c collection) error {
 				for i, key := range args[2:] {
 					if i > 0 && !a.json {
 						fmt.Fprintln(a.out)

@@ -93,7 +93,7 @@ compressed. --shard 2/8 takes every eighth source, so that eight jobs do it all.
 }
 
 func (a *app) predict(ctx context.Context, r predictRequest) error {
-	return a.withCollection(ctx, r.dir, r.collection, flashdb.Options{}, func(db database, c collection) error {
+	return a.withCollection(ctx, r.dir, r.collection, flashdb.Options{ReadOnly: true}, func(db database, c collection) error {
 		results := c.PredictBatch(ctx, r.keys, r.k, &r.opts)
 		if r.sourceCollection != "" {
 			sources, err := db.Collection(ctx, r.sourceCollection)

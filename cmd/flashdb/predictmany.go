@@ -83,7 +83,7 @@ func (a *app) predictMany(ctx context.Context, r manyRequest) error {
 	if err := r.validate(); err != nil {
 		return err
 	}
-	return a.withCollection(ctx, r.dir, r.collection, flashdb.Options{}, func(db database, c collection) error {
+	return a.withCollection(ctx, r.dir, r.collection, flashdb.Options{ReadOnly: true}, func(db database, c collection) error {
 		from := c
 		if r.sourceCollection != "" {
 			var err error

@@ -17,7 +17,7 @@ func (a *app) scoreCommand() *cobra.Command {
 		Example: `  flashdb score papers.flash papers 1706.03762 1409.0473 1409.3215`,
 		Args:    args(4, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{}, func(_ database, c collection) error {
+			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{ReadOnly: true}, func(_ database, c collection) error {
 				hits, err := c.Score(cmd.Context(), decoderName, args[2], args[3:]...)
 				if err != nil {
 					return err

@@ -20,7 +20,7 @@ func (a *app) searchCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.Metric = flashdb.Metric(metric)
 			opts.Probes = probes.probes
-			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{}, func(_ database, c collection) error {
+			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{ReadOnly: true}, func(_ database, c collection) error {
 				n, err := c.Get(cmd.Context(), args[2])
 				if err != nil {
 					return err

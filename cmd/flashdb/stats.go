@@ -28,7 +28,7 @@ queries and their times, durable changes, rebuilds.`,
 			if format != "text" && format != "prometheus" {
 				return fmt.Errorf("--format %q is unknown: use text or prometheus, or --json", format)
 			}
-			return a.withDB(cmd.Context(), args[0], flashdb.Options{}, func(db database) error {
+			return a.withDB(cmd.Context(), args[0], flashdb.Options{ReadOnly: true}, func(db database) error {
 				s, err := db.Stats(cmd.Context())
 				if err != nil {
 					return err

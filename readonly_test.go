@@ -1,0 +1,123 @@
+package flashdb_test
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/flashdb/flashdb"
+)
+
+// killed returns a directory as a kill would leave it: with a log tail that was
+// never flushed, an owner file, what a dead backup left, and torn bytes.
+func killed(t *testing.T) (dir string, want contents) {
+	t.Helper()
+	d := &testDB{t: t, dir: filepath.Join(t.TempDir(), "live")}
+	var err error
+	d.DB, err = flashdb.Open(d.dir, &flashdb.Options{FlushBytes: 1 << 40})
+	require.NoError(t, err)
+	fill(t, d)
+	c, err := d.Collection("papers")
+	require.NoError(t, err)
+	ctx := context.Background()
+	require.NoError(t, c.Upsert(ctx, flashdb.Node{Key: "p1", Embedding: make([]float32, 8), Tags: []string{"moved"}}))
+	dir = filepath.Join(t.TempDir(), "killed")
+	require.NoError(t, os.CopyFS(dir, os.DirFS(d.dir)))
+	want = contentsOf(t, d.DB)
+	d.checkAndClose()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "backup-00000000.tmp"), nil, 0o600))
+	segments, err := filepath.Glob(filepath.Join(dir, "wal", "*.log"))
+	require.NoError(t, err)
+	f, err := os.OpenFile(segments[len(segments)-1], os.O_APPEND|os.O_WRONLY, 0)
+	require.NoError(t, err)
+	_, err = f.Write([]byte("torn"))
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	return dir, want
+}
+
+// snapshotOf returns the bytes of every file in a directory.
+func snapshotOf(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	require.NoError(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		files[path] = string(b)
+		return err
+	}))
+	return files
+}
+
+func TestReadOnlyReadersShareADirectoryAndLeaveItAlone(t *testing.T) {
+	ctx := context.Background()
+	dir, want := killed(t)
+	before := snapshotOf(t, dir)
+	var readers []*flashdb.DB
+	for range 2 {
+		db, err := flashdb.Open(dir, &flashdb.Options{ReadOnly: true, FlushBytes: 1})
+		require.NoError(t, err)
+		assert.Equal(t, want, contentsOf(t, db))
+		findings, err := db.Check(ctx)
+		require.NoError(t, err)
+		assert.Empty(t, findings)
+		readers = append(readers, db)
+	}
+	db := readers[0]
+	s, err := db.Stats(ctx)
+	require.NoError(t, err)
+	assert.Equal(t, uint64(1), s.Collections[0].Generation)
+	assert.Equal(t, uint64(2), s.Collections[0].DeltaRows, "new, and p1 as it is now")
+	c, err := db.Collection("papers")
+	require.NoError(t, err)
+	byIndex, err := c.Predict(ctx, "p1", 20, &flashdb.PredictOptions{PerRound: 400, Probes: flashdb.Probes{Share: 1}})
+	require.NoError(t, err)
+	assert.Equal(t, want.Exact, byIndex.Hits)
+
+	_, err = flashdb.Open(dir, nil)
+	require.ErrorIs(t, err, flashdb.ErrLocked)
+	for name, change := range map[string]func() error{
+		"create":  func() error { _, err := db.CreateCollection("x", flashdb.Schema{Dim: 1}); return err },
+		"drop":    func() error { return db.DropCollection("papers") },
+		"upsert":  func() error { return c.Upsert(ctx, flashdb.Node{Key: "x", Embedding: make([]float32, 8)}) },
+		"delete":  func() error { _, err := c.Delete(ctx, "p1"); return err },
+		"link":    func() error { return c.Link(ctx, "p1", "p2") },
+		"unlink":  func() error { return c.Unlink(ctx, "p1", "p2") },
+		"decoder": func() error { return c.PutDecoder(ctx, "x", dotDecoder(t, 8)) },
+		"meta":    func() error { return c.SetMeta(ctx, "x", "y") },
+		"rebuild": func() error { _, err := c.Rebuild(ctx, &flashdb.RebuildOptions{Force: true}); return err },
+		"compact": func() error { _, err := db.Compact(ctx, nil); return err },
+		"backup":  func() error { _, err := db.BackupFile(ctx, filepath.Join(t.TempDir(), "b"), nil); return err },
+	} {
+		assert.ErrorIs(t, change(), flashdb.ErrReadOnly, name)
+	}
+	require.NoError(t, db.Checkpoint(ctx))
+	for _, db := range readers {
+		require.NoError(t, db.Close())
+		require.ErrorIs(t, db.Close(), flashdb.ErrClosed)
+	}
+	assert.Equal(t, before, snapshotOf(t, dir), "nothing was written")
+
+	d := &testDB{t: t, dir: dir}
+	d.open() // now a writer may
+	_, err = flashdb.Open(dir, &flashdb.Options{ReadOnly: true})
+	require.ErrorIs(t, err, flashdb.ErrLocked)
+	assert.Equal(t, want, contentsOf(t, d.DB))
+	d.checkAndClose()
+}
+
+func TestReadOnlyWantsADatabase(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "none")
+	_, err := flashdb.Open(dir, &flashdb.Options{ReadOnly: true})
+	require.ErrorIs(t, err, flashdb.ErrNotFound)
+	require.NoDirExists(t, dir)
+	_, err = flashdb.Open(dir, &flashdb.Options{ReadOnly: true, Control: true})
+	require.ErrorIs(t, err, flashdb.ErrInvalid)
+}

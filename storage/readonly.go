@@ -1,0 +1,70 @@
+package storage
+
+import (
+	"context"
+	"slices"
+)
+
+// A store opened read-only never flushes: what was replayed into it stays in its overlay, and its streams have to look
+// there too. The overlay does not change once the replay is over.
+
+// tail returns the nodes of a collection that the overlay mentions, and their ids in order.
+func (s *Store) tail(uid uint32) (nodes map[nodeKey]node, ids []uint32) {
+	all := flatten(s.state.Load().layers)
+	for k := range all.nodes {
+		if k.uid == uid {
+			ids = append(ids, k.id)
+		}
+	}
+	slices.Sort(ids)
+	return all.nodes, ids
+}
+
+// tailDirty is Dirty of what the file and the overlay have together. Ids of the overlay come last.
+func (s *Store) tailDirty(uid uint32, fn func(id uint32, lsn uint64) error) error {
+	nodes, ids := s.tail(uid)
+	err := s.fileDirty(uid, func(id uint32, lsn uint64) error {
+		if _, ok := nodes[nodeKey{uid, id}]; ok {
+			return nil
+		}
+		return fn(id, lsn)
+	})
+	for _, id := range ids {
+		if err != nil {
+			break
+		}
+		if n := nodes[nodeKey{uid, id}]; n.record != nil {
+			err = fn(id, n.lsn)
+		}
+	}
+	return err
+}
+
+// tailRows is Rows of what the file and the overlay have together. Rows of the overlay come last, one a block.
+func (s *Store) tailRows(ctx context.Context, uid, fromID uint32, fn func(ids []uint32, rows []float32) error) error {
+	nodes, ids := s.tail(uid)
+	err := s.fileRows(ctx, uid, fromID, func(ids []uint32, rows []float32) error {
+		dim, kept := len(rows)/len(ids), 0
+		for i, id := range ids {
+			if _, ok := nodes[nodeKey{uid, id}]; ok {
+				continue
+			}
+			ids[kept] = id
+			copy(rows[kept*dim:(kept+1)*dim], rows[i*dim:(i+1)*dim])
+			kept++
+		}
+		if kept == 0 {
+			return nil
+		}
+		return fn(ids[:kept], rows[:kept*dim])
+	})
+	for _, id := range ids {
+		if err != nil {
+			break
+		}
+		if n := nodes[nodeKey{uid, id}]; n.record != nil && id >= fromID {
+			err = fn([]uint32{id}, n.row)
+		}
+	}
+	return err
+}
