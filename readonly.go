@@ -20,6 +20,9 @@ func (db *DB) openReadOnly() (err error) {
 	if err := prepareDir(db.dir, true); err != nil {
 		return err
 	}
+	if err := refuseSymlinks(db.dir); err != nil {
+		return err
+	}
 	db.store, err = storage.Open(db.path(storeFile), &storage.Options{ReadOnly: true, Timeout: db.opts.LockTimeout})
 	if errors.Is(err, storage.ErrLocked) {
 		return lockedBy(db.dir, err)
