@@ -1,6 +1,7 @@
 package flashdb
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -47,6 +48,8 @@ type CalibrateOptions struct {
 	Seed uint64
 	// Progress is called now and then, with milliseconds of the time.
 	Progress func(stage string, done, total int64)
+
+	workers int // goroutines; 0: Options.Workers
 }
 
 // Validate reports every fault of the options at once.
@@ -251,7 +254,7 @@ func (c *Collection) measure(ctx context.Context, t *trained, p pinned, o Calibr
 		Sources: sources,
 		Rows:    p.gen.Info().Rows + p.delta.Len(),
 		Open:    func() calibrate.Engine { return c.engine(p) },
-		Workers: c.db.opts.Workers,
+		Workers: cmp.Or(o.workers, c.db.opts.Workers),
 		Time:    o.Time,
 	}
 	if o.Progress != nil {

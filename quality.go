@@ -22,7 +22,7 @@ const defaultTolerance = 0.01
 // calibrations are stored in the end: they apply as soon as the generation is
 // published, and those of the served one until then.
 func (c *Collection) qualify(ctx context.Context, gen *ivf.Index, number uint64, o RebuildOptions) ([]Calibration, error) {
-	co := CalibrateOptions{Time: o.CalibrateTime, Progress: o.Progress}
+	co := CalibrateOptions{Time: o.CalibrateTime, Progress: o.Progress, workers: o.Workers}
 	if o.CalibrateTime < 0 || (o.CalibrateTime == 0 && c.db.opts.CalibrateTime < 0) {
 		return nil, nil
 	}

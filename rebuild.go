@@ -1,6 +1,7 @@
 package flashdb
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,6 +36,10 @@ type RebuildOptions struct {
 	// Options.CalibrateTime; negative means not at all, and then nothing is
 	// compared with the served generation either.
 	CalibrateTime time.Duration
+	// Workers bounds the goroutines of the build and the calibration. Default
+	// half of Options.Workers, and at least one, so that queries find a core
+	// free meanwhile; where there are none, ask for all.
+	Workers int
 	// Lists is the number of inverted lists; default min(n/64, 16 sqrt n).
 	Lists int
 	// Bits a sub-quantizer: 4 (the default) or 8.
@@ -55,6 +60,9 @@ func (o *RebuildOptions) Validate() error {
 		return nil
 	}
 	var errs []error
+	if o.Workers < 0 {
+		errs = append(errs, fmt.Errorf("%w: workers is %d: use a positive number, or 0 for the default", ErrInvalid, o.Workers))
+	}
 	if o.Lists < 0 {
 		errs = append(errs, fmt.Errorf("%w: lists is %d: use a positive number, or 0 for the default", ErrInvalid, o.Lists))
 	}
@@ -126,6 +134,7 @@ func (c *Collection) rebuild(ctx context.Context, o RebuildOptions) (res Rebuild
 		return RebuildResult{}, err
 	}
 	start := time.Now()
+	o.Workers = cmp.Or(o.Workers, max(1, c.db.opts.Workers/2))
 	defer func() {
 		if cause := context.Cause(ctx); cause != nil && errors.Is(err, ctx.Err()) {
 			err = cause
@@ -159,7 +168,7 @@ func (c *Collection) rebuild(ctx context.Context, o RebuildOptions) (res Rebuild
 		Bits:       o.Bits,
 		Seed:       o.Seed,
 		OmitRows:   o.OmitRows,
-		Workers:    c.db.opts.Workers,
+		Workers:    o.Workers,
 		Collection: c.uid,
 		BuildLSN:   buildLSN,
 		Progress:   o.Progress,

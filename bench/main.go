@@ -5,6 +5,7 @@
 //	bench graph  -data DIR -graph NAME   recall, latency, queries a second, build, disk and memory
 //	bench growth -data DIR               latency over subsets of the genes graph
 //	bench scan   -data DIR -graph NAME   codes a second of the index alone, beside FAISS's
+//	bench rebuild -data DIR -graph NAME  reads beside writes and an online rebuild
 //	bench report -in FILE -doc FILE      tables and plots of what the two wrote with -json
 //
 // DIR holds a folder a graph; dataset.go says what is in it. README.md has each
@@ -30,6 +31,7 @@ const usage = `usage: bench COMMAND [flags]
   graph    measure plans on one graph: recall, latency, queries a second, build, disk, memory
   growth   measure how the time of a query grows with the number of rows
   scan     measure searches of the index alone, without a decoder: codes a second
+  rebuild  measure reads beside writes and an online rebuild: latency, errors, memory
   report   rewrite the tables of a Markdown file and the plots from results in JSON lines
 
 "bench COMMAND -h" lists the flags of a command.
@@ -52,7 +54,7 @@ func main() {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) == 0 {
 		fmt.Fprint(stderr, usage)
-		return errors.New("no command: use graph, growth, scan or report")
+		return errors.New("no command: use graph, growth, scan, rebuild or report")
 	}
 	switch name, rest := args[0], args[1:]; name {
 	case "graph":
@@ -61,13 +63,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return growthCommand(ctx, rest, stdout, stderr)
 	case "scan":
 		return scanCommand(ctx, rest, stdout, stderr)
+	case "rebuild":
+		return rebuildCommand(ctx, rest, stdout, stderr)
 	case "report":
 		return reportCommand(rest, stderr)
 	case "help", "-h", "-help", "--help":
 		fmt.Fprint(stdout, usage)
 		return nil
 	default:
-		return fmt.Errorf("unknown command %q: use graph, growth, scan or report", name)
+		return fmt.Errorf("unknown command %q: use graph, growth, scan, rebuild or report", name)
 	}
 }
 

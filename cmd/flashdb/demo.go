@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -157,7 +158,7 @@ func (d *demo) load(ctx context.Context, c collection) (err error) {
 	d.report.Decoder = newJSONDecoder(demoDecoderAs, dec, &checked)
 	step("added    decoder %s: %d logits equal PyTorch's", dec, checked)
 
-	res, err := rebuildWith(ctx, c, flashdb.RebuildOptions{}, newProgress(d.err))
+	res, err := rebuildWith(ctx, c, flashdb.RebuildOptions{Workers: runtime.GOMAXPROCS(0)}, newProgress(d.err))
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -71,6 +72,7 @@ serves no control socket.`,
 	fs.StringVar(&progressMode, "progress", progressMode, "on stderr: bar, json, none, or auto: a bar on a terminal, else json")
 	fs.Float64Var(&opts.Tolerance, "tolerance", 0, "`recall` at equal cost may fall by so much (default 0.01)")
 	fs.DurationVar(&opts.CalibrateTime, "calibrate-time", 0, "`time` to calibrate a decoder (default 10s; negative: not at all)")
+	fs.IntVar(&opts.Workers, "workers", 0, "goroutines at most (default half of the owner's; all cores when nobody has DIR open)")
 	fs.IntVar(&opts.Lists, "lists", 0, "number of inverted lists (default min(n/64, 16 sqrt n))")
 	fs.IntVar(&opts.Bits, "bits", 0, "bits of a sub-quantizer, 4 or 8 (default 4)")
 	fs.Uint64Var(&opts.Seed, "seed", 0, "seed of sampling and training: the same rows and seed give the same file")
@@ -121,6 +123,9 @@ func (a *app) rebuildOne(ctx context.Context, db database, name string, opts fla
 	c, err := db.Collection(ctx, name)
 	if err != nil {
 		return err
+	}
+	if _, ours := db.(localDB); ours && opts.Workers == 0 {
+		opts.Workers = runtime.GOMAXPROCS(0) // nobody else asks meanwhile
 	}
 	res, err := rebuildWith(ctx, c, opts, p)
 	if err != nil {
