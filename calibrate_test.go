@@ -85,6 +85,28 @@ func TestCalibrate(t *testing.T) {
 	assert.Contains(t, plan(0, 10).Plan, "uncalibrated", "a calibration goes with its decoder")
 }
 
+// A sample that could not show the default recall whatever it found is no reason
+// to scan exactly, unless a recall is asked for.
+func TestTooFewSources(t *testing.T) {
+	ctx := context.Background()
+	db := openDB(t)
+	c := indexed(t, db, 4000)
+	few := quick
+	few.Sources = 3
+	all, err := c.Calibrate(ctx, &few)
+	require.NoError(t, err)
+	if len(all[0].Frontiers[1].Plans) == 0 {
+		t.Skip("no plan is faster than the exact scan here")
+	}
+	res, err := c.Predict(ctx, "n1", 100, nil)
+	require.NoError(t, err)
+	assert.Contains(t, res.Stats.Plan, "default, as 3 sources are too few to measure recall 0.98: ")
+	assert.Positive(t, res.Stats.Rounds)
+	res, err = c.Predict(ctx, "n1", 100, &flashdb.PredictOptions{Recall: .98})
+	require.NoError(t, err)
+	assert.Contains(t, res.Stats.Plan, "exact: no plan reached recall 0.98 on 3 sources")
+}
+
 func TestPutDecoderCalibrates(t *testing.T) {
 	ctx := context.Background()
 	db := openDB(t)

@@ -117,6 +117,12 @@ func (q *query) calibrated(o PredictOptions, k int) planned {
 		sought = 1 - (1-target)/filteredMisses
 	}
 	point, reached := f.Choose(sought)
+	if o.Recall == 0 && !reached && len(f.Points) > 0 && calibrate.PerfectBound(of.Sources, f.K) < sought {
+		// Nothing could have reached it, and nobody asked for it: that is no reason to scan.
+		p := q.handmade(o, k)
+		p.describe = fmt.Sprintf("default, as %d sources are too few to measure recall %g: %s", of.Sources, sought, p.describe)
+		return p
+	}
 	if !ok || !reached {
 		return q.exact(unreached(sought, of, f))
 	}

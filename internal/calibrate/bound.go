@@ -46,6 +46,11 @@ func LowerBound(recalls []float64, k int) float64 {
 	return min(1, max(0, mean+skewed-t*math.Sqrt(variance/n)))
 }
 
+// PerfectBound returns the lower bound of so many perfect recalls at k: the most that a sample can show.
+func PerfectBound(sources, k int) float64 {
+	return LowerBound(slices.Repeat([]float64{1}, sources), k)
+}
+
 // student95 returns the 95% quantile of Student's t by its expansion around the normal one (Abramowitz and Stegun 26.7.5),
 // within 1% from three degrees of freedom on.
 func student95(df float64) float64 {

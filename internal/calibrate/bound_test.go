@@ -127,3 +127,10 @@ func TestLowerBoundOfPerfectRecalls(t *testing.T) {
 	assert.Zero(t, calibrate.LowerBound([]float64{0, 0, 0}, 10))
 	assert.GreaterOrEqual(t, calibrate.LowerBound([]float64{0, 1}, 10), 0.0)
 }
+
+func TestPerfectBound(t *testing.T) {
+	assert.InDelta(t, .994, calibrate.PerfectBound(30, 100), .001)
+	assert.InDelta(t, .988, calibrate.PerfectBound(30, 10), .001)
+	assert.Less(t, calibrate.PerfectBound(8, 100), .98)
+	assert.Zero(t, calibrate.PerfectBound(0, 100))
+}
