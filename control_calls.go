@@ -31,6 +31,7 @@ func (db *DB) controlCalls() map[string]control.Call {
 		control.CallCheckpoint: answer(func(ctx context.Context, _ *control.None, _ *control.Stream) (any, error) {
 			return nil, db.Checkpoint(ctx)
 		}),
+		control.CallBackup: answer(db.controlBackup),
 		control.CallCollections: answer(func(context.Context, *control.None, *control.Stream) (any, error) {
 			return control.Names{Names: db.Collections()}, nil
 		}),
@@ -87,6 +88,25 @@ func answerIn[Req any, P interface {
 		}
 		return fn(c, ctx, r, s)
 	})
+}
+
+func (db *DB) controlBackup(ctx context.Context, r *control.Backup[BackupOptions], s *control.Stream) (any, error) {
+	var o BackupOptions
+	if r.Options != nil {
+		o = *r.Options
+	}
+	o.Progress = func(done, total int64) { s.Progress(control.Progress{Stage: "back up", Done: done, Total: total}) }
+	return db.Backup(ctx, chunks{s}, &o)
+}
+
+// chunks writes a stream of bytes as items.
+type chunks struct{ stream *control.Stream }
+
+func (c chunks) Write(b []byte) (int, error) {
+	if err := c.stream.Item(control.Chunk{Bytes: b}); err != nil {
+		return 0, err
+	}
+	return len(b), nil
 }
 
 func (c *Collection) controlSchema(context.Context, *control.In, *control.Stream) (any, error) {

@@ -50,6 +50,12 @@ func (a *app) backup(ctx context.Context, dir, file string, opts flashdb.BackupO
 		}
 		return err
 	})
+	if errors.Is(err, flashdb.ErrLocked) {
+		if remote, rerr := openRemote(ctx, dir, a.err); rerr == nil {
+			res, err = remote.(remoteDB).backupTo(ctx, a.out, file, &opts)
+			err = errors.Join(err, remote.Close())
+		}
+	}
 	p.clear()
 	if err != nil {
 		return err

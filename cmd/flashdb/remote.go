@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"os"
+	"path/filepath"
 
 	"github.com/flashdb/flashdb"
 	"github.com/flashdb/flashdb/decoder"
@@ -293,4 +295,46 @@ func progressTo(fn func(stage string, done, total int64)) control.Reply {
 		fn(p.Stage, p.Done, p.Total)
 		return nil
 	}}
+}
+
+// backupTo writes the owner's backup to a file, whole or not at all, or to out.
+func (db remoteDB) backupTo(ctx context.Context, out io.Writer, file string, opts *flashdb.BackupOptions) (res flashdb.BackupResult, err error) {
+	if file == stdStream {
+		return db.backup(ctx, out, opts)
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+".*.tmp")
+	if err != nil {
+		return res, err
+	}
+	if res, err = db.backup(ctx, tmp, opts); err == nil {
+		err = tmp.Sync()
+	}
+	err = errors.Join(err, tmp.Close())
+	if err == nil {
+		err = os.Rename(tmp.Name(), file)
+	}
+	if err != nil {
+		return res, errors.Join(err, os.Remove(tmp.Name()))
+	}
+	return res, nil
+}
+
+func (db remoteDB) backup(ctx context.Context, w io.Writer, opts *flashdb.BackupOptions) (res flashdb.BackupResult, err error) {
+	err = db.client.Call(ctx, control.CallBackup, control.Backup[flashdb.BackupOptions]{Options: opts}, &res, control.Reply{
+		Item: func(decode func(any) error) error {
+			var c control.Chunk
+			if err := decode(&c); err != nil {
+				return err
+			}
+			_, err := w.Write(c.Bytes)
+			return err
+		},
+		Progress: func(decode func(any) error) error {
+			var p control.Progress
+			err := decode(&p)
+			opts.Progress(p.Done, p.Total)
+			return err
+		},
+	})
+	return res, err
 }

@@ -10,6 +10,7 @@ const (
 	CallMetrics     = "metrics"     // None -> flashdb.Metrics
 	CallCheck       = "check"       // None -> Findings
 	CallCheckpoint  = "checkpoint"  // None -> None
+	CallBackup      = "backup"      // Backup[flashdb.BackupOptions] -> items Chunk, progress Progress, flashdb.BackupResult
 	CallCollections = "collections" // None -> Names
 	CallCollection  = "collection"  // In -> flashdb.Schema
 	CallCreate      = "create"      // Create[flashdb.Schema] -> None
@@ -46,6 +47,16 @@ type None struct{}
 // Owner is the process that has the database open.
 type Owner struct {
 	PID int `json:"pid"`
+}
+
+// Backup asks for the stream of a backup.
+type Backup[O any] struct {
+	Options *O `json:"options,omitempty"`
+}
+
+// A Chunk is the next bytes of a stream.
+type Chunk struct {
+	Bytes []byte `json:"bytes"`
 }
 
 // Findings are what a check found wrong, one line each.
