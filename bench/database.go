@@ -116,7 +116,7 @@ func buildPart(ctx context.Context, d *dataset, p part, dir string, log io.Write
 			return err
 		}
 		// Forced, since the subject is the index also where a scan would do.
-		built, err := c.Rebuild(ctx, &flashdb.RebuildOptions{Force: true})
+		built, err := c.Rebuild(ctx, &flashdb.RebuildOptions{Force: true, CalibrateTime: -1})
 		if err != nil {
 			return err
 		}
@@ -127,7 +127,32 @@ func buildPart(ctx context.Context, d *dataset, p part, dir string, log io.Write
 	record.BuildSeconds = time.Since(start).Seconds()
 	peak := watch.stop()
 	record.PeakBytes, record.PeakAnonymousBytes = peak.resident, peak.anonymous
+	if p.sources {
+		if err := calibrate(ctx, d, candidates, &record, log); err != nil {
+			return err
+		}
+	}
 	return remember(ctx, db, candidates, &record)
+}
+
+// calibrate measures plans with the sources that will be asked, not with those
+// that are asked: all of the collection they are from.
+func calibrate(ctx context.Context, d *dataset, c *flashdb.Collection, record *buildRecord, log io.Writer) error {
+	opts := flashdb.CalibrateOptions{}
+	if d.info.CandidatesFrom > 0 {
+		opts.SourcesFrom = sourceCollection
+	}
+	fmt.Fprintf(log, "%s: calibrating\n", d.name)
+	start := time.Now()
+	all, err := c.Calibrate(ctx, &opts)
+	if err != nil {
+		return err
+	}
+	record.CalibrateSeconds = time.Since(start).Seconds()
+	for _, of := range all {
+		record.CalibrateSources = of.Sources
+	}
+	return nil
 }
 
 func importCandidates(ctx context.Context, db *flashdb.DB, d *dataset, p part, record *buildRecord) (*flashdb.Collection, error) {

@@ -45,6 +45,10 @@ type buildRecord struct {
 	Lists         int     `json:"lists"` // of the candidates' index
 	ImportSeconds float64 `json:"import_s"`
 	BuildSeconds  float64 `json:"build_s"`
+	// CalibrateSources is how many sources plans were measured on in
+	// CalibrateSeconds; 0 where they were not.
+	CalibrateSeconds float64 `json:"calibrate_s,omitempty"`
+	CalibrateSources int     `json:"calibrate_sources,omitempty"`
 	// Sizes are of files, of all collections together.
 	StoreBytes int64 `json:"store_bytes"`
 	LogBytes   int64 `json:"log_bytes"`

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/flashlight"
 )
 
 // A setting is a way to answer a question, under the name that tables and plots
@@ -38,7 +39,13 @@ func namedSettings() []setting {
 			Seed: flashdb.SeedSource, Rounds: 1, PerRound: 1000, Probes: everyList,
 		}},
 		{name: "paper mode", opts: flashdb.PredictOptions{Mode: flashdb.ModePaper}},
-		{name: defaultSetting},
+		// What is asked for a recall is a plan that was measured; the default
+		// plan is the one without measurements.
+		{name: "recall .90", opts: flashdb.PredictOptions{Recall: .90}},
+		{name: "recall .95", opts: flashdb.PredictOptions{Recall: .95}},
+		{name: "recall .98, unless said", opts: flashdb.PredictOptions{}},
+		{name: "recall .99", opts: flashdb.PredictOptions{Recall: .99}},
+		{name: defaultSetting, opts: flashdb.PredictOptions{Rounds: flashlight.DefaultPlan(100, 1).Rounds}},
 		{name: "default, every list", opts: flashdb.PredictOptions{Probes: everyList}},
 	}
 }

@@ -41,7 +41,7 @@ func buildTable(builds []buildRecord, queries []queriesRecord) table {
 	t := table{
 		title: "Build, default options on all cores",
 		header: []string{
-			"graph", "rows", "dim", "lists", "import s", "index s", "index B/row", "store B/row", "disk B/row",
+			"graph", "rows", "dim", "lists", "import s", "index s", "calibrate s", "on sources", "index B/row", "store B/row", "disk B/row",
 			"peak MB, import and index", "without mapped files", "peak MB, queries", "without mapped files",
 		},
 	}
@@ -54,6 +54,7 @@ func buildTable(builds []buildRecord, queries []queriesRecord) table {
 		t.add(
 			b.Graph, grouped(b.Rows), fmt.Sprint(b.Dim), grouped(int64(b.Lists)),
 			significant(b.ImportSeconds), significant(b.BuildSeconds),
+			significant(b.CalibrateSeconds), fmt.Sprint(b.CalibrateSources),
 			perRow(b.IndexBytes), perRow(b.StoreBytes+b.LogBytes), perRow(b.IndexBytes+b.StoreBytes+b.LogBytes),
 			megabytes(b.PeakBytes), megabytes(b.PeakAnonymousBytes),
 			megabytes(q.PeakBytes), megabytes(q.PeakAnonymousBytes),
