@@ -36,7 +36,7 @@ written. With FILE - the backup goes to standard output.`,
 }
 
 func (a *app) backup(ctx context.Context, dir, file string, opts flashdb.BackupOptions) error {
-	if file == stdStream && isTerminal(a.out) {
+	if file == stdStream && isTerminal(a.data()) {
 		return errors.New("backup: standard output is a terminal: redirect it, or name a file")
 	}
 	p := newProgress(a.err)
@@ -44,7 +44,7 @@ func (a *app) backup(ctx context.Context, dir, file string, opts flashdb.BackupO
 	var res flashdb.BackupResult
 	err := a.withLocal(dir, flashdb.Options{}, func(db *flashdb.DB) (err error) {
 		if file == stdStream {
-			res, err = db.Backup(ctx, a.out, &opts)
+			res, err = db.Backup(ctx, a.data(), &opts)
 		} else {
 			res, err = db.BackupFile(ctx, file, &opts)
 		}

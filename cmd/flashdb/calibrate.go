@@ -76,7 +76,7 @@ func (a *app) printCalibration(of flashdb.Calibration) error {
 	fmt.Fprintf(a.out, "decoder %s on generation %d, %s: %s of %s, exact scan %s\n", shown(of.Decoder), of.Generation,
 		counted(of.Rows, "row"), counted(of.Sources, "source"), shown(of.SourcesFrom), took(of.Exact))
 	for _, f := range of.Frontiers {
-		err := a.table(0, func(w io.Writer) {
+		err := a.titled(func(w io.Writer) {
 			fmt.Fprintf(w, "  k = %d\tmean\tp5\tworst\tbound\tscored\tcodes\ttime\tx faster\tplan\n", f.K)
 			for _, p := range f.Plans {
 				fmt.Fprintf(w, "  \t%.4f\t%.2f\t%.2f\t%.4f\t%s\t%s\t%s\t%.3g\t%v\n", p.Mean, p.P5, p.Worst, p.Bound,

@@ -16,7 +16,7 @@ func (a *app) decoderCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "decoder",
 		Short: "Add, list, show or remove trained decoders",
-		Args:  cobra.NoArgs,
+		Args:  noCommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(a.decoderAddCommand(), a.decoderListCommand(), a.decoderShowCommand(), a.decoderRemoveCommand())
@@ -173,7 +173,7 @@ func (a *app) decoderListCommand() *cobra.Command {
 					}
 					return nil
 				}
-				return a.table(0, func(w io.Writer) {
+				return a.titled(func(w io.Writer) {
 					fmt.Fprintln(w, "name\tshape\tparameters")
 					for i, d := range decoders {
 						fmt.Fprintf(w, "%s\t%s\t%s\n", shown(names[i]), d, grouped(parameters(d)))

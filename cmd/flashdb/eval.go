@@ -63,7 +63,7 @@ are taken against max(|true score|, 0.1).`,
 	fs.Uint64Var(&r.sampleSeed, "sample-seed", 1, "seed of the sample of sources")
 	fs.IntVar(&r.exactSources, "exact-sources", r.exactSources, "`number` of sources to time the exact scan on")
 	fs.StringVar(&r.sourceCollection, "source-collection", "", "take the sources' embeddings from this `collection`")
-	plan.register(fs)
+	plan.register(cmd)
 	fs.BoolVar(&includeLinked, "include-linked", false, "also count nodes the source is linked to")
 	fs.StringVar(&filter, "filter", "", "tag `expression`: tags, and, or, not, parentheses")
 	return cmd
@@ -151,7 +151,7 @@ func (a *app) printEval(r evalReport, against string) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(a.out, "  stopped: %s\n  plan: %s\n", describeStops(r.Stops), folded(r.Plan))
+	_, err = fmt.Fprintf(a.out, "%s\n%s\n", a.dim(a.folded("  stopped: "+describeStops(r.Stops), 4)), a.dim(a.folded("  plan: "+r.Plan, 8)))
 	return err
 }
 

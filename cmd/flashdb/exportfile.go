@@ -17,7 +17,7 @@ import (
 // whole and synced; one that is there already is left alone.
 func (a *app) writeFile(name string, fn func(w io.Writer) error) error {
 	if name == standardInput {
-		return fn(a.out)
+		return fn(a.data())
 	}
 	if _, err := os.Lstat(name); !errors.Is(err, os.ErrNotExist) {
 		if err != nil {

@@ -33,7 +33,8 @@ func main() {
 
 // run executes one command line and returns its exit code.
 func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
-	root := newRoot(in, out, errOut)
+	a := &app{in: in, out: out, err: errOut, color: "auto"}
+	root := a.tree()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
@@ -42,7 +43,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	if ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(ctx))) {
 		err = errors.New("interrupted")
 	}
-	fmt.Fprintf(errOut, "flashdb: %s\n", oneLine(err))
+	fmt.Fprintln(errOut, a.red("flashdb: "+oneLine(err)))
 	var coded *codedError
 	if errors.As(err, &coded) {
 		return coded.code
@@ -86,12 +87,13 @@ type app struct {
 	titles   string    // the first line of the last table there
 	json     bool      // --json
 	mode     string    // of tables: see outputModes; "" is table
+	color    colorFlag // --color
 	shared   database  // of the shell, open already; nil elsewhere
 }
 
 // newRoot makes a fresh command tree.
 func newRoot(in io.Reader, out, errOut io.Writer) *cobra.Command {
-	return (&app{in: in, out: out, err: errOut}).tree()
+	return (&app{in: in, out: out, err: errOut, color: "auto"}).tree()
 }
 
 // tree makes the commands of a.
@@ -111,10 +113,10 @@ embedding, and known links that are not predicted again.`,
   flashdb create papers.flash papers --dim 128
   flashdb import papers.flash papers embeddings.npy --keys nodes.tsv
   flashdb link papers.flash papers train.tsv --ids
-  flashdb decoder add papers.flash papers cites decoder.safetensors --spec decoder.json
+  flashdb decoder add papers.flash papers cites decoder.pt
   flashdb rebuild papers.flash
   flashdb predict papers.flash papers 1706.03762 -k 10`,
-		Args:          cobra.NoArgs,
+		Args:          noCommand,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -123,8 +125,10 @@ embedding, and known links that are not predicted again.`,
 	root.SetOut(a.out)
 	root.SetErr(a.err)
 	root.PersistentFlags().BoolVar(&a.json, "json", a.json, "print one JSON object, or one a line")
+	root.PersistentFlags().Var(&a.color, "color", "color text: auto, always or never")
+	completeWords(root, "color", colorModes...)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return fmt.Errorf("%w; see `%s --help`", err, cmd.CommandPath())
+		return fmt.Errorf("%w; see `%s --help`", err, strings.TrimSpace(cmd.CommandPath()))
 	})
 	for _, g := range []struct {
 		title    string
@@ -149,15 +153,4 @@ embedding, and known links that are not predicted again.`,
 		}
 	}
 	return root
-}
-
-// args returns an argument check that answers a wrong number of arguments with
-// the command's usage. most < 0 means any number from least on.
-func args(least, most int) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) < least || (most >= 0 && len(args) > most) {
-			return fmt.Errorf("%d arguments given; usage: %s", len(args), cmd.UseLine())
-		}
-		return nil
-	}
 }

@@ -57,11 +57,12 @@ func TestUsageErrors(t *testing.T) {
 		args []string
 		want string
 	}{
-		{"unknown command", []string{"perdict"}, `unknown command "perdict" for "flashdb"`},
-		{"unknown subcommand", []string{"decoder", "ad"}, `unknown command "ad"`},
+		{"unknown command", []string{"perdict"}, "flashdb: command \"perdict\" is unknown: did you mean predict?\n"},
+		{"nothing like it", []string{"zzz"}, "flashdb: command \"zzz\" is unknown: see `flashdb --help`\n"},
+		{"unknown subcommand", []string{"decoder", "ad"}, "flashdb: command \"ad\" is unknown: did you mean add?\n"},
 		{"unknown flag", []string{"stats", "db", "--jsn"}, "unknown flag: --jsn; see `flashdb stats --help`"},
-		{"too few arguments", []string{"create", "db"}, "1 arguments given; usage: flashdb create DIR COLLECTION --dim N [--normalize]"},
-		{"too many arguments", []string{"demo", "x"}, "usage: flashdb demo"},
+		{"too few arguments", []string{"create", "db"}, "flashdb: COLLECTION is missing; usage: flashdb create DIR COLLECTION --dim N [--normalize]"},
+		{"too many arguments", []string{"demo", "x"}, "x is one argument too many; usage: flashdb demo"},
 		{"not a number", []string{"create", "db", "c", "--dim", "many"}, "invalid argument"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

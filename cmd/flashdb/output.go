@@ -6,29 +6,58 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
 	"unicode/utf8"
+
+	"golang.org/x/term"
 )
 
 // emit writes v as one line of JSON.
 func (a *app) emit(v any) error {
-	e := json.NewEncoder(a.out)
+	e := json.NewEncoder(a.data())
 	e.SetEscapeHTML(false)
 	return e.Encode(v)
 }
 
+// data is where results for programs go, whatever the mode of tables.
+func (a *app) data() io.Writer {
+	if a.tables != nil {
+		return a.tables
+	}
+	return a.out
+}
+
+// titled is table for one whose first line names the columns.
+func (a *app) titled(fn func(w io.Writer)) error { return a.tableWith(0, a.dim, fn) }
+
 // table aligns tab-separated lines that fn writes, with two spaces between
 // columns. tabwriter.AlignRight is for tables of numbers alone.
 func (a *app) table(flags uint, fn func(w io.Writer)) error {
+	return a.tableWith(flags, func(line string) string { return line }, fn)
+}
+
+// tableWith is table that shows its first line by title.
+func (a *app) tableWith(flags uint, title func(string) string, fn func(w io.Writer)) error {
 	if a.tables != nil {
 		return a.delimited(fn)
 	}
-	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', flags)
+	var text strings.Builder
+	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', flags)
 	fn(w)
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for line := range strings.Lines(text.String()) {
+		if _, err := fmt.Fprintln(a.out, title(strings.TrimRight(line, " \n"))); err != nil {
+			return err
+		}
+		title = func(line string) string { return line }
+	}
+	return nil
 }
 
 // delimited writes the cells of a table for programs.
@@ -168,18 +197,24 @@ func jsonScore(f float32) float64 {
 	return v
 }
 
-// folded breaks a long text at spaces, for lines that begin with "  plan: ".
-func folded(text string) string {
-	const width, indent = 100, "\n        "
+// folded breaks a text at spaces so that it fits the terminal, or 108
+// columns of a file. Lines but the first are indented by so much.
+func (a *app) folded(text string, indent int) string {
+	width := 108
+	if f, ok := a.out.(*os.File); ok {
+		if columns, _, err := term.GetSize(int(f.Fd())); err == nil {
+			width = max(40, min(width, columns-1))
+		}
+	}
 	var b strings.Builder
 	column := 0
-	for i, word := range strings.Fields(text) {
+	for i, word := range strings.Split(text, " ") {
 		switch n := utf8.RuneCountInString(word); {
 		case i == 0:
 			column = n
 		case column+1+n > width:
-			b.WriteString(indent)
-			column = n
+			b.WriteString("\n" + strings.Repeat(" ", indent))
+			column = indent + n
 		default:
 			b.WriteByte(' ')
 			column += 1 + n

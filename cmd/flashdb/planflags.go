@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/flashdb/flashdb"
@@ -21,7 +22,8 @@ type planFlags struct {
 	seed        string
 }
 
-func (p *planFlags) register(fs *pflag.FlagSet) {
+func (p *planFlags) register(cmd *cobra.Command) {
+	fs := cmd.Flags()
 	fs.StringVar(&p.opts.Decoder, "decoder", "", "`name` of the decoder; not needed when there is one")
 	fs.StringVar(&p.mode, "mode", "auto", "auto, paper (Algorithm 1 as printed) or exact (score every node)")
 	fs.Float64Var(&p.opts.Recall, "recall", 0, "mean `share` of the exact answer to reach, in (0, 1]")
@@ -32,6 +34,9 @@ func (p *planFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&p.anchorsFrom, "anchors-from", "", "take anchors from this round, all rounds, or both: round, all or both")
 	fs.StringVar(&p.seed, "seed", "", "first query: ones, source or both")
 	fs.IntVar(&p.opts.MaxScored, "max-scored", 0, "rows scored at most, in all")
+	completeWords(cmd, "mode", "auto", "paper", "exact")
+	completeWords(cmd, "anchors-from", "round", "all", "both")
+	completeWords(cmd, "seed", "ones", "source", "both")
 }
 
 // options returns what the flags say. A flag that was given must say something:

@@ -3,7 +3,7 @@ package main
 import (
 	"testing"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -12,8 +12,9 @@ import (
 
 func parsePlan(args ...string) (flashdb.PredictOptions, error) {
 	var p planFlags
-	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
-	p.register(fs)
+	cmd := &cobra.Command{Use: "test"}
+	p.register(cmd)
+	fs := cmd.Flags()
 	if err := fs.Parse(args); err != nil {
 		return flashdb.PredictOptions{}, err
 	}

@@ -68,14 +68,14 @@ compressed. --shard 2/8 takes every eighth source, so that eight jobs do it all.
 				}
 			}
 			if len(r.keys) == 0 {
-				return fmt.Errorf("no KEY given, and neither --all nor --keys-from; usage: %s", cmd.UseLine())
+				return fmt.Errorf("no KEY given, and neither --all nor --keys-from; usage: %s", usageOf(cmd))
 			}
 			return a.predict(cmd.Context(), r)
 		},
 	}
 	fs := cmd.Flags()
 	fs.IntVarP(&r.k, "k", "k", r.k, "number of nodes")
-	plan.register(fs)
+	plan.register(cmd)
 	fs.StringVar(&r.sourceCollection, "source-collection", "", "take the source's embedding from this `collection`")
 	fs.BoolVar(&r.opts.IncludeLinked, "include-linked", false, "also print nodes the source is linked to")
 	fs.StringArrayVar(&r.opts.Exclude, "exclude", nil, "`key` to leave out; may be repeated")
@@ -89,6 +89,7 @@ compressed. --shard 2/8 takes every eighth source, so that eight jobs do it all.
 	fs.StringVar(&many.format, "format", "jsonl", "of the answers of --all or --keys-from: jsonl or tsv")
 	fs.StringVar(&part, "shard", "", "with --all or --keys-from: the `I/N`-th part of the sources only")
 	fs.BoolVar(&many.restart, "restart", false, "do not go on with an unfinished --out file")
+	completeWords(cmd, "format", "jsonl", "tsv")
 	return cmd
 }
 

@@ -101,7 +101,7 @@ func (a *app) predictMany(ctx context.Context, r manyRequest) error {
 		}
 		if r.out == "" || r.out == "-" {
 			_, err = a.answerMany(ctx, r, from, c, sources, func(text []byte, _ uint32) error {
-				_, err := a.out.Write(text)
+				_, err := a.data().Write(text)
 				return err
 			})
 			return err

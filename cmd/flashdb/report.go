@@ -53,6 +53,11 @@ exact scan, how active the decoder's neurons are, and what is predicted.`,
 					return err
 				}
 				r.progress.clear()
+				if a.json {
+					return a.emit(struct {
+						File string `json:"file"`
+					}{jsonText(out)})
+				}
 				_, err = fmt.Fprintf(a.out, "wrote %s\n", shown(out))
 				return err
 			})

@@ -23,7 +23,7 @@ func (a *app) printResult(res flashdb.Result, columns resultColumns, names map[u
 		return a.emit(newJSONResult(res, columns, names))
 	}
 	fmt.Fprintln(a.out, shown(res.Source))
-	err := a.table(0, func(w io.Writer) {
+	err := a.titled(func(w io.Writer) {
 		of, source := "", ""
 		if a.tables != nil { // the line above the table is not there
 			of, source = "source\t", shown(res.Source)+"\t"
@@ -47,23 +47,23 @@ func (a *app) printResult(res flashdb.Result, columns resultColumns, names map[u
 	if s := res.Stats.Short; s != "" {
 		fmt.Fprintf(a.out, "  %s: %s\n", counted(len(res.Hits), "hit"), s)
 	}
-	fmt.Fprintf(a.out, "  %s\n", describeStats(res.Stats))
-	printTrace(a.out, res.Stats.Trace, names)
-	printVerification(a.out, len(res.Hits), res.Stats.Verification)
+	fmt.Fprintf(a.out, "%s\n%s\n", a.dim(a.folded("  "+describeStats(res.Stats), 4)), a.dim(a.folded("  plan: "+res.Stats.Plan, 8)))
+	a.printTrace(res.Stats.Trace, names)
+	a.printVerification(len(res.Hits), res.Stats.Verification)
 	return nil
 }
 
 // printVerification tells what the exact scan found beside the answer.
-func printVerification(w io.Writer, hits int, v *flashdb.Verification) {
+func (a *app) printVerification(hits int, v *flashdb.Verification) {
 	if v == nil {
 		return
 	}
-	fmt.Fprintf(w, "  exact scan: %s, recall %.4g", took(v.Elapsed), v.Recall)
+	fmt.Fprintf(a.out, "  exact scan: %s, recall %.4g", took(v.Elapsed), v.Recall)
 	if len(v.Missed) == 0 {
-		fmt.Fprintf(w, ": all %s are its best\n", counted(hits, "hit"))
+		fmt.Fprintf(a.out, ": all %s are its best\n", counted(hits, "hit"))
 		return
 	}
-	fmt.Fprintf(w, "; missed:\n")
+	fmt.Fprintf(a.out, "; missed:\n")
 	for _, m := range v.Missed {
 		where := fmt.Sprintf("in list %d, which was visited: no query ranked it high enough to be scored", m.List)
 		switch {
@@ -72,11 +72,11 @@ func printVerification(w io.Writer, hits int, v *flashdb.Verification) {
 		case !m.Visited:
 			where = fmt.Sprintf("in list %d, which was not visited: more --probes would reach it", m.List)
 		}
-		fmt.Fprintf(w, "    rank %d  %s  %.4f  %s\n", m.Rank, shown(m.Key), m.Score, where)
+		fmt.Fprintln(a.out, a.folded(fmt.Sprintf("    rank %d  %s  %.4f  %s", m.Rank, shown(m.Key), m.Score, where), 8))
 	}
 }
 
-// describeStats says what an answer cost, and how it was found.
+// describeStats says what an answer cost, and why the search ended.
 func describeStats(s flashdb.QueryStats) string {
 	parts := []string{took(s.Elapsed), counted(s.RowsScored, "row") + " scored"}
 	if s.Rounds > 0 {
@@ -88,24 +88,24 @@ func describeStats(s flashdb.QueryStats) string {
 	if s.DeltaRows > 0 && s.Generation > 0 {
 		parts = append(parts, counted(s.DeltaRows, "newer row"))
 	}
-	return fmt.Sprintf("%s; stop: %s\n  plan: %s", strings.Join(parts, ", "), s.Stop, folded(s.Plan))
+	return fmt.Sprintf("%s; stop: %s", strings.Join(parts, ", "), s.Stop)
 }
 
 // printTrace explains the rounds of a query, a line or two each.
-func printTrace(w io.Writer, trace []flashlight.Round, names map[uint32]string) {
+func (a *app) printTrace(trace []flashlight.Round, names map[uint32]string) {
 	for i, r := range trace {
-		widening := ""
-		if r.Widening {
-			widening = " (widening: fewer than k were known)"
-		}
-		fmt.Fprintf(w, "  round %d: may visit %s; %s more, %s scanned; %s scored, %d entered the top-k",
+		line := fmt.Sprintf("  round %d: may visit %s; %s more, %s scanned; %s scored, %d entered the top-k",
 			i+1, r.Probes, counted(r.Cost.Lists, "list"), counted(r.Cost.Codes, "code"), counted(r.Scored, "row"), r.Entered)
 		if r.Scored > 0 {
-			fmt.Fprintf(w, ", best %.4f", r.Best)
+			line += fmt.Sprintf(", best %.4f", r.Best)
 		}
-		fmt.Fprintf(w, "; %s%s\n", took(r.Elapsed), widening)
+		line += "; " + took(r.Elapsed)
+		if r.Widening {
+			line += " (widening: fewer than k were known)"
+		}
+		fmt.Fprintln(a.out, a.folded(line, 4))
 		for _, aim := range r.Aims {
-			fmt.Fprintf(w, "    query: %s\n", describeAim(aim, names))
+			fmt.Fprintln(a.out, a.folded("    query: "+describeAim(aim, names), 8))
 		}
 	}
 }

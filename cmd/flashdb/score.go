@@ -28,7 +28,7 @@ func (a *app) scoreCommand() *cobra.Command {
 						Hits   []jsonHit `json:"hits"`
 					}{jsonText(args[2]), newJSONHits(hits)})
 				}
-				return a.table(0, func(w io.Writer) {
+				return a.titled(func(w io.Writer) {
 					fmt.Fprintln(w, "candidate\tscore\tprobability")
 					for _, h := range hits {
 						fmt.Fprintf(w, "%s\t%.4f\t%s\n", shown(h.Key), h.Score, probability(h.Probability))

@@ -43,6 +43,7 @@ func (a *app) searchCommand() *cobra.Command {
 	fs.Var(&probes, "probes", "how much of the index to visit: a number of lists, a share such as 5%, or all")
 	fs.StringArrayVar(&opts.Exclude, "exclude", nil, "`key` to leave out; may be repeated")
 	fs.StringVar(&opts.Filter, "filter", "", "tag `expression`: tags, and, or, not, parentheses")
+	completeWords(cmd, "metric", "ip", "cosine", "l2")
 	return cmd
 }
 

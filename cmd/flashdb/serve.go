@@ -50,6 +50,7 @@ It is no server of a network: only processes of the same user on this machine re
 	fs.StringVar(&logFormat, "log", "auto", "text, json, or auto: text on a terminal, else json")
 	fs.DurationVar(&schedule.Every, "rebuild-every", 0, "rebuild every collection after this `time`, again and again")
 	fs.StringVar(&drift, "if-drift", "", "rebuild only when so much of the rows moved, such as 5%")
+	completeWords(cmd, "log", "auto", "text", "json")
 	return cmd
 }
 

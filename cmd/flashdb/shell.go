@@ -40,7 +40,7 @@ themselves. When another process has it open, the shell asks that one.`,
 				return err
 			}
 			defer func() { err = errors.Join(err, db.Close()) }()
-			s := &session{dir: args[0], db: db, in: a.in, out: a.out, stdout: a.out, err: a.err, mode: modeTable}
+			s := &session{dir: args[0], db: db, in: a.in, out: a.out, stdout: a.out, err: a.err, mode: modeTable, color: a.color}
 			if a.json {
 				s.mode = modeJSON
 			}
@@ -64,6 +64,7 @@ type session struct {
 	file       *os.File // of .output
 	err        io.Writer
 	mode       string
+	color      colorFlag
 	timer      bool
 	reads      int // nesting of .read
 	lines      *shell.Shell
@@ -89,10 +90,11 @@ func (s *session) run(ctx context.Context, use string) error {
 	}
 	s.lines = &shell.Shell{
 		Run:      s.line,
-		Complete: func(p shell.Partial) []string { return s.complete(ctx, p) },
+		Complete: s.complete,
 		Prompt:   s.prompt,
 		In:       s.in,
 		Err:      s.err,
+		Fail:     s.app().red,
 		Terminal: isTerminal(s.in) && isTerminal(s.stdout),
 	}
 	if s.lines.Terminal {
@@ -131,21 +133,23 @@ func (s *session) line(ctx context.Context, words []string) (err error) {
 	case strings.HasPrefix(words[0], "."):
 		return s.dot(ctx, words)
 	}
+	if why, ok := notInShell[words[0]]; ok {
+		return fmt.Errorf("%s %s: leave the shell and run `flashdb %s`", words[0], why, words[0])
+	}
 	root := s.tree()
 	cmd, rest, err := root.Find(words)
 	if err != nil {
-		return fmt.Errorf("%w; .help lists the verbs", err)
+		return err
 	}
-	args := strings.Fields(cmd.CommandPath())[1:]
-	takes := strings.Fields(cmd.Use)[1:]
-	if len(takes) > 0 && takes[0] == "DIR" {
+	args := strings.Fields(cmd.CommandPath())
+	switch givenByShell(cmd) {
+	case 1:
 		args = append(args, s.dir)
-	}
-	if len(takes) > 1 && takes[1] == "COLLECTION" && !slices.Contains(rest, "--help") && cmd.Name() != "create" {
-		if s.collection == "" {
+	case 2:
+		if s.collection == "" && !asksHelp(rest) {
 			return errors.New("no collection is in use: say `use NAME`")
 		}
-		args = append(args, s.collection)
+		args = append(args, s.dir, s.collection)
 	}
 	root.SetArgs(append(args, rest...))
 	switch err := root.ExecuteContext(ctx); {
@@ -158,16 +162,44 @@ func (s *session) line(ctx context.Context, words []string) (err error) {
 	}
 }
 
-// tree makes a fresh command tree on the open database.
+// asksHelp tells whether a verb is only to describe itself.
+func asksHelp(words []string) bool {
+	return slices.Contains(words, "--help") || slices.Contains(words, "-h")
+}
+
+// notInShell are the commands that have no place in it, and why.
+var notInShell = map[string]string{
+	"shell":      "is what this is",
+	"serve":      "is not needed, for the shell answers other commands too",
+	"demo":       "makes a database of its own",
+	"restore":    "makes a database of its own",
+	"completion": "is for other shells",
+}
+
+// app is what the commands of one line share.
+func (s *session) app() *app {
+	return &app{in: noInput{}, out: s.out, err: s.err, mode: s.mode, json: s.mode == modeJSON, color: s.color, shared: s.db}
+}
+
+// noInput is the standard input of a verb: the shell itself reads that.
+type noInput struct{}
+
+func (noInput) Read([]byte) (int, error) {
+	return 0, errors.New("the shell reads its lines there: name a file")
+}
+
+// tree makes a fresh command tree on the open database. Its verbs do not name
+// what the shell fills in.
 func (s *session) tree() *cobra.Command {
-	a := &app{in: s.in, out: s.out, err: s.err, mode: s.mode, json: s.mode == modeJSON, shared: s.db}
-	root := a.tree()
+	root := s.app().tree()
 	for _, cmd := range root.Commands() {
-		switch cmd.Name() {
-		case "shell", "serve", "demo", "restore", "completion":
+		if _, ok := notInShell[cmd.Name()]; ok {
 			root.RemoveCommand(cmd)
+			continue
 		}
+		shorten(cmd)
 	}
+	root.Use = ""
 	root.CompletionOptions.DisableDefaultCmd = true
 	return root
 }

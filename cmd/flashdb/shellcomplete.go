@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,14 +15,6 @@ import (
 
 // mostKeys is how many keys completion offers.
 const mostKeys = 100
-
-// flagWords are the values of flags that have a few.
-var flagWords = map[string][]string{
-	"mode":         {"auto", "paper", "exact"},
-	"seed":         {"ones", "source", "both"},
-	"anchors-from": {"round", "all", "both"},
-	"metric":       {"ip", "cosine", "l2"},
-}
 
 // complete returns what the word at the cursor may become. What cannot be found
 // out is not offered: an error has no place in a completion.
@@ -60,52 +53,98 @@ func (s *session) completeVerb(ctx context.Context, p shell.Partial) (words []st
 		}
 		return words
 	}
-	if name, ok := strings.CutPrefix(p.Words[len(p.Words)-1], "--"); ok && !strings.Contains(name, "=") {
-		if f := cmd.Flags().Lookup(name); f != nil && f.Value.Type() != "bool" {
-			return s.flagValues(ctx, f, p.Last)
+	if name, value, ok := strings.Cut(p.Last, "="); ok && strings.HasPrefix(name, "--") {
+		if f := flagNamed(cmd, name); f != nil {
+			for _, word := range s.flagValues(ctx, cmd, f, value) {
+				words = append(words, name+"="+word)
+			}
+			return words
 		}
 	}
-	if strings.HasPrefix(p.Last, "-") {
+	position, open := positionOf(cmd, p.Words)
+	switch {
+	case open != nil:
+		return s.flagValues(ctx, cmd, open, p.Last)
+	case strings.HasPrefix(p.Last, "-"):
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { words = append(words, "--"+f.Name) })
 		return append(words, "--json", "--help")
 	}
-	return s.argumentValues(ctx, cmd, p.Last)
+	return s.argumentValues(ctx, cmd, position, p.Last)
 }
 
-// flagValues returns what a flag may be.
-func (s *session) flagValues(ctx context.Context, f *pflag.Flag, last string) (words []string) {
-	switch f.Name {
-	case "decoder":
-		words, _ = s.decoders(ctx)
-	case "collection", "source-collection", "sources":
-		words, _ = s.db.Collections(ctx)
-	case "filter", "tag":
-		words = s.tags(ctx, last)
-	case "exclude":
-		words = s.keys(ctx, last)
-	default:
-		if words = flagWords[f.Name]; words == nil && f.Value.Type() == "string" {
-			words = filesLike(last)
+// flagNamed returns the flag that a word names, or nil.
+func flagNamed(cmd *cobra.Command, word string) *pflag.Flag {
+	if name, ok := strings.CutPrefix(word, "--"); ok {
+		return cmd.Flags().Lookup(name)
+	}
+	if len(word) == 2 && word[0] == '-' {
+		return cmd.Flags().ShorthandLookup(word[1:])
+	}
+	return nil
+}
+
+// positionOf returns how many arguments of a command the words hold already,
+// and the flag whose value comes next, if any.
+func positionOf(cmd *cobra.Command, words []string) (position int, open *pflag.Flag) {
+	words = words[min(len(words), len(strings.Fields(cmd.CommandPath()))):]
+	for _, word := range words {
+		switch f := flagNamed(cmd, word); {
+		case open != nil:
+			open = nil
+		case f != nil && f.Value.Type() != "bool":
+			open = f
+		case !strings.HasPrefix(word, "-"):
+			position++
 		}
+	}
+	return position, open
+}
+
+// flagValues returns what a flag may be: the words it knows, or what the name of
+// its value says.
+func (s *session) flagValues(ctx context.Context, cmd *cobra.Command, f *pflag.Flag, last string) (words []string) {
+	if known, ok := cmd.GetFlagCompletionFunc(f.Name); ok {
+		words, _ = known(cmd, nil, last)
+		return slices.Clone(words)
+	}
+	value, _ := pflag.UnquoteUsage(f)
+	switch {
+	case f.Name == "decoder":
+		words, _ = s.decoders(ctx)
+	case f.Name == "collection", value == "collection":
+		words, _ = s.db.Collections(ctx)
+	case value == "expression", value == "tag":
+		words = s.tags(ctx, last)
+	case value == "key":
+		words = s.keys(ctx, last)
+	case strings.EqualFold(value, "file"):
+		words = filesLike(last)
 	}
 	return slices.Clone(words)
 }
 
-// argumentValues returns what the arguments of a command may be, by the names
-// that its usage gives them.
-func (s *session) argumentValues(ctx context.Context, cmd *cobra.Command, last string) (words []string) {
-	for _, name := range strings.Fields(cmd.Use)[1:] {
-		switch strings.Trim(name, ".") {
-		case "KEY", "SOURCE", "CANDIDATE", "TARGET":
-			words = append(words, s.keys(ctx, last)...)
-		case "NAME":
-			names, _ := s.decoders(ctx)
-			words = append(words, names...)
-		case "FILE", "EDGES":
-			words = append(words, filesLike(last)...)
+// argumentValues returns what an argument of a command may be, by the name that
+// its usage gives it.
+func (s *session) argumentValues(ctx context.Context, cmd *cobra.Command, position int, last string) (words []string) {
+	names := argumentNames(cmd)
+	if cmd.Name() == "help" {
+		for _, verb := range s.tree().Commands() {
+			words = append(words, verb.Name())
 		}
+		return words
 	}
-	return words
+	if len(names) == 0 || (position >= len(names) && !strings.HasSuffix(names[len(names)-1], "...")) {
+		return nil
+	}
+	switch strings.TrimSuffix(names[min(position, len(names)-1)], "...") {
+	case "KEY", "SOURCE", "CANDIDATE":
+		words = s.keys(ctx, last)
+	case "NAME":
+		words, _ = s.decoders(ctx)
+	case "FILE", "EDGES":
+		words = filesLike(last)
+	}
+	return slices.Clone(words)
 }
 
 func (s *session) decoders(ctx context.Context) ([]string, error) {
@@ -146,6 +185,11 @@ func (s *session) tags(ctx context.Context, expression string) (words []string) 
 // a separator.
 func filesLike(prefix string) []string {
 	names, _ := filepath.Glob(escapeGlob(prefix) + "*")
+	for i, name := range names {
+		if info, err := os.Stat(name); err == nil && info.IsDir() {
+			names[i] += string(filepath.Separator)
+		}
+	}
 	return names
 }
 

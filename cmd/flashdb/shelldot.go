@@ -34,7 +34,8 @@ const shellHelp = `The verbs are those of flashdb, without DIR and COLLECTION:
   .quit                  leave; so does the end of the input
 
 Words with blanks or other odd bytes go between quotes: 'two words', "tab\t", "\x00".
-Ctrl-C ends what runs, not the shell.
+Tab completes. Ctrl-C ends what runs, not the shell. A line that begins with a blank
+is not kept in the history.
 `
 
 // dot runs a command of the shell itself.

@@ -39,7 +39,7 @@ queries and their times, durable changes, rebuilds.`,
 				if format == "prometheus" {
 					m, err := db.Metrics(cmd.Context())
 					if err == nil {
-						writePrometheus(a.out, s, m)
+						writePrometheus(a.data(), s, m)
 					}
 					return err
 				}
@@ -48,6 +48,7 @@ queries and their times, durable changes, rebuilds.`,
 		},
 	}
 	cmd.Flags().StringVar(&format, "format", "text", "text or prometheus")
+	completeWords(cmd, "format", "text", "prometheus")
 	return cmd
 }
 

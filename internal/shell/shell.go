@@ -10,6 +10,9 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/peterh/liner"
 )
@@ -27,9 +30,12 @@ type Shell struct {
 	// shell.
 	Run func(ctx context.Context, words []string) error
 	// Complete returns what the word at the cursor may become, whole words.
-	Complete func(p Partial) []string
+	Complete func(ctx context.Context, p Partial) []string
 	// Prompt is what stands before each line on a terminal.
 	Prompt func() string
+
+	// Fail returns how the text of an error is printed; nil: as it is.
+	Fail func(text string) string
 
 	In       io.Reader
 	Err      io.Writer
@@ -62,7 +68,7 @@ func (s *Shell) Script(ctx context.Context, r io.Reader, name string) error {
 			return ctx.Err()
 		case err != nil:
 			failed++
-			fmt.Fprintf(s.Err, "%s %d: %v\n", name, number, err)
+			s.fail(fmt.Sprintf("%s %d: %v", name, number, err))
 		}
 	}
 	if err := lines.Err(); err != nil {
@@ -84,33 +90,42 @@ func (s *Shell) line(ctx context.Context, text string) error {
 }
 
 // interactive runs what a person types. An interrupt ends the line that runs, or
-// drops the one that is being typed; the shell goes on.
+// drops the one that is being typed; the shell goes on. It ends with the input,
+// and when the process is told to.
 func (s *Shell) interactive(ctx context.Context) error {
+	// The interrupt that ends a line must not end the next ones, as it would
+	// through a context of the whole program.
+	ctx, stop := signal.NotifyContext(context.WithoutCancel(ctx), syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
 	term := liner.NewLiner()
 	defer term.Close()
 	term.SetCtrlCAborts(true)
 	term.SetMultiLineMode(true)
 	term.SetTabCompletionStyle(liner.TabPrints)
-	term.SetWordCompleter(s.completer)
-	s.loadHistory(term)
-	defer s.saveHistory(term)
+	term.SetWordCompleter(func(line string, pos int) (string, []string, string) { return s.completer(ctx, line, pos) })
+	past, err := openHistory(s.History, term)
+	if err != nil {
+		fmt.Fprintf(s.Err, "earlier lines are not recalled: %v\n", err)
+	}
+	defer past.close()
 	for {
-		text, err := term.Prompt(s.Prompt())
+		text, err := prompt(ctx, term, s.Prompt())
 		switch {
 		case errors.Is(err, liner.ErrPromptAborted):
 			continue
 		case errors.Is(err, io.EOF):
 			fmt.Fprintln(s.Err)
 			return nil
+		case ctx.Err() != nil:
+			fmt.Fprintln(s.Err)
+			return ctx.Err()
 		case err != nil:
 			return fmt.Errorf("read a line: %w", err)
 		}
-		if strings.TrimSpace(text) != "" {
+		if past.add(text) {
 			term.AppendHistory(text)
 		}
-		// The interrupt that ends a line must not end the next ones, as it would
-		// through a context of the whole program.
-		one, stop := signal.NotifyContext(context.WithoutCancel(ctx), os.Interrupt)
+		one, stop := signal.NotifyContext(ctx, os.Interrupt)
 		err = s.line(one, text)
 		stop()
 		switch {
@@ -119,44 +134,53 @@ func (s *Shell) interactive(ctx context.Context) error {
 		case err != nil && one.Err() != nil && errors.Is(err, context.Canceled):
 			fmt.Fprintln(s.Err, "interrupted")
 		case err != nil:
-			fmt.Fprintln(s.Err, err)
+			s.fail(err.Error())
 		}
 	}
 }
 
+// prompt reads a line. When ctx ends it returns at once, and what waits for the
+// keyboard stays behind: the process is about to end.
+func prompt(ctx context.Context, term *liner.State, text string) (string, error) {
+	type typed struct {
+		line string
+		err  error
+	}
+	done := make(chan typed, 1)
+	go func() {
+		line, err := term.Prompt(text)
+		done <- typed{line, err}
+	}()
+	select {
+	case t := <-done:
+		return t.line, t.err
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
+
+// fail prints why a line failed.
+func (s *Shell) fail(text string) {
+	if s.Fail != nil {
+		text = s.Fail(text)
+	}
+	fmt.Fprintln(s.Err, text)
+}
+
 // completer is Complete as package liner wants it.
-func (s *Shell) completer(line string, pos int) (head string, completions []string, tail string) {
+func (s *Shell) completer(ctx context.Context, line string, pos int) (head string, completions []string, tail string) {
 	p := SplitPartial(line[:pos])
-	for _, word := range s.Complete(p) {
-		completions = append(completions, Quote(word)+" ")
+	for _, word := range s.Complete(ctx, p) {
+		end := " "
+		if strings.HasSuffix(word, "=") || strings.HasSuffix(word, string(filepath.Separator)) {
+			end = "" // more is to come
+		}
+		completions = append(completions, Quote(word)+end)
 	}
 	return line[:p.Start], completions, line[pos:]
 }
 
-func (s *Shell) loadHistory(term *liner.State) {
-	if s.History == "" {
-		return
-	}
-	if f, err := os.Open(s.History); err == nil {
-		_, _ = term.ReadHistory(f) // a history that cannot be read is no reason not to start
-		f.Close()
-	}
-}
-
-func (s *Shell) saveHistory(term *liner.State) {
-	if s.History == "" {
-		return
-	}
-	err := os.MkdirAll(filepath.Dir(s.History), 0o700)
-	var f *os.File
-	if err == nil {
-		f, err = os.OpenFile(s.History, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	}
-	if err == nil {
-		_, err = term.WriteHistory(f)
-		err = errors.Join(err, f.Close())
-	}
-	if err != nil {
-		fmt.Fprintf(s.Err, "the history of this session is not kept: %v\n", err)
-	}
+// printable tells whether an editor can show a line.
+func printable(line string) bool {
+	return utf8.ValidString(line) && !strings.ContainsFunc(line, unicode.IsControl)
 }

@@ -3,9 +3,13 @@ package shell
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
+	"github.com/peterh/liner"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -121,13 +125,56 @@ func TestScript(t *testing.T) {
 }
 
 func TestCompleter(t *testing.T) {
-	s := &Shell{Complete: func(p Partial) []string {
+	s := &Shell{Complete: func(_ context.Context, p Partial) []string {
 		assert.Equal(t, []string{"get"}, p.Words)
 		assert.Equal(t, "a", p.Last)
-		return []string{"a b", "abc"}
+		return []string{"a b", "abc", "--all="}
 	}}
-	head, found, tail := s.completer("get a --json", 5)
+	head, found, tail := s.completer(context.Background(), "get a --json", 5)
 	assert.Equal(t, "get ", head)
-	assert.Equal(t, []string{`"a b" `, "abc "}, found)
+	assert.Equal(t, []string{`"a b" `, "abc ", "--all="}, found)
 	assert.Equal(t, " --json", tail)
+}
+
+func TestHistory(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "conf", "history")
+	term := liner.NewLiner()
+	defer term.Close()
+	first, err := openHistory(name, term)
+	require.NoError(t, err)
+	second, err := openHistory(name, liner.NewLiner())
+	require.NoError(t, err)
+	for _, line := range []string{"get a", "get a", " put secret", "", "bad \xff", "get b"} {
+		first.add(line)
+	}
+	second.add("get c")
+	first.close()
+	second.close()
+	kept, err := os.ReadFile(name)
+	require.NoError(t, err)
+	assert.Equal(t, "get a\nget b\nget c\n", string(kept))
+	if runtime.GOOS != "windows" {
+		info, err := os.Stat(name)
+		require.NoError(t, err)
+		assert.Equal(t, os.FileMode(0o600), info.Mode())
+	}
+
+	long := strings.Repeat("get something that is long\n", maxHistory/20) + "caf\xe9\nlast\n"
+	require.NoError(t, os.WriteFile(name, []byte(long), 0o600))
+	third, err := openHistory(name, term)
+	require.NoError(t, err)
+	third.add("later")
+	third.close()
+	kept, err = os.ReadFile(name)
+	require.NoError(t, err)
+	assert.Equal(t, liner.HistoryLimit+1, strings.Count(string(kept), "\n"))
+	assert.True(t, strings.HasSuffix(string(kept), "long\nlast\nlater\n"))
+	var recalled strings.Builder
+	_, err = term.WriteHistory(&recalled)
+	require.NoError(t, err)
+	assert.Contains(t, recalled.String(), "last\n")
+
+	none, err := openHistory(filepath.Join(name, "below a file"), term)
+	require.Error(t, err)
+	assert.True(t, none.add("get a"))
 }
