@@ -146,6 +146,9 @@ func prompt(ctx context.Context, term *liner.State, text string) (string, error)
 		line string
 		err  error
 	}
+	if ctx.Err() != nil { // a prompt that is shown now would change the terminal after its end
+		return "", ctx.Err()
+	}
 	done := make(chan typed, 1)
 	go func() {
 		line, err := term.Prompt(text)
