@@ -19,7 +19,7 @@ const cliDocHead = `# The command line
 
 Made from the commands by ` + "`go test ./cmd/flashdb -run TestCLIDoc -update`" + `; ` + "`flashdb help COMMAND`" + ` prints the same.
 
-Every command prints text for people, or with ` + "`--json`" + ` one object, or one a line, for programs. Results go to standard
+Every command prints text for people, or with ` + "`--json`" + ` [one object, or one a line](json.md), for programs. Results go to standard
 output, progress and remarks to standard error. An error is one line, and nothing is half done.
 
 | exit code | meaning |

@@ -4,8 +4,8 @@
 // real data; `flashdb help` lists the rest.
 //
 // Every command prints text for people, or with --json one object, or one
-// object a line, for programs. An error is one line on stderr and exit code 1;
-// `rebuild` tells more by its code (see rebuild.go).
+// object a line, for programs. An error is one line on stderr and an exit code
+// that is not 0.
 //
 // The commands form a tree made afresh by newRoot, so that a test, or a shell
 // that runs one line after another, never meets flag values of an earlier run.
@@ -22,6 +22,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/flashdb/flashdb"
 )
 
 func main() {
@@ -45,17 +47,20 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	}
 	fmt.Fprintln(errOut, a.red("flashdb: "+oneLine(err)))
 	var coded *codedError
-	if errors.As(err, &coded) {
+	switch {
+	case errors.As(err, &coded):
 		return coded.code
+	case errors.Is(err, flashdb.ErrLocked):
+		return exitLocked
 	}
 	return exitFailed
 }
 
-// Exit codes. Only rebuild tells the middle ones apart.
+// Exit codes. docs/cli.md explains them.
 const (
 	exitOK      = 0 // done, or nothing to do
 	exitFailed  = 1
-	exitRefused = 2 // the quality gate keeps the earlier index
+	exitRefused = 2 // of rebuild: the quality gate keeps the earlier index
 	exitLocked  = 3 // another process has the database open
 )
 

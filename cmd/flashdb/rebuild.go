@@ -110,10 +110,7 @@ func (a *app) rebuild(ctx context.Context, dir, collection string, opts flashdb.
 		return nil
 	})
 	whole := errors.Join(err, failed, refused)
-	switch {
-	case errors.Is(err, flashdb.ErrLocked):
-		return &codedError{exitLocked, whole}
-	case err == nil && failed == nil && refused != nil:
+	if err == nil && failed == nil && refused != nil {
 		return &codedError{exitRefused, whole}
 	}
 	return whole
