@@ -31,7 +31,8 @@ func (db *DB) controlCalls() map[string]control.Call {
 		control.CallCheckpoint: answer(func(ctx context.Context, _ *control.None, _ *control.Stream) (any, error) {
 			return nil, db.Checkpoint(ctx)
 		}),
-		control.CallBackup: answer(db.controlBackup),
+		control.CallCompact: answer(db.controlCompact),
+		control.CallBackup:  answer(db.controlBackup),
 		control.CallCollections: answer(func(context.Context, *control.None, *control.Stream) (any, error) {
 			return control.Names{Names: db.Collections()}, nil
 		}),
@@ -88,6 +89,17 @@ func answerIn[Req any, P interface {
 		}
 		return fn(c, ctx, r, s)
 	})
+}
+
+func (db *DB) controlCompact(ctx context.Context, r *control.Compact[CompactOptions], s *control.Stream) (any, error) {
+	var o CompactOptions
+	if r.Options != nil {
+		o = *r.Options
+	}
+	o.Progress = func(stage string, done, total int64) {
+		s.Progress(control.Progress{Stage: stage, Done: done, Total: total})
+	}
+	return db.Compact(ctx, &o)
 }
 
 func (db *DB) controlBackup(ctx context.Context, r *control.Backup[BackupOptions], s *control.Stream) (any, error) {

@@ -212,6 +212,9 @@ func TestControlAnswersAsTheDatabaseDoes(t *testing.T) {
 	ask(control.CallStats, nil, &stats)
 	assert.Equal(t, wantStats, stats)
 	ask(control.CallCheckpoint, nil, nil)
+	var compacted flashdb.CompactResult
+	ask(control.CallCompact, nil, &compacted)
+	assert.Positive(t, compacted.After.Store)
 	var findings control.Findings
 	ask(control.CallCheck, nil, &findings)
 	assert.Empty(t, findings.Findings)

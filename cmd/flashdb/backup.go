@@ -42,7 +42,7 @@ func (a *app) backup(ctx context.Context, dir, file string, opts flashdb.BackupO
 	p := newProgress(a.err)
 	opts.Progress = func(done, total int64) { p.update("back up", done, total) }
 	var res flashdb.BackupResult
-	err := a.withLocal(dir, flashdb.Options{}, func(db *flashdb.DB) (err error) {
+	err := a.withDB(ctx, dir, flashdb.Options{}, func(db database) (err error) {
 		if file == stdStream {
 			res, err = db.Backup(ctx, a.data(), &opts)
 		} else {
@@ -50,12 +50,6 @@ func (a *app) backup(ctx context.Context, dir, file string, opts flashdb.BackupO
 		}
 		return err
 	})
-	if errors.Is(err, flashdb.ErrLocked) {
-		if remote, rerr := openRemote(ctx, dir, a.err); rerr == nil {
-			res, err = remote.(remoteDB).backupTo(ctx, a.out, file, &opts)
-			err = errors.Join(err, remote.Close())
-		}
-	}
 	p.clear()
 	if err != nil {
 		return err

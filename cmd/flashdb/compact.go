@@ -31,7 +31,7 @@ builds each index anew that holds deleted or replaced nodes.`,
 }
 
 func (a *app) compact(ctx context.Context, dir string, opts flashdb.CompactOptions) error {
-	return a.withLocal(dir, flashdb.Options{}, func(db *flashdb.DB) error {
+	return a.withDB(ctx, dir, flashdb.Options{}, func(db database) error {
 		p := newProgress(a.err)
 		opts.Progress = func(stage string, done, total int64) { p.update("compact: "+stage, done, total) }
 		res, err := db.Compact(ctx, &opts)

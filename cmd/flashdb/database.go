@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"io"
 	"iter"
 
 	"github.com/flashdb/flashdb"
@@ -21,6 +22,9 @@ type database interface {
 	Metrics(ctx context.Context) (flashdb.Metrics, error)
 	Check(ctx context.Context) ([]string, error)
 	Checkpoint(ctx context.Context) error
+	Compact(ctx context.Context, opts *flashdb.CompactOptions) (flashdb.CompactResult, error)
+	Backup(ctx context.Context, w io.Writer, opts *flashdb.BackupOptions) (flashdb.BackupResult, error)
+	BackupFile(ctx context.Context, name string, opts *flashdb.BackupOptions) (flashdb.BackupResult, error)
 	Close() error
 }
 

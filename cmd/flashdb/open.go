@@ -60,17 +60,3 @@ func (a *app) withCollection(ctx context.Context, dir, name string, opts flashdb
 		return fn(db, c)
 	})
 }
-
-// withLocal runs fn on the existing database in dir, which this process must
-// have open, or be able to: for what nobody can ask another process for.
-func (a *app) withLocal(dir string, opts flashdb.Options, fn func(db *flashdb.DB) error) error {
-	if local, ok := a.shared.(localDB); ok {
-		return fn(local.DB)
-	}
-	opts.MustExist = true
-	db, err := flashdb.Open(dir, &opts)
-	if err != nil {
-		return err
-	}
-	return errors.Join(fn(db), db.Close())
-}

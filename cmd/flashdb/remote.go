@@ -297,16 +297,18 @@ func progressTo(fn func(stage string, done, total int64)) control.Reply {
 	}}
 }
 
-// backupTo writes the owner's backup to a file, whole or not at all, or to out.
-func (db remoteDB) backupTo(ctx context.Context, out io.Writer, file string, opts *flashdb.BackupOptions) (res flashdb.BackupResult, err error) {
-	if file == stdStream {
-		return db.backup(ctx, out, opts)
-	}
+func (db remoteDB) Compact(ctx context.Context, opts *flashdb.CompactOptions) (res flashdb.CompactResult, err error) {
+	err = db.client.Call(ctx, control.CallCompact, control.Compact[flashdb.CompactOptions]{Options: opts}, &res, progressTo(opts.Progress))
+	return res, err
+}
+
+// BackupFile writes the owner's backup to a file, whole or not at all.
+func (db remoteDB) BackupFile(ctx context.Context, file string, opts *flashdb.BackupOptions) (res flashdb.BackupResult, err error) {
 	tmp, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+".*.tmp")
 	if err != nil {
 		return res, err
 	}
-	if res, err = db.backup(ctx, tmp, opts); err == nil {
+	if res, err = db.Backup(ctx, tmp, opts); err == nil {
 		err = tmp.Sync()
 	}
 	err = errors.Join(err, tmp.Close())
@@ -319,7 +321,7 @@ func (db remoteDB) backupTo(ctx context.Context, out io.Writer, file string, opt
 	return res, nil
 }
 
-func (db remoteDB) backup(ctx context.Context, w io.Writer, opts *flashdb.BackupOptions) (res flashdb.BackupResult, err error) {
+func (db remoteDB) Backup(ctx context.Context, w io.Writer, opts *flashdb.BackupOptions) (res flashdb.BackupResult, err error) {
 	err = db.client.Call(ctx, control.CallBackup, control.Backup[flashdb.BackupOptions]{Options: opts}, &res, control.Reply{
 		Item: func(decode func(any) error) error {
 			var c control.Chunk

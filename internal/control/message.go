@@ -10,6 +10,7 @@ const (
 	CallMetrics     = "metrics"     // None -> flashdb.Metrics
 	CallCheck       = "check"       // None -> Findings
 	CallCheckpoint  = "checkpoint"  // None -> None
+	CallCompact     = "compact"     // Compact[flashdb.CompactOptions] -> progress Progress, flashdb.CompactResult
 	CallBackup      = "backup"      // Backup[flashdb.BackupOptions] -> items Chunk, progress Progress, flashdb.BackupResult
 	CallCollections = "collections" // None -> Names
 	CallCollection  = "collection"  // In -> flashdb.Schema
@@ -47,6 +48,11 @@ type None struct{}
 // Owner is the process that has the database open.
 type Owner struct {
 	PID int `json:"pid"`
+}
+
+// Compact asks for a compaction.
+type Compact[O any] struct {
+	Options *O `json:"options,omitempty"`
 }
 
 // Backup asks for the stream of a backup.
