@@ -3,6 +3,8 @@ package pq
 import (
 	"fmt"
 	"math"
+
+	"github.com/flashdb/flashdb/internal/simd"
 )
 
 // Encode writes the code of row to dst, CodeBytes long.
@@ -93,14 +95,16 @@ func Pack(dst, codes []byte, size int) {
 //	query . row  ~=  scale*sum + bias
 //
 // Every table of 16 is shifted so that its least entry is 0 (the shifts add up to bias), and all are divided by one
-// scale, so that the widest spans 0..255. An entry is off by at most half a step of scale.
+// scale. The groups of eight tables that simd.Scan4 adds up as bytes (simd.Scan4Group) share 0..255, so that a table
+// spans some 32 steps, more if its group is of unequal ones. An entry is off by at most half a step of scale: beside
+// the distance of a row from what its code stands for, an error too small to cost recall.
 func (q *Quantizer) Table(lut []byte, query []float32) (scale, bias float32) {
 	if q.shape.Bits != 4 || len(query) != q.shape.Dim {
 		panic(fmt.Sprintf("pq: Table of a %d-dim query for %d-dim rows of %d bits", len(query), q.shape.Dim, q.shape.Bits))
 	}
 	const points = 16
 	var values [maxSubs * points]float32
-	var least [maxSubs]float32
+	var least, spans [maxSubs]float32 // of a table; of a group
 	var widest, sum float32
 	subs := q.shape.subs()
 	for s := range subs {
@@ -110,11 +114,14 @@ func (q *Quantizer) Table(lut []byte, query []float32) (scale, bias float32) {
 		for _, v := range table {
 			lo, hi = min(lo, v), max(hi, v)
 		}
-		least[s], widest, sum = lo, max(widest, hi-lo), sum+lo
+		span := &spans[simd.Scan4Group(s)]
+		*span += hi - lo
+		least[s], widest, sum = lo, max(widest, *span), sum+lo
 	}
 	lut = lut[:q.shape.TableLen()]
 	clear(lut[subs*points:])
-	scale = widest / math.MaxUint8
+	const rounding = 4 // half a step, eight times
+	scale = widest / (math.MaxUint8 - rounding)
 	if !(scale > 0) { // the query is zero, or as good as
 		clear(lut)
 		return 0, sum

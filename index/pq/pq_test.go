@@ -3,8 +3,10 @@ package pq
 import (
 	"bytes"
 	"context"
+	"maps"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -112,6 +114,25 @@ func TestTableEstimatesTheInnerProduct(t *testing.T) {
 				want := simd.Dot(query, decode(q, codes[i*size:(i+1)*size]))
 				require.InDelta(t, want, scale*float32(sums[i])+bias, float64(worst), "dim %d, row %d", d, i)
 			}
+		}
+	}
+}
+
+// TestTableFitsInBytes checks that the largest entries of the tables which simd.Scan4 adds up as bytes fit in one, and
+// that they use most of it.
+func TestTableFitsInBytes(t *testing.T) {
+	for _, d := range []int{1, 7, 31, 64, 129, 700} {
+		q := mustTrain(t, normal(1, 70, d), d, Options{Seed: 3})
+		lut := make([]byte, q.Shape().TableLen())
+		for k := range uint64(20) {
+			q.Table(lut, normal(k, 1, d))
+			groups := make(map[int]int)
+			for s := range len(lut) / 16 {
+				groups[simd.Scan4Group(s)] += int(slices.Max(lut[s*16 : (s+1)*16]))
+			}
+			widest := slices.Max(slices.Collect(maps.Values(groups)))
+			assert.LessOrEqual(t, widest, math.MaxUint8, "dim %d, query %d", d, k)
+			assert.GreaterOrEqual(t, widest, math.MaxUint8-8, "dim %d, query %d", d, k)
 		}
 	}
 }

@@ -90,14 +90,16 @@ var workingSets = []struct {
 	bytes int
 }{{"16KiB", 16 << 10}, {"256KiB", 256 << 10}, {"8MiB", 8 << 20}, {"256MiB", 256 << 20}}
 
-// BenchmarkScan4 lets one code in some thousand pass, as a scan does once the
-// best candidates are known.
+// fewPass is a threshold that one code in some thousand passes, as in a scan once
+// the best candidates are known.
+func fewPass(mean, deviation float64) float64 { return mean + 3.2*deviation }
+
 func BenchmarkScan4(b *testing.B) {
 	for _, pairs := range []int{16, 32} {
 		for _, size := range workingSets {
 			b.Run(fmt.Sprintf("pairs=%d/%s", pairs, size.name), func(b *testing.B) {
 				benchEachClass(b, func(b *testing.B) {
-					benchScan4(b, size.bytes/(pairs*blockCodes), pairs, func(mean, deviation float64) float64 { return mean + 3.2*deviation })
+					benchScan4(b, size.bytes/(pairs*blockCodes), pairs, fewPass)
 				})
 			})
 		}
@@ -111,7 +113,7 @@ func BenchmarkScan4List(b *testing.B) {
 		name string
 		min  func(mean, deviation float64) float64
 	}{
-		{"few pass", func(mean, deviation float64) float64 { return mean + 3.2*deviation }},
+		{"few pass", fewPass},
 		{"all pass", func(_, _ float64) float64 { return 0 }},
 	}
 	for _, c := range cases {
@@ -122,8 +124,28 @@ func BenchmarkScan4List(b *testing.B) {
 }
 
 func benchScan4(b *testing.B, blocks, pairs int, threshold func(mean, deviation float64) float64) {
+	run := newScanRun(blocks, pairs, threshold)
+	passed := 0
+	for b.Loop() {
+		passed = run.scan()
+	}
+	b.ReportMetric(float64(passed)/float64(len(run.pos))*100, "%passed")
+	perSecond(b, float64(len(run.codes))/1e9, "GB/s")
+	perSecond(b, float64(len(run.pos))/1e6, "Mcodes/s")
+}
+
+// scanRun holds the arguments of Scan4.
+type scanRun struct {
+	pos        []uint32
+	sums       []uint16
+	codes, lut []byte
+	pairs      int
+	min        uint16
+}
+
+func newScanRun(blocks, pairs int, threshold func(mean, deviation float64) float64) scanRun {
 	rng := rand.New(rand.NewPCG(9, 5))
-	lut := randomBytes(rng, pairs*2*tableSize)
+	lut := randomTable(rng, pairs)
 	codes := make([]byte, blocks*pairs*blockCodes)
 	for i := range codes[:min(len(codes), 1<<20)] {
 		codes[i] = byte(rng.Uint32())
@@ -131,16 +153,11 @@ func benchScan4(b *testing.B, blocks, pairs int, threshold func(mean, deviation 
 	for i := 1 << 20; i < len(codes); i *= 2 {
 		copy(codes[i:], codes[:i])
 	}
-	min := uint16(threshold(codeStatistics(lut)))
-	pos, sums := make([]uint32, blocks*blockCodes), make([]uint16, blocks*blockCodes)
-	passed := 0
-	for b.Loop() {
-		passed = Scan4(pos, sums, codes, lut, pairs, min)
-	}
-	b.ReportMetric(float64(passed)/float64(len(pos))*100, "%passed")
-	perSecond(b, float64(len(codes))/1e9, "GB/s")
-	perSecond(b, float64(len(pos))/1e6, "Mcodes/s")
+	n := blocks * blockCodes
+	return scanRun{make([]uint32, n), make([]uint16, n), codes, lut, pairs, uint16(threshold(codeStatistics(lut)))}
 }
+
+func (r scanRun) scan() int { return Scan4(r.pos, r.sums, r.codes, r.lut, r.pairs, r.min) }
 
 func BenchmarkScan8(b *testing.B) {
 	const m, n = 32, 4096

@@ -54,13 +54,13 @@ func edgeMatrix(mem *[4]edge) {
 
 func edgeScan(mem *[4]edge) {
 	rng := rand.New(rand.NewPCG(5, 1))
-	for _, pairs := range []int{1, 2, 3, 16} {
-		for blocks := range 5 {
+	for _, pairs := range []int{1, 2, 3, 8, 9, 16} {
+		for blocks := range 8 {
 			n := blocks * blockCodes
 			codes, lut := mem[0].bytes(n*pairs), mem[1].bytes(32*pairs)
 			copy(codes, randomBytes(rng, len(codes)))
-			copy(lut, randomBytes(rng, len(lut)))
-			for _, min := range []uint16{0, uint16(255 * pairs), 65535} {
+			copy(lut, randomTable(rng, pairs))
+			for _, min := range []uint16{0, uint16(32 * pairs), 65535} {
 				pos, sums := mem[2].bytes(4*n), mem[3].bytes(2*n)
 				Scan4(view[uint32](pos, n), view[uint16](sums, n), codes, lut, pairs, min)
 			}

@@ -1,6 +1,7 @@
 package simd
 
 import (
+	"bytes"
 	"math/rand/v2"
 	"testing"
 
@@ -32,14 +33,44 @@ func randomBytes(rng *rand.Rand, n int) []byte {
 	return b
 }
 
+// randomTable returns the tables of pairs pairs. The largest entries of a group
+// of tables add up to 255, the most there may be.
+func randomTable(rng *rand.Rand, pairs int) []byte {
+	lut := make([]byte, 2*pairs*tableSize)
+	groups := make([]int, 2*pairs)
+	for i := range groups {
+		groups[i] = 255
+	}
+	for s := 2*pairs - 1; s >= 0; s-- {
+		g := Scan4Group(s)
+		largest := groups[g]
+		if s > 1 && Scan4Group(s-1) == g || s > 3 && Scan4Group(s-4) == g {
+			largest = rng.IntN(largest/2 + 1)
+		}
+		groups[g] -= largest
+		copy(lut[s*tableSize:], bytesUpTo(rng, largest))
+	}
+	return lut
+}
+
+// bytesUpTo returns a table of random entries, the largest of which is largest.
+func bytesUpTo(rng *rand.Rand, largest int) []byte {
+	table := make([]byte, tableSize)
+	for i := range table {
+		table[i] = byte(rng.IntN(largest + 1))
+	}
+	table[rng.IntN(tableSize)] = byte(largest)
+	return table
+}
+
 func TestScan4(t *testing.T) { eachClass(t, testScan4) }
 
 func testScan4(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 1))
-	for _, pairs := range []int{1, 2, 3, 4, 7, 8, 15, 16, 17, 32, 33, 64, 127, 128} {
-		for blocks := range 6 {
-			codes, lut := randomBytes(rng, blocks*pairs*32), randomBytes(rng, pairs*32)
-			mean := uint16(pairs * 255)
+	for _, pairs := range []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17, 32, 33, 64, 127, 128} {
+		for blocks := range 12 {
+			codes, lut := randomBytes(rng, blocks*pairs*32), randomTable(rng, pairs)
+			mean := uint16(pairs * 32)
 			for _, min := range []uint16{0, 1, mean / 2, mean, mean + mean/8, mean + mean/4, mean * 2, 65535} {
 				checkScan4(t, codes, lut, pairs, min)
 			}
@@ -50,15 +81,27 @@ func testScan4(t *testing.T) {
 func TestScan4LargestSum(t *testing.T) { eachClass(t, testScan4LargestSum) }
 
 func testScan4LargestSum(t *testing.T) {
-	// 256 entries of 255 sum to 65,280: above the range of a signed 16-bit lane.
+	// Every group of tables adds up to 255: with tables that are about equal, and with all of it in one of them.
 	const pairs = maxPairs
-	lut := make([]byte, pairs*32)
-	for i := range lut {
-		lut[i] = 255
-	}
-	codes := randomBytes(rand.New(rand.NewPCG(3, 2)), 2*pairs*32)
-	for _, min := range []uint16{0, 32767, 32768, 65279, 65280, 65281} {
-		checkScan4(t, codes, lut, pairs, min)
+	codes := randomBytes(rand.New(rand.NewPCG(3, 2)), 7*pairs*32)
+	for only := -1; only < 8; only++ {
+		lut := make([]byte, pairs*32)
+		var rank [2 * pairs]int
+		for s := range 2 * pairs {
+			g := Scan4Group(s)
+			entry := byte(32 - rank[g]/7) // 7 * 32 + 31
+			if only >= 0 {
+				entry = 0
+			}
+			if rank[g] == only {
+				entry = 255
+			}
+			rank[g]++
+			copy(lut[s*tableSize:], bytes.Repeat([]byte{entry}, tableSize))
+		}
+		for _, min := range []uint16{0, 255, 256, 8159, 8160, 8161, 32768} {
+			checkScan4(t, codes, lut, pairs, min)
+		}
 	}
 }
 

@@ -177,7 +177,7 @@ func testScanTwins(t *testing.T) {
 		for blocks := range 8 {
 			n, shift := blocks*blockCodes, rng.IntN(33)
 			codes := randomBytes(rng, shift+n*pairs)[shift:]
-			lut := randomBytes(rng, shift+32*pairs)[shift:]
+			lut := append(make([]byte, shift), randomTable(rng, pairs)...)[shift:]
 			mean, deviation := codeStatistics(lut)
 			pos, sums := make([]uint32, n+guardBytes), make([]uint16, n+guardBytes)
 			wantPos, wantSums := make([]uint32, n), make([]uint16, n)
