@@ -14,7 +14,7 @@ import (
 
 // kernelFeatures are the processor flags that decide which kernels flashdb
 // takes: AVX-512 with F, BW, VL and DQ, else AVX2 with FMA, else plain Go.
-var kernelFeatures = []string{"avx2", "fma", "avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512_vnni"}
+var kernelFeatures = []string{"avx2", "fma", "avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512vbmi", "gfni", "avx512_vnni"}
 
 // busyLoad is a load at which other programs disturb the figures.
 const busyLoad = 0.5

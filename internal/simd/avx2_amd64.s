@@ -1645,11 +1645,9 @@ onePair:
 	VPAND          Y7, Y0, Y7
 	VPSHUFB        Y4, Y5, Y4
 	VPSHUFB        Y7, Y6, Y7
-	VPADDW         Y4, Y7, Y5
-	VPADDW         Y5, Y2, Y2
-	VPSRLW         $0x08, Y4, Y4
+	VPADDB         Y4, Y7, Y7
+	VPADDW         Y7, Y2, Y2
 	VPSRLW         $0x08, Y7, Y7
-	VPADDW         Y4, Y7, Y7
 	VPADDW         Y7, Y3, Y3
 	ADDQ           $+32, R10
 	CMPQ           R10, DI

@@ -64,3 +64,8 @@ func mulPanelAVX512(dst *float32, init *float32, rows *float32, panel *float32, 
 //
 //go:noescape
 func scan4AVX512(pos *uint32, sums *uint16, codes *byte, lut *byte, blocks int, pairs int, min uint16) int
+
+// scan4VBMI is scan4Generic for blocks blocks of pairs*32 bytes.
+//
+//go:noescape
+func scan4VBMI(pos *uint32, sums *uint16, codes *byte, lut *byte, blocks int, pairs int, min uint16) int

@@ -1774,11 +1774,9 @@ twoPairs:
 	VPANDD     Z10, Z0, Z10
 	VPSHUFB    Z9, Z7, Z9
 	VPSHUFB    Z10, Z6, Z10
-	VPADDW     Z9, Z10, Z11
-	VPADDW     Z11, Z2, Z2
-	VPSRLW     $0x08, Z9, Z9
+	VPADDB     Z9, Z10, Z10
+	VPADDW     Z10, Z2, Z2
 	VPSRLW     $0x08, Z10, Z10
-	VPADDW     Z9, Z10, Z10
 	VPADDW     Z10, Z4, Z4
 	PREFETCHT0 (R13)(R10*2)
 	VMOVDQU32  (R12)(R10*1), Z9
@@ -1787,11 +1785,9 @@ twoPairs:
 	VPANDD     Z10, Z0, Z10
 	VPSHUFB    Z9, Z7, Z9
 	VPSHUFB    Z10, Z6, Z10
-	VPADDW     Z9, Z10, Z11
-	VPADDW     Z11, Z3, Z3
-	VPSRLW     $0x08, Z9, Z9
+	VPADDB     Z9, Z10, Z10
+	VPADDW     Z10, Z3, Z3
 	VPSRLW     $0x08, Z10, Z10
-	VPADDW     Z9, Z10, Z10
 	VPADDW     Z10, Z5, Z5
 	PREFETCHT0 64(R13)(R10*2)
 	ADDQ       $+64, R10
@@ -1809,11 +1805,9 @@ twoLast:
 	VPANDD         Z10, Z0, Z10
 	VPSHUFB        Z9, Z7, Z9
 	VPSHUFB        Z10, Z6, Z10
-	VPADDW         Z9, Z10, Z11
-	VPADDW         Z11, Z2, Z2
-	VPSRLW         $0x08, Z9, Z9
+	VPADDB         Z9, Z10, Z10
+	VPADDW         Z10, Z2, Z2
 	VPSRLW         $0x08, Z10, Z10
-	VPADDW         Z9, Z10, Z10
 	VPADDW         Z10, Z4, Z4
 	VMOVDQU        (R12)(R10*1), Y8
 	VPSRLW         $0x04, Z8, Z10
@@ -1821,31 +1815,29 @@ twoLast:
 	VPANDD         Z10, Z0, Z10
 	VPSHUFB        Z9, Z7, Z9
 	VPSHUFB        Z10, Z6, Z10
-	VPADDW         Z9, Z10, Z11
-	VPADDW         Z11, Z3, Z3
-	VPSRLW         $0x08, Z9, Z9
+	VPADDB         Z9, Z10, Z10
+	VPADDW         Z10, Z3, Z3
 	VPSRLW         $0x08, Z10, Z10
-	VPADDW         Z9, Z10, Z10
 	VPADDW         Z10, Z5, Z5
 
 twoFold:
 	VEXTRACTI64X4 $0x01, Z2, Y8
 	VPADDW        Y2, Y8, Y8
-	VEXTRACTI64X4 $0x01, Z4, Y12
-	VPADDW        Y4, Y12, Y12
-	VPSLLW        $0x08, Y12, Y2
+	VEXTRACTI64X4 $0x01, Z4, Y11
+	VPADDW        Y4, Y11, Y11
+	VPSLLW        $0x08, Y11, Y2
 	VPSUBW        Y2, Y8, Y8
-	VEXTRACTI64X4 $0x01, Z3, Y13
-	VPADDW        Y3, Y13, Y13
-	VEXTRACTI64X4 $0x01, Z5, Y14
-	VPADDW        Y5, Y14, Y14
-	VPSLLW        $0x08, Y14, Y2
-	VPSUBW        Y2, Y13, Y13
+	VEXTRACTI64X4 $0x01, Z3, Y12
+	VPADDW        Y3, Y12, Y12
+	VEXTRACTI64X4 $0x01, Z5, Y13
+	VPADDW        Y5, Y13, Y13
+	VPSLLW        $0x08, Y13, Y2
+	VPSUBW        Y2, Y12, Y12
 	VMOVDQU16     interleave<>+0(SB), Z2
-	VPERMI2W      Z12, Z8, Z2
+	VPERMI2W      Z11, Z8, Z2
 	VPCMPUW       $0x05, Z1, Z2, K1
 	VMOVDQU16     interleave<>+0(SB), Z3
-	VPERMI2W      Z14, Z13, Z3
+	VPERMI2W      Z13, Z12, Z3
 	VPCMPUW       $0x05, Z1, Z3, K2
 	KORTESTD      K1, K2
 	JZ            twoNext
@@ -1917,18 +1909,16 @@ one:
 onePairs:
 	VMOVDQU32  (BX)(R10*1), Z4
 	VSHUFI32X4 $0xa0, Z4, Z4, Z8
-	VSHUFI32X4 $0xf5, Z4, Z4, Z12
+	VSHUFI32X4 $0xf5, Z4, Z4, Z11
 	VMOVDQU32  (DX)(R10*1), Z4
 	VPSRLW     $0x04, Z4, Z5
 	VPANDD     Z4, Z0, Z4
 	VPANDD     Z5, Z0, Z5
 	VPSHUFB    Z4, Z8, Z4
-	VPSHUFB    Z5, Z12, Z5
-	VPADDW     Z4, Z5, Z6
-	VPADDW     Z6, Z2, Z2
-	VPSRLW     $0x08, Z4, Z4
+	VPSHUFB    Z5, Z11, Z5
+	VPADDB     Z4, Z5, Z5
+	VPADDW     Z5, Z2, Z2
 	VPSRLW     $0x08, Z5, Z5
-	VPADDW     Z4, Z5, Z5
 	VPADDW     Z5, Z3, Z3
 	ADDQ       $+64, R10
 	CMPQ       R10, R11
@@ -1938,29 +1928,27 @@ oneLast:
 	CMPQ           R10, DI
 	JE             oneFold
 	VBROADCASTI128 (BX)(R10*1), Y8
-	VBROADCASTI128 16(BX)(R10*1), Y12
-	VMOVDQU        (DX)(R10*1), Y13
-	VPSRLW         $0x04, Z13, Z5
-	VPANDD         Z13, Z0, Z4
+	VBROADCASTI128 16(BX)(R10*1), Y11
+	VMOVDQU        (DX)(R10*1), Y12
+	VPSRLW         $0x04, Z12, Z5
+	VPANDD         Z12, Z0, Z4
 	VPANDD         Z5, Z0, Z5
 	VPSHUFB        Z4, Z8, Z4
-	VPSHUFB        Z5, Z12, Z5
-	VPADDW         Z4, Z5, Z6
-	VPADDW         Z6, Z2, Z2
-	VPSRLW         $0x08, Z4, Z4
+	VPSHUFB        Z5, Z11, Z5
+	VPADDB         Z4, Z5, Z5
+	VPADDW         Z5, Z2, Z2
 	VPSRLW         $0x08, Z5, Z5
-	VPADDW         Z4, Z5, Z5
 	VPADDW         Z5, Z3, Z3
 
 oneFold:
-	VEXTRACTI64X4 $0x01, Z2, Y13
-	VPADDW        Y2, Y13, Y13
-	VEXTRACTI64X4 $0x01, Z3, Y14
-	VPADDW        Y3, Y14, Y14
-	VPSLLW        $0x08, Y14, Y2
-	VPSUBW        Y2, Y13, Y13
+	VEXTRACTI64X4 $0x01, Z2, Y12
+	VPADDW        Y2, Y12, Y12
+	VEXTRACTI64X4 $0x01, Z3, Y13
+	VPADDW        Y3, Y13, Y13
+	VPSLLW        $0x08, Y13, Y2
+	VPSUBW        Y2, Y12, Y12
 	VMOVDQU16     interleave<>+0(SB), Z2
-	VPERMI2W      Z14, Z13, Z2
+	VPERMI2W      Z13, Z12, Z2
 	VPCMPUW       $0x05, Z1, Z2, K1
 	KORTESTD      K1, K1
 	JZ            oneNext
@@ -2054,3 +2042,878 @@ GLOBL iota<>(SB), RODATA|NOPTR, $64
 
 DATA sixteen<>+0(SB)/4, $+16
 GLOBL sixteen<>(SB), RODATA|NOPTR, $4
+
+// func scan4VBMI(pos *uint32, sums *uint16, codes *byte, lut *byte, blocks int, pairs int, min uint16) int
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512VBMI, CMOV, GFNI, MMX+, POPCNT, SSE2
+TEXT ·scan4VBMI(SB), NOSPLIT, $0-64
+	MOVQ         pos+0(FP), AX
+	MOVQ         sums+8(FP), CX
+	MOVQ         codes+16(FP), DX
+	MOVQ         lut+24(FP), BX
+	MOVQ         blocks+32(FP), SI
+	MOVQ         pairs+40(FP), DI
+	SHLQ         $0x05, DI
+	XORQ         R8, R8
+	XORQ         R9, R9
+	MOVL         $0x0f0f0f0f, R10
+	MOVD         R10, X0
+	VPBROADCASTD X0, Z0
+	VPBROADCASTW min+48(FP), Z1
+	MOVQ         $0x1020408000000000, R10
+	VPBROADCASTQ R10, Z2
+	VMOVDQU32    second<>+0(SB), Z3
+	MOVL         $0x0000000f, R10
+	KMOVB        R10, K1
+	KNOTB        K1, K2
+
+four:
+	CMPQ    SI, $+4
+	JL      two
+	VXORPS  Z4, Z4, Z4
+	VXORPS  Z5, Z5, Z5
+	VXORPS  Z6, Z6, Z6
+	VXORPS  Z7, Z7, Z7
+	VXORPS  Z8, Z8, Z8
+	VXORPS  Z9, Z9, Z9
+	VXORPS  Z10, Z10, Z10
+	VXORPS  Z11, Z11, Z11
+	MOVQ    DX, R10
+	MOVQ    BX, R11
+	MOVQ    DI, R12
+	LEAQ    (R10)(DI*4), R13
+	CMPQ    SI, $+8
+	CMOVQLT R10, R13
+	LEAQ    (DI)(DI*2), R14
+	SUBQ    $+256, R12
+	JL      fourRest
+
+fourGroup:
+	VMOVDQU32      (R11), Z12
+	VSHUFI32X4     $0xf5, Z12, Z12, Z13
+	VMOVDQU32      (R10), Z14
+	VGF2P8AFFINEQB $0x00, Z2, Z14, Z15
+	VPTERNLOGD     $0xea, Z3, Z0, Z14
+	VPERMB         Z12, Z14, Z14
+	VPSHUFB        Z15, Z13, Z15
+	VPADDB         Z15, Z14, Z14
+	VMOVDQU32      (R10)(DI*1), Z15
+	VGF2P8AFFINEQB $0x00, Z2, Z15, Z24
+	VPTERNLOGD     $0xea, Z3, Z0, Z15
+	VPERMB         Z12, Z15, Z15
+	VPSHUFB        Z24, Z13, Z24
+	VPADDB         Z24, Z15, Z15
+	VMOVDQU32      (R10)(DI*2), Z24
+	VGF2P8AFFINEQB $0x00, Z2, Z24, Z25
+	VPTERNLOGD     $0xea, Z3, Z0, Z24
+	VPERMB         Z12, Z24, Z24
+	VPSHUFB        Z25, Z13, Z25
+	VPADDB         Z25, Z24, Z24
+	VMOVDQU32      (R10)(R14*1), Z25
+	VGF2P8AFFINEQB $0x00, Z2, Z25, Z26
+	VPTERNLOGD     $0xea, Z3, Z0, Z25
+	VPERMB         Z12, Z25, Z25
+	VPSHUFB        Z26, Z13, Z26
+	VPADDB         Z26, Z25, Z25
+	VMOVDQU32      64(R11), Z12
+	VSHUFI32X4     $0xf5, Z12, Z12, Z13
+	VMOVDQU32      64(R10), Z26
+	VGF2P8AFFINEQB $0x00, Z2, Z26, Z27
+	VPTERNLOGD     $0xea, Z3, Z0, Z26
+	VPERMB         Z12, Z26, Z26
+	VPSHUFB        Z27, Z13, Z27
+	VPADDB         Z27, Z26, Z26
+	VMOVDQU32      64(R10)(DI*1), Z27
+	VGF2P8AFFINEQB $0x00, Z2, Z27, Z28
+	VPTERNLOGD     $0xea, Z3, Z0, Z27
+	VPERMB         Z12, Z27, Z27
+	VPSHUFB        Z28, Z13, Z28
+	VPADDB         Z28, Z27, Z27
+	VMOVDQU32      64(R10)(DI*2), Z28
+	VGF2P8AFFINEQB $0x00, Z2, Z28, Z29
+	VPTERNLOGD     $0xea, Z3, Z0, Z28
+	VPERMB         Z12, Z28, Z28
+	VPSHUFB        Z29, Z13, Z29
+	VPADDB         Z29, Z28, Z28
+	VMOVDQU32      64(R10)(R14*1), Z29
+	VGF2P8AFFINEQB $0x00, Z2, Z29, Z30
+	VPTERNLOGD     $0xea, Z3, Z0, Z29
+	VPERMB         Z12, Z29, Z29
+	VPSHUFB        Z30, Z13, Z30
+	VPADDB         Z30, Z29, Z29
+	VPADDB         Z26, Z14, Z14
+	VPADDB         Z27, Z15, Z15
+	VPADDB         Z28, Z24, Z24
+	VPADDB         Z29, Z25, Z25
+	VMOVDQU32      128(R11), Z12
+	VSHUFI32X4     $0xf5, Z12, Z12, Z13
+	VMOVDQU32      128(R10), Z26
+	VGF2P8AFFINEQB $0x00, Z2, Z26, Z27
+	VPTERNLOGD     $0xea, Z3, Z0, Z26
+	VPERMB         Z12, Z26, Z26
+	VPSHUFB        Z27, Z13, Z27
+	VPADDB         Z27, Z26, Z26
+	VMOVDQU32      128(R10)(DI*1), Z27
+	VGF2P8AFFINEQB $0x00, Z2, Z27, Z28
+	VPTERNLOGD     $0xea, Z3, Z0, Z27
+	VPERMB         Z12, Z27, Z27
+	VPSHUFB        Z28, Z13, Z28
+	VPADDB         Z28, Z27, Z27
+	VMOVDQU32      128(R10)(DI*2), Z28
+	VGF2P8AFFINEQB $0x00, Z2, Z28, Z29
+	VPTERNLOGD     $0xea, Z3, Z0, Z28
+	VPERMB         Z12, Z28, Z28
+	VPSHUFB        Z29, Z13, Z29
+	VPADDB         Z29, Z28, Z28
+	VMOVDQU32      128(R10)(R14*1), Z29
+	VGF2P8AFFINEQB $0x00, Z2, Z29, Z30
+	VPTERNLOGD     $0xea, Z3, Z0, Z29
+	VPERMB         Z12, Z29, Z29
+	VPSHUFB        Z30, Z13, Z30
+	VPADDB         Z30, Z29, Z29
+	VPADDB         Z26, Z14, Z14
+	VPADDB         Z27, Z15, Z15
+	VPADDB         Z28, Z24, Z24
+	VPADDB         Z29, Z25, Z25
+	VMOVDQU32      192(R11), Z12
+	VSHUFI32X4     $0xf5, Z12, Z12, Z13
+	VMOVDQU32      192(R10), Z26
+	VGF2P8AFFINEQB $0x00, Z2, Z26, Z27
+	VPTERNLOGD     $0xea, Z3, Z0, Z26
+	VPERMB         Z12, Z26, Z26
+	VPSHUFB        Z27, Z13, Z27
+	VPADDB         Z27, Z26, Z26
+	VMOVDQU32      192(R10)(DI*1), Z27
+	VGF2P8AFFINEQB $0x00, Z2, Z27, Z28
+	VPTERNLOGD     $0xea, Z3, Z0, Z27
+	VPERMB         Z12, Z27, Z27
+	VPSHUFB        Z28, Z13, Z28
+	VPADDB         Z28, Z27, Z27
+	VMOVDQU32      192(R10)(DI*2), Z28
+	VGF2P8AFFINEQB $0x00, Z2, Z28, Z29
+	VPTERNLOGD     $0xea, Z3, Z0, Z28
+	VPERMB         Z12, Z28, Z28
+	VPSHUFB        Z29, Z13, Z29
+	VPADDB         Z29, Z28, Z28
+	VMOVDQU32      192(R10)(R14*1), Z29
+	VGF2P8AFFINEQB $0x00, Z2, Z29, Z30
+	VPTERNLOGD     $0xea, Z3, Z0, Z29
+	VPERMB         Z12, Z29, Z29
+	VPSHUFB        Z30, Z13, Z30
+	VPADDB         Z30, Z29, Z29
+	VPADDB         Z26, Z14, Z14
+	VPADDB         Z27, Z15, Z15
+	VPADDB         Z28, Z24, Z24
+	VPADDB         Z29, Z25, Z25
+	VPADDW         Z14, Z4, Z4
+	VPSRLW         $0x08, Z14, Z14
+	VPADDW         Z14, Z8, Z8
+	VPADDW         Z15, Z5, Z5
+	VPSRLW         $0x08, Z15, Z15
+	VPADDW         Z15, Z9, Z9
+	VPADDW         Z24, Z6, Z6
+	VPSRLW         $0x08, Z24, Z24
+	VPADDW         Z24, Z10, Z10
+	VPADDW         Z25, Z7, Z7
+	VPSRLW         $0x08, Z25, Z25
+	VPADDW         Z25, Z11, Z11
+	PREFETCHT0     (R13)
+	PREFETCHT0     64(R13)
+	PREFETCHT0     128(R13)
+	PREFETCHT0     192(R13)
+	PREFETCHT0     256(R13)
+	PREFETCHT0     320(R13)
+	PREFETCHT0     384(R13)
+	PREFETCHT0     448(R13)
+	PREFETCHT0     512(R13)
+	PREFETCHT0     576(R13)
+	PREFETCHT0     640(R13)
+	PREFETCHT0     704(R13)
+	PREFETCHT0     768(R13)
+	PREFETCHT0     832(R13)
+	PREFETCHT0     896(R13)
+	PREFETCHT0     960(R13)
+	ADDQ           $+1024, R13
+	ADDQ           $+256, R11
+	ADDQ           $+256, R10
+	SUBQ           $+256, R12
+	JGE            fourGroup
+
+fourRest:
+	ADDQ $+192, R12
+	JL   fourLast
+
+fourUnit:
+	VMOVDQU32      (R11), Z12
+	VSHUFI32X4     $0xf5, Z12, Z12, Z13
+	VMOVDQU32      (R10), Z14
+	VGF2P8AFFINEQB $0x00, Z2, Z14, Z15
+	VPTERNLOGD     $0xea, Z3, Z0, Z14
+	VPERMB         Z12, Z14, Z14
+	VPSHUFB        Z15, Z13, Z15
+	VPADDB         Z15, Z14, Z14
+	VMOVDQU32      (R10)(DI*1), Z15
+	VGF2P8AFFINEQB $0x00, Z2, Z15, Z24
+	VPTERNLOGD     $0xea, Z3, Z0, Z15
+	VPERMB         Z12, Z15, Z15
+	VPSHUFB        Z24, Z13, Z24
+	VPADDB         Z24, Z15, Z15
+	VMOVDQU32      (R10)(DI*2), Z24
+	VGF2P8AFFINEQB $0x00, Z2, Z24, Z25
+	VPTERNLOGD     $0xea, Z3, Z0, Z24
+	VPERMB         Z12, Z24, Z24
+	VPSHUFB        Z25, Z13, Z25
+	VPADDB         Z25, Z24, Z24
+	VMOVDQU32      (R10)(R14*1), Z25
+	VGF2P8AFFINEQB $0x00, Z2, Z25, Z26
+	VPTERNLOGD     $0xea, Z3, Z0, Z25
+	VPERMB         Z12, Z25, Z25
+	VPSHUFB        Z26, Z13, Z26
+	VPADDB         Z26, Z25, Z25
+	VPADDW         Z14, Z4, Z4
+	VPSRLW         $0x08, Z14, Z14
+	VPADDW         Z14, Z8, Z8
+	VPADDW         Z15, Z5, Z5
+	VPSRLW         $0x08, Z15, Z15
+	VPADDW         Z15, Z9, Z9
+	VPADDW         Z24, Z6, Z6
+	VPSRLW         $0x08, Z24, Z24
+	VPADDW         Z24, Z10, Z10
+	VPADDW         Z25, Z7, Z7
+	VPSRLW         $0x08, Z25, Z25
+	VPADDW         Z25, Z11, Z11
+	ADDQ           $+64, R11
+	ADDQ           $+64, R10
+	SUBQ           $+64, R12
+	JGE            fourUnit
+
+fourLast:
+	ADDQ           $+32, R12
+	JL             fourFold
+	VMOVDQU64.Z    (R11), K1, Z12
+	VSHUFI32X4     $0xf5, Z12, Z12, Z13
+	VMOVDQU64.Z    (R10), K1, Z14
+	VGF2P8AFFINEQB $0x00, Z2, Z14, Z15
+	VPTERNLOGD     $0xea, Z3, Z0, Z14
+	VPERMB         Z12, Z14, Z14
+	VPSHUFB        Z15, Z13, Z15
+	VPADDB         Z15, Z14, Z14
+	VMOVDQU64.Z    (R10)(DI*1), K1, Z15
+	VGF2P8AFFINEQB $0x00, Z2, Z15, Z24
+	VPTERNLOGD     $0xea, Z3, Z0, Z15
+	VPERMB         Z12, Z15, Z15
+	VPSHUFB        Z24, Z13, Z24
+	VPADDB         Z24, Z15, Z15
+	VMOVDQU64.Z    (R10)(DI*2), K1, Z24
+	VGF2P8AFFINEQB $0x00, Z2, Z24, Z25
+	VPTERNLOGD     $0xea, Z3, Z0, Z24
+	VPERMB         Z12, Z24, Z24
+	VPSHUFB        Z25, Z13, Z25
+	VPADDB         Z25, Z24, Z24
+	VMOVDQU64.Z    (R10)(R14*1), K1, Z25
+	VGF2P8AFFINEQB $0x00, Z2, Z25, Z26
+	VPTERNLOGD     $0xea, Z3, Z0, Z25
+	VPERMB         Z12, Z25, Z25
+	VPSHUFB        Z26, Z13, Z26
+	VPADDB         Z26, Z25, Z25
+	VPADDW         Z14, Z4, Z4
+	VPSRLW         $0x08, Z14, Z14
+	VPADDW         Z14, Z8, Z8
+	VPADDW         Z15, Z5, Z5
+	VPSRLW         $0x08, Z15, Z15
+	VPADDW         Z15, Z9, Z9
+	VPADDW         Z24, Z6, Z6
+	VPSRLW         $0x08, Z24, Z24
+	VPADDW         Z24, Z10, Z10
+	VPADDW         Z25, Z7, Z7
+	VPSRLW         $0x08, Z25, Z25
+	VPADDW         Z25, Z11, Z11
+
+fourFold:
+	VSHUFI64X2    $0x4e, Z5, Z4, Z12
+	VPBLENDMQ     Z5, Z4, K2, Z16
+	VPADDW        Z12, Z16, Z16
+	VSHUFI64X2    $0x4e, Z9, Z8, Z4
+	VPBLENDMQ     Z9, Z8, K2, Z17
+	VPADDW        Z4, Z17, Z17
+	VPSLLW        $0x08, Z17, Z4
+	VPSUBW        Z4, Z16, Z16
+	VSHUFI64X2    $0x4e, Z7, Z6, Z4
+	VPBLENDMQ     Z7, Z6, K2, Z18
+	VPADDW        Z4, Z18, Z18
+	VSHUFI64X2    $0x4e, Z11, Z10, Z4
+	VPBLENDMQ     Z11, Z10, K2, Z19
+	VPADDW        Z4, Z19, Z19
+	VPSLLW        $0x08, Z19, Z4
+	VPSUBW        Z4, Z18, Z18
+	VPMAXUW       Z16, Z17, Z4
+	VPMAXUW       Z18, Z4, Z4
+	VPMAXUW       Z19, Z4, Z4
+	VPCMPUW       $0x05, Z1, Z4, K3
+	KORTESTD      K3, K3
+	JZ            fourNext
+	VPBROADCASTD  R9, Z4
+	VPADDD        iota<>+0(SB), Z4, Z4
+	VPBROADCASTD  sixteen<>+0(SB), Z5
+	VMOVDQU16     interleave0<>+0(SB), Z6
+	VPERMI2W      Z17, Z16, Z6
+	VPCMPUW       $0x05, Z1, Z6, K3
+	VEXTRACTI64X4 $0x00, Z6, Y7
+	KSHIFTRD      $0x00, K3, K4
+	VPMOVZXWD     Y7, Z7
+	VPCOMPRESSD.Z Z7, K4, Z7
+	VPCOMPRESSD.Z Z4, K4, Z8
+	VPMOVDW       Z7, (CX)(R8*2)
+	VMOVDQU32     Z8, (AX)(R8*4)
+	KMOVW         K4, R10
+	POPCNTL       R10, R10
+	ADDQ          R10, R8
+	VPADDD        Z5, Z4, Z4
+	VEXTRACTI64X4 $0x01, Z6, Y6
+	KSHIFTRD      $0x10, K3, K3
+	VPMOVZXWD     Y6, Z6
+	VPCOMPRESSD.Z Z6, K3, Z6
+	VPCOMPRESSD.Z Z4, K3, Z7
+	VPMOVDW       Z6, (CX)(R8*2)
+	VMOVDQU32     Z7, (AX)(R8*4)
+	KMOVW         K3, R10
+	POPCNTL       R10, R10
+	ADDQ          R10, R8
+	VMOVDQU16     interleave1<>+0(SB), Z6
+	VPERMI2W      Z17, Z16, Z6
+	VPCMPUW       $0x05, Z1, Z6, K3
+	VPADDD        Z5, Z4, Z4
+	VEXTRACTI64X4 $0x00, Z6, Y7
+	KSHIFTRD      $0x00, K3, K4
+	VPMOVZXWD     Y7, Z7
+	VPCOMPRESSD.Z Z7, K4, Z7
+	VPCOMPRESSD.Z Z4, K4, Z8
+	VPMOVDW       Z7, (CX)(R8*2)
+	VMOVDQU32     Z8, (AX)(R8*4)
+	KMOVW         K4, R10
+	POPCNTL       R10, R10
+	ADDQ          R10, R8
+	VPADDD        Z5, Z4, Z4
+	VEXTRACTI64X4 $0x01, Z6, Y6
+	KSHIFTRD      $0x10, K3, K3
+	VPMOVZXWD     Y6, Z6
+	VPCOMPRESSD.Z Z6, K3, Z6
+	VPCOMPRESSD.Z Z4, K3, Z7
+	VPMOVDW       Z6, (CX)(R8*2)
+	VMOVDQU32     Z7, (AX)(R8*4)
+	KMOVW         K3, R10
+	POPCNTL       R10, R10
+	ADDQ          R10, R8
+	VMOVDQU16     interleave0<>+0(SB), Z6
+	VPERMI2W      Z19, Z18, Z6
+	VPCMPUW       $0x05, Z1, Z6, K3
+	VPADDD        Z5, Z4, Z4
+	VEXTRACTI64X4 $0x00, Z6, Y7
+	KSHIFTRD      $0x00, K3, K4
+	VPMOVZXWD     Y7, Z7
+	VPCOMPRESSD.Z Z7, K4, Z7
+	VPCOMPRESSD.Z Z4, K4, Z8
+	VPMOVDW       Z7, (CX)(R8*2)
+	VMOVDQU32     Z8, (AX)(R8*4)
+	KMOVW         K4, R10
+	POPCNTL       R10, R10
+	ADDQ          R10, R8
+	VPADDD        Z5, Z4, Z4
+	VEXTRACTI64X4 $0x01, Z6, Y6
+	KSHIFTRD      $0x10, K3, K3
+	VPMOVZXWD     Y6, Z6
+	VPCOMPRESSD.Z Z6, K3, Z6
+	VPCOMPRESSD.Z Z4, K3, Z7
+	VPMOVDW       Z6, (CX)(R8*2)
+	VMOVDQU32     Z7, (AX)(R8*4)
+	KMOVW         K3, R10
+	POPCNTL       R10, R10
+	ADDQ          R10, R8
+	VMOVDQU16     interleave1<>+0(SB), Z6
+	VPERMI2W      Z19, Z18, Z6
+	VPCMPUW       $0x05, Z1, Z6, K3
+	VPADDD        Z5, Z4, Z4
+	VEXTRACTI64X4 $0x00, Z6, Y7
+	KSHIFTRD      $0x00, K3, K4
+	VPMOVZXWD     Y7, Z7
+	VPCOMPRESSD.Z Z7, K4, Z7
+	VPCOMPRESSD.Z Z4, K4, Z8
+	VPMOVDW       Z7, (CX)(R8*2)
+	VMOVDQU32     Z8, (AX)(R8*4)
+	KMOVW         K4, R10
+	POPCNTL       R10, R10
+	ADDQ          R10, R8
+	VPADDD        Z5, Z4, Z4
+	VEXTRACTI64X4 $0x01, Z6, Y5
+	KSHIFTRD      $0x10, K3, K3
+	VPMOVZXWD     Y5, Z5
+	VPCOMPRESSD.Z Z5, K3, Z5
+	VPCOMPRESSD.Z Z4, K3, Z4
+	VPMOVDW       Z5, (CX)(R8*2)
+	VMOVDQU32     Z4, (AX)(R8*4)
+	KMOVW         K3, R10
+	POPCNTL       R10, R10
+	ADDQ          R10, R8
+
+fourNext:
+	ADDQ DI, DX
+	ADDQ DI, DX
+	ADDQ DI, DX
+	ADDQ DI, DX
+	ADDQ $+128, R9
+	SUBQ $+4, SI
+	JMP  four
+
+two:
+	CMPQ    SI, $+2
+	JL      one
+	VXORPS  Z4, Z4, Z4
+	VXORPS  Z5, Z5, Z5
+	VXORPS  Z6, Z6, Z6
+	VXORPS  Z7, Z7, Z7
+	MOVQ    DX, R10
+	MOVQ    BX, R11
+	MOVQ    DI, R12
+	LEAQ    (R10)(DI*4), R13
+	CMPQ    SI, $+6
+	CMOVQLT R10, R13
+	SUBQ    $+256, R12
+	JL      twoRest
+
+twoGroup:
+	VMOVDQU32      (R11), Z8
+	VSHUFI32X4     $0xf5, Z8, Z8, Z9
+	VMOVDQU32      (R10), Z10
+	VGF2P8AFFINEQB $0x00, Z2, Z10, Z11
+	VPTERNLOGD     $0xea, Z3, Z0, Z10
+	VPERMB         Z8, Z10, Z10
+	VPSHUFB        Z11, Z9, Z11
+	VPADDB         Z11, Z10, Z10
+	VMOVDQU32      (R10)(DI*1), Z11
+	VGF2P8AFFINEQB $0x00, Z2, Z11, Z12
+	VPTERNLOGD     $0xea, Z3, Z0, Z11
+	VPERMB         Z8, Z11, Z11
+	VPSHUFB        Z12, Z9, Z12
+	VPADDB         Z12, Z11, Z11
+	VMOVDQU32      64(R11), Z8
+	VSHUFI32X4     $0xf5, Z8, Z8, Z9
+	VMOVDQU32      64(R10), Z12
+	VGF2P8AFFINEQB $0x00, Z2, Z12, Z13
+	VPTERNLOGD     $0xea, Z3, Z0, Z12
+	VPERMB         Z8, Z12, Z12
+	VPSHUFB        Z13, Z9, Z13
+	VPADDB         Z13, Z12, Z12
+	VMOVDQU32      64(R10)(DI*1), Z13
+	VGF2P8AFFINEQB $0x00, Z2, Z13, Z14
+	VPTERNLOGD     $0xea, Z3, Z0, Z13
+	VPERMB         Z8, Z13, Z13
+	VPSHUFB        Z14, Z9, Z14
+	VPADDB         Z14, Z13, Z13
+	VPADDB         Z12, Z10, Z10
+	VPADDB         Z13, Z11, Z11
+	VMOVDQU32      128(R11), Z8
+	VSHUFI32X4     $0xf5, Z8, Z8, Z9
+	VMOVDQU32      128(R10), Z12
+	VGF2P8AFFINEQB $0x00, Z2, Z12, Z13
+	VPTERNLOGD     $0xea, Z3, Z0, Z12
+	VPERMB         Z8, Z12, Z12
+	VPSHUFB        Z13, Z9, Z13
+	VPADDB         Z13, Z12, Z12
+	VMOVDQU32      128(R10)(DI*1), Z13
+	VGF2P8AFFINEQB $0x00, Z2, Z13, Z14
+	VPTERNLOGD     $0xea, Z3, Z0, Z13
+	VPERMB         Z8, Z13, Z13
+	VPSHUFB        Z14, Z9, Z14
+	VPADDB         Z14, Z13, Z13
+	VPADDB         Z12, Z10, Z10
+	VPADDB         Z13, Z11, Z11
+	VMOVDQU32      192(R11), Z8
+	VSHUFI32X4     $0xf5, Z8, Z8, Z9
+	VMOVDQU32      192(R10), Z12
+	VGF2P8AFFINEQB $0x00, Z2, Z12, Z13
+	VPTERNLOGD     $0xea, Z3, Z0, Z12
+	VPERMB         Z8, Z12, Z12
+	VPSHUFB        Z13, Z9, Z13
+	VPADDB         Z13, Z12, Z12
+	VMOVDQU32      192(R10)(DI*1), Z13
+	VGF2P8AFFINEQB $0x00, Z2, Z13, Z14
+	VPTERNLOGD     $0xea, Z3, Z0, Z13
+	VPERMB         Z8, Z13, Z13
+	VPSHUFB        Z14, Z9, Z14
+	VPADDB         Z14, Z13, Z13
+	VPADDB         Z12, Z10, Z10
+	VPADDB         Z13, Z11, Z11
+	VPADDW         Z10, Z4, Z4
+	VPSRLW         $0x08, Z10, Z10
+	VPADDW         Z10, Z6, Z6
+	VPADDW         Z11, Z5, Z5
+	VPSRLW         $0x08, Z11, Z11
+	VPADDW         Z11, Z7, Z7
+	PREFETCHT0     (R13)
+	PREFETCHT0     64(R13)
+	PREFETCHT0     128(R13)
+	PREFETCHT0     192(R13)
+	PREFETCHT0     256(R13)
+	PREFETCHT0     320(R13)
+	PREFETCHT0     384(R13)
+	PREFETCHT0     448(R13)
+	ADDQ           $+512, R13
+	ADDQ           $+256, R11
+	ADDQ           $+256, R10
+	SUBQ           $+256, R12
+	JGE            twoGroup
+
+twoRest:
+	ADDQ $+192, R12
+	JL   twoLast
+
+twoUnit:
+	VMOVDQU32      (R11), Z8
+	VSHUFI32X4     $0xf5, Z8, Z8, Z9
+	VMOVDQU32      (R10), Z10
+	VGF2P8AFFINEQB $0x00, Z2, Z10, Z11
+	VPTERNLOGD     $0xea, Z3, Z0, Z10
+	VPERMB         Z8, Z10, Z10
+	VPSHUFB        Z11, Z9, Z11
+	VPADDB         Z11, Z10, Z10
+	VMOVDQU32      (R10)(DI*1), Z11
+	VGF2P8AFFINEQB $0x00, Z2, Z11, Z12
+	VPTERNLOGD     $0xea, Z3, Z0, Z11
+	VPERMB         Z8, Z11, Z11
+	VPSHUFB        Z12, Z9, Z12
+	VPADDB         Z12, Z11, Z11
+	VPADDW         Z10, Z4, Z4
+	VPSRLW         $0x08, Z10, Z10
+	VPADDW         Z10, Z6, Z6
+	VPADDW         Z11, Z5, Z5
+	VPSRLW         $0x08, Z11, Z11
+	VPADDW         Z11, Z7, Z7
+	ADDQ           $+64, R11
+	ADDQ           $+64, R10
+	SUBQ           $+64, R12
+	JGE            twoUnit
+
+twoLast:
+	ADDQ           $+32, R12
+	JL             twoFold
+	VMOVDQU64.Z    (R11), K1, Z8
+	VSHUFI32X4     $0xf5, Z8, Z8, Z9
+	VMOVDQU64.Z    (R10), K1, Z10
+	VGF2P8AFFINEQB $0x00, Z2, Z10, Z11
+	VPTERNLOGD     $0xea, Z3, Z0, Z10
+	VPERMB         Z8, Z10, Z10
+	VPSHUFB        Z11, Z9, Z11
+	VPADDB         Z11, Z10, Z10
+	VMOVDQU64.Z    (R10)(DI*1), K1, Z11
+	VGF2P8AFFINEQB $0x00, Z2, Z11, Z12
+	VPTERNLOGD     $0xea, Z3, Z0, Z11
+	VPERMB         Z8, Z11, Z11
+	VPSHUFB        Z12, Z9, Z12
+	VPADDB         Z12, Z11, Z11
+	VPADDW         Z10, Z4, Z4
+	VPSRLW         $0x08, Z10, Z10
+	VPADDW         Z10, Z6, Z6
+	VPADDW         Z11, Z5, Z5
+	VPSRLW         $0x08, Z11, Z11
+	VPADDW         Z11, Z7, Z7
+
+twoFold:
+	VSHUFI64X2    $0x4e, Z5, Z4, Z8
+	VPBLENDMQ     Z5, Z4, K2, Z20
+	VPADDW        Z8, Z20, Z20
+	VSHUFI64X2    $0x4e, Z7, Z6, Z4
+	VPBLENDMQ     Z7, Z6, K2, Z21
+	VPADDW        Z4, Z21, Z21
+	VPSLLW        $0x08, Z21, Z4
+	VPSUBW        Z4, Z20, Z20
+	VPMAXUW       Z20, Z21, Z4
+	VPCMPUW       $0x05, Z1, Z4, K3
+	KORTESTD      K3, K3
+	JZ            twoNext
+	VPBROADCASTD  R9, Z4
+	VPADDD        iota<>+0(SB), Z4, Z4
+	VPBROADCASTD  sixteen<>+0(SB), Z5
+	VMOVDQU16     interleave0<>+0(SB), Z6
+	VPERMI2W      Z21, Z20, Z6
+	VPCMPUW       $0x05, Z1, Z6, K3
+	VEXTRACTI64X4 $0x00, Z6, Y7
+	KSHIFTRD      $0x00, K3, K4
+	VPMOVZXWD     Y7, Z7
+	VPCOMPRESSD.Z Z7, K4, Z7
+	VPCOMPRESSD.Z Z4, K4, Z8
+	VPMOVDW       Z7, (CX)(R8*2)
+	VMOVDQU32     Z8, (AX)(R8*4)
+	KMOVW         K4, R10
+	POPCNTL       R10, R10
+	ADDQ          R10, R8
+	VPADDD        Z5, Z4, Z4
+	VEXTRACTI64X4 $0x01, Z6, Y6
+	KSHIFTRD      $0x10, K3, K3
+	VPMOVZXWD     Y6, Z6
+	VPCOMPRESSD.Z Z6, K3, Z6
+	VPCOMPRESSD.Z Z4, K3, Z7
+	VPMOVDW       Z6, (CX)(R8*2)
+	VMOVDQU32     Z7, (AX)(R8*4)
+	KMOVW         K3, R10
+	POPCNTL       R10, R10
+	ADDQ          R10, R8
+	VMOVDQU16     interleave1<>+0(SB), Z6
+	VPERMI2W      Z21, Z20, Z6
+	VPCMPUW       $0x05, Z1, Z6, K3
+	VPADDD        Z5, Z4, Z4
+	VEXTRACTI64X4 $0x00, Z6, Y7
+	KSHIFTRD      $0x00, K3, K4
+	VPMOVZXWD     Y7, Z7
+	VPCOMPRESSD.Z Z7, K4, Z7
+	VPCOMPRESSD.Z Z4, K4, Z8
+	VPMOVDW       Z7, (CX)(R8*2)
+	VMOVDQU32     Z8, (AX)(R8*4)
+	KMOVW         K4, R10
+	POPCNTL       R10, R10
+	ADDQ          R10, R8
+	VPADDD        Z5, Z4, Z4
+	VEXTRACTI64X4 $0x01, Z6, Y5
+	KSHIFTRD      $0x10, K3, K3
+	VPMOVZXWD     Y5, Z5
+	VPCOMPRESSD.Z Z5, K3, Z5
+	VPCOMPRESSD.Z Z4, K3, Z4
+	VPMOVDW       Z5, (CX)(R8*2)
+	VMOVDQU32     Z4, (AX)(R8*4)
+	KMOVW         K3, R10
+	POPCNTL       R10, R10
+	ADDQ          R10, R8
+
+twoNext:
+	ADDQ DI, DX
+	ADDQ DI, DX
+	ADDQ $+64, R9
+	SUBQ $+2, SI
+	JMP  two
+
+one:
+	CMPQ   SI, $+1
+	JL     done
+	VXORPS Z4, Z4, Z4
+	VXORPS Z5, Z5, Z5
+	MOVQ   DX, R10
+	MOVQ   BX, R11
+	MOVQ   DI, R12
+	SUBQ   $+256, R12
+	JL     oneRest
+
+oneGroup:
+	VMOVDQU32      (R11), Z6
+	VSHUFI32X4     $0xf5, Z6, Z6, Z7
+	VMOVDQU32      (R10), Z8
+	VGF2P8AFFINEQB $0x00, Z2, Z8, Z9
+	VPTERNLOGD     $0xea, Z3, Z0, Z8
+	VPERMB         Z6, Z8, Z8
+	VPSHUFB        Z9, Z7, Z9
+	VPADDB         Z9, Z8, Z8
+	VMOVDQU32      64(R11), Z6
+	VSHUFI32X4     $0xf5, Z6, Z6, Z7
+	VMOVDQU32      64(R10), Z9
+	VGF2P8AFFINEQB $0x00, Z2, Z9, Z10
+	VPTERNLOGD     $0xea, Z3, Z0, Z9
+	VPERMB         Z6, Z9, Z9
+	VPSHUFB        Z10, Z7, Z10
+	VPADDB         Z10, Z9, Z9
+	VPADDB         Z9, Z8, Z8
+	VMOVDQU32      128(R11), Z6
+	VSHUFI32X4     $0xf5, Z6, Z6, Z7
+	VMOVDQU32      128(R10), Z9
+	VGF2P8AFFINEQB $0x00, Z2, Z9, Z10
+	VPTERNLOGD     $0xea, Z3, Z0, Z9
+	VPERMB         Z6, Z9, Z9
+	VPSHUFB        Z10, Z7, Z10
+	VPADDB         Z10, Z9, Z9
+	VPADDB         Z9, Z8, Z8
+	VMOVDQU32      192(R11), Z6
+	VSHUFI32X4     $0xf5, Z6, Z6, Z7
+	VMOVDQU32      192(R10), Z9
+	VGF2P8AFFINEQB $0x00, Z2, Z9, Z10
+	VPTERNLOGD     $0xea, Z3, Z0, Z9
+	VPERMB         Z6, Z9, Z9
+	VPSHUFB        Z10, Z7, Z10
+	VPADDB         Z10, Z9, Z9
+	VPADDB         Z9, Z8, Z8
+	VPADDW         Z8, Z4, Z4
+	VPSRLW         $0x08, Z8, Z8
+	VPADDW         Z8, Z5, Z5
+	ADDQ           $+256, R11
+	ADDQ           $+256, R10
+	SUBQ           $+256, R12
+	JGE            oneGroup
+
+oneRest:
+	ADDQ $+192, R12
+	JL   oneLast
+
+oneUnit:
+	VMOVDQU32      (R11), Z6
+	VSHUFI32X4     $0xf5, Z6, Z6, Z7
+	VMOVDQU32      (R10), Z8
+	VGF2P8AFFINEQB $0x00, Z2, Z8, Z9
+	VPTERNLOGD     $0xea, Z3, Z0, Z8
+	VPERMB         Z6, Z8, Z8
+	VPSHUFB        Z9, Z7, Z9
+	VPADDB         Z9, Z8, Z8
+	VPADDW         Z8, Z4, Z4
+	VPSRLW         $0x08, Z8, Z8
+	VPADDW         Z8, Z5, Z5
+	ADDQ           $+64, R11
+	ADDQ           $+64, R10
+	SUBQ           $+64, R12
+	JGE            oneUnit
+
+oneLast:
+	ADDQ           $+32, R12
+	JL             oneFold
+	VMOVDQU64.Z    (R11), K1, Z6
+	VSHUFI32X4     $0xf5, Z6, Z6, Z7
+	VMOVDQU64.Z    (R10), K1, Z8
+	VGF2P8AFFINEQB $0x00, Z2, Z8, Z9
+	VPTERNLOGD     $0xea, Z3, Z0, Z8
+	VPERMB         Z6, Z8, Z8
+	VPSHUFB        Z9, Z7, Z9
+	VPADDB         Z9, Z8, Z8
+	VPADDW         Z8, Z4, Z4
+	VPSRLW         $0x08, Z8, Z8
+	VPADDW         Z8, Z5, Z5
+
+oneFold:
+	VSHUFI64X2    $0x4e, Z4, Z4, Z6
+	VPBLENDMQ     Z4, Z4, K2, Z22
+	VPADDW        Z6, Z22, Z22
+	VSHUFI64X2    $0x4e, Z5, Z5, Z4
+	VPBLENDMQ     Z5, Z5, K2, Z23
+	VPADDW        Z4, Z23, Z23
+	VPSLLW        $0x08, Z23, Z4
+	VPSUBW        Z4, Z22, Z22
+	VPMAXUW       Z22, Z23, Z4
+	VPCMPUW       $0x05, Z1, Z4, K3
+	KORTESTD      K3, K3
+	JZ            oneNext
+	VPBROADCASTD  R9, Z4
+	VPADDD        iota<>+0(SB), Z4, Z4
+	VPBROADCASTD  sixteen<>+0(SB), Z5
+	VMOVDQU16     interleave0<>+0(SB), Z6
+	VPERMI2W      Z23, Z22, Z6
+	VPCMPUW       $0x05, Z1, Z6, K3
+	VEXTRACTI64X4 $0x00, Z6, Y7
+	KSHIFTRD      $0x00, K3, K4
+	VPMOVZXWD     Y7, Z7
+	VPCOMPRESSD.Z Z7, K4, Z7
+	VPCOMPRESSD.Z Z4, K4, Z8
+	VPMOVDW       Z7, (CX)(R8*2)
+	VMOVDQU32     Z8, (AX)(R8*4)
+	KMOVW         K4, R10
+	POPCNTL       R10, R10
+	ADDQ          R10, R8
+	VPADDD        Z5, Z4, Z4
+	VEXTRACTI64X4 $0x01, Z6, Y5
+	KSHIFTRD      $0x10, K3, K3
+	VPMOVZXWD     Y5, Z5
+	VPCOMPRESSD.Z Z5, K3, Z5
+	VPCOMPRESSD.Z Z4, K3, Z4
+	VPMOVDW       Z5, (CX)(R8*2)
+	VMOVDQU32     Z4, (AX)(R8*4)
+	KMOVW         K3, R10
+	POPCNTL       R10, R10
+	ADDQ          R10, R8
+
+oneNext:
+	ADDQ DI, DX
+	ADDQ $+32, R9
+	SUBQ $+1, SI
+	JMP  one
+
+done:
+	VZEROUPPER
+	MOVQ R8, ret+56(FP)
+	RET
+
+DATA second<>+0(SB)/4, $+0
+DATA second<>+4(SB)/4, $+0
+DATA second<>+8(SB)/4, $+0
+DATA second<>+12(SB)/4, $+0
+DATA second<>+16(SB)/4, $+0
+DATA second<>+20(SB)/4, $+0
+DATA second<>+24(SB)/4, $+0
+DATA second<>+28(SB)/4, $+0
+DATA second<>+32(SB)/4, $+538976288
+DATA second<>+36(SB)/4, $+538976288
+DATA second<>+40(SB)/4, $+538976288
+DATA second<>+44(SB)/4, $+538976288
+DATA second<>+48(SB)/4, $+538976288
+DATA second<>+52(SB)/4, $+538976288
+DATA second<>+56(SB)/4, $+538976288
+DATA second<>+60(SB)/4, $+538976288
+GLOBL second<>(SB), RODATA|NOPTR, $64
+
+DATA interleave0<>+0(SB)/2, $+0
+DATA interleave0<>+2(SB)/2, $+32
+DATA interleave0<>+4(SB)/2, $+1
+DATA interleave0<>+6(SB)/2, $+33
+DATA interleave0<>+8(SB)/2, $+2
+DATA interleave0<>+10(SB)/2, $+34
+DATA interleave0<>+12(SB)/2, $+3
+DATA interleave0<>+14(SB)/2, $+35
+DATA interleave0<>+16(SB)/2, $+4
+DATA interleave0<>+18(SB)/2, $+36
+DATA interleave0<>+20(SB)/2, $+5
+DATA interleave0<>+22(SB)/2, $+37
+DATA interleave0<>+24(SB)/2, $+6
+DATA interleave0<>+26(SB)/2, $+38
+DATA interleave0<>+28(SB)/2, $+7
+DATA interleave0<>+30(SB)/2, $+39
+DATA interleave0<>+32(SB)/2, $+8
+DATA interleave0<>+34(SB)/2, $+40
+DATA interleave0<>+36(SB)/2, $+9
+DATA interleave0<>+38(SB)/2, $+41
+DATA interleave0<>+40(SB)/2, $+10
+DATA interleave0<>+42(SB)/2, $+42
+DATA interleave0<>+44(SB)/2, $+11
+DATA interleave0<>+46(SB)/2, $+43
+DATA interleave0<>+48(SB)/2, $+12
+DATA interleave0<>+50(SB)/2, $+44
+DATA interleave0<>+52(SB)/2, $+13
+DATA interleave0<>+54(SB)/2, $+45
+DATA interleave0<>+56(SB)/2, $+14
+DATA interleave0<>+58(SB)/2, $+46
+DATA interleave0<>+60(SB)/2, $+15
+DATA interleave0<>+62(SB)/2, $+47
+GLOBL interleave0<>(SB), RODATA|NOPTR, $64
+
+DATA interleave1<>+0(SB)/2, $+16
+DATA interleave1<>+2(SB)/2, $+48
+DATA interleave1<>+4(SB)/2, $+17
+DATA interleave1<>+6(SB)/2, $+49
+DATA interleave1<>+8(SB)/2, $+18
+DATA interleave1<>+10(SB)/2, $+50
+DATA interleave1<>+12(SB)/2, $+19
+DATA interleave1<>+14(SB)/2, $+51
+DATA interleave1<>+16(SB)/2, $+20
+DATA interleave1<>+18(SB)/2, $+52
+DATA interleave1<>+20(SB)/2, $+21
+DATA interleave1<>+22(SB)/2, $+53
+DATA interleave1<>+24(SB)/2, $+22
+DATA interleave1<>+26(SB)/2, $+54
+DATA interleave1<>+28(SB)/2, $+23
+DATA interleave1<>+30(SB)/2, $+55
+DATA interleave1<>+32(SB)/2, $+24
+DATA interleave1<>+34(SB)/2, $+56
+DATA interleave1<>+36(SB)/2, $+25
+DATA interleave1<>+38(SB)/2, $+57
+DATA interleave1<>+40(SB)/2, $+26
+DATA interleave1<>+42(SB)/2, $+58
+DATA interleave1<>+44(SB)/2, $+27
+DATA interleave1<>+46(SB)/2, $+59
+DATA interleave1<>+48(SB)/2, $+28
+DATA interleave1<>+50(SB)/2, $+60
+DATA interleave1<>+52(SB)/2, $+29
+DATA interleave1<>+54(SB)/2, $+61
+DATA interleave1<>+56(SB)/2, $+30
+DATA interleave1<>+58(SB)/2, $+62
+DATA interleave1<>+60(SB)/2, $+31
+DATA interleave1<>+62(SB)/2, $+63
+GLOBL interleave1<>(SB), RODATA|NOPTR, $64

@@ -11,6 +11,7 @@ const (
 	generic class = iota
 	avx2
 	avx512
+	avx512VBMI
 )
 
 // active is the class in use: the best the processor has. Only tests change it.
@@ -25,22 +26,24 @@ func best() class {
 		return generic
 	case !(x.HasAVX512F && x.HasAVX512BW && x.HasAVX512VL && x.HasAVX512DQ):
 		return avx2
-	default:
+	case !(x.HasAVX512VBMI && x.HasAVX512GFNI):
 		return avx512
+	default:
+		return avx512VBMI
 	}
 }
 
 func (c class) String() string {
-	return [...]string{generic: "generic", avx2: "avx2+fma", avx512: "avx512"}[c]
+	return [...]string{generic: "generic", avx2: "avx2+fma", avx512: "avx512", avx512VBMI: "avx512+vbmi"}[c]
 }
 
-// Features returns the name of the kernel class in use: "avx512", "avx2+fma" or
-// "generic".
+// Features returns the name of the kernel class in use: "avx512+vbmi", "avx512",
+// "avx2+fma" or "generic".
 func Features() string { return active.String() }
 
 func dot(a, b []float32) float32 {
 	switch active {
-	case avx512:
+	case avx512, avx512VBMI:
 		return dotAVX512(a, b)
 	case avx2:
 		return dotAVX2(a, b)
@@ -51,7 +54,7 @@ func dot(a, b []float32) float32 {
 
 func dotWide(a []float64, b []float32) float64 {
 	switch active {
-	case avx512:
+	case avx512, avx512VBMI:
 		return dotWideAVX512(a, b)
 	case avx2:
 		return dotWideAVX2(a, b)
@@ -62,7 +65,7 @@ func dotWide(a []float64, b []float32) float64 {
 
 func squaredL2(a, b []float32) float32 {
 	switch active {
-	case avx512:
+	case avx512, avx512VBMI:
 		return squaredL2AVX512(a, b)
 	case avx2:
 		return squaredL2AVX2(a, b)
@@ -73,7 +76,7 @@ func squaredL2(a, b []float32) float32 {
 
 func mulDot(a, b, c []float32) float32 {
 	switch active {
-	case avx512:
+	case avx512, avx512VBMI:
 		return mulDotAVX512(a, b, c)
 	case avx2:
 		return mulDotAVX2(a, b, c)
@@ -84,7 +87,7 @@ func mulDot(a, b, c []float32) float32 {
 
 func axpy(dst []float32, alpha float32, x []float32) {
 	switch active {
-	case avx512:
+	case avx512, avx512VBMI:
 		axpyAVX512(dst, alpha, x)
 	case avx2:
 		axpyAVX2(dst, alpha, x)
@@ -95,7 +98,7 @@ func axpy(dst []float32, alpha float32, x []float32) {
 
 func mul(dst, a, b []float32) {
 	switch active {
-	case avx512:
+	case avx512, avx512VBMI:
 		mulAVX512(dst, a, b)
 	case avx2:
 		mulAVX2(dst, a, b)
@@ -106,7 +109,7 @@ func mul(dst, a, b []float32) {
 
 func relu(x []float32) {
 	switch active {
-	case avx512:
+	case avx512, avx512VBMI:
 		reluAVX512(x)
 	case avx2:
 		reluAVX2(x)
@@ -117,7 +120,7 @@ func relu(x []float32) {
 
 func dotRows(dst, q, rows []float32) {
 	switch active {
-	case avx512:
+	case avx512, avx512VBMI:
 		dotRowsAVX512(dst, q, rows)
 	case avx2:
 		dotRowsAVX2(dst, q, rows)
@@ -136,7 +139,7 @@ func prefetch(x []float32) {
 // summed up in chunks of 32 terms to a partial sum. That bounds the rounding
 // error, and the part of a panel that must stay in the L1 cache.
 func tileShape() (inputs, outputs int) {
-	if active == avx512 {
+	if active >= avx512 {
 		return 64, 32 // two partial sums an output: of even and of odd inputs
 	}
 	return 32, 16
@@ -144,7 +147,7 @@ func tileShape() (inputs, outputs int) {
 
 // mulTile is the mulPanel kernel of the active class.
 func mulTile(dst, init, rows, panel *float32, n, k, dstStride, initStride, rowStride int) {
-	if active == avx512 {
+	if active >= avx512 {
 		mulPanelAVX512(dst, init, rows, panel, n, k, dstStride, initStride, rowStride)
 		return
 	}
@@ -158,11 +161,18 @@ func packTile(panel, w, scale *float32, in, inputs int) {
 
 func scan4(pos []uint32, sums []uint16, codes, lut []byte, pairs int, min uint16) int {
 	blocks := len(codes) / (pairs * blockCodes)
-	if active == generic || blocks == 0 {
+	kernel := active
+	if blocks == 0 {
+		kernel = generic
+	}
+	switch kernel {
+	case avx512VBMI:
+		return scan4VBMI(&pos[0], &sums[0], &codes[0], &lut[0], blocks, pairs, min)
+	case avx512:
+		return scan4AVX512(&pos[0], &sums[0], &codes[0], &lut[0], blocks, pairs, min)
+	case avx2:
+		return scan4AVX2(&pos[0], &sums[0], &codes[0], &lut[0], blocks, pairs, min)
+	default:
 		return scan4Generic(pos, sums, codes, lut, pairs, min)
 	}
-	if active == avx512 {
-		return scan4AVX512(&pos[0], &sums[0], &codes[0], &lut[0], blocks, pairs, min)
-	}
-	return scan4AVX2(&pos[0], &sums[0], &codes[0], &lut[0], blocks, pairs, min)
 }

@@ -4,7 +4,9 @@ package simd
 
 import (
 	"fmt"
+	"math"
 	"testing"
+	"time"
 
 	"github.com/flashdb/flashdb/internal/simd/internal/roofline"
 )
@@ -17,7 +19,7 @@ func BenchmarkPeak(b *testing.B) {
 		switch active {
 		case generic:
 			b.Skip("plain Go has no fused multiply-add of float32")
-		case avx512:
+		case avx512, avx512VBMI:
 			run, lanes = roofline.MultiplyAddAVX512, 16
 		}
 		for b.Loop() {
@@ -25,6 +27,45 @@ func BenchmarkPeak(b *testing.B) {
 		}
 		perSecond(b, float64(2*n*chains*lanes)/1e9, "GFLOP/s")
 	})
+}
+
+// BenchmarkScan4Reads compares Scan4 with a plain read of the same bytes in the
+// widest registers there are. Both have turns, and the best of each counts, so
+// that the ratio holds on a busy machine.
+func BenchmarkScan4Reads(b *testing.B) {
+	read := roofline.ReadAVX2
+	if best() >= avx512 {
+		read = roofline.ReadAVX512
+	}
+	for _, pairs := range []int{16, 32} {
+		for _, size := range workingSets {
+			b.Run(fmt.Sprintf("pairs=%d/%s", pairs, size.name), func(b *testing.B) {
+				benchEachClass(b, func(b *testing.B) {
+					run := newScanRun(size.bytes/(pairs*blockCodes), pairs, fewPass)
+					scanTime, readTime := time.Duration(math.MaxInt64), time.Duration(math.MaxInt64)
+					for b.Loop() {
+						scanTime = min(scanTime, elapsed(func() { run.scan() }))
+						readTime = min(readTime, elapsed(func() { read(run.codes) }))
+					}
+					b.ReportMetric(float64(scanTime)/float64(readTime), "reads")
+					b.ReportMetric(runs*float64(size.bytes)/float64(scanTime), "GB/s")
+					b.ReportMetric(runs*float64(size.bytes)/float64(readTime), "read-GB/s")
+				})
+			})
+		}
+	}
+}
+
+// runs last well beyond the resolution of the clock.
+const runs = 16
+
+// elapsed is the time of so many runs.
+func elapsed(run func()) time.Duration {
+	begin := time.Now()
+	for range runs {
+		run()
+	}
+	return time.Since(begin)
 }
 
 // BenchmarkRead is the ceiling of BenchmarkScan4 and BenchmarkDotRows.
@@ -36,7 +77,7 @@ func BenchmarkRead(b *testing.B) {
 				switch active {
 				case generic:
 					b.Skip("the loop is assembly")
-				case avx512:
+				case avx512, avx512VBMI:
 					run = roofline.ReadAVX512
 				}
 				data := make([]byte, size.bytes)

@@ -19,6 +19,8 @@ type class struct {
 var (
 	avx2   = class{suffix: "AVX2", lanes: 8, dotTile: 2}
 	avx512 = class{suffix: "AVX512", lanes: 16, dotTile: 4}
+	// vbmi is avx512 with the byte permutations of AVX512-VBMI, where they pay.
+	vbmi = class{suffix: "VBMI", lanes: 16}
 )
 
 // bytes is the size of a register.

@@ -35,6 +35,9 @@ func kernels(c class) func() {
 		c.elementwise()
 		c.mulPanel()
 		c.scan4()
+		if c == avx512 {
+			vbmi.scan4()
+		}
 		if c == avx2 {
 			c.prefetch()
 			c.pack()

@@ -24,10 +24,10 @@ type scan struct {
 }
 
 // scan4 writes the FastScan kernel. Two byte shuffles look up the tables of a
-// pair for 32 codes. Their results, one byte a code, are added up in 16-bit lanes
-// as they lie, two codes to a lane: all sums up the even code + 256 * the odd
-// code, odd the odd code alone, and all - 256*odd is left for the even one.
-// Overflow of all does no harm, for the two true sums fit in 16 bits.
+// pair for 32 codes. Their results, one byte a code, are added to one another and
+// then in 16-bit lanes as they lie, two codes to a lane: all sums up the even code
+// + 256 * the odd code, odd the odd code alone, and all - 256*odd is left for the
+// even one. Overflow of all does no harm, for the two true sums fit in 16 bits.
 func (c class) scan4() {
 	c.text("scan4", "pos *uint32, sums *uint16, codes, lut *byte, blocks, pairs int, min uint16) int",
 		"is scan4Generic for blocks blocks of pairs*32 bytes.")
@@ -65,10 +65,16 @@ func (c class) scan4() {
 		SUBQ(I32(count), s.blocks)
 		JMP(LabelRef(label))
 	}
-	if c.lanes == 16 {
+	switch c {
+	case vbmi:
+		u := s.newUnits()
+		loop("four", "two", 4, func() { u.chunks("four", 4) })
+		loop("two", "one", 2, func() { u.chunks("two", 2) })
+		loop("one", "done", 1, func() { u.chunks("one", 1) })
+	case avx512:
 		loop("two", "one", 2, func() { s.blocks512("two", 2) })
 		loop("one", "done", 1, func() { s.blocks512("one", 1) })
-	} else {
+	default:
 		loop("one", "done", 1, func() { s.block256("one") })
 	}
 	Label("done")
@@ -83,17 +89,15 @@ func (s scan) sum(code, lowTable, highTable, all, odd VecVirtual) {
 	if s.lanes == 8 {
 		and = func(ops ...Op) { VPAND(ops[0], ops[1], ops[2]) }
 	}
-	low, high, both := s.vec(), s.vec(), s.vec()
+	low, high := s.vec(), s.vec()
 	VPSRLW(Imm(4), code, high)
 	and(code, s.nibble, low)
 	and(high, s.nibble, high)
 	VPSHUFB(low, lowTable, low)
 	VPSHUFB(high, highTable, high)
-	VPADDW(low, high, both)
-	VPADDW(both, all, all)
-	VPSRLW(Imm(8), low, low)
+	VPADDB(low, high, high)
+	VPADDW(high, all, all)
 	VPSRLW(Imm(8), high, high)
-	VPADDW(low, high, high)
 	VPADDW(high, odd, odd)
 }
 

@@ -89,17 +89,29 @@ func (s scan) blocks512(label string, count int) {
 	}
 	KORTESTD(passed[0], passed[count-1])
 	JZ(LabelRef(label + "Next"))
-	position, sixteen := ZMM(), ZMM()
+	position, sixteen := s.positions()
+	for b := range ordered {
+		s.compactBlock(b, ordered[b], passed[b], position, sixteen)
+	}
+}
+
+// positions returns the positions of the first 16 codes, and 16 times 16.
+func (s scan) positions() (position, sixteen VecVirtual) {
+	position, sixteen = ZMM(), ZMM()
 	VPBROADCASTD(s.first.(GPVirtual).As32(), position)
 	VPADDD(words("iota", 32, 16, func(i int) int { return i }), position, position)
 	VPBROADCASTD(words("sixteen", 32, 1, func(int) int { return 16 }), sixteen)
-	for b := range ordered {
-		for half := range 2 {
-			if b+half > 0 {
-				VPADDD(sixteen, position, position)
-			}
-			s.compact(ordered[b], passed[b], half, position)
+	return position, sixteen
+}
+
+// compactBlock writes the survivors of block b, whose predecessors have been
+// written.
+func (s scan) compactBlock(b int, ordered VecVirtual, passed OpmaskVirtual, position, sixteen VecVirtual) {
+	for half := range 2 {
+		if b+half > 0 {
+			VPADDD(sixteen, position, position)
 		}
+		s.compact(ordered, passed, half, position)
 	}
 }
 
