@@ -67,8 +67,8 @@ func TestScan4(t *testing.T) { eachClass(t, testScan4) }
 
 func testScan4(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 1))
-	for _, pairs := range []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17, 32, 33, 64, 127, 128} {
-		for blocks := range 12 {
+	for _, pairs := range []int{1, 2, 3, 4, 7, 8, 9, 15, 16, 17, 33, 128} {
+		for _, blocks := range []int{0, 1, 2, 3, 4, 5, 7, 11} {
 			codes, lut := randomBytes(rng, blocks*pairs*32), randomTable(rng, pairs)
 			mean := uint16(pairs * 32)
 			for _, min := range []uint16{0, 1, mean / 2, mean, mean + mean/8, mean + mean/4, mean * 2, 65535} {
