@@ -181,7 +181,7 @@ func TestEveryFailureOfACompact(t *testing.T) {
 	require.NoError(t, d.Close())
 	for n := int64(1); ; n++ {
 		var b breaker
-		db, err := flashdb.OpenOn(vfs.Faulty(vfs.OS(), b.inject), d.dir, nil)
+		db, err := flashdb.OpenOn(vfs.Faulty(vfs.OS(), b.inject), d.dir, &flashdb.Options{CalibrateTime: -1})
 		require.NoError(t, err)
 		b.arm(n)
 		_, err = db.Compact(ctx, &flashdb.CompactOptions{Rebuild: true})

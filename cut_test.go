@@ -22,7 +22,7 @@ func served(t *testing.T, im *image) (db *flashdb.DB, c *flashdb.Collection, dir
 	dir = filepath.Join(t.TempDir(), "d.flash")
 	im.write(t, dir, "", nil)
 	events = &bytes.Buffer{}
-	db, err := flashdb.Open(dir, &flashdb.Options{Logger: slog.New(slog.NewTextHandler(events, nil)), Workers: 3})
+	db, err := flashdb.Open(dir, &flashdb.Options{Logger: slog.New(slog.NewTextHandler(events, nil)), Workers: 3, CalibrateTime: -1})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = db.Close() })
 	c, err = db.Collection("papers")
@@ -83,7 +83,7 @@ func TestDamagedGenerationIsRebuilt(t *testing.T) {
 	for _, lazy := range []bool{false, true} {
 		dir := filepath.Join(t.TempDir(), "d.flash")
 		im.write(t, dir, generation, flipped)
-		db, err := flashdb.Open(dir, &flashdb.Options{LazyChecksums: lazy})
+		db, err := flashdb.Open(dir, &flashdb.Options{LazyChecksums: lazy, CalibrateTime: -1})
 		require.NoError(t, err)
 		c, err := db.Collection("papers")
 		require.NoError(t, err)

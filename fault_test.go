@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -16,9 +15,6 @@ import (
 	"github.com/flashdb/flashdb"
 	"github.com/flashdb/flashdb/internal/vfs"
 )
-
-// long asks for everything instead of a sample, see CONTRIBUTING.md.
-var long = os.Getenv("FLASHDB_LONG") != ""
 
 var errDisk = errors.New("disk on fire")
 
@@ -57,7 +53,7 @@ func newTrial(t *testing.T, dir string, fs vfs.FS) *trial {
 
 func (r *trial) open() (err error) {
 	inject := func(op vfs.Op) error { return r.inject(op) }
-	r.db, err = flashdb.OpenOn(vfs.Faulty(r.fs, inject), r.dir, &flashdb.Options{FlushBytes: 1 << 40, Workers: 1})
+	r.db, err = flashdb.OpenOn(vfs.Faulty(r.fs, inject), r.dir, &flashdb.Options{FlushBytes: 1 << 40, Workers: 1, CalibrateTime: -1})
 	if err != nil {
 		return err
 	}
@@ -164,7 +160,7 @@ func (r *trial) afterFailure(err error) {
 // what was acknowledged.
 func (l *ledger) verify(t *testing.T, dir string, fs vfs.FS) {
 	ctx := context.Background()
-	db, err := flashdb.OpenOn(fs, dir, &flashdb.Options{Workers: 1})
+	db, err := flashdb.OpenOn(fs, dir, &flashdb.Options{Workers: 1, CalibrateTime: -1})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, db.Close()) }()
 	findings, err := db.Check(ctx)
@@ -230,9 +226,8 @@ func TestNthOperationFails(t *testing.T) {
 	for _, mode := range modes {
 		t.Run(mode.name, func(t *testing.T) {
 			root := t.TempDir()
-			runs, failed := 0, 0
-			for n := 1; n <= len(ops); n += stride(len(ops), 60) {
-				runs++
+			failed := 0
+			for n := 1; n <= len(ops); n++ {
 				r := newTrial(t, filepath.Join(root, fmt.Sprint(n)), vfs.NewMem())
 				r.inject = mode.inject(int64(n))
 				if err := r.run(); err != nil {
@@ -245,18 +240,9 @@ func TestNthOperationFails(t *testing.T) {
 					require.Fail(t, "operation that failed", "number %d, %s", n, ops[n-1])
 				}
 			}
-			t.Logf("%d runs of %d operations, %d ended with an error", runs, len(ops), failed)
+			t.Logf("%d operations, %d runs ended with an error", len(ops), failed)
 		})
 	}
-}
-
-// stride is how far apart the samples are of which a short run takes at most
-// about sample.
-func stride(n, sample int) int {
-	if long {
-		return 1
-	}
-	return max(1, n/sample)
 }
 
 // unsynced is a file system for tests whose process does not die.

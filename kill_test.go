@@ -64,7 +64,7 @@ func live(spec string) {
 			select {} // the signal is on its way
 		}
 	})
-	db, err := flashdb.Open(l.Dir, &flashdb.Options{FlushBytes: 1 << 13, Workers: 2})
+	db, err := flashdb.Open(l.Dir, &flashdb.Options{FlushBytes: 1 << 13, Workers: 2, CalibrateTime: -1})
 	if err != nil {
 		say("error open: %v", err)
 		return
@@ -121,7 +121,7 @@ func (l *life) chores(db *flashdb.DB, c *flashdb.Collection, over *atomic.Bool) 
 	ctx := context.Background()
 	rng := rand.New(rand.NewPCG(l.Seed, uint64(l.Done[0])))
 	for !over.Load() {
-		switch rng.IntN(8) {
+		switch rng.IntN(9) {
 		case 0, 1:
 			if res, err := c.Rebuild(ctx, &flashdb.RebuildOptions{Force: true, Lists: 3}); err == nil && res.Built {
 				say("generation %d", res.Generation)
@@ -142,6 +142,8 @@ func (l *life) chores(db *flashdb.DB, c *flashdb.Collection, over *atomic.Bool) 
 			_, _ = db.Compact(ctx, nil)
 		case 7:
 			_, _ = db.Backup(ctx, discard{}, nil)
+		case 8:
+			_, _ = c.Calibrate(ctx, &flashdb.CalibrateOptions{Sources: 4})
 		}
 	}
 }
@@ -164,7 +166,7 @@ type saga struct {
 }
 
 func newSaga(t *testing.T, dir string, seed uint64) *saga {
-	return &saga{t: t, life: life{Dir: dir, Seed: seed, Acts: 60}}
+	return &saga{t: t, life: life{Dir: dir, Seed: seed, Acts: 40}}
 }
 
 // run lives once: as the child of command, if that is not empty, and at most
@@ -178,6 +180,7 @@ func (s *saga) run(lines int, command ...string) {
 	args := append(command, self)
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Env = append(os.Environ(), childEnv+"="+string(spec))
+	cmd.Env = append(cmd.Env, "GORACE=atexit_sleep_ms=10") // else a child of a race build waits a second before it exits
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.StdoutPipe()
@@ -220,7 +223,7 @@ func (s *saga) hear(line string) {
 // verify opens the database and compares it with what was acknowledged.
 func (s *saga) verify() {
 	ctx := context.Background()
-	db, err := flashdb.Open(s.life.Dir, nil)
+	db, err := flashdb.Open(s.life.Dir, &flashdb.Options{CalibrateTime: -1})
 	require.NoError(s.t, err)
 	defer func() { require.NoError(s.t, db.Close()) }()
 	findings, err := db.Check(ctx)

@@ -2,6 +2,7 @@ package flashdb_test
 
 import (
 	"context"
+	"flag"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -18,6 +19,10 @@ func TestMain(m *testing.M) {
 	if spec, ok := os.LookupEnv(childEnv); ok {
 		live(spec)
 		return
+	}
+	// Half of rapid's own number; the command line, which is read later, has its way.
+	if err := flag.Set("rapid.checks", "50"); err != nil {
+		panic(err)
 	}
 	goleak.VerifyTestMain(m)
 }

@@ -31,7 +31,7 @@ type history struct {
 func (h *history) open() {
 	// Without flushes in the background the files are at rest between calls,
 	// so that crash copies what a kill at that moment would leave.
-	db, err := flashdb.OpenOn(unsynced{vfs.OS()}, h.dir, &flashdb.Options{FlushBytes: 1 << 40})
+	db, err := flashdb.OpenOn(unsynced{vfs.OS()}, h.dir, &flashdb.Options{FlushBytes: 1 << 40, CalibrateTime: -1})
 	require.NoError(h.t, err)
 	h.db = db
 	h.c, err = db.Collection("c")
@@ -201,7 +201,7 @@ func TestModel(t *testing.T) {
 			m:   newModel(),
 		}
 		h.dec = randomMLP(t, h.rng, modelDim, 8)
-		db, err := flashdb.OpenOn(unsynced{vfs.OS()}, h.dir, nil)
+		db, err := flashdb.OpenOn(unsynced{vfs.OS()}, h.dir, &flashdb.Options{CalibrateTime: -1})
 		require.NoError(rt, err)
 		c, err := db.CreateCollection("c", flashdb.Schema{Dim: modelDim})
 		require.NoError(rt, err)
