@@ -29,6 +29,7 @@ func testNoAccessBeyondArguments(t *testing.T) {
 			Axpy(a, 0.5, b)
 			Mul(a, b, c)
 			ReLU(a)
+			Prefetch(a)
 			for rows := range 10 {
 				DotRows(mem[2].floats(rows), a, mem[3].floats(rows*n))
 			}
@@ -65,6 +66,34 @@ func edgeScan(mem *[4]edge) {
 				Scan4(view[uint32](pos, n), view[uint16](sums, n), codes, lut, pairs, min)
 			}
 		}
+	}
+}
+
+// TestPrefetchDoesNotTouch asks for memory nobody may read, and for memory on both
+// sides of the limit: a hint must not fault.
+func TestPrefetchDoesNotTouch(t *testing.T) { eachClass(t, testPrefetchDoesNotTouch) }
+
+func testPrefetchDoesNotTouch(t *testing.T) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	page := os.Getpagesize()
+	mem, err := syscall.Mmap(-1, 0, 3*page, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, syscall.Munmap(mem)) })
+	require.NoError(t, syscall.Mprotect(mem[:page], syscall.PROT_NONE))
+	require.NoError(t, syscall.Mprotect(mem[2*page:], syscall.PROT_NONE))
+	for _, at := range []struct {
+		name       string
+		begin, end int
+	}{
+		{"unreadable", 0, page},
+		{"into the page before", page - 100, page + 4},
+		{"into the page behind", 2*page - 4, 2*page + 100},
+		{"all of it", 0, 3 * page},
+		{"one value at the end", 3*page - 4, 3 * page},
+		{"nothing", page, page},
+	} {
+		b := mem[at.begin:at.end]
+		require.NotPanics(t, func() { Prefetch(view[float32](b, len(b)/4)) }, at.name)
 	}
 }
 
