@@ -12,7 +12,7 @@ var mulShapes = [][2]int{{128, 64}, {128, 128}, {256, 128}, {256, 256}}
 
 func BenchmarkMatrixMul(b *testing.B) {
 	for _, shape := range mulShapes {
-		for _, n := range []int{100, 512} {
+		for _, n := range []int{1, 100, 512} {
 			b.Run(fmt.Sprintf("%dx%d/n=%d", shape[0], shape[1], n), func(b *testing.B) {
 				benchEachClass(b, func(b *testing.B) { benchMul(b, shape[0], shape[1], n) })
 			})

@@ -139,18 +139,22 @@ func prefetch(x []float32) {
 // summed up in chunks of 32 terms to a partial sum. That bounds the rounding
 // error, and the part of a panel that must stay in the L1 cache.
 func tileShape() (inputs, outputs int) {
-	if active >= avx512 {
+	if wideTiles() {
 		return 64, 32 // two partial sums an output: of even and of odd inputs
 	}
 	return 32, 16
 }
 
-// mulTile is the mulPanel kernel of the active class.
+// wideTiles says which mulPanel kernel is that of the active class. Each has a
+// function of its own, small enough to be inlined: to pass nine arguments on costs
+// a tenth of the product of one row.
+func wideTiles() bool { return active >= avx512 }
+
+func mulWideTile(dst, init, rows, panel *float32, n, k, dstStride, initStride, rowStride int) {
+	mulPanelAVX512(dst, init, rows, panel, n, k, dstStride, initStride, rowStride)
+}
+
 func mulTile(dst, init, rows, panel *float32, n, k, dstStride, initStride, rowStride int) {
-	if active >= avx512 {
-		mulPanelAVX512(dst, init, rows, panel, n, k, dstStride, initStride, rowStride)
-		return
-	}
 	mulPanelAVX2(dst, init, rows, panel, n, k, dstStride, initStride, rowStride)
 }
 

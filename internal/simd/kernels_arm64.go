@@ -95,6 +95,12 @@ func prefetch(x []float32) {
 // error.
 func tileShape() (inputs, outputs int) { return 32, 16 }
 
+// wideTiles says that there is one kernel, for tiles of one width.
+func wideTiles() bool { return false }
+
+// mulWideTile is never called.
+func mulWideTile(_, _, _, _ *float32, _, _, _, _, _ int) {}
+
 // mulTile is the mulPanel kernel.
 func mulTile(dst, init, rows, panel *float32, n, k, dstStride, initStride, rowStride int) {
 	mulPanelNEON(dst, init, rows, panel, n, k, dstStride, initStride, rowStride)

@@ -63,7 +63,11 @@ func (m *Matrix) mulPanel(dst []float32, stride int, rows, start []float32, p, n
 			if k == 0 {
 				init, initStride = &start[o], 0
 			}
-			mulTile(&dst[o], init, &rows[k], &panel[k*panelWidth+o], n, inputs, stride, initStride, m.in)
+			if wideTiles() {
+				mulWideTile(&dst[o], init, &rows[k], &panel[k*panelWidth+o], n, inputs, stride, initStride, m.in)
+			} else {
+				mulTile(&dst[o], init, &rows[k], &panel[k*panelWidth+o], n, inputs, stride, initStride, m.in)
+			}
 		}
 	}
 }
