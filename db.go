@@ -43,10 +43,10 @@ type DB struct {
 	// would fill the memory: they are refused.
 	unflushed atomic.Pointer[error]
 
-	// life is read-held by every call and written by Close, which so waits for
-	// the calls under way; closing ends the long ones early.
-	life     sync.RWMutex
-	closed   bool
+	// Close waits for the calls in life; closing ends the long ones early.
+	life     *life
+	closed   bool       // by a Close
+	closer   sync.Mutex // held by Close
 	closing  context.Context
 	shutdown context.CancelFunc
 
@@ -91,6 +91,7 @@ func openOn(d disk, dir string, opts *Options) (*DB, error) {
 	}
 	db.slog = db.opts.Logger
 	db.events = events{listener: db.opts.Events, log: db.slog, dir: dir, metrics: &db.metrics}
+	db.life = newLife()
 	db.closing, db.shutdown = context.WithCancel(context.Background())
 	if err := db.open(); err != nil {
 		return nil, fmt.Errorf("open database %s: %w", dir, err)
@@ -245,29 +246,29 @@ func (t turn) pass() { <-t }
 
 // enter begins a call. Every public call holds it until leave.
 func (db *DB) enter() (leave func(), err error) {
-	db.life.RLock()
-	if db.closed {
-		db.life.RUnlock()
+	if !db.life.enter() {
 		return nil, ErrClosed
 	}
-	return db.life.RUnlock, nil
+	return db.life.leave, nil
 }
 
 // Dir returns the directory the database was opened in.
 func (db *DB) Dir() string { return db.dir }
 
 // Close ends a rebuild and the calls over the control socket that are under way, waits for the other calls, moves what the log
-// holds into bbolt and releases the directory. A second Close returns ErrClosed.
+// holds into bbolt and releases the directory. Calls that begin later return ErrClosed, and so does a second Close.
+// A callback of a call must not close: Close would wait for that call.
 func (db *DB) Close() error {
 	db.shutdown()
 	stopped := db.stopControl()
 	db.scheduler.wait()
-	db.life.Lock()
-	defer db.life.Unlock()
+	db.closer.Lock()
+	defer db.closer.Unlock()
 	if db.closed {
 		return ErrClosed
 	}
 	db.closed = true
+	db.life.end()
 	if db.opts.ReadOnly {
 		return db.closeReadOnly()
 	}
