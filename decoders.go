@@ -131,7 +131,11 @@ func (c *Collection) trained(name string) (*trained, error) {
 	err := c.db.store.View(func(v *storage.View) error {
 		stored, ok := v.Decoder(c.uid, name)
 		if !ok {
-			return fmt.Errorf("decoder %q %w in collection %q", name, ErrNotFound, c.name)
+			has := "none"
+			if names := v.Decoders(c.uid); len(names) > 0 {
+				has = strings.Join(names, ", ")
+			}
+			return fmt.Errorf("decoder %q %w in collection %q, which has %s", name, ErrNotFound, c.name, has)
 		}
 		blob = stored
 		return nil

@@ -15,7 +15,7 @@ func (a *app) calibrateCommand() *cobra.Command {
 	var opts flashdb.CalibrateOptions
 	cmd := &cobra.Command{
 		Use:   "calibrate DIR COLLECTION [--decoder NAME] [--source-collection C] [--time D]",
-		Short: "Measure which plans reach which recall at which cost, for the planner",
+		Short: "Measure which recall the plans reach at which cost",
 		Long: `Calibrate asks sampled sources by many plans, scans them exactly for the truth, and
 prints the plans worth choosing: each costs more than the one before and has a higher
 bound. It stores them; predict --recall then takes the cheapest plan whose bound (a lower

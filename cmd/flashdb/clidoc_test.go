@@ -45,7 +45,7 @@ func TestCLIDoc(t *testing.T) {
 		fmt.Fprintf(&b, "**%s** ", strings.TrimSuffix(g.Title, ":"))
 		var names []string
 		for _, cmd := range root.Commands() {
-			if cmd.GroupID == g.ID {
+			if cmd.GroupID == g.ID && isDescribed(cmd) {
 				names = append(names, fmt.Sprintf("[%s](#%s)", cmd.Name(), cmd.Name()))
 			}
 		}
@@ -53,7 +53,7 @@ func TestCLIDoc(t *testing.T) {
 	}
 	for _, g := range root.Groups() {
 		for _, cmd := range root.Commands() {
-			if cmd.GroupID == g.ID {
+			if cmd.GroupID == g.ID && isDescribed(cmd) {
 				describeCommand(&b, cmd, "##")
 			}
 		}
@@ -72,6 +72,9 @@ func TestCLIDoc(t *testing.T) {
 	}
 	require.Len(t, written, strings.Count(b.String(), "\n")+1)
 }
+
+// isDescribed leaves out the commands of package cobra.
+func isDescribed(cmd *cobra.Command) bool { return cmd.Name() != "help" && cmd.Name() != "completion" }
 
 func describeCommand(b *strings.Builder, cmd *cobra.Command, level string) {
 	fmt.Fprintf(b, "%s %s\n\n", level, strings.TrimPrefix(cmd.CommandPath(), "flashdb "))

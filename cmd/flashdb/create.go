@@ -22,6 +22,9 @@ func (a *app) createCommand() *cobra.Command {
   flashdb create papers.flash abstracts --dim 384 --normalize`,
 		Args: args(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if !cmd.Flags().Changed("dim") {
+				return errors.New("--dim is missing: give the width of the embeddings, 1 or more")
+			}
 			return a.create(cmd.Context(), args[0], args[1], schema)
 		},
 	}

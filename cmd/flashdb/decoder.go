@@ -17,7 +17,7 @@ func (a *app) decoderCommand() *cobra.Command {
 		Use:   "decoder",
 		Short: "Add, list, show or remove trained decoders",
 		Args:  noCommand,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE:  help,
 	}
 	cmd.AddCommand(a.decoderAddCommand(), a.decoderListCommand(), a.decoderShowCommand(), a.decoderRemoveCommand())
 	return cmd

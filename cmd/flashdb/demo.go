@@ -37,7 +37,7 @@ func (a *app) demoCommand() *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
 		Use:   "demo [--dir DIR]",
-		Short: "Show link prediction on the reference graph of Go's standard library",
+		Short: "Predict links in Go's standard library, which needs no data",
 		Long: `Demo builds a database of the 33,445 declarations of Go's standard library and what they
 mention, with a decoder trained on it, and predicts new neighbours of a few well-known
 symbols. It needs neither network nor files, and leaves the database behind.`,

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -95,11 +96,22 @@ func (d *demo) printNext() error {
 	dir := shellQuote(d.report.Dir)
 	_, err := fmt.Fprintf(d.out, `
 The database stays in %[1]s. Try next:
-  go run ./cmd/flashdb predict %[1]s %[2]s net/http.Get --filter "func and not internal" --explain
-  go run ./cmd/flashdb score %[1]s %[2]s os.Open 'os.(*File).Close' io.Closer unicode.IsUpper
-  go run ./cmd/flashdb eval %[1]s %[2]s --oracle cmd/flashdb/demodata/oracle.jsonl.zst --probes 10%%
-`, dir, demoCollection)
+  %[3]s predict %[1]s %[2]s net/http.Get --filter "func and not internal" --explain
+  %[3]s score %[1]s %[2]s os.Open 'os.(*File).Close' io.Closer unicode.IsUpper
+  %[3]s eval %[1]s %[2]s --probes 10%%
+  %[3]s report %[1]s %[2]s -o report.html
+  %[3]s shell %[1]s
+`, dir, demoCollection, programName())
 	return err
+}
+
+// programName is how this program was called: go run builds below a directory
+// of that name.
+func programName() string {
+	if name, err := os.Executable(); err == nil && strings.Contains(name, "go-build") {
+		return "go run ./cmd/flashdb"
+	}
+	return "flashdb"
 }
 
 // shellQuote quotes a path for a POSIX shell where that is needed.

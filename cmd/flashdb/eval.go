@@ -92,7 +92,7 @@ func (a *app) eval(ctx context.Context, r evalRequest) error {
 	return a.withCollection(ctx, r.dir, r.collection, flashdb.Options{ReadOnly: true, Workers: 1}, func(db database, c collection) (err error) {
 		r.target, r.sourcesFrom = c, c
 		if r.sourceCollection != "" {
-			if r.sourcesFrom, err = db.Collection(ctx, r.sourceCollection); err != nil {
+			if r.sourcesFrom, err = collectionOf(ctx, db, r.sourceCollection); err != nil {
 				return err
 			}
 		}

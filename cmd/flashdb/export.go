@@ -25,7 +25,7 @@ func (a *app) exportCommand() *cobra.Command {
 		Use:   "export",
 		Short: "Write embeddings, links or a decoder to files",
 		Args:  noCommand,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE:  help,
 	}
 	cmd.AddCommand(a.exportRowsCommand(), a.exportLinksCommand(), a.exportDecoderCommand())
 	return cmd

@@ -114,7 +114,7 @@ which k nodes score highest against this source under my decoder?
 
 A database is a directory DIR that holds collections. A node has a key, an
 embedding, and known links that are not predicted again.`,
-		Example: `  flashdb demo                                             # all of it on real data
+		Example: `  flashdb demo                    # all of it on real data
   flashdb create papers.flash papers --dim 128
   flashdb import papers.flash papers embeddings.npy --keys nodes.tsv
   flashdb link papers.flash papers train.tsv --ids
@@ -124,8 +124,10 @@ embedding, and known links that are not predicted again.`,
 		Args:          noCommand,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE:          help,
+		Version:       version(),
 	}
+	root.SetVersionTemplate(versionLine() + "\n")
 	root.SetIn(a.in)
 	root.SetOut(a.out)
 	root.SetErr(a.err)
@@ -152,10 +154,38 @@ embedding, and known links that are not predicted again.`,
 		}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
+		root.SetHelpCommandGroupID(g.title) // the last one
+		root.SetCompletionCommandGroupID(g.title)
 		for _, cmd := range g.commands {
 			cmd.GroupID = g.title
 			root.AddCommand(cmd)
 		}
 	}
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		switch cmd.Name() {
+		case "completion":
+			cmd.Short, cmd.Args, cmd.RunE = "Print a script that lets a shell complete these commands", noCommand, help
+		case "help":
+			cmd.Run, cmd.RunE = nil, helpFor
+		}
+	}
 	return root
+}
+
+func help(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+
+// helpFor is the command help: unlike cobra's own, it fails for what is no
+// command.
+func helpFor(cmd *cobra.Command, words []string) error {
+	about, rest, err := cmd.Root().Find(words)
+	if err == nil {
+		err = noCommand(about, rest)
+	}
+	if err != nil {
+		return err
+	}
+	about.InitDefaultHelpFlag()
+	return about.Help()
 }

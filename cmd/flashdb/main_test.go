@@ -19,13 +19,16 @@ func runLine(args ...string) (code int, out, errOut string) {
 	return code, o.String(), e.String()
 }
 
-// leafPaths returns the paths of the commands that do something.
+// leafPaths returns the paths of the commands that do something, without those
+// of package cobra.
 func leafPaths(cmd *cobra.Command) []string {
 	var paths []string
 	for _, sub := range cmd.Commands() {
-		if sub.HasSubCommands() {
+		switch {
+		case sub.Name() == "help" || sub.Name() == "completion":
+		case sub.HasSubCommands():
 			paths = append(paths, leafPaths(sub)...)
-		} else {
+		default:
 			paths = append(paths, sub.CommandPath())
 		}
 	}

@@ -53,10 +53,24 @@ func (a *app) withDB(ctx context.Context, dir string, opts flashdb.Options, fn f
 // withCollection runs fn on a collection of the existing database in dir.
 func (a *app) withCollection(ctx context.Context, dir, name string, opts flashdb.Options, fn func(db database, c collection) error) error {
 	return a.withDB(ctx, dir, opts, func(db database) error {
-		c, err := db.Collection(ctx, name)
+		c, err := collectionOf(ctx, db, name)
 		if err != nil {
 			return err
 		}
 		return fn(db, c)
 	})
+}
+
+// collectionOf returns a collection; one that is not there is an error that says
+// which are.
+func collectionOf(ctx context.Context, db database, name string) (collection, error) {
+	c, err := db.Collection(ctx, name)
+	if !errors.Is(err, flashdb.ErrNotFound) {
+		return c, err
+	}
+	names, lerr := db.Collections(ctx)
+	if lerr != nil {
+		return nil, errors.Join(err, lerr)
+	}
+	return nil, fmt.Errorf("%w; the database has %s", err, orNone(shownList(names, 8), "none: `flashdb create` makes one"))
 }

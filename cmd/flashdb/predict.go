@@ -27,7 +27,7 @@ func (a *app) predictCommand() *cobra.Command {
 	var minScore float32
 	cmd := &cobra.Command{
 		Use:   "predict DIR COLLECTION KEY... [-k N]",
-		Short: "Print the nodes that score highest against a source under the decoder",
+		Short: "Print the nodes that score highest against a source",
 		Long: `Predict prints the k nodes that score highest against each source. The source itself
 and the nodes it is linked to are left out. A score is the decoder's logit, exact for
 every node that is printed; its sigmoid is the probability of a link.
@@ -97,7 +97,7 @@ func (a *app) predict(ctx context.Context, r predictRequest) error {
 	return a.withCollection(ctx, r.dir, r.collection, flashdb.Options{ReadOnly: true}, func(db database, c collection) error {
 		results := c.PredictBatch(ctx, r.keys, r.k, &r.opts)
 		if r.sourceCollection != "" {
-			sources, err := db.Collection(ctx, r.sourceCollection)
+			sources, err := collectionOf(ctx, db, r.sourceCollection)
 			if err != nil {
 				return err
 			}

@@ -87,7 +87,7 @@ func (a *app) predictMany(ctx context.Context, r manyRequest) error {
 		from := c
 		if r.sourceCollection != "" {
 			var err error
-			if from, err = db.Collection(ctx, r.sourceCollection); err != nil {
+			if from, err = collectionOf(ctx, db, r.sourceCollection); err != nil {
 				return err
 			}
 		}

@@ -118,7 +118,7 @@ func (a *app) rebuild(ctx context.Context, dir, collection string, opts flashdb.
 
 // rebuildOne rebuilds a collection and prints what came of it.
 func (a *app) rebuildOne(ctx context.Context, db database, name string, opts flashdb.RebuildOptions, p *progress) error {
-	c, err := db.Collection(ctx, name)
+	c, err := collectionOf(ctx, db, name)
 	if err != nil {
 		return err
 	}

@@ -112,7 +112,7 @@ func (r *reporter) page(ctx context.Context, dir, decoderName, sources string) (
 		}
 	}
 	if sources != "" && sources != r.c.Name() {
-		if r.from, err = r.db.Collection(ctx, sources); err != nil {
+		if r.from, err = collectionOf(ctx, r.db, sources); err != nil {
 			return p, err
 		}
 	}

@@ -217,7 +217,7 @@ func (s *session) use(ctx context.Context, words []string) error {
 		}
 		return nil
 	case 1:
-		if _, err := s.db.Collection(ctx, words[0]); err != nil {
+		if _, err := collectionOf(ctx, s.db, words[0]); err != nil {
 			return err
 		}
 		s.collection = words[0]
