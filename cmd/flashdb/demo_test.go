@@ -43,7 +43,7 @@ func tryCommands(t *testing.T, out string) {
 	t.Helper()
 	t.Chdir(filepath.Join("..", "..")) // where the demo says to run them
 	lines := regexp.MustCompile(`(?m)^  go run ./cmd/flashdb (.*)$`).FindAllStringSubmatch(out, -1)
-	require.Len(t, lines, 3)
+	require.Len(t, lines, 4)
 	for _, line := range lines {
 		var args []string
 		for _, m := range regexp.MustCompile(`'([^']*)'|"([^"]*)"|(\S+)`).FindAllStringSubmatch(line[1], -1) {

@@ -99,7 +99,6 @@ The database stays in %[1]s. Try next:
   %[3]s predict %[1]s %[2]s net/http.Get --filter "func and not internal" --explain
   %[3]s score %[1]s %[2]s os.Open 'os.(*File).Close' io.Closer unicode.IsUpper
   %[3]s eval %[1]s %[2]s --probes 10%%
-  %[3]s report %[1]s %[2]s -o report.html
   %[3]s shell %[1]s
 `, dir, demoCollection, programName())
 	return err

@@ -31,7 +31,7 @@ func (a *app) evalCommand() *cobra.Command {
 	var filter string
 	cmd := &cobra.Command{
 		Use:   "eval DIR COLLECTION [--oracle FILE] [--sources N] [-k N]",
-		Short: "Measure recall, score differences and cost against the exact answer",
+		Short: "Measure recall and cost against the exact answer",
 		Long: `Eval asks many sources, one at a time on one thread, and compares each answer with the
 exact one: that of an oracle file, or the exact scan of sampled sources.
 

@@ -187,5 +187,6 @@ func helpFor(cmd *cobra.Command, words []string) error {
 		return err
 	}
 	about.InitDefaultHelpFlag()
+	about.InitDefaultVersionFlag()
 	return about.Help()
 }
