@@ -135,7 +135,11 @@ embedding, and known links that are not predicted again.`,
 	root.PersistentFlags().Var(&a.color, "color", "color text: auto, always or never")
 	completeWords(root, "color", colorModes...)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return fmt.Errorf("%w; see `%s --help`", err, strings.TrimSpace(cmd.CommandPath()))
+		text := "see"
+		if strings.HasPrefix(err.Error(), "unknown shorthand") {
+			text = "a key that begins with - goes after --; see"
+		}
+		return fmt.Errorf("%w; %s `%s --help`", err, text, strings.TrimSpace(cmd.CommandPath()))
 	})
 	for _, g := range []struct {
 		title    string

@@ -64,6 +64,7 @@ func TestUsageErrors(t *testing.T) {
 		{"nothing like it", []string{"zzz"}, "flashdb: command \"zzz\" is unknown: see `flashdb --help`\n"},
 		{"unknown subcommand", []string{"decoder", "ad"}, "flashdb: command \"ad\" is unknown: did you mean add?\n"},
 		{"unknown flag", []string{"stats", "db", "--jsn"}, "unknown flag: --jsn; see `flashdb stats --help`"},
+		{"a key with a dash", []string{"get", "db", "c", "-dash"}, "a key that begins with - goes after --; see `flashdb get --help`"},
 		{"too few arguments", []string{"create", "db"}, "flashdb: COLLECTION is missing; usage: flashdb create DIR COLLECTION --dim N [--normalize]"},
 		{"too many arguments", []string{"demo", "x"}, "x is one argument too many; usage: flashdb demo"},
 		{"not a number", []string{"create", "db", "c", "--dim", "many"}, "invalid argument"},

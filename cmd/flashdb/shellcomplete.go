@@ -44,8 +44,8 @@ func (s *session) complete(ctx context.Context, p shell.Partial) []string {
 
 func (s *session) completeVerb(ctx context.Context, p shell.Partial) (words []string) {
 	cmd, _, err := s.tree().Find(p.Words)
-	if err != nil {
-		return nil
+	if err != nil || (cmd.HasSubCommands() && len(p.Words) > len(strings.Fields(cmd.CommandPath()))) {
+		return nil // no such verb
 	}
 	if cmd.HasSubCommands() {
 		for _, sub := range cmd.Commands() {
@@ -65,6 +65,7 @@ func (s *session) completeVerb(ctx context.Context, p shell.Partial) (words []st
 	switch {
 	case open != nil:
 		return s.flagValues(ctx, cmd, open, p.Last)
+	case slices.Contains(p.Words, "--"): // nothing after it is a flag
 	case strings.HasPrefix(p.Last, "-"):
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { words = append(words, "--"+f.Name) })
 		return append(words, "--json", "--help")
@@ -87,13 +88,13 @@ func flagNamed(cmd *cobra.Command, word string) *pflag.Flag {
 // and the flag whose value comes next, if any.
 func positionOf(cmd *cobra.Command, words []string) (position int, open *pflag.Flag) {
 	words = words[min(len(words), len(strings.Fields(cmd.CommandPath()))):]
-	for _, word := range words {
+	for i, word := range words {
 		switch f := flagNamed(cmd, word); {
 		case open != nil:
 			open = nil
 		case f != nil && f.Value.Type() != "bool":
 			open = f
-		case !strings.HasPrefix(word, "-"):
+		case !strings.HasPrefix(word, "-") || slices.Contains(words[:i], "--"):
 			position++
 		}
 	}
