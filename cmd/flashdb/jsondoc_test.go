@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/flashdb/flashdb"
 )
 
 // TestJSONDoc holds docs/json.md to what the commands print: every key is
@@ -80,6 +82,10 @@ func TestJSONDoc(t *testing.T) {
 			collectKeys(t, printed, "progress", errOut)
 		}
 	}
+	// So few rows may have no plan that is faster than the exact scan.
+	frontier, err := json.Marshal(newJSONCalibration(flashdb.Calibration{Frontiers: []flashdb.Frontier{{Plans: make([]flashdb.PlanPoint, 1)}}}))
+	require.NoError(t, err)
+	collectKeys(t, printed, "calibrate", string(frontier))
 	all, err := os.ReadFile("all.jsonl")
 	require.NoError(t, err)
 	collectKeys(t, printed, "predict --all", string(all))
