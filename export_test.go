@@ -1,6 +1,7 @@
 package flashdb
 
 import (
+	"context"
 	"reflect"
 	"slices"
 	"sync"
@@ -95,3 +96,9 @@ func (c *FakeClock) Advance(d time.Duration) {
 
 // Next is the schedule's own.
 func Next(s RebuildSchedule, due time.Time) time.Time { return s.next(due) }
+
+// Pin holds what a query that begins now searches, until release.
+func Pin(c *Collection) (release func(), err error) {
+	p, err := c.pin(context.Background())
+	return p.release, err
+}

@@ -177,7 +177,7 @@ func TestServesWhileAnotherProcessRebuilds(t *testing.T) {
 	}
 	out, err := exec.Command("go", "build", "-o", command, "github.com/flashdb/flashdb/cmd/flashdb").CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	dir, url := serve(t, 100, 21_000)
+	dir, url := serve(t, 100, 4_000)
 	l := &load{t: t, url: url}
 
 	var writes atomic.Int64
@@ -225,9 +225,9 @@ func TestServesWhileAnotherProcessRebuilds(t *testing.T) {
 		assert.Contains(t, stderr.String(), "asked it through control.sock")
 		assert.Contains(t, stdout.String(), "items: built generation")
 	}
-	rebuild("--calibrate-time", "-1s") // the first index, at rest
+	rebuild("--force", "--calibrate-time", "-1s") // the first index, at rest
 	run(func() {
-		for range 200 {
+		for range 50 {
 			l.read(rand.New(rand.NewPCG(3, 3)))
 		}
 	})

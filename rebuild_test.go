@@ -1,0 +1,132 @@
+package flashdb_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/flashdb/flashdb"
+)
+
+// TestActsDuringARebuildAreServed does all kinds of acts between the steps of a
+// rebuild: what they did is served beside the old generation and the new one,
+// and after a reopen.
+func TestActsDuringARebuildAreServed(t *testing.T) {
+	for _, opened := range []bool{false, true} {
+		t.Run(fmt.Sprintf("queried before %v", opened), func(t *testing.T) {
+			ctx := context.Background()
+			d := openDB(t)
+			c := d.collection("c", modelDim)
+			dot := dotDecoder(t, modelDim)
+			require.NoError(t, c.PutDecoder(ctx, "dot", dot))
+			a := newActor("a/", 21)
+			acts := func(n int) {
+				for range n {
+					act := a.next()
+					require.NoError(t, act.do(ctx, c), act.name)
+					a.applied(act)
+				}
+			}
+			acts(60)
+			_, err := c.Rebuild(ctx, &flashdb.RebuildOptions{Force: true, Lists: 3})
+			require.NoError(t, err)
+			if opened {
+				a.m.predicts(t, c, dot, "dot", 2)
+			}
+			steps := map[string]int{}
+			res, err := c.Rebuild(ctx, &flashdb.RebuildOptions{Force: true, Lists: 4, Progress: func(stage string, _, _ int64) {
+				steps[stage]++
+				acts(5)
+				if opened {
+					a.m.predicts(t, c, dot, "dot", 2)
+				}
+				require.NoError(t, a.m.diff(ctx, c, a.prefix), stage)
+			}})
+			require.NoError(t, err)
+			require.EqualValues(t, 2, res.Generation)
+			require.Greater(t, len(steps), 2, "%v", steps)
+			same := func() {
+				t.Helper()
+				require.NoError(t, a.m.diff(ctx, c, a.prefix))
+				a.m.predicts(t, c, dot, "dot", 10)
+				findings, err := d.Check(ctx)
+				require.NoError(t, err)
+				require.Empty(t, findings)
+			}
+			same()
+			d.reopen()
+			c, err = d.Collection("c")
+			require.NoError(t, err)
+			same()
+			_, err = c.Rebuild(ctx, &flashdb.RebuildOptions{Force: true, Lists: 4})
+			require.NoError(t, err)
+			same()
+		})
+	}
+}
+
+// TestRetiredGenerationStaysForItsReaders rebuilds while two queries are under
+// way: the file that they read goes when the last one ends.
+func TestRetiredGenerationStaysForItsReaders(t *testing.T) {
+	ctx := context.Background()
+	d := openDB(t)
+	c := d.collection("c", modelDim)
+	rng := rand.New(rand.NewPCG(22, 0))
+	for i := range 50 {
+		require.NoError(t, c.Upsert(ctx, flashdb.Node{Key: fmt.Sprint(i), Embedding: randomVector(rng, modelDim)}))
+	}
+	rebuild := func() {
+		_, err := c.Rebuild(ctx, &flashdb.RebuildOptions{Force: true, Lists: 3})
+		require.NoError(t, err)
+	}
+	rebuild()
+	files := filepath.Join(d.dir, "index", "c")
+	first, err := flashdb.Pin(c)
+	require.NoError(t, err)
+	second, err := flashdb.Pin(c)
+	require.NoError(t, err)
+	rebuild()
+	rebuild()
+	requireNames(t, files, "gen-000001.ivf", "gen-000003.ivf")
+	res, err := c.Search(ctx, randomVector(rng, modelDim), 5, nil)
+	require.NoError(t, err)
+	require.EqualValues(t, 3, res.Stats.Generation)
+	first()
+	requireNames(t, files, "gen-000001.ivf", "gen-000003.ivf")
+	second()
+	requireNames(t, files, "gen-000003.ivf")
+}
+
+// TestOpenSweepsOrphans leaves what dead rebuilds and dropped collections leave.
+func TestOpenSweepsOrphans(t *testing.T) {
+	ctx := context.Background()
+	d := openDB(t)
+	c := d.collection("c", 2)
+	require.NoError(t, c.Upsert(ctx, flashdb.Node{Key: "a", Embedding: []float32{1, 2}}))
+	_, err := c.Rebuild(ctx, &flashdb.RebuildOptions{Force: true, Lists: 1})
+	require.NoError(t, err)
+	require.NoError(t, d.Close())
+	index := filepath.Join(d.dir, "index")
+	served, err := os.ReadFile(filepath.Join(index, "c", "gen-000001.ivf"))
+	require.NoError(t, err)
+	require.NoError(t, os.Mkdir(filepath.Join(index, "dropped"), 0o700))
+	for _, orphan := range []string{
+		"c/gen-000002.ivf.tmp", "c/gen-000002.ivf", "c/gen-000007.ivf", "dropped/gen-000001.ivf", "dropped/gen-000002.ivf.tmp",
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(index, filepath.FromSlash(orphan)), served, 0o600))
+	}
+	d.open()
+	requireNames(t, index, "c")
+	requireNames(t, filepath.Join(index, "c"), "gen-000001.ivf")
+	c, err = d.Collection("c")
+	require.NoError(t, err)
+	res, err := c.Search(ctx, []float32{1, 1}, 1, nil)
+	require.NoError(t, err)
+	assert.EqualValues(t, 1, res.Stats.Generation)
+}
