@@ -125,6 +125,7 @@ func (a *app) importRows(ctx context.Context, c collection, im *importer) (int64
 	if err != nil || rows == 0 {
 		return 0, err
 	}
+	im.end = im.start + rows
 	if err := im.resume(ctx, c); err != nil {
 		return 0, err
 	}

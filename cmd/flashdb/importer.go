@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,6 +35,7 @@ type importer struct {
 
 	keys  map[int64]rowName // by row; nil without --keys
 	state importState
+	end   int64 // row after the last one to take, once all are checked
 }
 
 // rowName is a line of the --keys file.
@@ -120,7 +122,7 @@ func (im *importer) scan(ctx context.Context, p *progress, stage string, dst fun
 			if err := ctx.Err(); err != nil {
 				return rows, err
 			}
-			p.update(stage+" "+im.name, row, r.Count())
+			p.update(stage+" "+im.name, row, cmp.Or(max(0, r.Count()), im.end))
 		}
 		if row < im.start {
 			if _, err := r.Next(skipped); errors.Is(err, io.EOF) {

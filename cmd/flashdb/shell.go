@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/internal/control"
 	"github.com/flashdb/flashdb/internal/shell"
 )
 
@@ -27,7 +28,8 @@ func (a *app) shellCommand() *cobra.Command {
 		Short: "Ask and change a database line by line",
 		Long: `Shell opens a database once and runs commands line by line: the verbs of this program without
 their DIR and, after ` + "`use`" + `, without their COLLECTION. It completes verbs, flags, decoders, tags
-and keys with Tab, keeps a history, and reads pipes too. .help says more.
+and keys with Tab and reads pipes too. .help says more. Lines are kept in flashdb/history in the
+user's configuration directory, which nobody else may read; those that begin with a blank are not.
 
 The database stays open, so other processes reach it only through this one: they ask it by
 themselves. When another process has it open, the shell asks that one.`,
@@ -157,6 +159,8 @@ func (s *session) line(ctx context.Context, words []string) (err error) {
 		return nil
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case errors.Is(err, control.ErrNoOwner):
+		return errors.New("the process that had the database open is gone: leave the shell and start it again")
 	default:
 		return errors.New(oneLine(err))
 	}
