@@ -71,3 +71,11 @@ func meanOf(v []float64) float64 {
 func quantile(sorted []float64, q float64) float64 {
 	return sorted[max(0, int(math.Ceil(q*float64(len(sorted))))-1)]
 }
+
+// median returns that of any order, 0 of none.
+func median(values []float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	return quantile(slices.Sorted(slices.Values(values)), 0.5)
+}

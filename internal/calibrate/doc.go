@@ -7,17 +7,25 @@
 // for every smaller k. Then it is asked by plans:
 //
 //	explore   the first few sources, with every plan of the grid: first the rules (seed, anchors) at two amounts of work,
-//	          then the amounts (rounds, rows a round, probes) under the best rules, coarse ones before fine ones
+//	          then the amounts (rounds, rows a round, probes, patience) under the best rules, coarse ones before fine ones
 //	race      all further sources, with the plans that may still be the cheapest that reaches some recall. At 12, 24, 48
-//	          ... sources fewer of them go on (successive halving), so that sources, not plans, take up the time
+//	          ... sources fewer of them go on (successive halving). How many sources there will be is settled first: as
+//	          many as take half of the time that is left, and up to 64 as take four fifths of it
+//	revive    plans that were dropped, where no plan raced reaches .90, .95, .98 or .99: they are asked about the sources
+//	          they have not seen, for the cheapest that does. What the first sources say of hard ones is not enough
+//	heat      the plans that are left and the exact scan, timed once more in turns with nothing beside
 //
-// Exact scan and plans alternate source by source, each on one thread of its own, so that the load of the machine falls
-// on both alike and their ratio stays true. Costs are seconds of one core. A run ends when the sources do or when its time
-// is up, whichever comes first; what is not measured then was never needed to compare the rest, as all plans of a frontier
-// have seen the same sources.
+// Exact scans and plans of different sources run at once, a worker each, on one thread of their own. Recalls do not
+// depend on that; plans are compared meanwhile by their work (rounds, rows scored, codes scanned), whose costs are fitted
+// to all times measured (see work), and the costs of a frontier are those of the heat. Costs are seconds of one core. A run
+// ends when its time is up at the latest; what is not measured then was never needed to compare the rest, as all plans of
+// a frontier have seen the same sources.
 //
-// Recalls depend on the input alone. Costs are measured, and decide which plans are dropped, so that two runs may keep
-// different ones; with one worker and an injected clock a run is deterministic.
+// Scoring several sources in one pass over the rows would gain nothing: a scan is bound by the decoder's arithmetic and reads
+// less than 1 GB of rows a second.
+//
+// Recalls depend on the input alone. How many plans and sources there is time for depends on the machine, so that two runs
+// may keep different plans; with one worker and an injected clock a run is deterministic.
 //
 // # The promise
 //

@@ -64,8 +64,8 @@ func (t *truth) recall(hits []index.Hit, k int) float64 {
 
 // outcome is how a plan did on one source.
 type outcome struct {
-	recall, seconds float64
-	scored, codes   int
+	recall, seconds       float64
+	rounds, scored, codes int
 }
 
 // An asker is one worker: an engine and the scratch to ask it.
@@ -113,6 +113,7 @@ func (a *asker) ask(ctx context.Context, s *Source, t *truth, k int, p flashligh
 	return outcome{
 		recall:  t.recall(hits, k),
 		seconds: a.clock().Sub(start).Seconds(),
+		rounds:  report.Rounds,
 		scored:  report.RowsScored,
 		codes:   report.Cost.Codes,
 	}, nil

@@ -36,13 +36,23 @@ func rules() []rule {
 
 // An amount is how much work a plan may do.
 type amount struct {
-	rounds, perRound int
-	probed           int // rows
+	shape
+	probed int // rows
 }
 
+// A shape is how an amount is spread over rounds.
+type shape struct {
+	rounds, perRound int
+	patience         int // 0: see plan
+}
+
+// patientRule is that of the long, patient plans that are tried beside those of the rules that did best: the best rules for
+// a few easy sources say little of the hard ones, for which looking everywhere is the safer bet.
+var patientRule = rule{flashlight.SeedBoth, flashlight.AnchorsBoth, 20}
+
 // plan joins a rule and an amount for a search in so many rows. Three rounds and fewer are always run; of more, two in a
-// row that bring nothing end the query, or, patiently, none does.
-func (r rule) plan(a amount, rows int, patient bool) flashlight.Plan {
+// row that bring nothing end the query, or as many as the amount says.
+func (r rule) plan(a amount, rows int) flashlight.Plan {
 	p := flashlight.Plan{
 		Mode:        flashlight.ModeFlashlight,
 		Seed:        r.seed,
@@ -53,7 +63,10 @@ func (r rule) plan(a amount, rows int, patient bool) flashlight.Plan {
 		Patience:    a.rounds,
 		Probes:      share(a.probed, rows),
 	}
-	if a.rounds > 3 && !patient {
+	switch {
+	case a.patience > 0:
+		p.Patience = a.patience
+	case a.rounds > 3:
 		p.Patience = 2
 	}
 	if a.rounds == 1 { // no anchors are ever used: one form for what is one plan
@@ -62,36 +75,44 @@ func (r rule) plan(a amount, rows int, patient bool) flashlight.Plan {
 	return p
 }
 
-// rounds and rows a round that are tried, those that matter most first.
-var shapes = []struct{ rounds, perRound int }{
-	{4, 150},
-	{10, 100},
-	{1, 1000},
-	{6, 200},
-	{3, 200},
-	{10, 200},
-	{1, 4000},
-	{2, 400},
-	{3, 100},
-	{6, 100},
-	{4, 400},
-	{1, 500},
-	{10, 64},
-	{3, 1000},
-	{2, 150},
-	{10, 400},
-	{1, 2000},
-	{6, 64},
-	{2, 1000},
-	{3, 400},
-	{6, 400},
-	{4, 64},
-	{1, 8000},
-	{1, 200},
-	{2, 64},
-	{3, 64},
-	{10, 1000},
-	{6, 1000},
+// shapes are tried in this order, those that matter most first. The patient ones are for decoders and sources where a
+// round without news means little.
+var shapes = []shape{
+	{4, 150, 0},
+	{10, 100, 0},
+	{1, 1000, 0},
+	{6, 200, 0},
+	{1, 2000, 0},
+	{3, 200, 0},
+	{10, 200, 4},
+	{1, 4000, 0},
+	{10, 200, 0},
+	{2, 400, 0},
+	{20, 100, 6},
+	{3, 100, 0},
+	{6, 100, 0},
+	{4, 400, 0},
+	{10, 100, 4},
+	{1, 500, 0},
+	{20, 200, 6},
+	{10, 64, 0},
+	{3, 1000, 0},
+	{2, 150, 0},
+	{10, 400, 4},
+	{10, 400, 0},
+	{6, 64, 0},
+	{6, 200, 6},
+	{20, 64, 6},
+	{2, 1000, 0},
+	{3, 400, 0},
+	{6, 400, 0},
+	{4, 64, 0},
+	{1, 8000, 0},
+	{1, 200, 0},
+	{2, 64, 0},
+	{3, 64, 0},
+	{10, 1000, 0},
+	{6, 1000, 0},
 }
 
 // ladder returns the search sets to try in rows: coarse steps first, then those between. Every list comes first.
@@ -110,22 +131,29 @@ func ladder(rows int) (coarse, fine []int) {
 // ruleAmounts returns the two amounts under which rules are compared: a small one in part of the rows, where good
 // queries matter most, and a large one in all.
 func ruleAmounts(k, rows int) []amount {
-	return []amount{{4, max(64, k*3/2), min(rows, 4*leastProbed)}, {6, max(64, 2*k), rows}}
+	return []amount{
+		{shape{rounds: 4, perRound: max(64, k*3/2)}, min(rows, 4*leastProbed)},
+		{shape{rounds: 6, perRound: max(64, 2*k)}, rows},
+	}
 }
 
 // amounts returns those to try for the k best of so many rows, the most telling first. None scores fewer than k rows, and
-// none more than half of all, where the exact scan is as good.
+// none more than half of all, where the exact scan is as good; patient ones, which seldom run all their rounds, no more than all.
 func amounts(k, rows int) []amount {
 	coarse, fine := ladder(rows)
 	var all []amount
 	for _, probed := range [][]int{coarse, fine} {
 		for _, s := range shapes {
-			if n := s.rounds * s.perRound; n < k+k/5 || n > max(rows/2, 500) {
+			most := max(rows/2, 500)
+			if s.patience > 0 {
+				most = rows
+			}
+			if n := s.rounds * s.perRound; n < k+k/5 || n > most {
 				continue
 			}
 			for _, p := range probed {
 				if p >= s.perRound {
-					all = append(all, amount{s.rounds, s.perRound, p})
+					all = append(all, amount{s, p})
 				}
 			}
 		}
@@ -140,7 +168,7 @@ func linearPlans(k, rows int) []flashlight.Plan {
 	for _, probed := range slices.Concat(coarse, fine) {
 		for _, n := range []int{k, 2 * k, 4 * k, 10 * k} {
 			if n <= probed || probed == rows {
-				plans = append(plans, defaultRule.plan(amount{1, n, probed}, rows, false))
+				plans = append(plans, defaultRule.plan(amount{shape{rounds: 1, perRound: n}, probed}, rows))
 			}
 		}
 	}

@@ -6,288 +6,155 @@ import (
 	"math"
 	"slices"
 	"time"
-
-	"github.com/flashdb/flashdb/flashlight"
 )
-
-// chunk is how many plans are explored between two looks at the clock.
-const chunk = 12
-
-// enough is a mean recall that needs no more patience.
-const enough = 0.99
-
-// explore asks the first sources by the plans of the grid, as many as there is time for, and returns those asked.
-func (r *run) explore(ctx context.Context) ([]*candidate, error) {
-	n := min(exploreSources, len(r.Sources))
-	until := time.Duration(float64(r.Time) * exploreShare)
-	if r.linear() {
-		var lists [][]*candidate
-		for _, k := range r.Ks {
-			lists = append(lists, candidatesOf(k, linearPlans(k, r.Rows)))
-		}
-		return r.exploreAll(ctx, interleave(lists), n, until)
-	}
-	var lists [][]*candidate
-	for _, k := range r.Ks {
-		var plans []flashlight.Plan
-		for _, rule := range rules() {
-			for _, a := range ruleAmounts(k, r.Rows) {
-				plans = append(plans, rule.plan(a, r.Rows, false))
-			}
-		}
-		lists = append(lists, candidatesOf(k, plans))
-	}
-	tried, err := r.exploreAll(ctx, interleave(lists), n, until)
-	if err != nil {
-		return nil, err
-	}
-	more, err := r.exploreAll(ctx, r.amountsUnderBestRules(tried), n, until)
-	return append(tried, more...), err
-}
-
-// linear tells whether the decoder has one query that does it all.
-func (r *run) linear() bool {
-	return r.Decoder.Bind(nil, r.Sources[0].Vector).Linear()
-}
-
-func candidatesOf(k int, plans []flashlight.Plan) []*candidate {
-	all := make([]*candidate, len(plans))
-	for i, p := range plans {
-		all[i] = &candidate{k: k, plan: p}
-	}
-	return all
-}
-
-// exploreAll asks the first n sources by the candidates, some at a time, and returns those it had time for. Those of
-// the first chunk are always asked about one source.
-func (r *run) exploreAll(ctx context.Context, all []*candidate, n int, until time.Duration) ([]*candidate, error) {
-	var asked []*candidate
-	for some := range slices.Chunk(all, chunk) {
-		if len(r.truths) > 0 {
-			n = min(n, len(r.truths)) // what the first chunk had time for
-			if len(asked) > 0 && r.elapsed() >= until {
-				break
-			}
-		}
-		if err := r.measure(ctx, some, n, r.Time); err != nil {
-			return nil, err
-		}
-		n = min(n, len(some[0].outcomes))
-		asked = append(asked, some...)
-	}
-	return slices.DeleteFunc(asked, func(c *candidate) bool { return len(c.outcomes) < len(r.truths) }), nil
-}
-
-// amountsUnderBestRules returns the further plans to explore: the default plan of each k, every amount under the best rule,
-// and then under the second best.
-func (r *run) amountsUnderBestRules(tried []*candidate) []*candidate {
-	var all []*candidate
-	ranked := map[int][]rule{}
-	for _, k := range r.Ks {
-		ranked[k] = rankRules(tried, k)
-		all = append(all, &candidate{k: k, plan: flashlight.DefaultPlan(k, r.Rows)})
-	}
-	for place := range 2 {
-		var lists [][]*candidate
-		for _, k := range r.Ks {
-			if place >= len(ranked[k]) {
-				continue
-			}
-			lists = append(lists, candidatesOf(k, r.plansUnder(ranked[k][place], k, best(tried, k) < enough)))
-		}
-		all = append(all, interleave(lists)...)
-	}
-	return slices.DeleteFunc(all, func(c *candidate) bool {
-		return slices.ContainsFunc(tried, func(t *candidate) bool { return t.k == c.k && t.plan == c.plan })
-	})
-}
-
-// plansUnder returns the plans of a rule. Where nothing found all, longer ones are also tried without giving up early.
-func (r *run) plansUnder(under rule, k int, hard bool) []flashlight.Plan {
-	var plans []flashlight.Plan
-	for _, a := range amounts(k, r.Rows) {
-		plans = append(plans, under.plan(a, r.Rows, false))
-		if hard && a.rounds > 3 {
-			plans = append(plans, under.plan(a, r.Rows, true))
-		}
-	}
-	return plans
-}
-
-// interleave takes one of each list in turns.
-func interleave(lists [][]*candidate) (all []*candidate) {
-	for i := 0; ; i++ {
-		n := len(all)
-		for _, l := range lists {
-			if i < len(l) {
-				all = append(all, l[i])
-			}
-		}
-		if len(all) == n {
-			return all
-		}
-	}
-}
-
-// best returns the highest mean recall of the candidates for k.
-func best(candidates []*candidate, k int) (recall float64) {
-	for _, c := range candidates {
-		if c.k == k {
-			recall = max(recall, c.mean())
-		}
-	}
-	return recall
-}
-
-// rankRules orders the rules that were tried for k by the recall of their plans, taken together; of those within a two
-// hundredth the cheaper is better.
-func rankRules(tried []*candidate, k int) []rule {
-	type tally struct {
-		rule    rule
-		recall  float64
-		seconds float64
-	}
-	var all []tally
-	for _, c := range tried {
-		if c.k != k {
-			continue
-		}
-		of := rule{c.plan.Seed, c.plan.AnchorsFrom, c.plan.Anchors}
-		i := slices.IndexFunc(all, func(t tally) bool { return t.rule == of })
-		if i < 0 {
-			i = len(all)
-			all = append(all, tally{rule: of})
-		}
-		all[i].recall += c.mean()
-		all[i].seconds += c.median()
-	}
-	const step = 0.005
-	slices.SortStableFunc(all, func(a, b tally) int {
-		return cmp.Or(cmp.Compare(math.Round(b.recall/step), math.Round(a.recall/step)), cmp.Compare(a.seconds, b.seconds))
-	})
-	ranked := make([]rule, len(all))
-	for i := range all {
-		ranked[i] = all[i].rule
-	}
-	return ranked
-}
-
-func (c *candidate) mean() float64 {
-	sum := 0.0
-	for _, o := range c.outcomes {
-		sum += o.recall
-	}
-	return sum / float64(max(1, len(c.outcomes)))
-}
-
-// hopeful is a mean recall that is not unlikely after these outcomes.
-func (c *candidate) hopeful() float64 {
-	mean, n := c.mean(), float64(len(c.outcomes))
-	squares := 0.0
-	for _, o := range c.outcomes {
-		squares += (o.recall - mean) * (o.recall - mean)
-	}
-	return min(1, mean+math.Sqrt(squares)/max(1, n-1))
-}
-
-func (c *candidate) median() float64 {
-	seconds := make([]float64, len(c.outcomes))
-	for i, o := range c.outcomes {
-		seconds[i] = o.seconds
-	}
-	if len(seconds) == 0 {
-		return 0
-	}
-	slices.Sort(seconds)
-	return quantile(seconds, 0.5)
-}
 
 // targets are the recalls that plans are kept for: those that may be asked for, and a little beyond, as bounds lie below
 // means.
 var targets = []float64{.8, .9, .95, .97, .98, .985, .99, .995, .998, .999, 1}
 
 const (
-	keepMost = 8   // plans a target are raced at first
+	keepMost = 12  // plans a target are raced at most
 	costStep = 1.5 // for every such step of the cost the best plan is raced
+	enough   = 0.99
 )
 
-// race asks the further sources by ever fewer candidates and returns those that have seen all there was time for.
+// race asks the further sources by ever fewer candidates and returns those that have seen all there was time for. How
+// many sources that will be is settled first, so that truths take their share of the time and no more; then, at 12, 24,
+// 48 ... of them, as many candidates go on as there is time for.
 func (r *run) race(ctx context.Context, candidates []*candidate) ([]*candidate, error) {
-	keep := keepMost
+	goal := r.goal()
 	for {
 		seen := len(r.truths)
-		n := min(2*max(seen, exploreSources), len(r.Sources))
-		left := (r.Time - r.elapsed()).Seconds() * float64(len(r.askers))
-		// Half of the time left for half of the sources; but the last ones may have all of it.
-		budget := left / 2
-		if keep == 1 {
-			n, budget = len(r.Sources), left
-		}
-		candidates, keep = r.prune(candidates, keep, budget/float64(max(1, n-seen)))
-		if seen >= n || len(candidates) == 0 || left <= 0 {
+		stages := stagesTo(seen, goal)
+		if len(stages) == 0 {
 			return candidates, nil
 		}
-		if err := r.measure(ctx, candidates, n, r.Time); err != nil {
+		candidates = r.promising(candidates, r.budget(seen, stages))
+		if len(candidates) == 0 || r.elapsed() >= r.raceUntil() {
+			return candidates, nil
+		}
+		if err := r.measure(ctx, candidates, stages[0], r.raceUntil()); err != nil {
 			return nil, err
 		}
-		keep = max(1, keep/2)
+		r.setCosts(candidates)
+		if len(r.truths) < stages[0] {
+			return candidates, nil // no time for more
+		}
 	}
 }
 
-// prune returns the candidates worth going on with, and for how many a target that is: keep, or fewer when scanning and
-// asking them takes more than so many seconds a source.
-func (r *run) prune(candidates []*candidate, keep int, seconds float64) ([]*candidate, int) {
+// goal returns how many sources there is time to know the truth of: half of the time that is left for as many as there
+// are, more of it for as many as it takes to promise anything.
+func (r *run) goal() int {
+	left, truth := r.coreSeconds(r.raceUntil()), r.truthSeconds()
+	if truth == 0 {
+		return len(r.Sources)
+	}
+	seen := float64(len(r.truths))
+	n := max(seen+truthShare*left/truth, min(fewSources, seen+fewTruthShare*left/truth))
+	return int(min(n, float64(len(r.Sources))))
+}
+
+// coreSeconds returns the time left until then on all cores.
+func (r *run) coreSeconds(until time.Duration) float64 {
+	return max(0, (until-r.elapsed()).Seconds()) * float64(len(r.askers))
+}
+
+// stagesTo returns the numbers of sources after which candidates are dropped, up to goal: doubling, without a short last one.
+func stagesTo(seen, goal int) (stages []int) {
+	for n := 2 * max(seen, exploreSources); seen < goal; n *= 2 {
+		if 3*n/2 > goal {
+			n = goal
+		}
+		stages = append(stages, n)
+		seen = n
+	}
+	return stages
+}
+
+// budget returns the seconds that all plans together may take a source in the next stage. Time is set aside for the
+// truths of all stages and for revive; the rest is dealt out by their sizes' square roots, so that neither the many sources at the end
+// nor the many plans at the start take it all.
+func (r *run) budget(seen int, stages []int) float64 {
+	last := stages[len(stages)-1]
+	left := plansShare * (r.coreSeconds(r.raceUntil()) - float64(last-seen)*r.truthSeconds())
+	weights, from := 0.0, seen
+	for _, to := range stages {
+		weights += math.Sqrt(float64(to - from))
+		from = to
+	}
+	size := float64(stages[0] - seen)
+	return left * math.Sqrt(size) / weights / size
+}
+
+// promising returns the candidates to go on with, those that matter most first, as many as take so many seconds a source,
+// and at least one for every k.
+func (r *run) promising(candidates []*candidate, seconds float64) []*candidate {
+	lists := make([][]*candidate, len(r.Ks))
+	for i, k := range r.Ks {
+		lists[i] = r.ranked(candidates, k)
+	}
+	var kept []*candidate
+	for i, c := range interleave(lists) {
+		if c.cost <= seconds || i < len(lists) {
+			seconds -= c.cost
+			kept = append(kept, c)
+		}
+	}
+	return kept
+}
+
+// ranked returns the candidates for k that are worth going on with, in the order of worth. First come, for every cost in
+// steps of a half, those that found most, or did most where several found as much: few sources cannot tell a recall of
+// .99 from one of .999, and the dearer plan is the safer bet. Then, in turns for every target, the cheapest that may reach
+// it. Plans as dear as the exact scan are of no use.
+func (r *run) ranked(candidates []*candidate, k int) []*candidate {
 	exact := r.exactSeconds()
-	for ; ; keep-- {
-		var kept []*candidate
-		for _, k := range r.Ks {
-			kept = append(kept, worthwhile(candidates, k, keep, exact)...)
-		}
-		cost := exact
-		for _, c := range kept {
-			cost += c.median()
-		}
-		if cost <= seconds || keep == 1 {
-			return kept, keep
-		}
-	}
-}
-
-// worthwhile returns the candidates for k to go on with. Those are, for every target, the cheapest that may reach it;
-// and for every cost, in steps of a half, the one that found most: few sources cannot tell a recall of .99 from one of
-// .999, but the dearer plan is the safer bet. Plans as dear as the exact scan are of no use.
-func worthwhile(candidates []*candidate, k, keep int, exact float64) []*candidate {
 	var of []*candidate
 	for _, c := range candidates {
-		if c.k == k && c.median() < exact {
+		if c.k == k && c.cost < exact {
 			of = append(of, c)
 		}
 	}
-	slices.SortStableFunc(of, func(a, b *candidate) int { return cmp.Compare(a.median(), b.median()) })
-	kept := map[*candidate]bool{}
-	for _, target := range targets {
-		n := 0
-		for _, c := range of {
-			if n < keep && c.hopeful() >= target {
-				kept[c] = true
-				n++
+	slices.SortStableFunc(of, func(a, b *candidate) int { return cmp.Compare(a.cost, b.cost) })
+	kept := steps(of, exact)
+	known := map[*candidate]bool{}
+	for _, c := range kept {
+		known[c] = true
+	}
+	next := make([]int, len(targets)) // of of, a target
+	for range keepMost {
+		for i, target := range targets {
+			for ; next[i] < len(of); next[i]++ {
+				if c := of[next[i]]; c.hopeful() >= target {
+					next[i]++
+					if !known[c] {
+						known[c] = true
+						kept = append(kept, c)
+					}
+					break
+				}
 			}
 		}
 	}
+	return kept
+}
+
+// steps returns the best of every step of the cost; of is sorted by it.
+func steps(of []*candidate, exact float64) (best []*candidate) {
 	most := 0.0
 	for from := 0; from < len(of); {
-		to := from + 1
-		found := of[from]
-		for ; to < len(of) && of[to].median() < costStep*of[from].median(); to++ {
-			if of[to].mean() >= found.mean() {
-				found = of[to]
+		to, found := from+1, of[from]
+		for ; to < len(of) && of[to].cost < costStep*of[from].cost; to++ {
+			if c := of[to]; cmp.Or(cmp.Compare(c.mean(), found.mean()), cmp.Compare(c.scored(), found.scored())) >= 0 {
+				found = c
 			}
 		}
-		if found.mean() >= most && (most < enough || found.median() < exact/2) {
+		if found.mean() >= most && (most < enough || found.cost < exact/2) {
 			most = found.mean()
-			kept[found] = true
+			best = append(best, found)
 		}
 		from = to
 	}
-	return slices.DeleteFunc(of, func(c *candidate) bool { return !kept[c] })
+	return best
 }

@@ -36,7 +36,17 @@ var defaultKs = []int{10, 100}
 // exploreSources are asked by every plan of the grid, as far as exploreShare of the box allows.
 const (
 	exploreSources = 6
-	exploreShare   = 0.4
+	exploreShare   = 0.2
+	easyShare      = 0.3 // where truths are cheap: those of all sources take less than easyTruths of the box
+	easyTruths     = 0.1
+	// raceShare is the part of the box that is over when the race is. Truths may take truthShare of the race, or
+	// fewTruthShare as long as they are fewer than fewSources; plans that are raced from the start plansShare of the
+	// rest, and those dropped too early what is left.
+	raceShare     = 0.92
+	truthShare    = 0.5
+	fewTruthShare = 0.8
+	fewSources    = 64
+	plansShare    = 0.55
 )
 
 // A Result is a calibration and what it was taken from.
@@ -51,6 +61,8 @@ type run struct {
 	began    time.Time
 	askers   []*asker
 	truths   []truth // of the first sources
+	work     work
+	timed    []float64 // seconds of the exact scans of the last heat
 	progress sync.Mutex
 }
 
@@ -59,6 +71,8 @@ type candidate struct {
 	k        int
 	plan     flashlight.Plan
 	outcomes []outcome
+	cost     float64   // seconds a source by its work, to compare it by
+	timed    []float64 // seconds in the last heat
 }
 
 // Run measures. It returns an error when ctx ends, or when an engine fails.
@@ -71,8 +85,16 @@ func Run(ctx context.Context, in Input) (*Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("calibrate: %w", err)
 	}
+	r.judge(explored)
 	raced, err := r.race(ctx, explored)
 	if err != nil {
+		return nil, fmt.Errorf("calibrate: %w", err)
+	}
+	raced, err = r.revive(ctx, explored, raced)
+	if err != nil {
+		return nil, fmt.Errorf("calibrate: %w", err)
+	}
+	if err := r.heat(ctx, raced); err != nil {
 		return nil, fmt.Errorf("calibrate: %w", err)
 	}
 	return r.result(raced), nil
@@ -176,14 +198,25 @@ func (r *run) one(ctx context.Context, a *asker, i int, scan bool, candidates []
 	return ctx.Err() // a plan cut short by a deadline is no measurement
 }
 
-// exactSeconds is the median cost of an exact scan.
+// exactSeconds is the median cost of an exact scan, of those of the last heat once there are any.
 func (r *run) exactSeconds() float64 {
+	if len(r.timed) > 0 {
+		return median(r.timed)
+	}
 	seconds := make([]float64, len(r.truths))
 	for i := range r.truths {
 		seconds[i] = r.truths[i].seconds
 	}
-	slices.Sort(seconds)
-	return quantile(seconds, 0.5)
+	return median(seconds)
+}
+
+// truthSeconds is the mean cost of a truth, what a clock that others share takes into account too.
+func (r *run) truthSeconds() float64 {
+	sum := 0.0
+	for i := range r.truths {
+		sum += r.truths[i].seconds
+	}
+	return sum / float64(max(1, len(r.truths)))
 }
 
 // result makes frontiers of the candidates that were raced to the end.
@@ -194,9 +227,11 @@ func (r *run) result(raced []*candidate) *Result {
 	for _, k := range r.Ks {
 		var points []Point
 		for _, c := range raced {
-			if c.k == k && len(c.outcomes) > 0 {
-				points = append(points, r.point(c))
-				res.Sources = min(res.Sources, len(c.outcomes))
+			if c.k != k || len(c.outcomes) < len(r.truths) {
+				continue
+			}
+			if p := r.point(c); p.Seconds < res.ExactSeconds {
+				points = append(points, p)
 			}
 		}
 		res.Frontiers = append(res.Frontiers, frontier(k, points))
@@ -227,9 +262,10 @@ func (r *run) point(c *candidate) Point {
 		}
 	}
 	slices.Sort(recalls)
-	slices.Sort(seconds)
 	p.Mean, p.P5, p.Worst = meanOf(recalls), quantile(recalls, 0.05), recalls[0]
-	p.Seconds = quantile(seconds, 0.5)
+	if p.Seconds = median(seconds); len(c.timed) > 0 {
+		p.Seconds = median(c.timed)
+	}
 	return p
 }
 
