@@ -373,19 +373,21 @@ func sampleIDs(info storage.Info, tombs *roaring.Bitmap, n int, seed uint64) []u
 }
 
 // storePlans makes a calibration durable, unless the decoder has changed since.
-// Of those stored it keeps that of the generation before, for whose queries it
-// goes on to hold until the new one is published.
+// Of those stored it keeps the latest of another generation: of the one before,
+// for whose queries it goes on to hold until the new one is published, or of a
+// new one that was published while an earlier one was measured.
 func (c *Collection) storePlans(ctx context.Context, t *trained, of calibrate.Calibration) error {
+	stored, err := c.plansOf(t)
+	if err != nil {
+		stored = nil // it cannot be read, and is replaced
+	}
+	stored = slices.DeleteFunc(stored, func(other calibrate.Calibration) bool { return other.Generation == of.Generation })
+	slices.SortFunc(stored, func(a, b calibrate.Calibration) int { return cmp.Compare(b.Generation, a.Generation) })
+	set := append(calibrate.Set{of}, stored[:min(1, len(stored))]...)
 	return c.commit(ctx, "store plans in", func(a *act, _ storage.Info) error {
 		blob, ok := a.changes.Decoder(c.uid, t.name)
 		if !ok || hashOf(blob) != t.hash {
 			return fmt.Errorf("decoder %q was replaced or dropped meanwhile: %w", t.name, ErrNotFound)
-		}
-		set := calibrate.Set{of}
-		for _, other := range t.plans {
-			if other.Generation < of.Generation && len(set) < 2 {
-				set = append(set, other)
-			}
 		}
 		return a.emit(storage.SetPlans{UID: c.uid, Name: t.name, Blob: set.Marshal()})
 	})

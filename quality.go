@@ -22,8 +22,8 @@ const defaultTolerance = 0.01
 // calibrations are stored in the end: they apply as soon as the generation is
 // published, and those of the served one until then.
 func (c *Collection) qualify(ctx context.Context, gen *ivf.Index, number uint64, o RebuildOptions) ([]Calibration, error) {
-	co := CalibrateOptions{Time: o.CalibrateTime, Progress: o.Progress, workers: o.Workers}
-	if o.CalibrateTime < 0 || (o.CalibrateTime == 0 && c.db.opts.CalibrateTime < 0) {
+	co, ok := c.calibrateOptions(o)
+	if !ok {
 		return nil, nil
 	}
 	built := c.alone(pinned{gen: gen, number: number})
@@ -57,6 +57,51 @@ func (c *Collection) qualify(ctx context.Context, gen *ivf.Index, number uint64,
 		all = append(all, c.shown(t, &results[i].Calibration))
 	}
 	return all, nil
+}
+
+// calibrateOptions returns those of a rebuild, or false when it does not
+// calibrate.
+func (c *Collection) calibrateOptions(o RebuildOptions) (CalibrateOptions, bool) {
+	off := o.CalibrateTime < 0 || (o.CalibrateTime == 0 && c.db.opts.CalibrateTime < 0)
+	return CalibrateOptions{Time: o.CalibrateTime, Progress: o.Progress, workers: o.Workers}, !off
+}
+
+// calibratePut calibrates the decoders that were put or replaced while the
+// generation now served was being built: they were measured on the one before.
+// The generation stays published whatever happens here.
+func (c *Collection) calibratePut(ctx context.Context, o RebuildOptions) (all []Calibration) {
+	co, ok := c.calibrateOptions(o)
+	if !ok {
+		return nil
+	}
+	for _, name := range c.decoderNames() {
+		missing, err := c.uncalibrated(ctx, name)
+		if err == nil && missing {
+			co.Decoder = name
+			var of []Calibration
+			of, err = c.calibrate(ctx, co)
+			all = append(all, of...)
+		}
+		if err != nil {
+			c.db.slog.Warn("decoder not calibrated", "collection", c.name, "decoder", name, "err", err)
+		}
+	}
+	return all
+}
+
+// uncalibrated reports whether nothing is known of a decoder on the served
+// generation.
+func (c *Collection) uncalibrated(ctx context.Context, name string) (bool, error) {
+	t, err := c.trained(name)
+	if err != nil {
+		return false, err
+	}
+	p, err := c.pin(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer p.release()
+	return p.gen != nil && t.on(&p) == nil, nil
 }
 
 // compare is the quality gate for one decoder: the plan that is served now must

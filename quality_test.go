@@ -102,3 +102,35 @@ func TestDrift(t *testing.T) {
 	assert.ErrorContains(t, err, "tolerance 2")
 	assert.ErrorContains(t, err, "drift -1")
 }
+
+// TestRebuildCalibratesDecodersPutMeanwhile replaces one decoder and adds another
+// while the first is being calibrated on the new generation.
+func TestRebuildCalibratesDecodersPutMeanwhile(t *testing.T) {
+	ctx := context.Background()
+	db := openDB(t)
+	c := indexed(t, db, 1500)
+	rng := rand.New(rand.NewPCG(11, 11))
+	put := false
+	o := gated()
+	o.Force = true
+	o.CalibrateTime = 100 * time.Millisecond
+	o.Progress = func(stage string, _, _ int64) {
+		if put || stage != "calibrate cites" {
+			return
+		}
+		put = true
+		assert.NoError(t, c.PutDecoder(ctx, "cites", randomMLP(t, rng, 16, 8)))
+		assert.NoError(t, c.PutDecoder(ctx, "likes", randomMLP(t, rng, 16, 8)))
+	}
+	res, err := c.Rebuild(ctx, o)
+	require.NoError(t, err)
+	require.True(t, put)
+	require.Len(t, res.Calibrations, 2, "of the new decoders, once each")
+	for i, name := range []string{"cites", "likes"} {
+		assert.Equal(t, name, res.Calibrations[i].Decoder)
+		assert.Equal(t, res.Generation, res.Calibrations[i].Generation)
+		got, err := c.Predict(ctx, "n1", 10, &flashdb.PredictOptions{Decoder: name})
+		require.NoError(t, err)
+		assert.NotContains(t, got.Stats.Plan, "uncalibrated")
+	}
+}

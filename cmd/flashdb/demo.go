@@ -233,5 +233,5 @@ func (d *demo) measure(ctx context.Context, c collection) error {
 		return nil
 	}
 	d.printMeasure()
-	return d.printEval(d.report.Eval, "the exact answer by PyTorch in float64")
+	return d.printEval(d.report.Eval, "", "the exact answer by PyTorch in float64")
 }

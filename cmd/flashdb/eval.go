@@ -35,6 +35,9 @@ func (a *app) evalCommand() *cobra.Command {
 		Long: `Eval asks many sources, one at a time on one thread, and compares each answer with the
 exact one: that of an oracle file, or the exact scan of sampled sources.
 
+Sampled sources are drawn evenly, by another draw than that of calibrate, so that plans
+are not judged on the sources they were chosen on: of a small collection some are in both.
+
 An oracle has a line a source, {"source": row, "top": [rows], "logit": [numbers]}, best
 first. It counts linked nodes too, so linked nodes are included with --oracle.
 
@@ -110,11 +113,11 @@ func (a *app) eval(ctx context.Context, r evalRequest) error {
 		if a.json {
 			return a.emit(report)
 		}
-		against := "the exact scan"
+		drawn, against := " drawn afresh", "the exact scan"
 		if r.oracle != "" {
-			against = r.oracle
+			drawn, against = "", r.oracle
 		}
-		return a.printEval(report, against)
+		return a.printEval(report, drawn, against)
 	})
 }
 
@@ -135,8 +138,8 @@ func (r *evalRequest) questions(ctx context.Context) ([]question, error) {
 	return r.ask(ctx, lines)
 }
 
-func (a *app) printEval(r evalReport, against string) error {
-	fmt.Fprintf(a.out, "recall@%d of %s against %s\n", r.K, counted(r.Sources, "source"), against)
+func (a *app) printEval(r evalReport, drawn, against string) error {
+	fmt.Fprintf(a.out, "recall@%d of %s%s against %s\n", r.K, counted(r.Sources, "source"), drawn, against)
 	err := a.table(0, func(w io.Writer) {
 		fmt.Fprintf(w, "  recall\tmean %.4f\tp5 %.4f\tworst %.4f\n", r.RecallMean, r.RecallP5, r.RecallWorst)
 		fmt.Fprintf(w, "  score difference, largest\tabsolute %.2g\trelative %.2g\t\n", r.MaxAbsDiff, r.MaxRelDiff)
