@@ -10,7 +10,7 @@
 //	          then the amounts (rounds, rows a round, probes, patience) under the best rules, coarse ones before fine ones
 //	race      all further sources, with the plans that may still be the cheapest that reaches some recall. At 12, 24, 48
 //	          ... sources fewer of them go on (successive halving). How many sources there will be is settled first: as
-//	          many as take half of the time that is left, and up to 64 as take four fifths of it
+//	          many as take half of the time that is left, and up to 64 as take three quarters of it
 //	revive    plans that were dropped, where no plan raced reaches .90, .95, .98 or .99: they are asked about the sources
 //	          they have not seen, for the cheapest that does. What the first sources say of hard ones is not enough
 //	heat      the plans that are left and the exact scan, timed once more in turns with nothing beside

@@ -73,11 +73,15 @@ func stagesTo(seen, goal int) (stages []int) {
 }
 
 // budget returns the seconds that all plans together may take a source in the next stage. Time is set aside for the
-// truths of all stages and for revive; the rest is dealt out by their sizes' square roots, so that neither the many sources at the end
-// nor the many plans at the start take it all.
+// truths of all stages and for revive; the rest is dealt out by their sizes' square roots, so that neither the many
+// sources at the end nor the many plans at the start take it all.
 func (r *run) budget(seen int, stages []int) float64 {
 	last := stages[len(stages)-1]
-	left := plansShare * (r.coreSeconds(r.raceUntil()) - float64(last-seen)*r.truthSeconds())
+	share := plansShare
+	if last <= fewSources { // no time for plans that were dropped
+		share = 1
+	}
+	left := share * (r.coreSeconds(r.raceUntil()) - float64(last-seen)*r.truthSeconds())
 	weights, from := 0.0, seen
 	for _, to := range stages {
 		weights += math.Sqrt(float64(to - from))
@@ -106,8 +110,8 @@ func (r *run) promising(candidates []*candidate, seconds float64) []*candidate {
 
 // ranked returns the candidates for k that are worth going on with, in the order of worth. First come, for every cost in
 // steps of a half, those that found most, or did most where several found as much: few sources cannot tell a recall of
-// .99 from one of .999, and the dearer plan is the safer bet. Then, in turns for every target, the cheapest that may reach
-// it. Plans as dear as the exact scan are of no use.
+// .99 from one of .999, and the dearer plan is the safer bet; the dearest of them is the very first. Then, in turns for every
+// target, the cheapest that may reach it. Plans as dear as the exact scan are of no use.
 func (r *run) ranked(candidates []*candidate, k int) []*candidate {
 	exact := r.exactSeconds()
 	var of []*candidate
@@ -118,6 +122,9 @@ func (r *run) ranked(candidates []*candidate, k int) []*candidate {
 	}
 	slices.SortStableFunc(of, func(a, b *candidate) int { return cmp.Compare(a.cost, b.cost) })
 	kept := steps(of, exact)
+	if n := len(kept); n > 1 { // whatever time there is, the surest is raced
+		kept = slices.Insert(kept[:n-1], 0, kept[n-1])
+	}
 	known := map[*candidate]bool{}
 	for _, c := range kept {
 		known[c] = true

@@ -44,7 +44,7 @@ const (
 	// rest, and those dropped too early what is left.
 	raceShare     = 0.92
 	truthShare    = 0.5
-	fewTruthShare = 0.8
+	fewTruthShare = 0.75
 	fewSources    = 64
 	plansShare    = 0.55
 )

@@ -79,7 +79,7 @@ func (n narrow) Search(ctx context.Context, q [][]float32, k int, p index.Probes
 
 func input(t *testing.T, d decoder.Decoder, rng *rand.Rand) calibrate.Input {
 	t.Helper()
-	const rows = 3000
+	const rows = 1200
 	w := &world{Memory: flashlight.NewMemory(dim, nil, randomFloats(rng, rows*dim)), rows: rows}
 	var sources []calibrate.Source
 	for i := range 30 {
@@ -94,7 +94,7 @@ func input(t *testing.T, d decoder.Decoder, rng *rand.Rand) calibrate.Input {
 			return calibrate.Engine{Search: narrow{w.NewSearch(), w}, Rows: w}
 		},
 		Workers: 1,
-		Time:    time.Minute,
+		Time:    40 * time.Second,
 		Clock:   w.clock,
 	}
 }
@@ -113,7 +113,7 @@ func TestRunFindsWhatItsOwnPlansReach(t *testing.T) {
 	require.NoError(t, err)
 	assert.Positive(t, last)
 	assert.Equal(t, 14, res.Sources)
-	assert.Equal(t, 3000, res.Rows)
+	assert.Equal(t, 1200, res.Rows)
 	assert.Positive(t, res.ExactSeconds)
 	require.Len(t, res.Frontiers, 2)
 	for i, f := range res.Frontiers {
