@@ -16,6 +16,8 @@ const (
 	keepMost = 12  // plans a target are raced at most
 	costStep = 1.5 // for every such step of the cost the best plan is raced
 	enough   = 0.99
+	// cheapMost is up to which place plans for a k are raced that take less than a hundredth of the exact scan.
+	cheapMost = 8
 )
 
 // race asks the further sources by ever fewer candidates and returns those that have seen all there was time for. How
@@ -92,7 +94,7 @@ func (r *run) budget(seen int, stages []int) float64 {
 }
 
 // promising returns the candidates to go on with, those that matter most first, as many as take so many seconds a source,
-// and at least one for every k.
+// and at least one for every k, and the next few that cost next to nothing beside a truth.
 func (r *run) promising(candidates []*candidate, seconds float64) []*candidate {
 	lists := make([][]*candidate, len(r.Ks))
 	for i, k := range r.Ks {
@@ -100,7 +102,8 @@ func (r *run) promising(candidates []*candidate, seconds float64) []*candidate {
 	}
 	var kept []*candidate
 	for i, c := range interleave(lists) {
-		if c.cost <= seconds || i < len(lists) {
+		cheap := i < cheapMost*len(lists) && c.cost < r.exactSeconds()/100
+		if c.cost <= seconds || i < len(lists) || cheap {
 			seconds -= c.cost
 			kept = append(kept, c)
 		}
