@@ -21,7 +21,7 @@
 // ends when its time is up at the latest; what is not measured then was never needed to compare the rest, as all plans of
 // a frontier have seen the same sources.
 //
-// Scoring several sources in one pass over the rows would gain nothing: a scan is bound by the decoder's arithmetic and reads
+// Several sources are not scored in one pass over the rows, as little is to be gained (an estimate, not measured): a scan is bound by the decoder's arithmetic and reads
 // less than 1 GB of rows a second.
 //
 // Recalls depend on the input alone. How many plans and sources there is time for depends on the machine, so that two runs
