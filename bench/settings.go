@@ -55,7 +55,7 @@ func namedSettings() []setting {
 // the size of the graph, so that shares would be the wrong scale.
 func gridSettings(rows int64) []setting {
 	shapes := []struct{ rounds, perRound int }{
-		{1, 1000}, {1, 2000}, {1, 4000}, {2, 500}, {2, 1000}, {3, 200}, {4, 150}, {6, 100}, {10, 100}, {10, 200},
+		{1, 500}, {1, 1000}, {1, 2000}, {1, 4000}, {2, 500}, {2, 1000}, {3, 200}, {4, 150}, {6, 100}, {10, 100}, {10, 200},
 	}
 	var settings []setting
 	for _, shape := range shapes {
