@@ -152,11 +152,12 @@ type PredictOptions struct {
 	// scan, and zero means the default plan.
 	Recall float64
 
-	// Rounds, PerRound, Probes, Anchors, AnchorsFrom and Seed set the plan by
-	// hand; see flashlight.Plan for their meaning.
+	// Rounds, PerRound, Probes, Growth, Anchors, AnchorsFrom and Seed set the
+	// plan by hand; see flashlight.Plan for their meaning.
 	Rounds      int
 	PerRound    int
 	Probes      Probes
+	Growth      int
 	Anchors     int
 	AnchorsFrom AnchorsFrom
 	Seed        Seed
@@ -215,6 +216,7 @@ func (o *PredictOptions) Validate() error {
 	}{
 		{"rounds", o.Rounds},
 		{"per-round", o.PerRound},
+		{"growth", o.Growth},
 		{"anchors", o.Anchors},
 		{"max-scored", o.MaxScored},
 		{"probed lists", o.Probes.Lists},
@@ -227,10 +229,10 @@ func (o *PredictOptions) Validate() error {
 		bad("probed share %v is outside (0, 1]", o.Probes.Share)
 	}
 	if o.byHand() && (o.Mode == ModePaper || o.Mode == ModeExact) {
-		bad("mode %s fixes the plan: leave rounds, per-round, anchors, anchors-from, seed and recall unset", o.Mode)
+		bad("mode %s fixes the plan: leave rounds, per-round, growth, anchors, anchors-from, seed and recall unset", o.Mode)
 	}
 	if (o.byHand() || o.Probes != (Probes{})) && o.Recall != 0 {
-		bad("recall chooses the plan: leave rounds, per-round, probes, anchors, anchors-from and seed unset with it")
+		bad("recall chooses the plan: leave rounds, per-round, probes, growth, anchors, anchors-from and seed unset with it")
 	}
 	if _, err := parseFilter(o.Filter); err != nil {
 		errs = append(errs, err)
@@ -240,7 +242,7 @@ func (o *PredictOptions) Validate() error {
 
 // byHand reports whether a knob of the plan other than Probes is set.
 func (o *PredictOptions) byHand() bool {
-	return o.Rounds > 0 || o.PerRound > 0 || o.Anchors > 0 || o.AnchorsFrom != "" || o.Seed != ""
+	return o.Rounds > 0 || o.PerRound > 0 || o.Growth > 0 || o.Anchors > 0 || o.AnchorsFrom != "" || o.Seed != ""
 }
 
 // Metric is the similarity of Search.

@@ -82,6 +82,9 @@ func (q *query) handmade(o PredictOptions, k int) planned {
 	if o.PerRound > 0 {
 		p.PerRound = o.PerRound
 	}
+	if o.Growth > 0 {
+		p.Growth = o.Growth
+	}
 	if o.Anchors > 0 {
 		p.Anchors = o.Anchors
 	}

@@ -14,8 +14,8 @@
 // Every score returned is the decoder's own; only membership is approximate. With two queries each finds PerRound
 // candidates and their lists are merged alternately, so half of the round comes from each and none comes twice.
 //
-// The searcher looks at part of the rows, its search set, which only grows during a query: by a third of Plan.Probes in
-// each of the first three rounds, which are scouts. Filters are applied inside the search, and an answer is never short
+// The searcher looks at part of the rows, its search set, which only grows during a query: to Plan.Probes over
+// the first rounds, which are scouts (Plan.Growth). Filters are applied inside the search, and an answer is never short
 // because of them: while fewer than k hits are known and rows remain, the search widens until it has seen everything
 // (see Executor.Run).
 //

@@ -145,25 +145,29 @@ func TestNarrowFilterIsExact(t *testing.T) {
 	}
 }
 
-func TestSearchSetGrowsOverThreeRounds(t *testing.T) {
+func TestSearchSetGrows(t *testing.T) {
 	g := newGraph(t, 15, 500, 4, 8)
 	all := index.Probes{Share: 1}
 	tests := []struct {
 		name   string
 		rounds int
+		growth int
 		probes index.Probes
 		asked  []index.Probes
 	}{
-		{"one round", 1, index.Probes{Lists: 12}, []index.Probes{{Lists: 12}}},
-		{"two", 2, index.Probes{Lists: 12}, []index.Probes{{Lists: 6}, {Lists: 12}}},
-		{"three", 3, index.Probes{Share: 0.75}, []index.Probes{{Share: 0.25}, {Share: 0.5}, {Share: 0.75}}},
-		{"five", 5, index.Probes{Lists: 12}, []index.Probes{{Lists: 4}, {Lists: 8}, {Lists: 12}, {Lists: 12}, {Lists: 12}}},
-		{"all from the start", 3, all, []index.Probes{all, all, all}},
+		{"one round", 1, 0, index.Probes{Lists: 12}, []index.Probes{{Lists: 12}}},
+		{"two", 2, 0, index.Probes{Lists: 12}, []index.Probes{{Lists: 6}, {Lists: 12}}},
+		{"three", 3, 0, index.Probes{Share: 0.75}, []index.Probes{{Share: 0.25}, {Share: 0.5}, {Share: 0.75}}},
+		{"five", 5, 0, index.Probes{Lists: 12}, []index.Probes{{Lists: 4}, {Lists: 8}, {Lists: 12}, {Lists: 12}, {Lists: 12}}},
+		{"at once", 3, 1, index.Probes{Lists: 12}, []index.Probes{{Lists: 12}, {Lists: 12}, {Lists: 12}}},
+		{"over two of three", 3, 2, index.Probes{Lists: 12}, []index.Probes{{Lists: 6}, {Lists: 12}, {Lists: 12}}},
+		{"over more rounds than there are", 2, 4, index.Probes{Lists: 12}, []index.Probes{{Lists: 6}, {Lists: 12}}},
+		{"all from the start", 3, 3, all, []index.Probes{all, all, all}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			plan := flashlight.DefaultPlan(1, g.n())
-			plan.Rounds, plan.PerRound, plan.Patience, plan.Probes = tt.rounds, 5, 9, tt.probes
+			plan.Rounds, plan.PerRound, plan.Patience, plan.Probes, plan.Growth = tt.rounds, 5, 9, tt.probes, tt.growth
 			s := newListSearch(g)
 			_, _, err := new(flashlight.Executor).Run(context.Background(), g.query(1, 3, plan), s, g.memory(), nil)
 			require.NoError(t, err)

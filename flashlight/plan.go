@@ -47,7 +47,8 @@ type Plan struct {
 	Rounds      int          // at most
 	PerRound    int          // rows scored a round
 	Patience    int          // stop after so many rounds in a row that brought nothing into the top-k
-	Probes      index.Probes // search set at its largest; it grows to that over the first scoutRounds rounds
+	Probes      index.Probes // search set at its largest
+	Growth      int          // rounds over which the search set grows to that, in equal parts; 1: at once; 0: DefaultGrowth
 	MaxScored   int          // rows scored at most, in all; 0: no bound
 }
 
@@ -99,6 +100,9 @@ func (p Plan) Validate() error {
 	if p.Patience < 1 {
 		bad("patience %d: want at least 1", p.Patience)
 	}
+	if p.Growth < 0 {
+		bad("growth over %d rounds: want a positive number, or 0 for %d", p.Growth, DefaultGrowth)
+	}
 	if p.MaxScored < 0 {
 		bad("at most %d rows scored: want a positive number, or 0 for no bound", p.MaxScored)
 	}
@@ -125,6 +129,12 @@ func (p Plan) String() string {
 	}
 	s := fmt.Sprintf("%d %s of %d, seed %s, %d anchors from %s, probes %v",
 		p.Rounds, rounds, p.PerRound, p.Seed, p.Anchors, p.AnchorsFrom, p.Probes)
+	switch {
+	case p.Growth == 1:
+		s += " at once"
+	case p.Growth > 1:
+		s += fmt.Sprintf(" over %d rounds", p.Growth)
+	}
 	if p.Patience > 1 && p.Mode != ModePaper {
 		s += fmt.Sprintf(", patience %d", p.Patience)
 	}
@@ -137,17 +147,22 @@ func (p Plan) String() string {
 	return s
 }
 
-// scoutRounds is the number of rounds over which the search set grows to all that the plan allows: the queries of the
+// DefaultGrowth is the number of rounds over which the search set grows where Plan.Growth is zero: the queries of the
 // first rounds are too poor to spend everything on. Growing any longer only makes queries that converge early miss
 // rows, and growing at once lost a little on a large graph.
-const scoutRounds = 3
+const DefaultGrowth = 3
 
-// probes returns how much may have been visited when round t, counted from 1, ends. All means all from the start.
+// probes returns how much may have been visited when round t, counted from 1, ends. All means all from the start, and the
+// last round has all that the plan allows.
 func (p Plan) probes(t int) index.Probes {
 	if p.Probes.All() {
 		return p.Probes
 	}
-	return p.Probes.Scale(min(1, float64(t)/float64(min(p.Rounds, scoutRounds))))
+	growth := p.Growth
+	if growth == 0 {
+		growth = DefaultGrowth
+	}
+	return p.Probes.Scale(min(1, float64(t)/float64(min(p.Rounds, growth))))
 }
 
 // DefaultPlan returns the plan for the k best of so many rows.

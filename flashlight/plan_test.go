@@ -28,13 +28,14 @@ func TestPlanValidateReportsEveryFault(t *testing.T) {
 		{"zero", flashlight.Plan{}, `plan: mode "": use flashlight, paper or exact`},
 		{
 			"all at once",
-			flashlight.Plan{Mode: flashlight.ModeFlashlight, Seed: "seven", AnchorsFrom: "above", MaxScored: -1},
+			flashlight.Plan{Mode: flashlight.ModeFlashlight, Seed: "seven", AnchorsFrom: "above", Growth: -2, MaxScored: -1},
 			"plan: seed \"seven\": use ones, source or both\n" +
 				"plan: anchors from \"above\": use round, all or both\n" +
 				"plan: 0 anchors: want at least 1\n" +
 				"plan: 0 rounds: want at least 1\n" +
 				"plan: 0 rows a round: want at least 1\n" +
 				"plan: patience 0: want at least 1\n" +
+				"plan: growth over -2 rounds: want a positive number, or 0 for 3\n" +
 				"plan: at most -1 rows scored: want a positive number, or 0 for no bound\n" +
 				"plan: probes: neither lists nor share is set",
 		},
@@ -59,6 +60,10 @@ func TestPlanString(t *testing.T) {
 	p := flashlight.PaperPlan()
 	p.Mode, p.Probes, p.Patience, p.MaxScored = flashlight.ModeFlashlight, index.Probes{Share: 0.3}, 2, 500
 	assert.Equal(t, "3 rounds of 200, seed ones, 1 anchors from round, probes 30%, patience 2, at most 500 scored", p.String())
+	p.Growth = 2
+	assert.Equal(t, "3 rounds of 200, seed ones, 1 anchors from round, probes 30% over 2 rounds, patience 2, at most 500 scored", p.String())
+	p.Growth = 1
+	assert.Equal(t, "3 rounds of 200, seed ones, 1 anchors from round, probes 30% at once, patience 2, at most 500 scored", p.String())
 	assert.Equal(t, "exact", flashlight.Plan{Mode: flashlight.ModeExact}.String())
 }
 

@@ -30,6 +30,7 @@ func (p *planFlags) register(cmd *cobra.Command) {
 	fs.IntVar(&p.opts.Rounds, "rounds", 0, "Flashlight rounds at most")
 	fs.IntVar(&p.opts.PerRound, "per-round", 0, "rows scored a round")
 	fs.Var(&p.probes, "probes", "how much of the index to visit: a number of lists, a share such as 5%, or all")
+	fs.IntVar(&p.opts.Growth, "growth", 0, "rounds over which the visited part grows to --probes; 1: at once (default 3)")
 	fs.IntVar(&p.opts.Anchors, "anchors", 0, "retrieved nodes whose mean gradient is the next query")
 	fs.StringVar(&p.anchorsFrom, "anchors-from", "", "take anchors from this round, all rounds, or both: round, all or both")
 	fs.StringVar(&p.seed, "seed", "", "first query: ones, source or both")
@@ -54,6 +55,7 @@ func (p *planFlags) options(fs *pflag.FlagSet) (flashdb.PredictOptions, error) {
 	}{
 		{"rounds", o.Rounds},
 		{"per-round", o.PerRound},
+		{"growth", o.Growth},
 		{"anchors", o.Anchors},
 		{"max-scored", o.MaxScored},
 	} {

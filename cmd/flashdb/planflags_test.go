@@ -26,11 +26,11 @@ func TestPlanFlags(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, flashdb.PredictOptions{Mode: flashdb.ModeAuto}, o)
 
-	o, err = parsePlan("--decoder", "d", "--rounds", "4", "--per-round", "150", "--probes", "12%",
+	o, err = parsePlan("--decoder", "d", "--rounds", "4", "--per-round", "150", "--probes", "12%", "--growth", "2",
 		"--anchors", "5", "--anchors-from", "all", "--seed", "both", "--max-scored", "900")
 	require.NoError(t, err)
 	assert.Equal(t, flashdb.PredictOptions{
-		Decoder: "d", Mode: flashdb.ModeAuto, Rounds: 4, PerRound: 150, Probes: flashdb.Probes{Share: .12},
+		Decoder: "d", Mode: flashdb.ModeAuto, Rounds: 4, PerRound: 150, Probes: flashdb.Probes{Share: .12}, Growth: 2,
 		Anchors: 5, AnchorsFrom: flashdb.AnchorsAll, Seed: flashdb.SeedBoth, MaxScored: 900,
 	}, o)
 
@@ -47,6 +47,7 @@ func TestPlanFlagFaults(t *testing.T) {
 		{[]string{"--rounds", "0"}, "--rounds is 0: want a positive number"},
 		{[]string{"--rounds", "0", "--anchors", "-1"}, "--anchors is -1"},
 		{[]string{"--per-round", "-1"}, "--per-round is -1"},
+		{[]string{"--growth", "0"}, "--growth is 0: want a positive number"},
 		{[]string{"--max-scored", "0"}, "--max-scored is 0"},
 		{[]string{"--recall", "0"}, "--recall is 0: want more than 0 and at most 1"},
 		{[]string{"--recall", "1.5"}, "--recall is 1.5"},
@@ -55,6 +56,8 @@ func TestPlanFlagFaults(t *testing.T) {
 		{[]string{"--seed", "one"}, `--seed "one": use ones, source, both`},
 		{[]string{"--anchors-from", ""}, `--anchors-from "": use round, all, both`},
 		{[]string{"--mode", "exact", "--rounds", "3"}, "mode exact fixes the plan"},
+		{[]string{"--mode", "paper", "--growth", "1"}, "mode paper fixes the plan"},
+		{[]string{"--recall", "0.9", "--growth", "1"}, "recall chooses the plan"},
 	} {
 		_, err := parsePlan(c.args...)
 		require.Error(t, err, c.args)
