@@ -140,31 +140,3 @@ func (s *Store) Discard() {
 	s.lend(nil)
 	s.staged = nil
 }
-
-// A slab hands out memory in small pieces from large ones. A layer has very many small values, and they are freed
-// together.
-type slab struct {
-	bytes  []byte
-	floats []float32
-}
-
-// slabSize is how many elements a slab allocates at once.
-const slabSize = 64 << 10
-
-// alloc returns an empty slice with capacity n.
-func (s *slab) alloc(n int) []byte { return carve(&s.bytes, n) }
-
-// row returns a copy of v.
-func (s *slab) row(v []float32) []float32 { return append(carve(&s.floats, len(v)), v...) }
-
-func carve[T any](free *[]T, n int) []T {
-	if n > slabSize/8 {
-		return make([]T, 0, n)
-	}
-	if n > len(*free) {
-		*free = make([]T, slabSize)
-	}
-	b := (*free)[:0:n]
-	*free = (*free)[n:]
-	return b
-}
