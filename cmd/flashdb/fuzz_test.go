@@ -1,8 +1,13 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"math"
 	"testing"
+
+	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/internal/parquet"
 )
 
 func FuzzParseOracleLine(f *testing.F) {
@@ -53,6 +58,22 @@ func FuzzParseProbes(f *testing.F) {
 		}
 		if err := p.Validate(); err != nil || math.IsNaN(p.Share) {
 			t.Fatalf("%q was accepted as %+v: %v", s, p, err)
+		}
+	})
+}
+
+func FuzzReadRecords(f *testing.F) {
+	f.Add(appendRecord(nil, flashdb.Result{Source: "a", Hits: []flashdb.Hit{{Key: "b", Score: 1}, {Key: "\xff"}}}))
+	f.Add([]byte{0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
+	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0x7f})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		bytesOfHits := 0
+		_ = readRecords(bufio.NewReader(bytes.NewReader(b)), func(h parquet.Hit) error {
+			bytesOfHits += len(h.Target) + 9
+			return nil
+		})
+		if bytesOfHits > len(b) {
+			t.Fatalf("%d bytes of hits in %d", bytesOfHits, len(b))
 		}
 	})
 }

@@ -33,15 +33,17 @@ and the nodes it is linked to are left out. A score is the decoder's logit, exac
 every node that is printed; its sigmoid is the probability of a link.
 
 With --all, or --keys-from FILE (one key a line), it answers for very many sources and
-writes their hits as JSON lines or tab-separated lines (source, rank, key, score,
-probability), in the order of the sources. An --out FILE appears when it is whole; a run that
-was killed goes on where it was when it is repeated. A name that ends in .zst or .gz is
-compressed. --shard 2/8 takes every eighth source, so that eight jobs do it all.`,
+writes their hits in the order of the sources: a JSON line a source, or in the formats tsv, csv
+and parquet a row a hit, with the columns source, rank, target, score and probability (only
+parquet names them). An --out FILE appears when it is whole; a run that was killed goes on
+where it was when it is repeated. A name that ends in .zst or .gz is compressed. --shard 2/8
+takes every eighth source, so that eight jobs do it all.`,
 		Example: `  flashdb predict papers.flash papers 1706.03762 1409.0473 -k 5
   flashdb predict papers.flash papers 1706.03762 --mode exact
   flashdb predict papers.flash papers 1706.03762 --filter "cs.CL and not survey" --explain
   flashdb predict shop.flash items user-17 --source-collection users --probes 10%
-  flashdb predict papers.flash papers --all -k 50 --out links.jsonl.zst --shard 2/8`,
+  flashdb predict papers.flash papers --all -k 50 --out links.jsonl.zst --shard 2/8
+  flashdb predict papers.flash papers --all -k 50 --out links.parquet`,
 		Args: args(2, -1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			r.dir, r.collection, r.keys = args[0], args[1], args[2:]
@@ -86,10 +88,10 @@ compressed. --shard 2/8 takes every eighth source, so that eight jobs do it all.
 	fs.BoolVar(&many.all, "all", false, "answer for every node of the collection, or of --source-collection")
 	fs.StringVar(&many.keysFrom, "keys-from", "", "answer for the keys in the first column of this `file`")
 	fs.StringVarP(&many.out, "out", "o", "", "`file` for the answers of --all or --keys-from; default standard output")
-	fs.StringVar(&many.format, "format", "jsonl", "of the answers of --all or --keys-from: jsonl or tsv")
+	fs.StringVar(&many.format, "format", "", "`format` of --out: jsonl, tsv, csv or parquet (default by its name, else jsonl)")
 	fs.StringVar(&part, "shard", "", "with --all or --keys-from: the `I/N`-th part of the sources only")
 	fs.BoolVar(&many.restart, "restart", false, "do not go on with an unfinished --out file")
-	completeWords(cmd, "format", "jsonl", "tsv")
+	completeWords(cmd, "format", answerFormats...)
 	return cmd
 }
 

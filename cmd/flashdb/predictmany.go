@@ -62,6 +62,7 @@ type manySource struct {
 	key      string
 }
 
+// validate refuses what does not go together, and settles the format.
 func (r *manyRequest) validate() error {
 	switch {
 	case r.all && r.keysFrom != "":
@@ -70,10 +71,10 @@ func (r *manyRequest) validate() error {
 		return errors.New("--all and --keys-from take the place of the KEYs: name none")
 	case r.opts.Explain, r.opts.Verify:
 		return errors.New("--explain and --verify are for single sources, not for --all or --keys-from")
-	case r.format != "jsonl" && r.format != "tsv":
-		return fmt.Errorf("--format %q is unknown: use jsonl or tsv", r.format)
 	}
-	return nil
+	var err error
+	r.format, err = answerFormat(r.format, r.out)
+	return err
 }
 
 // predictMany asks for every source and writes the answers in the order of the
@@ -111,7 +112,11 @@ func (a *app) predictMany(ctx context.Context, r manyRequest) error {
 }
 
 func (a *app) predictFile(ctx context.Context, r manyRequest, from, c collection, sources []manySource, print string) (err error) {
-	file, err := openResultFile(r.out, print, r.restart)
+	var join func(io.ReadSeeker, io.Writer) error
+	if r.format == formatParquet {
+		join = joinAnswers
+	}
+	file, err := openResultFile(r.out, print, r.restart, join)
 	if err != nil {
 		return err
 	}
@@ -228,7 +233,7 @@ func (a *app) answerMany(ctx context.Context, r manyRequest, from, c collection,
 			case errs[i] != nil:
 				return skipped, errs[i]
 			default:
-				text = appendResult(text, r.format, res)
+				text = appendAnswer(text, r.format, res)
 			}
 		}
 		if err := write(text, part[len(part)-1].position+1); err != nil {
@@ -258,24 +263,4 @@ func askAll(sources []manySource, ask func(key string) (flashdb.Result, error)) 
 	}
 	work.Wait()
 	return results, errs
-}
-
-// appendResult writes one answer: a line of JSON, or a line a hit.
-func appendResult(text []byte, format string, res flashdb.Result) []byte {
-	if format == "tsv" {
-		for i, h := range res.Hits {
-			text = fmt.Appendf(text, "%s\t%d\t%s\t%s\t%s\n", shown(res.Source), i+1, shown(h.Key),
-				strconv.FormatFloat(float64(h.Score), 'g', -1, 32), strconv.FormatFloat(float64(h.Probability), 'g', -1, 32))
-		}
-		return text
-	}
-	line, err := json.Marshal(struct {
-		Source string    `json:"source"`
-		Hits   []jsonHit `json:"hits"`
-		Short  string    `json:"short,omitempty"`
-	}{jsonText(res.Source), newJSONHits(res.Hits), res.Stats.Short})
-	if err != nil {
-		panic(err) // strings and finite numbers
-	}
-	return append(append(text, line...), '\n')
 }

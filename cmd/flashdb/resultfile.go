@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/klauspost/compress/gzip"
@@ -25,8 +24,14 @@ import (
 // What lies in .part beyond the bytes of .state is cut off. The pieces of a name
 // that ends in .zst or .gz are compressed each for itself: both formats allow
 // files to be put one behind the other.
+//
+// A file of a format that cannot be put together so is made of the pieces, which
+// are compressed with zstd then, when all are there:
+//
+//	publish: write NAME.joined, sync, rename it to NAME, remove .part and .state
 type resultFile struct {
 	name  string
+	join  func(pieces io.ReadSeeker, w io.Writer) error // nil: the pieces are the file
 	part  *os.File
 	state resultState
 	next  uint32 // position that comes next
@@ -41,8 +46,11 @@ type resultState struct {
 
 // openResultFile goes on with the file of an earlier run of the same request,
 // or begins one.
-func openResultFile(name, request string, restart bool) (*resultFile, error) {
-	f := &resultFile{name: name, state: resultState{Request: request}}
+func openResultFile(name, request string, restart bool, join func(pieces io.ReadSeeker, w io.Writer) error) (*resultFile, error) {
+	f := &resultFile{name: name, join: join, state: resultState{Request: request}}
+	if _, err := os.Lstat(f.partName()); errors.Is(err, fs.ErrNotExist) {
+		restart = true // the run that wrote the state was killed behind its end
+	}
 	switch text, err := os.ReadFile(f.stateName()); {
 	case restart || errors.Is(err, fs.ErrNotExist):
 	case err != nil:
@@ -54,14 +62,14 @@ func openResultFile(name, request string, restart bool) (*resultFile, error) {
 		}
 		f.state, f.next = earlier, earlier.Next
 	}
-	part, err := os.OpenFile(name+".part", os.O_RDWR|os.O_CREATE, 0o600)
+	part, err := os.OpenFile(f.partName(), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	f.part = part
 	size, err := part.Seek(0, io.SeekEnd)
 	if err == nil && size < f.state.Bytes {
-		err = fmt.Errorf("%s.part holds %d bytes, %s counts %d: say --restart to begin anew", name, size, f.stateName(), f.state.Bytes)
+		err = fmt.Errorf("%s holds %d bytes, %s counts %d: say --restart to begin anew", f.partName(), size, f.stateName(), f.state.Bytes)
 	}
 	if err == nil {
 		err = part.Truncate(f.state.Bytes)
@@ -75,11 +83,16 @@ func openResultFile(name, request string, restart bool) (*resultFile, error) {
 	return f, nil
 }
 
+func (f *resultFile) partName() string  { return f.name + ".part" }
 func (f *resultFile) stateName() string { return f.name + ".state" }
 
 // append makes a piece durable, and that next comes after it.
 func (f *resultFile) append(text []byte, next uint32) error {
-	piece, err := compressed(f.name, text)
+	packing := f.name
+	if f.join != nil {
+		packing = ".zst"
+	}
+	piece, err := compressed(packing, text)
 	if err != nil {
 		return err
 	}
@@ -100,16 +113,39 @@ func (f *resultFile) append(text []byte, next uint32) error {
 
 // publish gives the file its name.
 func (f *resultFile) publish() error {
-	if err := f.close(); err != nil {
-		return err
-	}
-	if err := os.Rename(f.name+".part", f.name); err != nil {
-		return err
+	if f.join != nil {
+		if err := f.publishJoined(); err != nil {
+			return err
+		}
+	} else {
+		if err := f.close(); err != nil {
+			return err
+		}
+		if err := os.Rename(f.partName(), f.name); err != nil {
+			return err
+		}
 	}
 	if err := os.Remove(f.stateName()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil
+}
+
+// publishJoined makes the file of its pieces. A run that is killed here leaves
+// them, and the next one joins them again.
+func (f *resultFile) publishJoined() error {
+	joined, err := os.OpenFile(f.name+".joined", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	err = fillFile(joined, f.name, func(w io.Writer) error { return f.join(f.part, w) })
+	if err = errors.Join(err, joined.Close(), f.close()); err != nil {
+		return errors.Join(err, os.Remove(joined.Name()))
+	}
+	if err := os.Rename(joined.Name(), f.name); err != nil {
+		return err
+	}
+	return os.Remove(f.partName())
 }
 
 // close leaves what there is for another run. It may be called twice.
@@ -122,9 +158,10 @@ func (f *resultFile) close() error {
 	return part.Close()
 }
 
-// replaceFile writes a small file so that it is there whole or as it was.
+// replaceFile writes a small file so that it is there whole or as it was. What a
+// killed run leaves beside it, the next one overwrites.
 func replaceFile(name string, content []byte) error {
-	tmp, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*")
+	tmp, err := os.OpenFile(name+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}

@@ -5,12 +5,16 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/internal/parquet"
 )
 
 // TestResultFileGoesOn ends a run at every point between two pieces: what was
@@ -36,7 +40,7 @@ func TestResultFileGoesOn(t *testing.T) {
 		},
 	} {
 		name := filepath.Join(t.TempDir(), "out"+ext)
-		f, err := openResultFile(name, "request", false)
+		f, err := openResultFile(name, "request", false, nil)
 		require.NoError(t, err)
 		require.NoError(t, f.append([]byte("one\n"), 1))
 		require.NoError(t, f.append([]byte("two\n"), 7))
@@ -45,10 +49,10 @@ func TestResultFileGoesOn(t *testing.T) {
 		require.NoError(t, f.close())
 		assert.NoFileExists(t, name)
 
-		_, err = openResultFile(name, "another request", false)
+		_, err = openResultFile(name, "another request", false, nil)
 		require.ErrorContains(t, err, "another request")
 
-		f, err = openResultFile(name, "request", false)
+		f, err = openResultFile(name, "request", false, nil)
 		require.NoError(t, err)
 		assert.Equal(t, uint32(7), f.next)
 		require.NoError(t, f.append([]byte("three\n"), 9))
@@ -63,14 +67,94 @@ func TestResultFileGoesOn(t *testing.T) {
 
 func TestResultFileNoticesAShortPart(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "out")
-	f, err := openResultFile(name, "request", false)
+	f, err := openResultFile(name, "request", false, nil)
 	require.NoError(t, err)
 	require.NoError(t, f.append([]byte("one\n"), 1))
 	require.NoError(t, f.close())
 	require.NoError(t, os.Truncate(name+".part", 2))
-	_, err = openResultFile(name, "request", false)
+	_, err = openResultFile(name, "request", false, nil)
 	require.ErrorContains(t, err, "--restart")
-	f, err = openResultFile(name, "request", true)
+	f, err = openResultFile(name, "request", true, nil)
+	require.NoError(t, err)
+	assert.Zero(t, f.next)
+	require.NoError(t, f.close())
+}
+
+// TestParquetIsTheSameHoweverOftenItsRunWasKilled ends a run behind every piece
+// and within the join.
+func TestParquetIsTheSameHoweverOftenItsRunWasKilled(t *testing.T) {
+	answer := func(source string, hits ...flashdb.Hit) []byte {
+		return appendAnswer(nil, formatParquet, flashdb.Result{Source: source, Hits: hits})
+	}
+	pieces := [][]byte{
+		answer("a", flashdb.Hit{Key: "b", Score: 2, Probability: .88}, flashdb.Hit{Key: "c", Score: -1.5, Probability: .18}),
+		answer("nobody is near"),
+		append(answer("b", flashdb.Hit{Key: "a"}), answer("c", flashdb.Hit{Key: "a", Score: 1})...),
+	}
+	dir := t.TempDir()
+	write := func(name string, killed bool) []byte {
+		name = filepath.Join(dir, name)
+		f, err := openResultFile(name, "request", false, joinAnswers)
+		require.NoError(t, err)
+		for i, piece := range pieces {
+			require.NoError(t, f.append(piece, uint32(i+1)))
+			if killed {
+				require.NoError(t, f.close())
+				f, err = openResultFile(name, "request", false, joinAnswers)
+				require.NoError(t, err)
+			}
+		}
+		if killed {
+			require.NoError(t, os.WriteFile(name+".joined", []byte("PAR1 torn, and longer than"), 0o600))
+		}
+		require.NoError(t, f.publish())
+		for _, left := range []string{".part", ".state", ".state.new", ".joined"} {
+			assert.NoFileExists(t, name+left)
+		}
+		content, err := os.ReadFile(name)
+		require.NoError(t, err)
+		return content
+	}
+	assert.Equal(t, write("whole", false), write("killed", true))
+
+	table, err := parquet.OpenTable(filepath.Join(dir, "whole"), "", []string{"source", "target", "rank"})
+	require.NoError(t, err)
+	var rows []string
+	for {
+		fields, _, err := table.Next()
+		if err != nil {
+			require.Equal(t, io.EOF, err)
+			break
+		}
+		rows = append(rows, strings.Join(fields, " "))
+	}
+	require.NoError(t, table.Close())
+	assert.Equal(t, []string{"a b 1", "a c 2", "b a 1", "c a 1"}, rows)
+}
+
+func TestParquetKeepsKeysThatAreNotText(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "out")
+	f, err := openResultFile(name, "request", false, joinAnswers)
+	require.NoError(t, err)
+	require.NoError(t, f.append(appendAnswer(nil, formatParquet, flashdb.Result{Source: "\xff", Hits: []flashdb.Hit{{Key: "b"}}}), 1))
+	require.NoError(t, f.publish())
+	table, err := parquet.OpenTable(name, "", []string{"source"})
+	require.NoError(t, err)
+	fields, _, err := table.Next()
+	require.NoError(t, err)
+	assert.Equal(t, []string{"\xff"}, fields)
+	require.NoError(t, table.Close())
+}
+
+// TestResultFileBehindItsEnd: a run was killed when its file had its name already.
+func TestResultFileBehindItsEnd(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "out")
+	f, err := openResultFile(name, "request", false, nil)
+	require.NoError(t, err)
+	require.NoError(t, f.append([]byte("one\n"), 1))
+	require.NoError(t, f.close())
+	require.NoError(t, os.Rename(f.partName(), name))
+	f, err = openResultFile(name, "request", false, nil)
 	require.NoError(t, err)
 	assert.Zero(t, f.next)
 	require.NoError(t, f.close())
