@@ -60,6 +60,7 @@ func TestJSONDoc(t *testing.T) {
 		"report db c -o r.html --sources 2",
 		"stats db",
 		"check db",
+		"checkpoint db",
 		"compact db",
 		"backup db db.zst",
 		"restore --verify db.zst",
