@@ -154,7 +154,7 @@ func (a *app) decoderListCommand() *cobra.Command {
 		Example: `  flashdb decoder list papers.flash papers`,
 		Args:    args(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{}, func(_ database, c collection) error {
+			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{ReadOnly: true}, func(_ database, c collection) error {
 				names, err := c.Decoders(cmd.Context())
 				if err != nil {
 					return err
@@ -191,7 +191,7 @@ func (a *app) decoderShowCommand() *cobra.Command {
 		Example: `  flashdb decoder show papers.flash papers cites --json`,
 		Args:    args(3, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{}, func(_ database, c collection) error {
+			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{ReadOnly: true}, func(_ database, c collection) error {
 				d, err := c.Decoder(cmd.Context(), args[2])
 				if err != nil {
 					return err

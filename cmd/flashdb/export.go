@@ -56,7 +56,7 @@ that import reads: .jsonl, .csv, .tsv or .parquet with keys, tags and payloads; 
 			if keysFile != "" && (codec.HasKeys(kind) || kind == formatParquet) {
 				return fmt.Errorf("--keys is for formats without keys: .%s holds them itself", kind)
 			}
-			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{}, func(_ database, c collection) error {
+			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{ReadOnly: true}, func(_ database, c collection) error {
 				start := time.Now()
 				rows, err := a.exportRows(cmd.Context(), c, kind, args[2], keysFile)
 				if err != nil {
@@ -235,7 +235,7 @@ The file must not exist yet.`,
 			if err != nil {
 				return err
 			}
-			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{}, func(_ database, c collection) error {
+			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{ReadOnly: true}, func(_ database, c collection) error {
 				start := time.Now()
 				links, err := a.exportLinks(cmd.Context(), c, kind, args[2])
 				if err != nil {
@@ -301,7 +301,7 @@ in .json. decoder add reads both again. The files must not exist yet.`,
 		Example: `  flashdb export decoder papers.flash papers cites cites.safetensors`,
 		Args:    args(4, 4),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{}, func(_ database, c collection) error {
+			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{ReadOnly: true}, func(_ database, c collection) error {
 				d, err := c.Decoder(cmd.Context(), args[2])
 				if err != nil {
 					return err

@@ -38,6 +38,7 @@ func TestJSONDoc(t *testing.T) {
 		"create db c --dim 3",
 		"import db c rows.jsonl --dry-run",
 		"import db c rows.jsonl",
+		"link db c edges.tsv --dry-run",
 		"link db c edges.tsv",
 		"put db c extra --embedding 1,2,3",
 		"delete db c extra nobody",

@@ -41,7 +41,7 @@ exact scan, how active the decoder's neurons are, and what is predicted.`,
 			if r.sources < 1 {
 				return fmt.Errorf("--sources is %d: want a positive number", r.sources)
 			}
-			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{}, func(db database, c collection) error {
+			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{ReadOnly: true}, func(db database, c collection) error {
 				r.db, r.c, r.from = db, c, c
 				r.progress = newProgress(a.err)
 				defer r.progress.clear()

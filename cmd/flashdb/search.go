@@ -8,25 +8,37 @@ import (
 
 func (a *app) searchCommand() *cobra.Command {
 	var opts flashdb.SearchOptions
-	var metric string
+	var metric, sourceCollection string
 	var probes probesFlag
+	var minScore float32
 	k := 10
 	cmd := &cobra.Command{
 		Use:   "search DIR COLLECTION KEY [-k N]",
 		Short: "Print the nodes nearest to a node's embedding, without a decoder",
 		Example: `  flashdb search papers.flash papers 1706.03762 -k 5
-  flashdb search papers.flash papers 1706.03762 --metric cosine --filter "cs.CL and not survey"`,
+  flashdb search papers.flash papers 1706.03762 --metric cosine --filter "cs.CL and not survey"
+  flashdb search shop.flash items user-17 --source-collection users`,
 		Args: args(3, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.Metric = flashdb.Metric(metric)
 			opts.Probes = probes.probes
-			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{ReadOnly: true}, func(_ database, c collection) error {
-				n, err := c.Get(cmd.Context(), args[2])
+			if cmd.Flags().Changed("min-score") {
+				opts.MinScore = &minScore
+			}
+			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{ReadOnly: true}, func(db database, c collection) (err error) {
+				from, o := c, opts
+				if sourceCollection != "" {
+					if from, err = collectionOf(cmd.Context(), db, sourceCollection); err != nil {
+						return err
+					}
+				}
+				n, err := from.Get(cmd.Context(), args[2])
 				if err != nil {
 					return err
 				}
-				o := opts
-				o.Exclude = append([]string{n.Key}, opts.Exclude...)
+				if from.Name() == c.Name() {
+					o.Exclude = append([]string{n.Key}, opts.Exclude...)
+				}
 				res, err := c.Search(cmd.Context(), n.Embedding, k, &o)
 				if err != nil {
 					return err
@@ -43,6 +55,8 @@ func (a *app) searchCommand() *cobra.Command {
 	fs.Var(&probes, "probes", "how much of the index to visit: a number of lists, a share such as 5%, or all")
 	fs.StringArrayVar(&opts.Exclude, "exclude", nil, "`key` to leave out; may be repeated")
 	fs.StringVar(&opts.Filter, "filter", "", "tag `expression`: tags, and, or, not, parentheses")
+	fs.Float32Var(&minScore, "min-score", 0, "leave out nodes that score less")
+	fs.StringVar(&sourceCollection, "source-collection", "", "take the source's embedding from this `collection`")
 	completeWords(cmd, "metric", "ip", "cosine", "l2")
 	return cmd
 }
