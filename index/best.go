@@ -1,9 +1,6 @@
 package index
 
-import (
-	"math"
-	"slices"
-)
+import "math"
 
 // bestSlack is the room of a Best beyond the n candidates it keeps, as a multiple of n: with more, its threshold rises
 // later but it is cut less often. bestFloor is the least room, so that a small n does not cut at every offer.
@@ -18,7 +15,7 @@ const (
 type Best struct {
 	n     int
 	buf   []Candidate
-	tied  []Candidate // scratch of cut
+	tied  []Candidate // scratch
 	floor float32     // score of the n-th best at the last cut, minus infinity before the first
 	last  uint32      // id of that one
 	limit int         // the buffer is cut when it holds this many
@@ -84,13 +81,8 @@ func (b *Best) Kept() []Candidate {
 func (b *Best) Sorted(dst []Candidate) []Candidate {
 	n := len(dst)
 	dst = append(dst, b.Kept()...)
-	SortCandidates(dst[n:])
+	b.tied = sortCandidates(dst[n:], b.tied)
 	return dst
-}
-
-// SortCandidates sorts c best first.
-func SortCandidates(c []Candidate) {
-	slices.SortFunc(c, func(a, b Candidate) int { return compare(a.Score, a.ID, b.Score, b.ID) })
 }
 
 // cutBins is the number of bins that cut sorts scores into, and binned the least number of candidates worth it.

@@ -179,7 +179,7 @@ func TestBestEqualsSorting(t *testing.T) {
 
 func TestBestOfExtremes(t *testing.T) {
 	inf := float32(math.Inf(1))
-	for _, scores := range [][]float32{{inf, 1, -inf}, {3e38, -3e38, 0}, {1e-45, 0}, {7}} {
+	for _, scores := range [][]float32{{inf, 1, -inf}, {3e38, -3e38, 0}, {1e-45, 0}, {7}, {0, float32(math.Copysign(0, -1)), -1}} {
 		var hits []index.Hit
 		best := index.NewBest(100)
 		for id := range uint32(1000) {

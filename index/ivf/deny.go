@@ -10,11 +10,11 @@ import (
 // unrolled into a dense bitmap once a search, because the scan asks for every survivor; the other parts of a filter are
 // asked as they are.
 type denied struct {
-	words   []uint64 // bit id%64 of word id/64; nil when the ids are too sparse for it
+	dense   bitset // of the excluded ids; nil when the ids are too sparse for it
 	it      roaring.ManyIntIterator
 	buffer  []uint32
 	allowed *roaring.Bitmap // nil: all
-	sparse  *roaring.Bitmap // excluded, when words is nil; nil: none
+	sparse  *roaring.Bitmap // excluded, when dense is nil; nil: none
 	masked  *roaring.Bitmap // nil: none
 }
 
@@ -23,7 +23,7 @@ type denied struct {
 func newDenied(ix *Index) denied {
 	d := denied{buffer: make([]uint32, 256)}
 	if bytes := int64(ix.maxID)/8 + 1; bytes <= 4*int64(ix.header.rows)+1<<16 {
-		d.words = make([]uint64, ix.maxID/64+1)
+		d.dense = newBitset(int(ix.maxID) + 1)
 	}
 	return d
 }
@@ -31,19 +31,19 @@ func newDenied(ix *Index) denied {
 // set takes over a filter, whose bitmaps must not change until the next set.
 func (d *denied) set(f *index.Filter) {
 	d.allowed, d.masked, d.sparse = f.Allowed, nonEmpty(f.Masked), nil
-	if d.words == nil {
+	if d.dense == nil {
 		d.sparse = nonEmpty(f.Excluded)
 		return
 	}
-	clear(d.words)
+	clear(d.dense)
 	if f.Excluded == nil {
 		return
 	}
 	d.it.Initialize(f.Excluded)
 	for n := d.it.NextMany(d.buffer); n > 0; n = d.it.NextMany(d.buffer) {
 		for _, id := range d.buffer[:n] {
-			if w := int(id / 64); w < len(d.words) {
-				d.words[w] |= 1 << (id % 64)
+			if int(id) < len(d.dense)*wordBits {
+				d.dense.add(int(id))
 			}
 		}
 	}
@@ -58,7 +58,7 @@ func nonEmpty(b *roaring.Bitmap) *roaring.Bitmap {
 
 // has reports whether the filter drops id, which must be one of the index.
 func (d *denied) has(id uint32) bool {
-	if d.words != nil && d.words[id/64]&(1<<(id%64)) != 0 {
+	if d.dense != nil && d.dense.has(int(id)) {
 		return true
 	}
 	return (d.allowed != nil && !d.allowed.Contains(id)) ||

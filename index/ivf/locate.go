@@ -8,7 +8,7 @@ func (ix *Index) ListOf(position int) int {
 }
 
 // Visited reports whether the search has visited a list since Reset.
-func (s *Search) Visited(list int) bool { return s.visited[list] }
+func (s *Search) Visited(list int) bool { return s.visited.has(list) }
 
 // ListSizes returns the number of rows of every list.
 func (ix *Index) ListSizes() []int {

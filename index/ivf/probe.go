@@ -2,7 +2,6 @@ package ivf
 
 import (
 	"math"
-	"slices"
 
 	"github.com/flashdb/flashdb/index"
 	"github.com/flashdb/flashdb/internal/simd"
@@ -19,28 +18,28 @@ func (s *Search) visitMore(queries []query, probes index.Probes) {
 	}
 	aim(s.ix, queries)
 	if probes.All() {
-		for l := range s.visited {
-			s.visit(uint32(l))
+		for l := range s.ix.header.lists {
+			s.visit(l)
 		}
 	}
 	for !s.Exhausted() && !s.reached(probes) {
 		s.takeTurns(queries, probes)
 	}
-	slices.Sort(s.lists)
+	s.lists = s.visited.appendTo(s.lists[:0])
 }
 
 // takeTurns visits about as many lists as the budget has left, the queries choosing in turns.
 func (s *Search) takeTurns(queries []query, probes index.Probes) {
 	n := 1 + s.missing(probes)/len(queries)
 	for i := range queries {
-		queries[i].choose(s.ix, n, s.visited)
+		queries[i].choose(n, s.visited)
 	}
 	for turn := range n {
 		for i := range queries {
 			if turn >= len(queries[i].turns) || s.reached(probes) {
 				return
 			}
-			s.visit(queries[i].turns[turn].ID)
+			s.visit(int(queries[i].turns[turn].ID))
 		}
 	}
 }
@@ -65,12 +64,11 @@ func (s *Search) reached(probes index.Probes) bool {
 }
 
 // visit adds a list to the search set.
-func (s *Search) visit(l uint32) {
-	if s.visited[l] {
+func (s *Search) visit(l int) {
+	if s.visited.has(l) {
 		return
 	}
-	s.visited[l] = true
-	s.lists = append(s.lists, l)
+	s.visited.add(l)
 	s.cost.Lists++
 	s.cost.Rows += int(s.ix.begin[l+1] - s.ix.begin[l])
 }
@@ -79,7 +77,7 @@ func (s *Search) visit(l uint32) {
 // in the cache from one query to the other.
 const aimLists = 512
 
-// aim computes the inner products of each query with the centroids of all lists.
+// aim computes the inner products of each query with the centroids of all lists, and their priorities.
 func aim(ix *Index, queries []query) {
 	for i := range queries {
 		queries[i].resize(ix)
@@ -89,12 +87,15 @@ func aim(ix *Index, queries []query) {
 		end := min(begin+aimLists, ix.header.lists)
 		for i := range queries {
 			q := &queries[i]
-			simd.DotRows(q.products[begin:end], q.vector, ix.centroids[begin*d:end*d])
+			products, priorities := q.products[begin:end], q.priorities[begin:end]
+			simd.DotRows(products, q.vector, ix.centroids[begin*d:end*d])
+			copy(priorities, products)
+			simd.Axpy(priorities, q.unit, ix.breadth[begin:end])
 		}
 	}
 }
 
-// aimAt is aim for one query and some lists only. It leaves the products with the others undefined.
+// aimAt is aim for one query and some lists only. It leaves the products with the others undefined, and all priorities.
 func (q *query) aimAt(ix *Index, lists []uint32) {
 	q.resize(ix)
 	d := ix.header.dim
@@ -107,29 +108,61 @@ func (q *query) aimAt(ix *Index, lists []uint32) {
 // resize makes room for the products with all lists and computes what a unit of spread is along the vector.
 func (q *query) resize(ix *Index) {
 	q.products = resize(q.products, ix.header.lists)
+	q.priorities = resize(q.priorities, ix.header.lists)
 	q.unit = float32(math.Sqrt(float64(simd.MulDot(q.vector, q.vector, ix.profile))))
 }
 
 // priority returns the priority of a list: see the package comment.
 func (q *query) priority(ix *Index, l int) float32 {
-	p := q.products[l] + ix.breadth[l]*q.unit
-	if p != p { // the query overflows: the list comes last, but it comes
+	return ordered(q.products[l] + ix.breadth[l]*q.unit)
+}
+
+// ordered returns a priority, or the lowest for a NaN: where the query overflows, a list comes last, but it comes.
+func ordered(priority float32) float32 {
+	if priority != priority {
 		return -math.MaxFloat32
 	}
-	return p
+	return priority
 }
 
 // choose sets turns to the n unvisited lists of highest priority, best first; of equal ones the lower list is first.
-func (q *query) choose(ix *Index, n int, visited []bool) {
+func (q *query) choose(n int, visited bitset) {
 	q.wanted.Reset(n)
-	threshold := q.wanted.Threshold()
-	unit, breadth, visited := q.unit, ix.breadth[:len(q.products)], visited[:len(q.products)]
-	for l, product := range q.products {
-		if product+breadth[l]*unit < threshold || visited[l] {
-			continue
-		}
-		q.wanted.Offer(index.Candidate{ID: uint32(l), Score: q.priority(ix, l)})
-		threshold = q.wanted.Threshold()
+	q.wanted.Raise(q.guess(n, visited))
+	q.offerUnvisited(visited)
+	if len(q.wanted.Kept()) < n { // the guess was too high, or there are no more
+		q.wanted.Reset(n)
+		q.offerUnvisited(visited)
 	}
 	q.turns = q.wanted.Sorted(q.turns[:0])
+}
+
+// offerUnvisited offers wanted the unvisited lists that reach its threshold.
+func (q *query) offerUnvisited(visited bitset) {
+	q.reaching = resize(q.reaching, len(visited))
+	simd.AtLeast(q.reaching, q.priorities, q.wanted.Threshold())
+	for i, word := range visited {
+		q.reaching[i] &^= word
+	}
+	q.reaching.each(func(l int) {
+		q.wanted.Offer(index.Candidate{ID: uint32(l), Score: ordered(q.priorities[l])})
+	})
+}
+
+// guess returns a priority that a few more than n unvisited lists are likely to reach, as some of them do, or minus
+// infinity: without it the first lists all pass for the best, until there are enough of them to tell.
+func (q *query) guess(n int, visited bitset) float32 {
+	const stride = 16
+	m := (n + n/4 + 16*stride) / stride // of the sample are to reach it
+	if len(q.priorities) < 4*m*stride {
+		return float32(math.Inf(-1))
+	}
+	q.sample.Reset(m)
+	for l := 0; l < len(q.priorities); l += stride {
+		if !visited.has(l) {
+			q.sample.Offer(index.Candidate{ID: uint32(l), Score: ordered(q.priorities[l])})
+		}
+	}
+	q.sample.Kept()
+	return q.sample.Threshold()
 }

@@ -51,7 +51,10 @@ func (w *worker) scanFirst(q *query, large bool) {
 		}
 	}
 	q.turns = q.wanted.Sorted(q.turns[:0])
-	for _, c := range q.turns {
+	for i, c := range q.turns {
+		if i+aheadLists < len(q.turns) {
+			w.s.ix.prefetch(int(q.turns[i+aheadLists].ID))
+		}
 		w.scanList(q, q.best, q.best.Threshold(), int(c.ID))
 		q.first[c.ID] = true
 	}
@@ -60,7 +63,11 @@ func (w *worker) scanFirst(q *query, large bool) {
 
 // scanOthers scans the lists that were not scanned first.
 func (w *worker) scanOthers(ctx context.Context, queries []query) {
-	for i, l := range w.s.lists {
+	lists := w.s.lists
+	for i, l := range lists {
+		if i+aheadLists < len(lists) {
+			w.prefetch(queries, int(lists[i+aheadLists]))
+		}
 		for j := range queries {
 			if q := &queries[j]; !q.first[l] {
 				w.scanList(q, q.best, q.best.Threshold(), int(l))
@@ -72,13 +79,34 @@ func (w *worker) scanOthers(ctx context.Context, queries []query) {
 	}
 }
 
+// prefetch asks for the codes and ids of a list that is scanned soon, if it is.
+func (w *worker) prefetch(queries []query, l int) {
+	for i := range queries {
+		if q := &queries[i]; !q.first[l] && q.reaches(w.s.ix, l, q.best.Threshold()) {
+			w.s.ix.prefetch(l)
+			return
+		}
+	}
+}
+
+// prefetch asks for the codes and ids of a list.
+func (ix *Index) prefetch(l int) {
+	simd.Prefetch(ix.codes[ix.codeBegin[l]:ix.codeBegin[l+1]])
+	simd.Prefetch(ix.ids[ix.begin[l]:ix.begin[l+1]])
+}
+
+// reaches reports whether the list may hold a row that reaches the floor, which it also may where the query overflows.
+func (q *query) reaches(ix *Index, l int, floor float32) bool {
+	return !(q.products[l]+tail*(ix.spread[l]*q.unit) < floor)
+}
+
 // scanList offers the codes of one list to best, unless it lies too low to reach the floor.
 func (w *worker) scanList(q *query, best *index.Best, floor float32, l int) {
 	ix := w.s.ix
-	mean, deviation := q.products[l], ix.spread[l]*q.unit
-	if !w.s.thorough && mean+tail*deviation < floor {
+	if !w.s.thorough && !q.reaches(ix, l, floor) {
 		return
 	}
+	mean, deviation := q.products[l], ix.spread[l]*q.unit
 	// score = base + scale * sum of the code's entries
 	base, scale := mean+ix.spread[l]*q.bias, ix.spread[l]*q.scale
 	if ix.rows != nil {

@@ -25,6 +25,8 @@ const (
 	// aheadRows is how many rows ahead memory is asked for the candidates' rows, which lie anywhere: enough to hide its
 	// latency, few enough to stay in the first cache.
 	aheadRows = 8
+	// aheadLists is how many lists ahead memory is asked for codes.
+	aheadLists = 4
 	// scanCodes is the number of codes scanned in one go, whole blocks; the threshold is renewed after each.
 	scanCodes = 2048
 )
@@ -37,7 +39,7 @@ type Search struct {
 	Workers int
 
 	ix      *Index
-	visited []bool   // by list
+	visited bitset   // of lists
 	lists   []uint32 // the visited ones, in the order of the file
 	cost    index.Cost
 	// thorough searches scan every visited list.
@@ -53,8 +55,11 @@ type Search struct {
 type query struct {
 	vector      []float32
 	products    []float32         // with the centroid of every list
+	priorities  []float32         // of every list, while lists are being chosen
+	reaching    bitset            // of lists
 	unit        float32           // standard deviation along the vector of rows whose list has a spread of 1
 	wanted      *index.Best       // the lists of highest priority among some
+	sample      *index.Best       // the best of some of the lists, from which those of all are guessed
 	turns       []index.Candidate // those, best first
 	first       []bool            // by list: scanned among the first
 	bytes       []byte            // lookup table of 4-bit codes
@@ -68,7 +73,7 @@ type query struct {
 func (ix *Index) NewSearch() *Search {
 	s := &Search{
 		ix:      ix,
-		visited: make([]bool, ix.header.lists),
+		visited: newBitset(ix.header.lists),
 		denied:  newDenied(ix),
 		final:   index.NewBest(1),
 	}
@@ -99,7 +104,7 @@ func (s *Search) Search(ctx context.Context, queries [][]float32, n int, probes 
 	}
 	n = min(n, s.ix.header.rows)
 	for len(s.queries) < len(queries) {
-		s.queries = append(s.queries, query{best: index.NewBest(1), wanted: index.NewBest(1)})
+		s.queries = append(s.queries, query{best: index.NewBest(1), wanted: index.NewBest(1), sample: index.NewBest(1)})
 	}
 	active := s.queries[:len(queries)]
 	for i := range active {

@@ -1,6 +1,7 @@
 package ivf
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"math/rand/v2"
@@ -135,17 +136,62 @@ func TestPriority(t *testing.T) {
 		require.NoError(t, s.Search(t.Context(), [][]float32{q}, 1, index.Probes{Lists: lists}, index.Filter{}, dst))
 		require.Equal(t, lists, s.Cost().Lists)
 		for i, w := range want {
-			require.Equal(t, i < lists, s.visited[w.list], "%d lists, rank %d", lists, i)
+			require.Equal(t, i < lists, s.Visited(w.list), "%d lists, rank %d", lists, i)
 		}
 	}
 	require.True(t, s.Exhausted())
+}
+
+// TestChooseEqualsSorting chooses among many lists, where only those that reach a guess are compared, with scores that
+// tie, that mislead the guess and that are no numbers.
+func TestChooseEqualsSorting(t *testing.T) {
+	rng := rand.New(rand.NewPCG(8, 2))
+	q := query{wanted: index.NewBest(1), sample: index.NewBest(1)}
+	for range 200 {
+		lists := 1 + rng.IntN(6000)
+		n := 1 + rng.IntN(lists)
+		if rng.IntN(2) == 0 {
+			n = 1 + n/20
+		}
+		q.priorities = resize(q.priorities, lists)
+		visited := newBitset(lists)
+		misleading, share := rng.IntN(3) == 0, rng.Float64()
+		for l := range q.priorities {
+			switch score := float32(rng.NormFloat64()); {
+			case rng.IntN(50) == 0:
+				q.priorities[l] = float32(math.NaN())
+			case misleading && l%16 == 0:
+				q.priorities[l] = 9
+			default:
+				q.priorities[l] = float32(math.Round(float64(score)*100) / 100)
+			}
+			if rng.Float64() < share/2 {
+				visited.add(l)
+			}
+		}
+		var want []uint32
+		for l := range q.priorities {
+			if !visited.has(l) {
+				want = append(want, uint32(l))
+			}
+		}
+		slices.SortStableFunc(want, func(a, b uint32) int {
+			return cmp.Compare(ordered(q.priorities[b]), ordered(q.priorities[a]))
+		})
+		q.choose(n, visited)
+		var got []uint32
+		for _, c := range q.turns {
+			got = append(got, c.ID)
+		}
+		require.Equal(t, want[:min(n, len(want))], got, "%d of %d lists", n, lists)
+	}
 }
 
 func TestQueriesTakeTurns(t *testing.T) {
 	rows := clustered(8, 900, 5)
 	ix := build(t, rows, BuildOptions{Dim: 5, Lists: 30})
 	queries := rows.queries(9, 3)
-	alone := make([][]bool, len(queries)) // the best two lists of each
+	alone := make([]bitset, len(queries)) // the best two lists of each
 	dst := make([][]index.Candidate, 3)
 	for i, q := range queries {
 		s := ix.NewSearch()
@@ -155,8 +201,8 @@ func TestQueriesTakeTurns(t *testing.T) {
 	s := ix.NewSearch()
 	require.NoError(t, s.Search(t.Context(), queries, 1, index.Probes{Lists: 6}, index.Filter{}, dst))
 	for i := range alone {
-		for l := range s.visited {
-			assert.True(t, s.visited[l] || !alone[i][l], "query %d has had its turns, list %d", i, l)
+		for l := range ix.header.lists {
+			assert.True(t, s.Visited(l) || !alone[i].has(l), "query %d has had its turns, list %d", i, l)
 		}
 	}
 }
@@ -171,8 +217,8 @@ func TestSearchSetGrows(t *testing.T) {
 		t.Helper()
 		before := slices.Clone(s.visited)
 		require.NoError(t, s.Search(t.Context(), [][]float32{q}, 2000, probes, index.Filter{}, dst))
-		for l := range before {
-			require.True(t, s.visited[l] || !before[l], "no list is left")
+		for l := range ix.header.lists {
+			require.True(t, s.Visited(l) || !before.has(l), "no list is left")
 		}
 		require.Len(t, dst[0], s.Cost().Rows, "every visited row is a candidate, whichever query visited it")
 		return s.Cost()

@@ -44,6 +44,11 @@ func mulAVX2(dst []float32, a []float32, b []float32)
 //go:noescape
 func reluAVX2(x []float32)
 
+// atLeastAVX2 is atLeastGeneric for 64*words values.
+//
+//go:noescape
+func atLeastAVX2(bits *uint64, x *float32, words int, least float32)
+
 // mulPanelAVX2 computes 16 outputs of n rows over k inputs.
 //
 //	for i := range n {
@@ -65,10 +70,10 @@ func mulPanelAVX2(dst *float32, init *float32, rows *float32, panel *float32, n 
 //go:noescape
 func scan4AVX2(pos *uint32, sums *uint16, codes *byte, lut *byte, blocks int, pairs int, min uint16) int
 
-// prefetchAVX2 asks for every cache line of x.
+// prefetchAVX2 asks for every cache line of n bytes.
 //
 //go:noescape
-func prefetchAVX2(x []float32)
+func prefetchAVX2(x *byte, n int)
 
 // packAVX2 scales and transposes 8 outputs of inputs inputs, a positive multiple of 4.
 //

@@ -663,6 +663,50 @@ done:
 	VZEROUPPER
 	RET
 
+// func atLeastAVX2(bits *uint64, x *float32, words int, least float32)
+// Requires: AVX
+TEXT ·atLeastAVX2(SB), NOSPLIT, $0-28
+	MOVQ         bits+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         words+16(FP), DX
+	VBROADCASTSS least+24(FP), Y0
+
+word:
+	TESTQ     DX, DX
+	JZ        done
+	VCMPPS    $0x1a, (CX), Y0, Y1
+	VMOVMSKPS Y1, BX
+	MOVB      BL, (AX)
+	VCMPPS    $0x1a, 32(CX), Y0, Y1
+	VMOVMSKPS Y1, BX
+	MOVB      BL, 1(AX)
+	VCMPPS    $0x1a, 64(CX), Y0, Y1
+	VMOVMSKPS Y1, BX
+	MOVB      BL, 2(AX)
+	VCMPPS    $0x1a, 96(CX), Y0, Y1
+	VMOVMSKPS Y1, BX
+	MOVB      BL, 3(AX)
+	VCMPPS    $0x1a, 128(CX), Y0, Y1
+	VMOVMSKPS Y1, BX
+	MOVB      BL, 4(AX)
+	VCMPPS    $0x1a, 160(CX), Y0, Y1
+	VMOVMSKPS Y1, BX
+	MOVB      BL, 5(AX)
+	VCMPPS    $0x1a, 192(CX), Y0, Y1
+	VMOVMSKPS Y1, BX
+	MOVB      BL, 6(AX)
+	VCMPPS    $0x1a, 224(CX), Y0, Y1
+	VMOVMSKPS Y1, BX
+	MOVB      BL, 7(AX)
+	ADDQ      $+256, CX
+	ADDQ      $+8, AX
+	DECQ      DX
+	JMP       word
+
+done:
+	VZEROUPPER
+	RET
+
 // func mulPanelAVX2(dst *float32, init *float32, rows *float32, panel *float32, n int, k int, dstStride int, initStride int, rowStride int)
 // Requires: AVX, FMA3
 TEXT ·mulPanelAVX2(SB), NOSPLIT, $0-72
@@ -1692,12 +1736,12 @@ done:
 	MOVQ R8, ret+56(FP)
 	RET
 
-// func prefetchAVX2(x []float32)
+// func prefetchAVX2(x *byte, n int)
 // Requires: MMX+
-TEXT ·prefetchAVX2(SB), NOSPLIT, $0-24
-	MOVQ x_base+0(FP), AX
-	MOVQ x_len+8(FP), CX
-	LEAQ (AX)(CX*4), CX
+TEXT ·prefetchAVX2(SB), NOSPLIT, $0-16
+	MOVQ x+0(FP), AX
+	MOVQ n+8(FP), CX
+	LEAQ (AX)(CX*1), CX
 	ANDQ $-64, AX
 
 line:

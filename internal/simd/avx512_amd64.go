@@ -44,6 +44,11 @@ func mulAVX512(dst []float32, a []float32, b []float32)
 //go:noescape
 func reluAVX512(x []float32)
 
+// atLeastAVX512 is atLeastGeneric for 64*words values.
+//
+//go:noescape
+func atLeastAVX512(bits *uint64, x *float32, words int, least float32)
+
 // mulPanelAVX512 computes 32 outputs of n rows over k inputs.
 //
 //	for i := range n {

@@ -697,6 +697,34 @@ done:
 	VZEROUPPER
 	RET
 
+// func atLeastAVX512(bits *uint64, x *float32, words int, least float32)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·atLeastAVX512(SB), NOSPLIT, $0-28
+	MOVQ         bits+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         words+16(FP), DX
+	VBROADCASTSS least+24(FP), Z0
+
+word:
+	TESTQ    DX, DX
+	JZ       done
+	VCMPPS   $0x1a, (CX), Z0, K1
+	VCMPPS   $0x1a, 64(CX), Z0, K2
+	VCMPPS   $0x1a, 128(CX), Z0, K3
+	VCMPPS   $0x1a, 192(CX), Z0, K4
+	KUNPCKWD K1, K2, K1
+	KUNPCKWD K3, K4, K3
+	KUNPCKDQ K1, K3, K1
+	KMOVQ    K1, (AX)
+	ADDQ     $+256, CX
+	ADDQ     $+8, AX
+	DECQ     DX
+	JMP      word
+
+done:
+	VZEROUPPER
+	RET
+
 // func mulPanelAVX512(dst *float32, init *float32, rows *float32, panel *float32, n int, k int, dstStride int, initStride int, rowStride int)
 // Requires: AVX, AVX512DQ, AVX512F
 TEXT ·mulPanelAVX512(SB), NOSPLIT, $0-72

@@ -172,6 +172,7 @@ func BenchmarkScan8(b *testing.B) {
 func BenchmarkElementwise(b *testing.B) {
 	rng := rand.New(rand.NewPCG(9, 7))
 	x, y, dst := randomVector(rng, 4096), randomVector(rng, 4096), make([]float32, 4096)
+	bits := make([]uint64, len(x)/wordBits)
 	kernels := []struct {
 		name string
 		run  func()
@@ -180,6 +181,7 @@ func BenchmarkElementwise(b *testing.B) {
 		{"Mul", func() { Mul(dst, x, y) }},
 		{"MulDot", func() { MulDot(x, x, y) }},
 		{"SquaredL2", func() { SquaredL2(x, y) }},
+		{"AtLeast", func() { AtLeast(bits, x, 1.5) }},
 		{"ReLU", func() { copy(dst, x); ReLU(dst) }},
 	}
 	for _, k := range kernels {

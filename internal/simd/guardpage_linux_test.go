@@ -30,6 +30,7 @@ func testNoAccessBeyondArguments(t *testing.T) {
 			Mul(a, b, c)
 			ReLU(a)
 			Prefetch(a)
+			AtLeast(view[uint64](mem[2].bytes(8*((n+63)/64)), (n+63)/64), a, 0.5)
 			for rows := range 10 {
 				DotRows(mem[2].floats(rows), a, mem[3].floats(rows*n))
 			}

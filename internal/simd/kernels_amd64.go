@@ -118,6 +118,22 @@ func relu(x []float32) {
 	}
 }
 
+func atLeast(bits []uint64, x []float32, least float32) {
+	kernel, words := active, len(x)/wordBits
+	if words == 0 {
+		kernel = generic
+	}
+	switch kernel {
+	case avx512, avx512VBMI:
+		atLeastAVX512(&bits[0], &x[0], words, least)
+	case avx2:
+		atLeastAVX2(&bits[0], &x[0], words, least)
+	default:
+		words = 0
+	}
+	atLeastGeneric(bits[words:], x[words*wordBits:], least)
+}
+
 func dotRows(dst, q, rows []float32) {
 	switch active {
 	case avx512, avx512VBMI:
@@ -129,9 +145,9 @@ func dotRows(dst, q, rows []float32) {
 	}
 }
 
-func prefetch(x []float32) {
+func prefetch(x *byte, n int) {
 	if active != generic {
-		prefetchAVX2(x)
+		prefetchAVX2(x, n)
 	}
 }
 

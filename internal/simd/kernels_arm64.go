@@ -76,6 +76,16 @@ func relu(x []float32) {
 	reluNEON(x)
 }
 
+func atLeast(bits []uint64, x []float32, least float32) {
+	words := len(x) / wordBits
+	if active == generic || words == 0 {
+		atLeastGeneric(bits, x, least)
+		return
+	}
+	atLeastNEON(&bits[0], &x[0], words, least)
+	atLeastGeneric(bits[words:], x[words*wordBits:], least)
+}
+
 func dotRows(dst, q, rows []float32) {
 	if active == generic {
 		dotRowsGeneric(dst, q, rows)
@@ -84,9 +94,9 @@ func dotRows(dst, q, rows []float32) {
 	dotRowsNEON(dst, q, rows)
 }
 
-func prefetch(x []float32) {
+func prefetch(x *byte, n int) {
 	if active != generic {
-		prefetchNEON(x)
+		prefetchNEON(x, n)
 	}
 }
 

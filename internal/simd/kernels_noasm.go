@@ -10,11 +10,12 @@ func dotWide(a []float64, b []float32) float64 { return dotWideGeneric(a, b) }
 func squaredL2(a, b []float32) float32         { return squaredL2Generic(a, b) }
 func mulDot(a, b, c []float32) float32         { return mulDotGeneric(a, b, c) }
 
-func axpy(dst []float32, alpha float32, x []float32) { axpyGeneric(dst, alpha, x) }
-func mul(dst, a, b []float32)                        { mulGeneric(dst, a, b) }
-func relu(x []float32)                               { reluGeneric(x) }
-func dotRows(dst, q, rows []float32)                 { dotRowsGeneric(dst, q, rows) }
-func prefetch([]float32)                             {}
+func axpy(dst []float32, alpha float32, x []float32)    { axpyGeneric(dst, alpha, x) }
+func mul(dst, a, b []float32)                           { mulGeneric(dst, a, b) }
+func relu(x []float32)                                  { reluGeneric(x) }
+func dotRows(dst, q, rows []float32)                    { dotRowsGeneric(dst, q, rows) }
+func atLeast(bits []uint64, x []float32, least float32) { atLeastGeneric(bits, x, least) }
+func prefetch(*byte, int)                               {}
 
 func (m *Matrix) mulPanels(dst, rows, bias []float32, n int) {
 	m.mulPanelsGeneric(dst, rows, bias, n)

@@ -44,10 +44,15 @@ func mulNEON(dst, a, b []float32)
 //go:noescape
 func reluNEON(x []float32)
 
-// prefetchNEON asks for every cache line of x.
+// atLeastNEON is atLeastGeneric for 64*words values.
 //
 //go:noescape
-func prefetchNEON(x []float32)
+func atLeastNEON(bits *uint64, x *float32, words int, least float32)
+
+// prefetchNEON asks for every cache line of n bytes.
+//
+//go:noescape
+func prefetchNEON(x *byte, n int)
 
 // mulPanelNEON computes 16 outputs of n rows over k inputs.
 //

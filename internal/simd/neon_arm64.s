@@ -630,11 +630,83 @@ reluSkip2:
 reluSkip1:
 	RET
 
-// func prefetchNEON(x []float32)
-TEXT ·prefetchNEON(SB), NOSPLIT|NOFRAME, $0-24
-	MOVD x_base+0(FP), R0
-	MOVD x_len+8(FP), R1
-	ADD R1<<2, R0, R1
+// func atLeastNEON(bits *uint64, x *float32, words int, least float32)
+TEXT ·atLeastNEON(SB), NOSPLIT|NOFRAME, $0-28
+	MOVD bits+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD words+16(FP), R2
+	FMOVS least+24(FP), F31
+	VDUP V31.S[0], V31.S4
+	VMOVQ $0x8040201008040201, $0x8040201008040201, V30
+	CBZ R2, done
+
+word:
+	FMOVQ.P 16(R1), F0
+	WORD $0x6ea0e7e0 // fcmgt v0.4s, v31.4s, v0.4s
+	FMOVQ.P 16(R1), F1
+	WORD $0x6ea1e7e1 // fcmgt v1.4s, v31.4s, v1.4s
+	FMOVQ.P 16(R1), F2
+	WORD $0x6ea2e7e2 // fcmgt v2.4s, v31.4s, v2.4s
+	FMOVQ.P 16(R1), F3
+	WORD $0x6ea3e7e3 // fcmgt v3.4s, v31.4s, v3.4s
+	FMOVQ.P 16(R1), F4
+	WORD $0x6ea4e7e4 // fcmgt v4.4s, v31.4s, v4.4s
+	FMOVQ.P 16(R1), F5
+	WORD $0x6ea5e7e5 // fcmgt v5.4s, v31.4s, v5.4s
+	FMOVQ.P 16(R1), F6
+	WORD $0x6ea6e7e6 // fcmgt v6.4s, v31.4s, v6.4s
+	FMOVQ.P 16(R1), F7
+	WORD $0x6ea7e7e7 // fcmgt v7.4s, v31.4s, v7.4s
+	FMOVQ.P 16(R1), F8
+	WORD $0x6ea8e7e8 // fcmgt v8.4s, v31.4s, v8.4s
+	FMOVQ.P 16(R1), F9
+	WORD $0x6ea9e7e9 // fcmgt v9.4s, v31.4s, v9.4s
+	FMOVQ.P 16(R1), F10
+	WORD $0x6eaae7ea // fcmgt v10.4s, v31.4s, v10.4s
+	FMOVQ.P 16(R1), F11
+	WORD $0x6eabe7eb // fcmgt v11.4s, v31.4s, v11.4s
+	FMOVQ.P 16(R1), F12
+	WORD $0x6eace7ec // fcmgt v12.4s, v31.4s, v12.4s
+	FMOVQ.P 16(R1), F13
+	WORD $0x6eade7ed // fcmgt v13.4s, v31.4s, v13.4s
+	FMOVQ.P 16(R1), F14
+	WORD $0x6eaee7ee // fcmgt v14.4s, v31.4s, v14.4s
+	FMOVQ.P 16(R1), F15
+	WORD $0x6eafe7ef // fcmgt v15.4s, v31.4s, v15.4s
+	VUZP1 V1.H8, V0.H8, V0.H8
+	VUZP1 V3.H8, V2.H8, V1.H8
+	VUZP1 V5.H8, V4.H8, V2.H8
+	VUZP1 V7.H8, V6.H8, V3.H8
+	VUZP1 V9.H8, V8.H8, V4.H8
+	VUZP1 V11.H8, V10.H8, V5.H8
+	VUZP1 V13.H8, V12.H8, V6.H8
+	VUZP1 V15.H8, V14.H8, V7.H8
+	VUZP1 V1.B16, V0.B16, V0.B16
+	VUZP1 V3.B16, V2.B16, V1.B16
+	VUZP1 V5.B16, V4.B16, V2.B16
+	VUZP1 V7.B16, V6.B16, V3.B16
+	VAND V30.B16, V0.B16, V0.B16
+	VAND V30.B16, V1.B16, V1.B16
+	VAND V30.B16, V2.B16, V2.B16
+	VAND V30.B16, V3.B16, V3.B16
+	VADDP V1.B16, V0.B16, V0.B16
+	VADDP V3.B16, V2.B16, V1.B16
+	VADDP V1.B16, V0.B16, V0.B16
+	VADDP V0.B16, V0.B16, V0.B16
+	FMOVD F0, R3
+	MVN R3, R3
+	MOVD.P R3, 8(R0)
+	SUBS $1, R2, R2
+	BNE word
+
+done:
+	RET
+
+// func prefetchNEON(x *byte, n int)
+TEXT ·prefetchNEON(SB), NOSPLIT|NOFRAME, $0-16
+	MOVD x+0(FP), R0
+	MOVD n+8(FP), R1
+	ADD R1, R0, R1
 	AND $~63, R0, R0
 
 line:

@@ -112,6 +112,33 @@ func testRowTwins(t *testing.T) {
 	}
 }
 
+func TestAtLeastTwins(t *testing.T) { eachClass(t, testAtLeastTwins) }
+
+func testAtLeastTwins(t *testing.T) {
+	const mark = 0xA5A5A5A5A5A5A5A5
+	rng := rand.New(rand.NewPCG(4, 6))
+	nan, inf := float32(math.NaN()), float32(math.Inf(1))
+	for _, n := range lengths() {
+		x := newGuarded(rng, n, rng.IntN(16))
+		for i := range x.v {
+			if rng.IntN(8) == 0 {
+				x.v[i] = []float32{nan, inf, -inf, 0, float32(math.Copysign(0, -1)), 1.5}[rng.IntN(6)]
+			}
+		}
+		words := (n + wordBits - 1) / wordBits
+		bits, want := make([]uint64, words+2), make([]uint64, words)
+		for _, least := range []float32{-inf, -1, float32(math.Copysign(0, -1)), 0, 1.5, 9, inf, nan} {
+			for i := range bits {
+				bits[i] = mark
+			}
+			AtLeast(bits[1:words+1], x.v, least)
+			atLeastGeneric(want, x.v, least)
+			require.Equal(t, want, bits[1:words+1], "%d values, least %v", n, least)
+			require.True(t, bits[0] == mark && bits[words+1] == mark, "%d values: overrun", n)
+		}
+	}
+}
+
 func TestMatrixTwins(t *testing.T) { eachClass(t, testMatrixTwins) }
 
 func testMatrixTwins(t *testing.T) {

@@ -1,5 +1,7 @@
 package simd
 
+import "unsafe"
+
 // Dot returns the inner product of a and the first len(a) values of b.
 //
 //	for i := range a {
@@ -80,9 +82,28 @@ func DotRows(dst, q, rows []float32) {
 	dotRows(dst, q, rows[:len(dst)*len(q)])
 }
 
-// Prefetch asks the processor for x without waiting for it: rows that are read
-// soon, and lie where no earlier access lets it guess. It only costs time where
+// wordBits is the number of bits in a word of AtLeast.
+const wordBits = 64
+
+// AtLeast sets the bits of the values that are not less than least, a NaN among
+// them, and clears the others. The bits are in ceil(len(x)/64) words; those beyond
+// len(x) are cleared.
+//
+//	clear(bits)
+//	for i := range x {
+//		if !(x[i] < least) {
+//			bits[i/64] |= 1 << (i % 64)
+//		}
+//	}
+func AtLeast(bits []uint64, x []float32, least float32) {
+	atLeast(bits[:(len(x)+wordBits-1)/wordBits], x, least)
+}
+
+// Prefetch asks the processor for x without waiting for it: rows or codes that are
+// read soon, and lie where no earlier access lets it guess. It only costs time where
 // there is nothing to wait for, so the plain Go twin does nothing.
-func Prefetch(x []float32) {
-	prefetch(x)
+func Prefetch[E byte | uint32 | float32](x []E) {
+	if len(x) > 0 {
+		prefetch((*byte)(unsafe.Pointer(&x[0])), len(x)*int(unsafe.Sizeof(x[0])))
+	}
 }

@@ -131,3 +131,12 @@ func dotRowsGeneric(dst, q, rows []float32) {
 		rows = rows[len(q):]
 	}
 }
+
+func atLeastGeneric(bits []uint64, x []float32, least float32) {
+	clear(bits)
+	for i := range x {
+		if !(x[i] < least) {
+			bits[i/wordBits] |= 1 << (i % wordBits)
+		}
+	}
+}

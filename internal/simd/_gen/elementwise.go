@@ -116,11 +116,11 @@ func (c class) each(n Register, pointers []Register, vector func(at func(Registe
 
 // prefetch writes the kernel that asks for the cache lines of its argument.
 func (c class) prefetch() {
-	c.text("prefetch", "x []float32)", "asks for every cache line of x.")
-	x := Load(Param("x").Base(), GP64())
-	n := Load(Param("x").Len(), GP64())
+	c.text("prefetch", "x *byte, n int)", "asks for every cache line of n bytes.")
+	x := Load(Param("x"), GP64())
+	n := Load(Param("n"), GP64())
 	end := GP64()
-	LEAQ(Mem{Base: x, Index: n, Scale: 4}, end)
+	LEAQ(Mem{Base: x, Index: n, Scale: 1}, end)
 	ANDQ(I32(-line), x)
 
 	Label("line")

@@ -33,6 +33,7 @@ func kernels(c class) func() {
 		c.dotWide()
 		c.dotRows()
 		c.elementwise()
+		c.atLeast()
 		c.mulPanel()
 		c.scan4()
 		if c == avx512 {

@@ -50,9 +50,9 @@ func elementwise(a *assembly) {
 
 // prefetch writes the hint that x is read soon, for each line of 64 bytes.
 func prefetch(a *assembly) {
-	f := a.function("prefetch", "x []float32", "", "asks for every cache line of x.")
-	p, end := f.arg("x_base"), f.arg("x_len")
-	f.op("ADD %s<<2, %s, %s", end, p, end)
+	f := a.function("prefetch", "x *byte, n int", "", "asks for every cache line of n bytes.")
+	p, end := f.arg("x"), f.arg("n")
+	f.op("ADD %s, %s, %s", end, p, end)
 	f.op("AND $~63, %s, %s", p, p)
 	f.label("line")
 	f.op("CMP %s, %s", end, p)

@@ -64,6 +64,9 @@ func (f *function) positive(d, n vec) {
 	f.word(0x4ea0c800|uint32(n)<<5|uint32(d), "fcmgt v%d.4s, v%d.4s, #0.0", int(d), int(n))
 }
 
+// below sets the lanes of d to ones where m is less than n, to zeros where it is not, or one is NaN.
+func (f *function) below(d, n, m vec) { f.three(0x6ea0e400, "fcmgt", "4s", "4s", d, n, m) }
+
 // uaddl adds the low eight bytes of n and m in lanes of 16 bits, uaddl2 the high
 // eight.
 func (f *function) uaddl(d, n, m vec)  { f.three(0x2e200000, "uaddl", "8h", "8b", d, n, m) }

@@ -28,6 +28,7 @@ func kernels() *assembly {
 	dotWide(a)
 	dotRows(a)
 	elementwise(a)
+	atLeast(a)
 	prefetch(a)
 	mulPanel(a)
 	pack(a)
