@@ -65,9 +65,7 @@ func (w *worker) scanFirst(q *query, large bool) {
 func (w *worker) scanOthers(ctx context.Context, queries []query) {
 	lists := w.s.lists
 	for i, l := range lists {
-		if i+aheadLists < len(lists) {
-			w.prefetch(queries, int(lists[i+aheadLists]))
-		}
+		w.prefetch(queries, lists, i+aheadLists)
 		for j := range queries {
 			if q := &queries[j]; !q.first[l] {
 				w.scanList(q, q.best, q.best.Threshold(), int(l))
@@ -79,10 +77,15 @@ func (w *worker) scanOthers(ctx context.Context, queries []query) {
 	}
 }
 
-// prefetch asks for the codes and ids of a list that is scanned soon, if it is.
-func (w *worker) prefetch(queries []query, l int) {
+// prefetch asks for the codes and ids of lists[i], if there is one and it will be scanned. Where all lists are, each follows
+// the one before in memory, and the processor knows.
+func (w *worker) prefetch(queries []query, lists []uint32, i int) {
+	if i >= len(lists) || w.s.thorough {
+		return
+	}
+	l := int(lists[i])
 	for i := range queries {
-		if q := &queries[i]; !q.first[l] && q.reaches(w.s.ix, l, q.best.Threshold()) {
+		if q := &queries[i]; !q.first[l] && q.reaches(w.s.ix, l, w.best[i].Threshold()) {
 			w.s.ix.prefetch(l)
 			return
 		}

@@ -102,7 +102,9 @@ func (w *worker) scanRuns() {
 		if end-runLists >= len(s.lists) {
 			return
 		}
-		for _, l := range s.lists[end-runLists : min(end, len(s.lists))] {
+		run := s.lists[end-runLists : min(end, len(s.lists))]
+		for at, l := range run {
+			w.prefetch(sh.queries, run, at+aheadLists)
 			for i := range sh.queries {
 				if q := &sh.queries[i]; !q.first[l] {
 					w.scanList(q, w.best[i], q.floor, int(l))
