@@ -323,6 +323,7 @@ func (c *Collection) Key(id uint32) (key string, ok bool) {
 
 // Keys calls fn for every live node in id order until fn returns an error. Ids
 // are dense and ascend in insertion order; those of deleted nodes are skipped.
+// What is written meanwhile may be seen from some page of a few thousand ids on.
 // fn must not call back into the database.
 func (c *Collection) Keys(ctx context.Context, fn func(id uint32, key string) error) error {
 	leave, err := c.db.enter()
@@ -330,25 +331,21 @@ func (c *Collection) Keys(ctx context.Context, fn func(id uint32, key string) er
 		return err
 	}
 	defer leave()
-	var next uint32
-	err = c.db.store.View(func(v *storage.View) error {
-		info, ok := v.Collection(c.name)
-		if !ok || info.UID != c.uid {
-			return fmt.Errorf("collection %q %w", c.name, ErrNotFound)
-		}
-		next = info.NextID
-		return nil
-	})
 	const page = 4096 // ids a read transaction, so that none is held for long
 	keys := make([]string, 0, page)
 	ids := make([]uint32, 0, page)
-	for from := uint32(0); err == nil && from < next; from += page {
+	for from, next := uint64(0), uint64(1); err == nil && from < next; from += page {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		keys, ids = keys[:0], ids[:0]
 		err = c.db.store.View(func(v *storage.View) error {
-			for id := from; id < min(next, from+page); id++ {
+			info, ok := v.Collection(c.name)
+			if !ok || info.UID != c.uid {
+				return fmt.Errorf("collection %q %w", c.name, ErrNotFound)
+			}
+			next = uint64(info.NextID)
+			for id := uint32(from); uint64(id) < min(next, from+page); id++ {
 				if key, ok := v.Key(c.uid, id); ok {
 					ids, keys = append(ids, id), append(keys, key)
 				}
@@ -414,7 +411,7 @@ func (c *Collection) Meta(name string) (value string, ok bool) {
 // apply brings one durable act into the collection's memory. It runs under the
 // commit leader, in log order.
 func (c *Collection) apply(ops []storage.Op, lsn uint64) {
-	c.segments.update(func(t *delta.Table) {
+	c.segments.update(lsn, func(t *delta.Table) {
 		for _, op := range ops {
 			switch op := op.(type) {
 			case storage.PutNode:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/internal/vfs"
 )
 
 // TestReadsWritesAndRebuildsTogether runs queries beside upserts, deletes and
@@ -88,6 +90,49 @@ func checkPredicted(t *testing.T, c *flashdb.Collection, res flashdb.Result, gon
 	for i, h := range scored {
 		assert.InDelta(t, h.Score, stableHits[i].Score, 1e-4)
 	}
+}
+
+// TestFilteredQueriesSeeWholeBatches asks for a tag while a batch gives it to a
+// node that is there and to a new one: the answer is both or neither.
+func TestFilteredQueriesSeeWholeBatches(t *testing.T) {
+	const dim, batches, asking = 4, 2000, 3
+	ctx := context.Background()
+	db, err := flashdb.OpenOn(unsynced{vfs.OS()}, filepath.Join(t.TempDir(), "test.flash"), nil)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, db.Close()) }()
+	c, err := db.CreateCollection("c", flashdb.Schema{Dim: dim})
+	require.NoError(t, err)
+	row := []float32{1, 2, 3, 4}
+	var there []flashdb.Node
+	for i := range batches {
+		there = append(there, flashdb.Node{Key: fmt.Sprintf("old%d", i), Embedding: row})
+	}
+	require.NoError(t, c.Upsert(ctx, there...))
+	var now atomic.Int64
+	var readers sync.WaitGroup
+	ask := func() {
+		for i := now.Load(); i < batches; i = now.Load() {
+			res, err := c.Search(ctx, row, 5, &flashdb.SearchOptions{Filter: fmt.Sprintf("batch%d", i)})
+			if !assert.NoError(t, err) {
+				return
+			}
+			if len(res.Hits) != 0 && !assert.Len(t, res.Hits, 2, "half a batch: %v", res.Hits) {
+				return
+			}
+		}
+	}
+	for range asking {
+		readers.Go(ask)
+	}
+	for i := range int64(batches) {
+		now.Store(i)
+		tags := []string{fmt.Sprintf("batch%d", i)}
+		require.NoError(t, c.Upsert(ctx,
+			flashdb.Node{Key: there[i].Key, Embedding: row, Tags: tags},
+			flashdb.Node{Key: fmt.Sprintf("new%d", i), Embedding: row, Tags: tags}))
+	}
+	now.Store(batches)
+	readers.Wait()
 }
 
 // TestGroupCommit writes from many goroutines at once: every acknowledged batch

@@ -22,6 +22,8 @@
 //   - The share of the exact answer that is found, 0.98 unless
 //     PredictOptions.Recall says otherwise, is one that was measured: see
 //     Collection.Calibrate. Stats.Plan says how it is met.
+//   - A query sees the nodes, links and tags of one moment, so of a batch all or
+//     nothing. Nodes that are deleted while it runs are left out.
 //   - A write is visible to every query that begins after it was acknowledged,
 //     with or without an index.
 //   - The index is derived data: when it is missing or damaged, queries scan

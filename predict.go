@@ -97,11 +97,8 @@ func (c *Collection) predictWith(ctx context.Context, start time.Time, key strin
 	if err != nil {
 		return Result{}, err
 	}
-	return c.ask(ctx, func(q *query) (Result, error) {
-		err := q.resolve(selection{source: key, links: !o.IncludeLinked, exclude: o.Exclude, filter: filter})
-		if err != nil {
-			return Result{}, err
-		}
+	sel := selection{source: key, links: !o.IncludeLinked, exclude: o.Exclude, filter: filter}
+	return c.ask(ctx, sel, func(q *query) (Result, error) {
 		if key == "" {
 			q.source = append(q.source[:0], source...)
 		}
@@ -163,6 +160,8 @@ func (q *query) answer(ctx context.Context, k int, p planned, o answerOptions) (
 // short says why fewer than k hits came back.
 func (q *query) short(found int, report flashlight.Report) string {
 	switch {
+	case found < len(q.hits):
+		return fmt.Sprintf("%d nodes that were found have been deleted since", len(q.hits)-found)
 	case report.Stop == flashlight.StopBudget:
 		return "MaxScored was spent"
 	case report.Stop == flashlight.StopDeadline:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -40,19 +41,36 @@ func newQuery(c *Collection) *query {
 	return &query{c: c, view: view{c: c}, excluded: roaring.New()}
 }
 
-// begin takes a query from the pool and pins the segments. The pin comes before
-// any read of the store, so that no row published between the two is missed.
-func (c *Collection) begin(ctx context.Context) (*query, error) {
-	p, err := c.pin(ctx)
-	if err != nil {
-		return nil, err
-	}
+// begin takes a query from the pool, pins the segments and resolves the
+// selection, both as of one moment: a query whose filter knew of a batch that its
+// rows do not would answer with half of it. An act is published in the store
+// and then in the delta; a query that comes between the two, which are a few
+// microseconds apart, tries again.
+func (c *Collection) begin(ctx context.Context, sel selection) (*query, error) {
 	q := c.queries.Get().(*query)
-	q.view.open(p)
-	q.excluded.Clear()
-	q.allowed, q.measured, q.decodes = nil, nil, false
-	q.hits = q.hits[:0]
-	return q, nil
+	for {
+		q.excluded.Clear()
+		q.allowed, q.measured, q.decodes = nil, nil, false
+		q.hits = q.hits[:0]
+		p, err := c.pin(ctx)
+		var lsn uint64
+		if err == nil {
+			q.view.open(p)
+			lsn, err = q.resolve(sel)
+		}
+		if err == nil && lsn == p.lsn {
+			return q, nil
+		}
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			q.end()
+			return nil, err
+		}
+		q.view.close()
+		runtime.Gosched()
+	}
 }
 
 // end releases the pin and returns the query to the pool.
@@ -66,9 +84,9 @@ func (q *query) end() {
 
 // ask runs one query. If the served generation cannot be read, it is given up
 // and the query runs once more, on the rows in bbolt.
-func (c *Collection) ask(ctx context.Context, run func(*query) (Result, error)) (Result, error) {
+func (c *Collection) ask(ctx context.Context, sel selection, run func(*query) (Result, error)) (Result, error) {
 	for {
-		res, damaged, err := c.askOnce(ctx, run)
+		res, damaged, err := c.askOnce(ctx, sel, run)
 		if damaged == 0 {
 			return res, err
 		}
@@ -77,8 +95,8 @@ func (c *Collection) ask(ctx context.Context, run func(*query) (Result, error)) 
 }
 
 // askOnce returns the number of the generation when err says that it is damaged.
-func (c *Collection) askOnce(ctx context.Context, run func(*query) (Result, error)) (res Result, damaged uint64, err error) {
-	q, err := c.begin(ctx)
+func (c *Collection) askOnce(ctx context.Context, sel selection, run func(*query) (Result, error)) (res Result, damaged uint64, err error) {
+	q, err := c.begin(ctx, sel)
 	if err != nil {
 		return Result{}, 0, err
 	}
@@ -111,15 +129,16 @@ type selection struct {
 }
 
 // resolve reads what the selection names from the store: the source's row into
-// q.source, and the excluded and allowed ids.
-func (q *query) resolve(sel selection) error {
+// q.source, and the excluded and allowed ids. It returns the LSN of the last act
+// on the collection that it saw.
+func (q *query) resolve(sel selection) (lsn uint64, err error) {
 	c := q.c
-	return c.db.store.View(func(v *storage.View) error {
+	err = c.db.store.View(func(v *storage.View) error {
 		info, ok := v.Collection(c.name)
 		if !ok || info.UID != c.uid {
 			return fmt.Errorf("collection %q %w: it was dropped", c.name, ErrNotFound)
 		}
-		q.nodes = uint64(info.Count)
+		lsn, q.nodes = v.LSN(c.uid), uint64(info.Count)
 		if sel.source != "" {
 			id, ok := v.ID(c.uid, sel.source)
 			if !ok {
@@ -149,6 +168,7 @@ func (q *query) resolve(sel selection) error {
 		}
 		return nil
 	})
+	return lsn, err
 }
 
 // bind binds d to q.source, in the memory of the last bound of d.

@@ -48,7 +48,8 @@ type RebuildOptions struct {
 	// byte-identical file.
 	Seed uint64
 	// OmitRows leaves the full rows out of the generation: half the disk, and
-	// exact scoring reads them from bbolt.
+	// exact scoring reads them from bbolt: of a node that is replaced while a
+	// query runs, it may score the new row.
 	OmitRows bool
 	// Progress is called now and then from the building goroutine.
 	Progress func(stage string, done, total int64) `json:"-"`

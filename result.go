@@ -22,7 +22,8 @@ type Hit struct {
 	Score float32
 	// Probability is the sigmoid of Score; zero in the results of Search.
 	Probability float32
-	// Tags and Payload are filled when the options' WithNode is set.
+	// Tags and Payload are filled when the options' WithNode is set, with what
+	// the node has when the query ends.
 	Tags    []string
 	Payload []byte
 }

@@ -46,10 +46,7 @@ func (c *Collection) search(ctx context.Context, vec []float32, k int, o SearchO
 	if err != nil {
 		return Result{}, err
 	}
-	return c.ask(ctx, func(q *query) (Result, error) {
-		if err := q.resolve(selection{exclude: o.Exclude, filter: filter}); err != nil {
-			return Result{}, err
-		}
+	return c.ask(ctx, selection{exclude: o.Exclude, filter: filter}, func(q *query) (Result, error) {
 		q.source = append(q.source[:0], vec...)
 
 		q.run.MinScore = o.MinScore

@@ -28,6 +28,7 @@ type segments struct {
 	table     *delta.Table              // nil until opened
 	gen       *ivf.Index                // nil when none is served
 	number    uint64                    // of gen
+	lsn       uint64                    // of the last act on the collection that the delta knows of
 	positions atomic.Pointer[positions] // of the generation last asked with a filter
 	closed    bool
 
@@ -38,6 +39,7 @@ type segments struct {
 type pinned struct {
 	gen    *ivf.Index
 	number uint64
+	lsn    uint64 // of the last act in it, as View.LSN of package storage has it
 	delta  *delta.Snapshot
 }
 
@@ -58,7 +60,7 @@ func (c *Collection) pin(ctx context.Context) (pinned, error) {
 			return pinned{}, fmt.Errorf("collection %q %w: it was dropped", c.name, ErrNotFound)
 		}
 		if s.table != nil {
-			p := pinned{gen: s.gen, number: s.number, delta: s.table.Snapshot()}
+			p := pinned{gen: s.gen, number: s.number, lsn: s.lsn, delta: s.table.Snapshot()}
 			if p.gen != nil {
 				p.gen.Retain()
 			}
@@ -75,9 +77,10 @@ func (c *Collection) pin(ctx context.Context) (pinned, error) {
 // update changes the delta when it is open; otherwise the change is read from
 // the store when it is opened. No query is pinned meanwhile, so that one sees
 // the whole of a batch or nothing.
-func (s *segments) update(fn func(*delta.Table)) {
+func (s *segments) update(lsn uint64, fn func(*delta.Table)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.lsn = lsn
 	if s.table != nil {
 		fn(s.table)
 	}
@@ -102,6 +105,7 @@ func (c *Collection) openSegments(ctx context.Context) error {
 			if info, ok = v.Collection(c.name); !ok || info.UID != c.uid {
 				return ErrNotFound
 			}
+			s.lsn = v.LSN(c.uid)
 			return nil
 		})
 		if err != nil {

@@ -34,6 +34,7 @@ type collection struct {
 	schema Schema
 	count  int
 	nextID uint32
+	lsn    uint64          // of the last change since Open; not in the file
 	tombs  *roaring.Bitmap // nil if no id was ever deleted
 
 	// served is shared by all copies: PublishGeneration, which runs beside the writer, changes it for all at once.

@@ -71,6 +71,14 @@ func (c *Changes) Apply(op Op, lsn uint64) error {
 	if err := op.apply(c, lsn); err != nil {
 		c.fail(err)
 	}
+	if c.err == nil && c.catalog.byUID[op.Collection()] != nil { // it may just have been dropped
+		e, err := c.edit(op.Collection())
+		if err != nil {
+			c.fail(err)
+			return c.err
+		}
+		e.lsn = lsn
+	}
 	return c.err
 }
 

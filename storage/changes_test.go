@@ -2,6 +2,7 @@ package storage_test
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -218,4 +219,47 @@ func TestDropAndRecreate(t *testing.T) {
 	assert.ErrorIs(t, s.PublishGeneration(2, 1, 1), storage.ErrNotFound)
 	assert.ErrorIs(t, s.Rows(t.Context(), 2, 0, nil), storage.ErrNotFound)
 	assert.ErrorIs(t, s.Dirty(2, nil), storage.ErrNotFound)
+}
+
+// TestLSNOfACollection: a View knows the last change to each collection since Open, of whatever kind.
+func TestLSNOfACollection(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "flash.db")
+	s, err := storage.Open(path, nil)
+	require.NoError(t, err)
+	lsn := uint64(0)
+	do := func(ops ...storage.Op) {
+		lsn++
+		c := s.Begin()
+		for _, op := range ops {
+			require.NoError(t, c.Apply(op, lsn))
+		}
+		s.Stage(c)
+		s.Publish()
+	}
+	want := func(uid uint32, lsn uint64) {
+		t.Helper()
+		require.NoError(t, s.View(func(v *storage.View) error {
+			require.Equal(t, lsn, v.LSN(uid))
+			return nil
+		}))
+	}
+	do(storage.CreateCollection{UID: 1, Name: "a", Schema: storage.Schema{Dim: 1}})
+	do(storage.CreateCollection{UID: 2, Name: "b", Schema: storage.Schema{Dim: 1}})
+	do(storage.PutNode{UID: 1, ID: 0, Key: "x", Row: []float32{1}}, storage.PutNode{UID: 1, ID: 1, Key: "y", Row: []float32{1}})
+	want(1, 3)
+	want(2, 2)
+	do(storage.Link{UID: 1, Source: 0, Targets: []uint32{1}})
+	want(1, 4)
+	do(storage.SetMeta{UID: 2, Name: "m", Value: "v"})
+	want(2, 5)
+	_, err = s.Flush()
+	require.NoError(t, err)
+	want(1, 4)
+	do(storage.DropCollection{UID: 2})
+	want(2, 0)
+	require.NoError(t, s.Close())
+	s, err = storage.Open(path, nil)
+	require.NoError(t, err)
+	want(1, 0)
+	require.NoError(t, s.Close())
 }

@@ -47,6 +47,15 @@ func (v *View) guarded(fn func(*View) error) error {
 	return fn(v)
 }
 
+// LSN returns that of the last change to a collection that the snapshot shows, of those published since Open: 0 if there
+// is none.
+func (v *View) LSN(uid uint32) uint64 {
+	if col := v.catalog.byUID[uid]; col != nil {
+		return col.lsn
+	}
+	return 0
+}
+
 func (v *View) end() {
 	v.rollback()
 	v.ended = true
