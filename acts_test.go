@@ -42,6 +42,17 @@ func newModel() *model {
 
 func (m *model) keys() []string { return slices.Sorted(maps.Keys(m.nodes)) }
 
+// clone returns a copy that acts may change.
+func (m *model) clone() *model {
+	c := *m
+	c.nodes, c.ids, c.decoders, c.meta = maps.Clone(m.nodes), maps.Clone(m.ids), maps.Clone(m.decoders), maps.Clone(m.meta)
+	c.links = map[string]map[string]bool{}
+	for key, targets := range m.links {
+		c.links[key] = maps.Clone(targets)
+	}
+	return &c
+}
+
 // merge adds what other models hold to m; no key is in two.
 func (m *model) merge(others ...*model) *model {
 	for _, o := range others {
@@ -212,6 +223,24 @@ func linkAct(source string, targets ...string) act {
 			}
 			for _, t := range targets {
 				m.links[source][t] = true
+			}
+		},
+	}
+}
+
+// linkAllAct links each source to each target.
+func linkAllAct(sources, targets []string) act {
+	var edges []flashdb.Edge
+	for _, s := range sources {
+		for _, t := range targets {
+			edges = append(edges, flashdb.Edge{Source: s, Target: t})
+		}
+	}
+	return act{
+		"link all", func(ctx context.Context, c *flashdb.Collection) error { return c.LinkAll(ctx, edges...) },
+		func(m *model) {
+			for _, s := range sources {
+				linkAct(s, targets...).on(m)
 			}
 		},
 	}

@@ -20,8 +20,8 @@ func TestMain(m *testing.M) {
 		live(spec)
 		return
 	}
-	// Half of rapid's own number; the command line, which is read later, has its way.
-	if err := flag.Set("rapid.checks", "50"); err != nil {
+	// A fifth of rapid's own number; the command line, which is read later, has its way.
+	if err := flag.Set("rapid.checks", "20"); err != nil {
 		panic(err)
 	}
 	goleak.VerifyTestMain(m)

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,16 +19,43 @@ import (
 	"github.com/flashdb/flashdb/internal/vfs"
 )
 
-// history drives a database and the model with the same operations.
-type history struct {
-	t   *rapid.T
-	dir string
-	db  *flashdb.DB
-	c   *flashdb.Collection
-	dec decoder.Decoder
-	m   *model
-	rng *rand.Rand
+// A world is what a database should hold: collections by name. It is immutable,
+// and an act leads to another one.
+type world map[string]*model
+
+// names returns the names of the collections, sorted.
+func (w world) names() []string { return slices.Sorted(maps.Keys(w)) }
+
+// after returns the world after an act on one of its collections.
+func (w world) after(name string, a act) world {
+	m := w[name].clone()
+	a.on(m)
+	next := maps.Clone(w)
+	next[name] = m
+	return next
 }
+
+// A step is one call of a history, and the world that it leads to.
+type step struct {
+	name string
+	do   func(context.Context) error
+	then world
+}
+
+// history drives a database and a world with the same calls.
+type history struct {
+	t     *rapid.T
+	dir   string
+	db    *flashdb.DB
+	w     world
+	seed  uint64
+	rng   *rand.Rand
+	steps int // done
+	tally *tally
+}
+
+// historyNames are the collections that a history makes and drops.
+var historyNames = []string{"c", "d", "e"}
 
 func (h *history) open() {
 	// Without flushes in the background the files are at rest between calls,
@@ -34,30 +63,82 @@ func (h *history) open() {
 	db, err := flashdb.OpenOn(unsynced{vfs.OS()}, h.dir, &flashdb.Options{FlushBytes: 1 << 40, CalibrateTime: -1})
 	require.NoError(h.t, err)
 	h.db = db
-	h.c, err = db.Collection("c")
-	require.NoError(h.t, err)
 }
+
+// close ends the database; rapid may abandon a history in the middle.
+func (h *history) close() { _ = h.db.Close() }
 
 func (h *history) key() string {
 	return fmt.Sprintf("n%d", rapid.IntRange(0, 60).Draw(h.t, "key"))
 }
 
 // existing draws a key that is stored; "" when there is none.
-func (h *history) existing() string {
-	keys := h.m.keys()
+func (h *history) existing(m *model) string {
+	keys := m.keys()
 	if len(keys) == 0 {
 		return ""
 	}
 	return rapid.SampledFrom(keys).Draw(h.t, "existing")
 }
 
-// do lets an act take place in both.
-func (h *history) do(a act) {
-	require.NoError(h.t, a.do(context.Background(), h.c), a.name)
-	a.on(h.m)
+// draws are the calls of a history that may run beside reads: all public ones of
+// DB and Collection that change something on disk or in memory. Each returns
+// the call, or the two, that it drew for a world; none when none fits.
+func (h *history) draws() map[string]func(w world) []step {
+	all := map[string]func(w world) []step{
+		"create": h.create, "drop": h.drop,
+		"rebuild": h.rebuild, "calibrate": h.calibrate,
+		"checkpoint": h.atRest("checkpoint", func(ctx context.Context) error { return h.db.Checkpoint(ctx) }),
+		"stats":      h.atRest("stats", func(ctx context.Context) error { _, err := h.db.Stats(ctx); return err }),
+		"backup":     h.atRest("backup", func(ctx context.Context) error { _, err := h.db.Backup(ctx, discard{}, nil); return err }),
+		"check": h.atRest("check", func(ctx context.Context) error {
+			findings, err := h.db.Check(ctx)
+			if err == nil && len(findings) > 0 {
+				err = fmt.Errorf("check found %q", findings)
+			}
+			return err
+		}),
+		"compact": func(w world) []step {
+			o := &flashdb.CompactOptions{Rebuild: rapid.Bool().Draw(h.t, "rebuild")}
+			return []step{{"compact", func(ctx context.Context) error { _, err := h.db.Compact(ctx, o); return err }, w}}
+		},
+	}
+	for name, draw := range map[string]func(m *model) (act, bool){
+		"upsert": h.upsert, "delete": h.delete, "link": h.link, "link all": h.linkAll, "unlink": h.unlink,
+		"decoders": h.decoders, "meta": h.meta,
+	} {
+		all[name] = func(w world) []step { return h.onOne(w, draw) }
+	}
+	return all
 }
 
-func (h *history) upsert(*rapid.T) {
+// atRest is a call that changes nothing that a caller can see.
+func (h *history) atRest(name string, do func(context.Context) error) func(w world) []step {
+	return func(w world) []step { return []step{{name, do, w}} }
+}
+
+// onOne draws an act on one of the collections.
+func (h *history) onOne(w world, draw func(m *model) (act, bool)) []step {
+	name := rapid.SampledFrom(w.names()).Draw(h.t, "collection")
+	a, ok := draw(w[name])
+	if !ok {
+		return nil
+	}
+	return []step{h.act(w, name, a)}
+}
+
+// act makes a step of an act.
+func (h *history) act(w world, name string, a act) step {
+	return step{a.name, func(ctx context.Context) error {
+		c, err := h.db.Collection(name)
+		if err != nil {
+			return err
+		}
+		return a.do(ctx, c)
+	}, w.after(name, a)}
+}
+
+func (h *history) upsert(*model) (act, bool) {
 	var nodes []flashdb.Node
 	for range rapid.IntRange(1, 30).Draw(h.t, "batch") {
 		n := flashdb.Node{Key: h.key(), Embedding: randomVector(h.rng, modelDim), Payload: []byte{byte(h.rng.Uint32())}}
@@ -66,68 +147,167 @@ func (h *history) upsert(*rapid.T) {
 		}
 		nodes = append(nodes, n)
 	}
-	h.do(upsertAct(nodes...))
+	return upsertAct(nodes...), true
 }
 
-func (h *history) delete(*rapid.T) {
-	if key := h.existing(); key != "" {
-		h.do(deleteAct(key))
-	}
+func (h *history) delete(m *model) (act, bool) {
+	keys := []string{h.existing(m), h.existing(m), h.existing(m)}
+	slices.Sort(keys)
+	return deleteAct(slices.Compact(keys)...), keys[0] != ""
 }
 
-func (h *history) link(*rapid.T) {
-	if source, target := h.existing(), h.existing(); source != "" {
-		h.do(linkAct(source, target))
-	}
+func (h *history) link(m *model) (act, bool) {
+	source, target := h.existing(m), h.existing(m)
+	return linkAct(source, target), source != ""
 }
 
-func (h *history) unlink(*rapid.T) {
-	if source, target := h.existing(), h.existing(); source != "" {
-		h.do(unlinkAct(source, target))
-	}
+func (h *history) linkAll(m *model) (act, bool) {
+	sources, targets := []string{h.existing(m), h.existing(m)}, []string{h.existing(m), h.existing(m)}
+	return linkAllAct(sources, targets), sources[0] != ""
 }
 
-func (h *history) decoders(*rapid.T) {
-	name := rapid.SampledFrom([]string{"a", "b"}).Draw(h.t, "decoder")
-	if rapid.Bool().Draw(h.t, "drop") {
-		h.do(dropDecoderAct(name))
-		return
+func (h *history) unlink(m *model) (act, bool) {
+	source, target := h.existing(m), h.existing(m)
+	return unlinkAct(source, target), source != ""
+}
+
+func (h *history) decoders(*model) (act, bool) {
+	name := rapid.SampledFrom([]string{"a", "b", "mlp"}).Draw(h.t, "decoder")
+	if name != "mlp" && rapid.Bool().Draw(h.t, "drop") {
+		return dropDecoderAct(name), true
 	}
-	d, err := newMLP(h.rng, modelDim, 3)
+	return putDecoderAct(name, h.mlp()), true
+}
+
+func (h *history) mlp() decoder.Decoder {
+	d, err := newMLP(h.rng, modelDim, 8)
 	require.NoError(h.t, err)
-	h.do(putDecoderAct(name, d))
+	return d
 }
 
-func (h *history) meta(*rapid.T) { h.do(setMetaAct("m", fmt.Sprint(h.rng.Uint64()))) }
+func (h *history) meta(*model) (act, bool) {
+	return setMetaAct("m", fmt.Sprint(h.rng.Uint64())), true
+}
 
-func (h *history) compact(*rapid.T) {
-	_, err := h.db.Compact(context.Background(), nil)
-	require.NoError(h.t, err)
+// create makes a collection that there is not, and gives it a decoder.
+func (h *history) create(w world) []step {
+	name := rapid.SampledFrom(historyNames).Draw(h.t, "create")
+	if w[name] != nil {
+		return nil
+	}
+	then := maps.Clone(w)
+	then[name] = newModel()
+	created := step{"create", func(context.Context) error {
+		_, err := h.db.CreateCollection(name, flashdb.Schema{Dim: modelDim})
+		return err
+	}, then}
+	return []step{created, h.act(then, name, putDecoderAct("mlp", h.mlp()))}
+}
+
+// drop deletes a collection, unless it is the last.
+func (h *history) drop(w world) []step {
+	name := rapid.SampledFrom(w.names()).Draw(h.t, "drop")
+	then := maps.Clone(w)
+	delete(then, name)
+	if len(then) == 0 {
+		return nil
+	}
+	return []step{{"drop", func(context.Context) error { return h.db.DropCollection(name) }, then}}
+}
+
+func (h *history) rebuild(w world) []step {
+	name := rapid.SampledFrom(w.names()).Draw(h.t, "rebuild")
+	return []step{{"rebuild", func(ctx context.Context) error {
+		c, err := h.db.Collection(name)
+		if err != nil {
+			return err
+		}
+		res, err := c.Rebuild(ctx, &flashdb.RebuildOptions{Force: true, Lists: 3})
+		if err == nil && res.Built != (len(w[name].nodes) > 0) {
+			err = fmt.Errorf("rebuild of %d nodes: built is %v: %s", len(w[name].nodes), res.Built, res.Reason)
+		}
+		return err
+	}, w}}
+}
+
+// calibrate measures plans, where there is a generation to measure them on.
+func (h *history) calibrate(w world) []step {
+	name := rapid.SampledFrom(w.names()).Draw(h.t, "calibrate")
+	return []step{{"calibrate", func(ctx context.Context) error {
+		c, err := h.db.Collection(name)
+		if err != nil {
+			return err
+		}
+		sizes, err := c.ListSizes(ctx)
+		if err != nil || len(sizes) == 0 || len(w[name].nodes) < 5 || w[name].decoders["mlp"] == nil {
+			return err
+		}
+		_, err = c.Calibrate(ctx, &flashdb.CalibrateOptions{Decoder: "mlp", Sources: 2})
+		return err
+	}, w}}
+}
+
+// besides are calls that change nothing that a caller can see, and that writes
+// may go on beside.
+func (h *history) besides() map[string]func(context.Context) error {
+	name := rapid.SampledFrom(h.w.names()).Draw(h.t, "beside")
+	return map[string]func(context.Context) error{
+		"nothing": func(context.Context) error { return nil },
+		"rebuild": func(ctx context.Context) error {
+			c, err := h.db.Collection(name)
+			if err == nil {
+				_, err = c.Rebuild(ctx, &flashdb.RebuildOptions{Force: true, Lists: 3})
+			}
+			return unexpected(err) // it may be dropped
+		},
+		"compact": func(ctx context.Context) error {
+			_, err := h.db.Compact(ctx, &flashdb.CompactOptions{Rebuild: true})
+			return err
+		},
+		"backup":     func(ctx context.Context) error { _, err := h.db.Backup(ctx, discard{}, nil); return err },
+		"checkpoint": func(ctx context.Context) error { return h.db.Checkpoint(ctx) },
+	}
+}
+
+// several runs some calls in a row, with the same reads beside all of them, and
+// beside them one of those that take long.
+func (h *history) several(*rapid.T) {
+	draws := h.draws()
+	names := slices.Sorted(maps.Keys(draws))
+	var steps []step
+	w := h.w
+	for range rapid.IntRange(2, 6).Draw(h.t, "calls") {
+		if drawn := draws[rapid.SampledFrom(names).Draw(h.t, "call")](w); len(drawn) > 0 {
+			steps = append(steps, drawn...)
+			w = steps[len(steps)-1].then
+		}
+	}
+	beside := rapid.SampledFrom([]string{"nothing", "rebuild", "rebuild", "rebuild", "compact", "backup", "checkpoint"}).Draw(h.t, "long")
+	h.runBeside(beside, h.besides()[beside], steps)
 }
 
 // restore goes on with what a backup holds.
 func (h *history) restore(*rapid.T) {
-	var stream bytes.Buffer
-	_, err := h.db.Backup(context.Background(), &stream, nil)
+	ctx := context.Background()
+	file := h.dir + ".zst"
+	_, err := h.db.BackupFile(ctx, file, nil)
+	require.NoError(h.t, err)
+	stream, err := os.ReadFile(file)
+	require.NoError(h.t, err)
+	require.NoError(h.t, os.Remove(file))
+	_, err = flashdb.VerifyBackup(ctx, bytes.NewReader(stream), nil)
 	require.NoError(h.t, err)
 	next := h.dir + "r"
-	_, err = flashdb.Restore(context.Background(), &stream, next, nil)
+	_, err = flashdb.Restore(ctx, bytes.NewReader(stream), next, nil)
 	require.NoError(h.t, err)
+	h.moveTo(next)
+}
+
+func (h *history) moveTo(dir string) {
 	require.NoError(h.t, h.db.Close())
 	require.NoError(h.t, os.RemoveAll(h.dir))
-	h.dir = next
+	h.dir = dir
 	h.open()
-}
-
-func (h *history) rebuild(*rapid.T) {
-	res, err := h.c.Rebuild(context.Background(), &flashdb.RebuildOptions{Force: true, Lists: 3})
-	require.NoError(h.t, err)
-	require.Equal(h.t, len(h.m.nodes) > 0, res.Built, res.Reason)
-}
-
-func (h *history) flush(*rapid.T) {
-	_, err := h.db.Stats(context.Background())
-	require.NoError(h.t, err)
 }
 
 func (h *history) reopen(*rapid.T) {
@@ -135,92 +315,78 @@ func (h *history) reopen(*rapid.T) {
 	h.open()
 }
 
+// readOnly reads what a database opened read-only shows, and opens it again.
+func (h *history) readOnly(*rapid.T) {
+	require.NoError(h.t, h.db.Close())
+	db, err := flashdb.Open(h.dir, &flashdb.Options{ReadOnly: true})
+	require.NoError(h.t, err)
+	h.db = db
+	h.same(nil)
+	h.run()
+	h.reopen(nil)
+}
+
 // crash opens a copy of the directory as it is on disk at this moment, as after
 // a kill: nothing was closed or flushed.
 func (h *history) crash(*rapid.T) {
 	next := h.dir + "x"
 	require.NoError(h.t, os.CopyFS(next, os.DirFS(h.dir)))
-	require.NoError(h.t, h.db.Close())
-	require.NoError(h.t, os.RemoveAll(h.dir))
-	h.dir = next
-	h.open()
+	h.moveTo(next)
 }
 
-func (h *history) predict(*rapid.T) {
-	source := h.existing()
-	if source == "" {
-		return
-	}
-	k := rapid.IntRange(1, 80).Draw(h.t, "k")
-	o := flashdb.PredictOptions{
-		Decoder:       "mlp",
-		IncludeLinked: rapid.Bool().Draw(h.t, "includeLinked"),
-		Exclude:       []string{h.key(), "never stored"},
-		WithNode:      true,
-	}
-	if rapid.Bool().Draw(h.t, "filtered") {
-		o.Filter = "red"
-	}
-	want := h.m.predict(h.dec, source, k, o)
-	o.Mode = flashdb.ModeExact
-	if rapid.Bool().Draw(h.t, "by index") {
-		// Every list probed and every row scored: as good as exact.
-		o.Mode = flashdb.ModeAuto
-		o.PerRound, o.Probes = 100, flashdb.Probes{Share: 1}
-	}
-	got, err := h.c.Predict(context.Background(), source, k, &o)
-	require.NoError(h.t, err)
-	require.Len(h.t, got.Hits, len(want), "plan %s, short: %s", got.Stats.Plan, got.Stats.Short)
-	require.Equal(h.t, len(want) < k, got.Stats.Short != "")
-	for i, w := range want {
-		g := got.Hits[i]
-		require.Equal(h.t, w.Key, g.Key, "hit %d of %s", i, source)
-		require.InDelta(h.t, w.Score, g.Score, 1e-4)
-		require.Equal(h.t, h.m.nodes[g.Key].Payload, g.Payload)
-		require.ElementsMatch(h.t, h.m.nodes[g.Key].Tags, g.Tags)
-	}
-}
-
-// same compares everything that can be read with the model.
+// same compares everything that can be read with the world.
 func (h *history) same(*rapid.T) {
-	require.NoError(h.t, h.m.diff(context.Background(), h.c, ""))
+	require.Equal(h.t, h.w.names(), h.db.Collections())
+	for name, m := range h.w {
+		c, err := h.db.Collection(name)
+		require.NoError(h.t, err)
+		require.NoError(h.t, m.diff(context.Background(), c, ""), name)
+	}
 }
 
-// TestModel runs random histories of writes, queries, rebuilds, reopens and
-// crashes against maps and an exact scan.
+// TestModel runs random histories of every public call against maps and an exact
+// scan. While the calls that do not end the database take place, readers check
+// that each answer is one of the moments before and after the call. Only calls
+// that return what they were given (Dir, Name, Schema) are left out.
 func TestModel(t *testing.T) {
 	root := t.TempDir()
-	run := 0
+	var total tally
+	t.Cleanup(func() {
+		if seen := total.seen.Load(); seen != nil {
+			t.Log(*seen)
+		}
+	})
 	rapid.Check(t, func(rt *rapid.T) {
-		run++
+		n := total.histories.Add(1)
 		seed := rapid.Uint64().Draw(rt, "seed")
 		h := &history{
-			t:   rt,
-			dir: filepath.Join(root, fmt.Sprint(run)),
-			rng: rand.New(rand.NewPCG(seed, 1)),
-			m:   newModel(),
+			t:     rt,
+			dir:   filepath.Join(root, fmt.Sprint(n)),
+			w:     world{},
+			seed:  seed,
+			rng:   rand.New(rand.NewPCG(seed, 1)),
+			tally: &total,
 		}
-		h.dec = randomMLP(t, h.rng, modelDim, 8)
-		db, err := flashdb.OpenOn(unsynced{vfs.OS()}, h.dir, &flashdb.Options{CalibrateTime: -1})
-		require.NoError(rt, err)
-		c, err := db.CreateCollection("c", flashdb.Schema{Dim: modelDim})
-		require.NoError(rt, err)
-		h.c = c
-		h.do(putDecoderAct("mlp", h.dec))
-		require.NoError(rt, db.Close())
 		h.open()
-		// rapid may abandon a history in the middle; closing twice is harmless.
-		defer func() { _ = h.db.Close() }()
-		rt.Repeat(map[string]func(*rapid.T){
-			"upsert": h.upsert, "delete": h.delete, "link": h.link, "unlink": h.unlink,
-			"predict": h.predict, "predict again": h.predict, "rebuild": h.rebuild,
-			"flush": h.flush, "reopen": h.reopen, "crash": h.crash,
-			"decoders": h.decoders, "meta": h.meta, "compact": h.compact, "restore": h.restore, "": h.same,
-		})
+		defer h.close()
+		h.run(h.create(h.w)...)
+		actions := map[string]func(*rapid.T){
+			"several": h.several, "several again": h.several, "several more": h.several, "and more": h.several, "reads": func(*rapid.T) { h.run() },
+			"reopen": h.reopen, "crash": h.crash, "restore": h.restore, "read-only": h.readOnly, "": h.same,
+		}
+		for name, draw := range h.draws() {
+			actions[name] = func(*rapid.T) {
+				if steps := draw(h.w); len(steps) > 0 {
+					h.run(steps...)
+				}
+			}
+		}
+		rt.Repeat(actions)
 		findings, err := h.db.Check(context.Background())
 		require.NoError(rt, err)
 		require.Empty(rt, findings)
 		require.NoError(rt, h.db.Close())
 		require.NoError(rt, os.RemoveAll(h.dir))
 	})
+	t.Logf("%d histories, %d calls, %d reads beside them", total.histories.Load(), total.steps.Load(), total.reads.Load())
 }
