@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/internal/vfs"
 )
 
 // image is the files of a database as a crash leaves them: a served generation,
@@ -199,6 +200,8 @@ func (m mutation) apply(data []byte, rng *rand.Rand) []byte {
 	switch m.kind {
 	case "flip":
 		data[m.at] ^= 1 << rng.IntN(8)
+	case "invert":
+		data[m.at] = ^data[m.at]
 	case "zero":
 		clear(data[m.at:end])
 	case "junk":
@@ -236,7 +239,7 @@ func (im *image) judge(t *testing.T, m mutation, rng *rand.Rand) outcome {
 	changed := m.apply(im.files[m.file], rng)
 	im.write(t, dir, m.file, changed)
 	var events bytes.Buffer
-	db, err := flashdb.Open(dir, &flashdb.Options{Logger: slog.New(slog.NewTextHandler(&events, nil))})
+	db, err := flashdb.OpenOn(unsynced{vfs.OS()}, dir, &flashdb.Options{Logger: slog.New(slog.NewTextHandler(&events, nil))})
 	if err != nil {
 		requireDamage(t, m, err)
 		return atOpen
