@@ -17,6 +17,9 @@ type Drift struct {
 	// Dead counts the rows of the generation whose node was deleted or
 	// replaced since; DeltaRows those that are newer than the generation.
 	Dead, DeltaRows uint64
+	// OldestLSN numbers the act that wrote the oldest of the newer rows, 0
+	// without one. Acts bear no times.
+	OldestLSN uint64
 	// Moved is (newer rows + rows deleted) / rows of the generation: what
 	// RebuildOptions.MinDrift is compared with.
 	Moved float64
@@ -38,7 +41,10 @@ type Drift struct {
 func (c *Collection) drift(info storage.Info, gen *ivf.Index) (Drift, error) {
 	var d Drift
 	var dirty []uint32
-	err := c.db.store.Dirty(c.uid, func(id uint32, _ uint64) error {
+	err := c.db.store.Dirty(c.uid, func(id uint32, lsn uint64) error {
+		if len(dirty) == 0 || lsn < d.OldestLSN {
+			d.OldestLSN = lsn
+		}
 		dirty = append(dirty, id)
 		return nil
 	})

@@ -65,15 +65,22 @@ func TestDrift(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
 	c := db.collection("papers", 8)
 	fillRandom(t, c, rng, 20_010)
-	drift := func() flashdb.Drift {
+	stats := func() (flashdb.Stats, flashdb.CollectionStats) {
 		s, err := db.Stats(ctx)
 		require.NoError(t, err)
-		return s.Collections[0].Drift
+		return s, s.Collections[0]
+	}
+	drift := func() flashdb.Drift {
+		_, s := stats()
+		return s.Drift
 	}
 	assert.Zero(t, drift(), "without an index there is none")
 	_, err := c.Rebuild(ctx, nil)
 	require.NoError(t, err)
 	assert.Zero(t, drift())
+	all, s := stats()
+	assert.Equal(t, all.DurableLSN, s.BuildLSN, "the index holds every act")
+	assert.False(t, s.Written.IsZero())
 
 	_, err = c.Delete(ctx, "n0", "n1", "n2")
 	require.NoError(t, err)
@@ -85,6 +92,11 @@ func TestDrift(t *testing.T) {
 	d := drift()
 	assert.Equal(t, uint64(4), d.Dead, "three deleted, one replaced")
 	assert.Equal(t, uint64(2), d.DeltaRows)
+	assert.Equal(t, all.DurableLSN+2, d.OldestLSN, "the act behind that of the deletions")
+	require.NoError(t, c.Upsert(ctx, flashdb.Node{Key: "newer", Embedding: far}))
+	assert.Equal(t, d.OldestLSN, drift().OldestLSN)
+	_, err = c.Delete(ctx, "newer")
+	require.NoError(t, err)
 	assert.InDelta(t, 5.0/20_010, d.Moved, 1e-9)
 	assert.Greater(t, d.Residual, 3.0, "the new rows lie far out")
 

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/flashdb/flashdb/internal/vfs"
 	"github.com/flashdb/flashdb/storage"
@@ -34,11 +35,17 @@ type CollectionStats struct {
 	Decoders   []string
 	Tags       map[string]uint64 // nodes that carry each tag
 
-	// Generation is the served index, 0 for none; the next three are its own.
+	// Generation is the served index, 0 for none; the next five are its own.
 	Generation  uint64
 	IndexedRows uint64
 	Lists       int
 	IndexBytes  int64
+	// BuildLSN numbers the last act that the generation holds; later acts may be
+	// those of other collections.
+	BuildLSN uint64
+	// Written is when the file of the generation was written, by its
+	// modification time: a copy or a restored database dates from then.
+	Written time.Time
 	// DeltaRows are the rows newer than the generation: all without one.
 	DeltaRows uint64
 	// Drift says how far the rows have moved from the generation; zero without
@@ -111,7 +118,10 @@ func (db *DB) indexStats(s *CollectionStats, info storage.Info) error {
 	defer gen.Release()
 	built := gen.Info()
 	s.Generation = info.Generation
-	s.IndexedRows, s.Lists, s.IndexBytes = uint64(built.Rows), built.Lists, built.Bytes
+	s.IndexedRows, s.Lists, s.IndexBytes, s.BuildLSN = uint64(built.Rows), built.Lists, built.Bytes, info.BuildLSN
+	if file, err := os.Stat(db.generationPath(info)); err == nil {
+		s.Written = file.ModTime()
+	}
 	s.Drift, err = c.drift(info, gen)
 	s.DeltaRows = s.Drift.DeltaRows
 	return err

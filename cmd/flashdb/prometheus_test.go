@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -15,7 +16,7 @@ func TestPrometheus(t *testing.T) {
 	var out strings.Builder
 	writePrometheus(&out, flashdb.Stats{
 		StoreBytes:  1 << 30,
-		Collections: []flashdb.CollectionStats{{Name: `a"b\`, Nodes: 7}, {Name: "c"}},
+		Collections: []flashdb.CollectionStats{{Name: `a"b\`, Nodes: 7, Written: time.Unix(1e9, 0)}, {Name: "c"}},
 	}, flashdb.Metrics{
 		Predicts:     3,
 		QuerySeconds: flashdb.Histogram{Bounds: []float64{0.001, 0.002}, Counts: []uint64{1, 2, 4}, Sum: 0.5},
@@ -24,6 +25,7 @@ func TestPrometheus(t *testing.T) {
 	for _, want := range []string{
 		"# TYPE flashdb_store_bytes gauge\nflashdb_store_bytes 1.073741824e+09\n",
 		`flashdb_nodes{collection="a\"b\\"} 7` + "\n" + `flashdb_nodes{collection="c"} 0` + "\n",
+		`flashdb_index_written_seconds{collection="a\"b\\"} 1e+09` + "\n" + `flashdb_index_written_seconds{collection="c"} 0` + "\n",
 		`flashdb_queries_total{kind="predict"} 3` + "\n",
 		`flashdb_query_seconds_bucket{le="0.001"} 1` + "\n" + `flashdb_query_seconds_bucket{le="0.002"} 3` + "\n" +
 			`flashdb_query_seconds_bucket{le="+Inf"} 7` + "\nflashdb_query_seconds_sum 0.5\nflashdb_query_seconds_count 7\n",

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -134,6 +135,8 @@ type jsonCollection struct {
 	IndexedRows uint64            `json:"indexed_rows"`
 	Lists       int               `json:"lists"`
 	IndexBytes  int64             `json:"index_bytes"`
+	BuildLSN    uint64            `json:"build_lsn"`
+	Written     *time.Time        `json:"written,omitempty"`
 	DeltaRows   uint64            `json:"delta_rows"`
 	Drift       jsonDrift         `json:"drift"`
 	Decoders    []string          `json:"decoders"`
@@ -143,6 +146,7 @@ type jsonCollection struct {
 type jsonDrift struct {
 	Moved      float64 `json:"moved"`
 	DeadRows   uint64  `json:"dead_rows"`
+	OldestLSN  uint64  `json:"oldest_lsn"`
 	Residual   float64 `json:"residual"`
 	RecallLoss float64 `json:"recall_loss"`
 }
@@ -155,8 +159,12 @@ func newJSONStats(s flashdb.Stats) jsonStats {
 	for _, c := range s.Collections {
 		jc := jsonCollection{
 			Name: c.Name, Dim: c.Dim, Normalize: c.Normalize, Nodes: c.Nodes, Tombstones: c.Tombstones,
-			Generation: c.Generation, IndexedRows: c.IndexedRows, Lists: c.Lists, IndexBytes: c.IndexBytes,
-			DeltaRows: c.DeltaRows, Drift: jsonDrift{c.Drift.Moved, c.Drift.Dead, c.Drift.Residual, c.Drift.RecallLoss}, Decoders: []string{}, Tags: map[string]uint64{},
+			Generation: c.Generation, IndexedRows: c.IndexedRows, Lists: c.Lists, IndexBytes: c.IndexBytes, BuildLSN: c.BuildLSN,
+			DeltaRows: c.DeltaRows, Drift: jsonDrift{c.Drift.Moved, c.Drift.Dead, c.Drift.OldestLSN, c.Drift.Residual, c.Drift.RecallLoss}, Decoders: []string{}, Tags: map[string]uint64{},
+		}
+		if !c.Written.IsZero() {
+			written := c.Written.UTC().Truncate(time.Second)
+			jc.Written = &written
 		}
 		for _, d := range c.Decoders {
 			jc.Decoders = append(jc.Decoders, jsonText(d))
