@@ -24,22 +24,30 @@ const (
 )
 
 func (a *app) reportCommand() *cobra.Command {
-	r := reporter{}
+	r := reporter{planTime: growthCalibrate}
 	var out, decoderName, sources string
 	cmd := &cobra.Command{
 		Use:   "report DIR COLLECTION -o report.html",
 		Short: "Write one HTML page about a collection: charts, recall, examples",
 		Long: `Report writes one page that needs no network: what the collection and its index hold, which
 recall the planner's plans reach at which cost, how fast sampled sources are answered beside the
-exact scan, how active the decoder's neurons are, and what is predicted.`,
-		Example: `  flashdb report papers.flash papers -o report.html`,
-		Args:    args(2, 2),
+exact scan, how these times grow with the rows, what has changed since the index was built, how
+active the decoder's neurons are, and what is predicted.
+
+For the growth of times, databases of an eighth, a quarter and a half of the rows are built in
+a temporary directory, as far as --growth-time allows.`,
+		Example: `  flashdb report papers.flash papers -o report.html
+  flashdb report papers.flash papers -o report.html --growth-time 5m --sources 100`,
+		Args: args(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if out == "" {
 				return errors.New("-o is missing: name the file to write, such as report.html")
 			}
 			if r.sources < 1 {
 				return fmt.Errorf("--sources is %d: want a positive number", r.sources)
+			}
+			if r.growthTime < 0 {
+				return fmt.Errorf("--growth-time is %v: want a time, or 0 to leave it out", r.growthTime)
 			}
 			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{ReadOnly: true}, func(db database, c collection) error {
 				r.db, r.c, r.from = db, c, c
@@ -67,6 +75,7 @@ exact scan, how active the decoder's neurons are, and what is predicted.`,
 	fs.StringVarP(&out, "out", "o", "", "`file` to write (needed)")
 	fs.StringVar(&decoderName, "decoder", "", "`name` of the decoder to ask with; not needed when there is one")
 	fs.IntVar(&r.sources, "sources", 30, "`number` of sources to ask")
+	fs.DurationVar(&r.growthTime, "growth-time", 30*time.Second, "`time` to measure how query times grow with the rows; 0: not at all")
 	fs.StringVar(&sources, "source-collection", "", "sample sources from this `collection` (default: as the calibration did)")
 	return cmd
 }
@@ -90,15 +99,19 @@ type reporter struct {
 	c, from  collection // asked, and where sources are sampled
 	sources  int
 	progress *progress
+
+	growthTime time.Duration // at most; 0: growth is not measured
+	planTime   time.Duration // to calibrate a subset
 }
 
 func (r *reporter) page(ctx context.Context, dir, decoderName, sources string) (p report.Page, err error) {
 	p = report.Page{Title: r.c.Name() + " in " + dir, Made: time.Now(), Version: version()}
-	stats, err := r.stats(ctx)
+	all, err := r.db.Stats(ctx)
 	if err != nil {
 		return p, err
 	}
-	p.Facts, p.Warnings = reportFacts(stats), reportWarnings(stats)
+	stats := r.stats(all)
+	p.Facts, p.Warnings, p.Delta = reportFacts(stats), reportWarnings(stats), reportDelta(all, stats, p.Made)
 	if p.Lists, err = r.c.ListSizes(ctx); err != nil {
 		return p, err
 	}
@@ -136,17 +149,21 @@ func (r *reporter) page(ctx context.Context, dir, decoderName, sources string) (
 	case decoderName == "":
 		return p, nil
 	}
-	return p, r.ask(ctx, &p, decoderName)
+	if err := r.ask(ctx, &p, decoderName); err != nil {
+		return p, err
+	}
+	p.Growth, err = r.growth(ctx, stats, decoderName)
+	return p, err
 }
 
-func (r *reporter) stats(ctx context.Context) (flashdb.CollectionStats, error) {
-	all, err := r.db.Stats(ctx)
+// stats picks those of the collection.
+func (r *reporter) stats(all flashdb.Stats) flashdb.CollectionStats {
 	for _, s := range all.Collections {
 		if s.Name == r.c.Name() {
-			return s, err
+			return s
 		}
 	}
-	return flashdb.CollectionStats{}, err
+	return flashdb.CollectionStats{} // dropped since
 }
 
 func reportFacts(s flashdb.CollectionStats) []report.Fact {
@@ -166,7 +183,6 @@ func reportFacts(s flashdb.CollectionStats) []report.Fact {
 	return append(facts,
 		report.Fact{Name: "index", Value: sized(s.IndexBytes), Note: fmt.Sprintf("generation %d", s.Generation)},
 		report.Fact{Name: "lists", Value: grouped(s.Lists), Note: fmt.Sprintf("of %.3g rows on average", float64(s.IndexedRows)/float64(max(1, s.Lists)))},
-		report.Fact{Name: "newer rows", Value: grouped(s.DeltaRows), Note: fmt.Sprintf("moved since the build: %.2g%%", 100*s.Drift.Moved)},
 	)
 }
 

@@ -27,13 +27,23 @@ type Page struct {
 	Lists []int
 	Norms []float64
 
+	// Delta is what the index does not hold.
+	Delta *Delta
+
 	Decoders []Decoder
 	Asked    *Asked
+	Growth   *Growth
 	Examples []Example
 }
 
 // A Fact is one number worth knowing.
 type Fact struct{ Name, Value, Note string }
+
+// A Delta is what has changed since the index was built.
+type Delta struct {
+	Facts []Fact
+	Text  string
+}
 
 // A Decoder is one decoder and what was measured with it.
 type Decoder struct {
@@ -116,8 +126,10 @@ var page = template.Must(template.New("page.html").Funcs(template.FuncMap{
 	"histogram": drawHistogram,
 	"lists":     drawLists,
 	"latency":   drawLatency,
-	"times":     func(exact, t time.Duration) string { return fmt.Sprintf("%.3g×", exact.Seconds()/t.Seconds()) },
+	"growth":    drawGrowth,
+	"times":     func(exact, t time.Duration) string { return fmt.Sprintf("%.3g×", exact.Seconds()/max(t, 1).Seconds()) },
 	"mean":      mean,
+	"power":     func(exponent float64) string { return fmt.Sprintf("%.2f", exponent) },
 	"add":       func(a, b int) int { return a + b },
 }).ParseFS(files, "page.html"))
 

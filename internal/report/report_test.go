@@ -27,7 +27,12 @@ func full() Page {
 				{K: 100, Rows: 3, Exact: time.Millisecond}, // nothing beats the exact scan
 			},
 		}, {Name: "dot"}},
-		Asked:    &Asked{K: 100, Recalls: []float64{1, .98}, Times: []time.Duration{time.Millisecond, 2 * time.Millisecond}, Exact: []time.Duration{time.Second, time.Second}},
+		Asked: &Asked{K: 100, Recalls: []float64{1, .98}, Times: []time.Duration{time.Millisecond, 2 * time.Millisecond}, Exact: []time.Duration{time.Second, time.Second}},
+		Delta: &Delta{Facts: []Fact{{"newer rows", "12", "of act 7"}}, Text: "acts & rows"},
+		Growth: &Growth{K: 100, Sources: 30, Note: "no more time", Points: []GrowthPoint{
+			{Rows: 1000, Planned: time.Millisecond, Exact: 3 * time.Millisecond, Recall: 1},
+			{Rows: 4000, Planned: 2 * time.Millisecond, Exact: 12 * time.Millisecond, Recall: .98},
+		}},
 		Examples: []Example{{Source: "<script>alert(1)</script>", Hits: []Hit{{"x\"y", 1.5, .82}}, Note: "1 ms"}},
 	}
 }
@@ -36,10 +41,12 @@ func full() Page {
 // network for nothing.
 func TestPage(t *testing.T) {
 	for name, p := range map[string]Page{
-		"full":        full(),
-		"empty":       {},
-		"one list":    {Lists: []int{7}, Asked: &Asked{}},
-		"no frontier": {Decoders: []Decoder{{Name: "d", Frontiers: []Frontier{{K: 1}}}}},
+		"full":                         full(),
+		"empty":                        {},
+		"growth that was not measured": {Growth: &Growth{Note: "why"}, Delta: &Delta{}},
+		"growth of nothing":            {Growth: &Growth{Points: []GrowthPoint{{}, {}}}},
+		"one list":                     {Lists: []int{7}, Asked: &Asked{}},
+		"no frontier":                  {Decoders: []Decoder{{Name: "d", Frontiers: []Frontier{{K: 1}}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
@@ -71,10 +78,11 @@ func TestPageShowsWhatItIsGiven(t *testing.T) {
 	for _, want := range []string{
 		"&lt;b&gt;&#34;papers&#34;&lt;/b&gt;", "rebuild &amp; see", "<b>.9900</b>", "0.820", "50 µs", "20×",
 		`<meter value="0.5">`, "25%", "Sizes of the 5 lists", "exact scan: 1 ms",
+		"acts &amp; rows", "rows<sup>0.50</sup>", "rows<sup>1.00</sup>", "<td>4,000</td><td>2 ms</td><td>.9800</td><td>12 ms</td><td>6×</td>", "no more time",
 	} {
 		assert.Contains(t, text, want)
 	}
-	assert.Equal(t, 4, strings.Count(text, "<svg"), "latency, one frontier, lists, norms, and no chart of an empty frontier")
+	assert.Equal(t, 5, strings.Count(text, "<svg"), "latency, growth, one frontier, lists, norms, and no chart of an empty frontier")
 }
 
 func TestMissScale(t *testing.T) {
@@ -98,4 +106,16 @@ func TestLogScaleTicks(t *testing.T) {
 	for _, d := range newLogScale(0, 0).ticks() {
 		assert.Positive(t, d)
 	}
+}
+
+func TestExponent(t *testing.T) {
+	var points []GrowthPoint
+	for _, rows := range []int{1000, 2000, 4000, 8000} {
+		points = append(points, GrowthPoint{Rows: rows, Planned: time.Duration(10 * rows * rows), Exact: 7 * time.Second})
+	}
+	g := Growth{Points: points}
+	assert.InDelta(t, 2, g.PlannedExponent(), 1e-9)
+	assert.InDelta(t, 0, g.ExactExponent(), 1e-9)
+	assert.Zero(t, Growth{Points: points[:1]}.PlannedExponent())
+	assert.Zero(t, Growth{}.PlannedExponent())
 }

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/internal/report"
+)
+
+// reportDelta says what the served index does not hold and how old that may be,
+// or nothing when there is no index. Acts bear no times, so that the age of a row
+// is told by its act and bounded by the build of the index.
+func reportDelta(all flashdb.Stats, s flashdb.CollectionStats, now time.Time) *report.Delta {
+	if s.Generation == 0 {
+		return nil
+	}
+	d := &report.Delta{Facts: []report.Fact{
+		{Name: "index written", Value: "unknown"},
+		{Name: "acts since its build", Value: grouped(all.DurableLSN - s.BuildLSN), Note: "of all collections"},
+		{Name: "newer rows", Value: grouped(s.DeltaRows), Note: "every query searches them exactly"},
+		{Name: "dead in the index", Value: grouped(s.Drift.Dead), Note: "rows deleted or replaced"},
+		{Name: "moved", Value: fmt.Sprintf("%.3g%%", 100*s.Drift.Moved), Note: "newer and deleted, of the rows indexed"},
+	}}
+	if !s.Written.IsZero() {
+		d.Facts[0].Value, d.Facts[0].Note = ago(now.Sub(s.Written)), s.Written.Format("2006-01-02 15:04 MST")+", by the date of its file"
+	}
+	d.Text = "The index holds every row as it is now."
+	if s.DeltaRows > 0 {
+		d.Text = fmt.Sprintf("The oldest newer row was written by act %s of %s. Acts bear no times, but that one came "+
+			"after the build of the index began.", grouped(s.Drift.OldestLSN), grouped(all.DurableLSN))
+	}
+	if s.DeltaRows > 0 && s.Drift.Residual > 0 {
+		d.Text += fmt.Sprintf(" Newer rows lie %.3g times as far from their centroids as those of the index.", s.Drift.Residual)
+	}
+	if s.Drift.RecallLoss >= .0005 {
+		d.Text += fmt.Sprintf(" By a rule of thumb recall may have lost %.3f.", s.Drift.RecallLoss)
+	}
+	return d
+}
+
+// ago writes how long ago something was.
+func ago(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return "just now"
+	case d < time.Hour:
+		return counted(int(d.Minutes()), "minute") + " ago"
+	case d < 48*time.Hour:
+		return counted(int(d.Hours()), "hour") + " ago"
+	}
+	return counted(int(d.Hours()/24), "day") + " ago"
+}
