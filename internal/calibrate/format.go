@@ -12,7 +12,7 @@ import (
 //
 //	+--------+-----------+-----------------+-----------------+----------+
 //	| "fcal" | version   | calibrations    | calibration ... | CRC32C   |
-//	| 4      | uint32, 1 | uvarint         |                 | uint32   |
+//	| 4      | uint32, 2 | uvarint         |                 | uint32   |
 //	+--------+-----------+-----------------+-----------------+----------+
 //
 //	calibration:  generation, build LSN (uvarint each), hash of the decoder's blob (uint64), collection of the sources
@@ -20,14 +20,16 @@ import (
 //	              frontiers (uvarint count, then each)
 //	frontier:     k (uvarint), points (uvarint count, then each)
 //	point:        seed (uint8: 0 ones, 1 source, 2 both), anchors from (uint8: 0 round, 1 all, 2 both),
-//	              anchors, rounds, rows a round, patience (uvarint each), probed share of the rows,
+//	              anchors, rounds, rows a round, patience, growth (uvarint each), probed share of the rows,
 //	              mean, p5, worst and bound of the recall, rows scored, codes scanned, seconds (float64 each)
+//
+// Version 1 has no growth: it is 0, the default of a plan.
 //
 // A string is its length as a varint and its bytes. The CRC covers everything before it. The blob is derived data: one that
 // cannot be read is as good as none.
 const (
 	blobMagic   = "fcal"
-	blobVersion = 1
+	blobVersion = 2
 )
 
 // A Set is the calibrations of one decoder: that of the served generation, and, while a rebuild is about to publish, that
@@ -73,7 +75,7 @@ func (c *Calibration) encode(w *format.Writer) {
 func (p *Point) encode(w *format.Writer) {
 	w.Uint8(position(seeds, p.Plan.Seed))
 	w.Uint8(position(anchors, p.Plan.AnchorsFrom))
-	for _, n := range []int{p.Plan.Anchors, p.Plan.Rounds, p.Plan.PerRound, p.Plan.Patience} {
+	for _, n := range []int{p.Plan.Anchors, p.Plan.Rounds, p.Plan.PerRound, p.Plan.Patience, p.Plan.Growth} {
 		w.Uvarint(uint64(n))
 	}
 	for _, v := range []float64{p.Plan.Probes.Share, p.Mean, p.P5, p.Worst, p.Bound, p.RowsScored, p.CodesScanned, p.Seconds} {
@@ -99,7 +101,8 @@ func Unmarshal(blob []byte) (Set, error) {
 	}
 	body := blob[:len(blob)-crcBytes]
 	r := format.NewReader("", "calibration", int64(len(blobMagic)), body[len(blobMagic):])
-	if err := format.CheckVersion("calibration", r.Uint32(), blobVersion); err != nil {
+	version := r.Uint32()
+	if err := format.CheckVersion("calibration", version, blobVersion); err != nil {
 		return nil, err
 	}
 	stored := format.NewReader("", "calibration", int64(len(body)), blob[len(body):]).Uint32()
@@ -109,7 +112,7 @@ func Unmarshal(blob []byte) (Set, error) {
 	const least = 22 // bytes of a calibration without frontiers
 	s := make(Set, r.Count(least))
 	for i := range s {
-		s[i].decode(r)
+		s[i].decode(r, version)
 	}
 	if err := r.End(); err != nil {
 		return nil, err
@@ -117,7 +120,7 @@ func Unmarshal(blob []byte) (Set, error) {
 	return s, nil
 }
 
-func (c *Calibration) decode(r *format.Reader) {
+func (c *Calibration) decode(r *format.Reader, version uint32) {
 	c.Generation, c.BuildLSN, c.Decoder = r.Uvarint(), r.Uvarint(), r.Uint64()
 	c.SourcesFrom = r.String()
 	c.Rows, c.Sources = count(r), count(r)
@@ -129,15 +132,15 @@ func (c *Calibration) decode(r *format.Reader) {
 		if i > 0 && f.K <= c.Frontiers[i-1].K {
 			r.Fail("frontier of k %d after that of %d", f.K, c.Frontiers[i-1].K)
 		}
-		const least = 6 + 8*8 // bytes of a point
+		const least = 6 + 8*8 // bytes of a point of version 1
 		f.Points = make([]Point, r.Count(least))
 		for j := range f.Points {
-			f.Points[j].decode(r)
+			f.Points[j].decode(r, version)
 		}
 	}
 }
 
-func (p *Point) decode(r *format.Reader) {
+func (p *Point) decode(r *format.Reader, version uint32) {
 	seed, from := int(r.Uint8()), int(r.Uint8())
 	if seed >= len(seeds) || from >= len(anchors) {
 		r.Fail("seed %d, anchors from %d", seed, from)
@@ -146,6 +149,9 @@ func (p *Point) decode(r *format.Reader) {
 	p.Plan = flashlight.Plan{Mode: flashlight.ModeFlashlight, Seed: seeds[seed], AnchorsFrom: anchors[from]}
 	for _, n := range []*int{&p.Plan.Anchors, &p.Plan.Rounds, &p.Plan.PerRound, &p.Plan.Patience} {
 		*n = count(r)
+	}
+	if version > 1 {
+		p.Plan.Growth = count(r)
 	}
 	p.Plan.Probes = index.Probes{Share: amountOf(r)}
 	for _, v := range []*float64{&p.Mean, &p.P5, &p.Worst, &p.Bound, &p.RowsScored, &p.CodesScanned, &p.Seconds} {

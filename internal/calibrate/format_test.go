@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -16,11 +17,19 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden file")
 
-// TestFormatIsFrozen holds the bytes of version 1, which must be readable for ever.
+// grown is a sample with every kind of growth.
+func grown() calibrate.Calibration {
+	c := sample()
+	c.Frontiers[0].Points[0].Plan.Growth = 1
+	c.Frontiers[0].Points[1].Plan.Growth = 200
+	return c
+}
+
+// TestFormatIsFrozen holds the bytes of the version that is written.
 func TestFormatIsFrozen(t *testing.T) {
-	set := calibrate.Set{sample()}
+	set := calibrate.Set{grown()}
 	blob := set.Marshal()
-	path := filepath.Join("testdata", "v1.hex")
+	path := filepath.Join("testdata", "v2.hex")
 	if *update {
 		require.NoError(t, os.WriteFile(path, []byte(hex.Dump(blob)), 0o644))
 	}
@@ -30,6 +39,28 @@ func TestFormatIsFrozen(t *testing.T) {
 	got, err := calibrate.Unmarshal(blob)
 	require.NoError(t, err)
 	assert.Equal(t, set, got)
+}
+
+// TestVersion1IsRead holds the bytes that version 1 wrote, where plans had no growth.
+func TestVersion1IsRead(t *testing.T) {
+	got, err := calibrate.Unmarshal(dumped(t, "v1.hex"))
+	require.NoError(t, err)
+	assert.Equal(t, calibrate.Set{sample()}, got)
+}
+
+// dumped returns the bytes of which a file is the hex dump.
+func dumped(t testing.TB, name string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", name))
+	require.NoError(t, err)
+	var blob []byte
+	for line := range strings.Lines(string(text)) {
+		const from, to = 10, 58 // the columns of the bytes
+		b, err := hex.DecodeString(strings.ReplaceAll(line[from:to], " ", ""))
+		require.NoError(t, err)
+		blob = append(blob, b...)
+	}
+	return blob
 }
 
 func TestUnmarshalRefuses(t *testing.T) {
@@ -63,9 +94,10 @@ func TestUnmarshalRefuses(t *testing.T) {
 }
 
 func FuzzUnmarshal(f *testing.F) {
-	for _, s := range []calibrate.Set{{}, {sample()}, {sample(), {}}} {
+	for _, s := range []calibrate.Set{{}, {sample()}, {grown(), {}}} {
 		f.Add(s.Marshal())
 	}
+	f.Add(dumped(f, "v1.hex"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) > 4 { // with a checksum that holds, so that what is behind it is met
 			w := format.NewWriter(append([]byte{}, b[:len(b)-4]...))
