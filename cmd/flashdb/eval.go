@@ -18,7 +18,8 @@ const sampledSources = 100
 type evalRequest struct {
 	dir, collection  string
 	oracle           string
-	sources          int // 0: all of the oracle, sampledSources without one
+	keysFrom         string
+	sources          int // 0: all of the oracle or of keysFrom, sampledSources without
 	sampleSeed       uint64
 	sourceCollection string
 	evaluation
@@ -30,10 +31,11 @@ func (a *app) evalCommand() *cobra.Command {
 	var includeLinked bool
 	var filter string
 	cmd := &cobra.Command{
-		Use:   "eval DIR COLLECTION [--oracle FILE] [--sources N] [-k N]",
+		Use:   "eval DIR COLLECTION [--oracle FILE | --keys-from FILE] [--sources N] [-k N]",
 		Short: "Measure recall and cost against the exact answer",
 		Long: `Eval asks many sources, one at a time on one thread, and compares each answer with the
-exact one: that of an oracle file, or the exact scan of sampled sources.
+exact one: that of an oracle file, or the exact scan of the sources whose keys a file
+holds, or of sampled ones.
 
 Sampled sources are drawn evenly, by another draw than that of calibrate, so that plans
 are not judged on the sources they were chosen on: of a small collection some are in both.
@@ -45,6 +47,7 @@ recall@k counts a returned node as found when its exact score is at least the tr
 score (within 1e-5 relative), so that ties are not misses. Relative differences of score
 are taken against max(|true score|, 0.1).`,
 		Example: `  flashdb eval papers.flash papers --sources 200
+  flashdb eval papers.flash papers --keys-from asked-today.txt -k 10 --recall 0.95
   flashdb eval papers.flash papers --oracle oracle.jsonl.zst -k 100 --probes 10% --json`,
 		Args: args(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -62,7 +65,8 @@ are taken against max(|true score|, 0.1).`,
 	fs := cmd.Flags()
 	fs.IntVarP(&r.k, "k", "k", r.k, "number of nodes asked for")
 	fs.StringVar(&r.oracle, "oracle", "", "`file` of exact answers (default: scan exactly)")
-	fs.IntVar(&r.sources, "sources", 0, "`number` of sources (default all of the oracle, or 100 sampled)")
+	fs.StringVar(&r.keysFrom, "keys-from", "", "ask the sources whose keys are in the first column of this `file`")
+	fs.IntVar(&r.sources, "sources", 0, "`number` of sources (default all of the file, or 100 sampled)")
 	fs.Uint64Var(&r.sampleSeed, "sample-seed", 1, "seed of the sample of sources")
 	fs.IntVar(&r.exactSources, "exact-sources", r.exactSources, "`number` of sources to time the exact scan on")
 	fs.StringVar(&r.sourceCollection, "source-collection", "", "take the sources' embeddings from this `collection`")
@@ -80,6 +84,8 @@ func (r *evalRequest) validate(sourcesGiven bool) error {
 		return fmt.Errorf("--sources is %d: want a positive number", r.sources)
 	case r.exactSources < 0:
 		return fmt.Errorf("--exact-sources is %d: want 0 or more", r.exactSources)
+	case r.oracle != "" && r.keysFrom != "":
+		return errors.New("--oracle and --keys-from exclude each other: an oracle names its sources")
 	case r.oracle != "" && r.opts.Filter != "":
 		return errors.New("--filter and --oracle exclude each other: an oracle counts every node")
 	}
@@ -114,17 +120,23 @@ func (a *app) eval(ctx context.Context, r evalRequest) error {
 			return a.emit(report)
 		}
 		drawn, against := " drawn afresh", "the exact scan"
-		if r.oracle != "" {
+		switch {
+		case r.oracle != "":
 			drawn, against = "", r.oracle
+		case r.keysFrom != "":
+			drawn = " of " + r.keysFrom
 		}
 		return a.printEval(report, drawn, against)
 	})
 }
 
-// questions are the oracle's lines, or sampled sources whose answer the exact
-// scan is to find.
+// questions are the oracle's lines, or sources, named or sampled, whose answer
+// the exact scan is to find.
 func (r *evalRequest) questions(ctx context.Context) ([]question, error) {
-	if r.oracle == "" {
+	switch {
+	case r.keysFrom != "":
+		return r.named(ctx)
+	case r.oracle == "":
 		n := r.sources
 		if n == 0 {
 			n = sampledSources
@@ -136,6 +148,24 @@ func (r *evalRequest) questions(ctx context.Context) ([]question, error) {
 		return nil, err
 	}
 	return r.ask(ctx, lines)
+}
+
+// named asks about the keys of a file, the first r.sources of them where that is
+// not 0.
+func (r *evalRequest) named(ctx context.Context) ([]question, error) {
+	var questions []question
+	err := readKeys(r.keysFrom, func(_ int, key string) {
+		if r.sources == 0 || len(questions) < r.sources {
+			questions = append(questions, question{key: key})
+		}
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case len(questions) == 0:
+		return nil, fmt.Errorf("%s holds no keys", r.keysFrom)
+	}
+	return questions, r.fetch(ctx, questions)
 }
 
 func (a *app) printEval(r evalReport, drawn, against string) error {

@@ -157,22 +157,32 @@ func (r *manyRequest) sources(ctx context.Context, from collection) ([]manySourc
 		})
 		return list, err
 	}
-	table, err := tableAt(r.keysFrom).open()
+	err := readKeys(r.keysFrom, func(line int, key string) { add(uint32(line), key) })
 	if err != nil {
 		return nil, err
 	}
+	return list, nil
+}
+
+// readKeys calls fn for the key in the first column of every line of a file.
+func readKeys(file string, fn func(line int, key string)) (err error) {
+	table, err := tableAt(file).open()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, table.Close()) }()
 	for {
 		fields, line, err := table.Next()
 		if errors.Is(err, io.EOF) {
-			return list, table.Close()
+			return nil
 		}
 		if err != nil {
-			return nil, errors.Join(err, table.Close())
+			return err
 		}
 		if fields[0] == "" {
-			return nil, errors.Join(fmt.Errorf("%s: line %d: the key is empty", r.keysFrom, line), table.Close())
+			return fmt.Errorf("%s: line %d: the key is empty", file, line)
 		}
-		add(uint32(line), fields[0])
+		fn(line, fields[0])
 	}
 }
 
