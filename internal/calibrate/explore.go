@@ -21,7 +21,7 @@ func (r *run) explore(ctx context.Context) ([]*candidate, error) {
 		for _, k := range r.Ks {
 			lists = append(lists, candidatesOf(k, linearPlans(k, r.Rows)))
 		}
-		return r.exploreAll(ctx, interleave(lists), n)
+		return r.exploreAll(ctx, interleave(lists), n, r.exploreUntil())
 	}
 	var lists [][]*candidate
 	for _, k := range r.Ks {
@@ -33,13 +33,19 @@ func (r *run) explore(ctx context.Context) ([]*candidate, error) {
 		}
 		lists = append(lists, candidatesOf(k, plans))
 	}
-	tried, err := r.exploreAll(ctx, interleave(lists), n)
+	tried, err := r.exploreAll(ctx, interleave(lists), n, r.exploreUntil())
 	if err != nil {
 		return nil, err
 	}
 	r.judge(tried)
-	more, err := r.exploreAll(ctx, r.amountsUnderBestRules(tried), n)
-	return append(tried, more...), err
+	more, err := r.exploreAll(ctx, r.amountsUnderBestRules(tried), n, r.exploreUntil())
+	if err != nil {
+		return nil, err
+	}
+	tried = append(tried, more...)
+	r.judge(tried)
+	grown, err := r.exploreAll(ctx, r.atOnce(tried), n, r.exploreUntil()+time.Duration(float64(r.Time)*growthShare))
+	return append(tried, grown...), err
 }
 
 func (r *run) exploreUntil() time.Duration {
@@ -71,12 +77,12 @@ func candidatesOf(k int, plans []flashlight.Plan) []*candidate {
 
 // exploreAll asks the first n sources by the candidates, some at a time, and returns those it had time for. Those of
 // the first chunk are always asked about one source.
-func (r *run) exploreAll(ctx context.Context, all []*candidate, n int) ([]*candidate, error) {
+func (r *run) exploreAll(ctx context.Context, all []*candidate, n int, until time.Duration) ([]*candidate, error) {
 	var asked []*candidate
 	for some := range slices.Chunk(all, chunk) {
 		if len(r.truths) > 0 {
 			n = min(n, len(r.truths)) // what the first chunk had time for
-			if len(asked) > 0 && r.elapsed() >= r.exploreUntil() {
+			if len(asked) > 0 && r.elapsed() >= until {
 				break
 			}
 		}
@@ -126,6 +132,27 @@ func (r *run) amountsUnderBestRules(tried []*candidate) []*candidate {
 		known[key{c.k, c.plan}] = true
 		return twice
 	})
+}
+
+// atOnce returns the plans that found most for their cost, of those whose search set grows, with one that does not. The
+// dearest come first.
+func (r *run) atOnce(explored []*candidate) []*candidate {
+	lists := make([][]*candidate, len(r.Ks))
+	exact := r.exactSeconds()
+	for i, k := range r.Ks {
+		of := slices.DeleteFunc(slices.Clone(explored), func(c *candidate) bool {
+			return c.k != k || c.cost >= exact || c.plan.Rounds == 1 || c.plan.Probes.All()
+		})
+		slices.SortStableFunc(of, func(a, b *candidate) int { return cmp.Compare(a.cost, b.cost) })
+		best := steps(of, exact)
+		slices.Reverse(best)
+		for _, c := range best {
+			p := c.plan
+			p.Growth = atOnce
+			lists[i] = append(lists[i], &candidate{k: k, plan: p})
+		}
+	}
+	return interleave(lists)
 }
 
 // plansUnder returns the plans of a rule, or its patient ones alone.

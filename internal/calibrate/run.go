@@ -39,6 +39,7 @@ const (
 	exploreShare   = 0.2
 	easyShare      = 0.3 // where truths are cheap: those of all sources take less than easyTruths of the box
 	easyTruths     = 0.1
+	growthShare    = 0.02 // more, for search sets that are all there at once
 	// raceShare is the part of the box that is over when the race is. Truths may take truthShare of the race, or
 	// fewTruthShare as long as they are fewer than fewSources; plans that are raced from the start plansShare of the
 	// rest, and those dropped too early what is left.
