@@ -86,14 +86,16 @@ func fromONNX(m *onnx.Model, kind Kind) (Decoder, error) {
 	}
 	for i := range m.Nodes {
 		n := &m.Nodes[i]
-		v, err := g.apply(n)
+		values, err := g.apply(n)
 		if err == nil && (len(n.Outputs) == 0 || n.Outputs[0] == "") {
 			err = errors.New("has no output")
 		}
 		if err != nil {
-			return nil, fmt.Errorf("node %d (%s, output %s): %w", i, n.Op, quote(strings.Join(n.Outputs, ", ")), err)
+			return nil, fmt.Errorf("node %d (%s): %w", i, labelOf(n), err)
 		}
-		g.values[n.Outputs[0]] = v
+		for k, v := range values {
+			g.values[n.Outputs[k]] = v
+		}
 	}
 	if len(m.Outputs) != 1 {
 		return nil, fmt.Errorf("the graph has %d outputs (%s): want one, the score", len(m.Outputs), quoted(m.Outputs))
@@ -105,32 +107,18 @@ func fromONNX(m *onnx.Model, kind Kind) (Decoder, error) {
 	if err := g.finish(out.flow); err != nil {
 		return nil, fmt.Errorf("output %s: %w", quote(m.Outputs[0]), err)
 	}
+	if kind != "" && kind != g.spec.Kind {
+		return nil, fmt.Errorf("the graph computes a %s itself: name no other kind (--kind)", g.spec.Kind)
+	}
 	return New(g.spec, g.tensors)
 }
 
-// inputs finds the embeddings: two inputs, the source first, or one that is z.
-func (g *onnxGraph) inputs(m *onnx.Model, kind Kind) error {
-	var names []string
-	for _, name := range m.Inputs {
-		if m.Tensors[name] == nil {
-			names = append(names, name)
-		}
+// labelOf tells which node it is: operator, and name or, where exporters give none, outputs.
+func labelOf(n *onnx.Node) string {
+	if n.Name != "" {
+		return fmt.Sprintf("%s %s", n.Op, quote(n.Name))
 	}
-	switch {
-	case len(names) == 2 && names[0] != names[1]:
-		for i, name := range names {
-			g.values[name] = onnxValue{flow: &onnxFlow{stage: []onnxStage{stageSource, stageCandidate}[i]}}
-		}
-		return nil
-	case len(names) != 1:
-		return fmt.Errorf("the graph has the inputs %s: want two, the embeddings of source and candidate, or one with the kind named", quoted(names))
-	case kind == "":
-		return fmt.Errorf("the graph has the one input %s: name the kind, %s if it is the product of two embeddings or %s if it is one after the other",
-			quote(names[0]), HadamardMLP, ConcatMLP)
-	}
-	g.spec.Kind = kind
-	g.values[names[0]] = onnxValue{flow: g.start()}
-	return nil
+	return fmt.Sprintf("%s, output %s", n.Op, quote(strings.Join(n.Outputs, ", ")))
 }
 
 // onnxGraph is a spec while the nodes that make it are read. A graph that is no chain of layers is refused at the node that branches.
@@ -142,21 +130,27 @@ type onnxGraph struct {
 	head    *onnxFlow         // the newest value that is not a function of one element
 	inputOf []*onnxFlow       // what each layer is applied to
 	width   int               // of head, 0 while nobody knows
+	rank    int               // dimensions of head: of all but the last, one is over the pairs and any others are 1
+	picked  bool              // one output of the last layer is taken: head has a width of 1 and its layer more
+	newNorm *NormSpec         // whose output head is, while it may still get a weight and a bias
 }
 
-// onnxValue is a constant or a function of the inputs.
+// onnxValue is one of: a constant, embeddings or node numbers that are not combined yet, the network's values, a part of a layer norm
+// that is spelled out, or dimensions to reshape by.
 type onnxValue struct {
 	tensor *onnx.Tensor
+	turned bool // tensor is a matrix to be transposed
+	ends   *onnxEnds
 	flow   *onnxFlow
+	moment *onnxMoment
+	sizes  *onnxSizes
 }
 
 // onnxStage is how far a layer is computed.
 type onnxStage uint8
 
 const (
-	stageSource onnxStage = iota
-	stageCandidate
-	stageZ
+	stageZ onnxStage = iota
 	stageLinear
 	stageNormed // before the activation
 	stageAfter  // normed after it
@@ -167,14 +161,21 @@ type onnxFlow struct {
 	stage onnxStage
 	base  *onnxFlow
 	curve func(x float64) float64
+	steps int // of curve
 }
 
-// start makes z the head.
-func (g *onnxGraph) start() *onnxFlow { return g.advance(stageZ) }
+// maxSteps bounds the functions composed to one activation, of which each is called for every use of its value.
+const maxSteps = 256
+
+// begin makes z the head.
+func (g *onnxGraph) begin(kind Kind, width, rank int) onnxValue {
+	g.spec.Kind, g.width, g.rank = kind, width, rank
+	return onnxValue{flow: g.advance(stageZ)}
+}
 
 // advance makes a new head.
 func (g *onnxGraph) advance(s onnxStage) *onnxFlow {
-	g.head = &onnxFlow{stage: s}
+	g.head, g.newNorm = &onnxFlow{stage: s}, nil
 	return g.head
 }
 
@@ -189,7 +190,7 @@ func (f *onnxFlow) root() *onnxFlow {
 // then applies a function to every element.
 func (f *onnxFlow) then(curve func(x float64) float64) *onnxFlow {
 	inner := f.at
-	return &onnxFlow{stage: f.stage, base: f.root(), curve: func(x float64) float64 { return curve(inner(x)) }}
+	return &onnxFlow{stage: f.stage, base: f.root(), steps: f.steps + 1, curve: func(x float64) float64 { return curve(inner(x)) }}
 }
 
 // at is the flow as a function of an element of its root.
@@ -212,9 +213,7 @@ func (g *onnxGraph) layer() *LayerSpec {
 func (g *onnxGraph) onHead(f *onnxFlow) error {
 	switch {
 	case f == nil:
-		return errors.New("wants a computed value and has a constant")
-	case f.stage == stageSource || f.stage == stageCandidate:
-		return errors.New("works on one embedding alone: only networks on the product or the concatenation of the two are served")
+		return errors.New("wants values of the network and has a constant, or embeddings that are not combined")
 	case f.root() != g.head:
 		return errors.New("branches: it uses an earlier value than the one before it, which only a residual of a layer's input or of z may")
 	}
@@ -247,6 +246,9 @@ func (g *onnxGraph) finish(f *onnxFlow) error {
 		return err
 	}
 	name, _, err := recognise(f.at)
+	if err != nil && g.rescale(f) {
+		name, err, f = Identity, nil, g.head
+	}
 	if err != nil {
 		return err
 	}
@@ -256,7 +258,7 @@ func (g *onnxGraph) finish(f *onnxFlow) error {
 		return errors.New("no layer: nothing is computed from the embeddings")
 	}
 	if g.width != 1 {
-		return fmt.Errorf("the last layer has %d outputs: want one, the logit", g.width)
+		return fmt.Errorf("the last layer has %d outputs: want one, the logit, or that one is taken of them", g.width)
 	}
 	if final != "" && l.Activation == Identity {
 		g.spec.Output = final
@@ -264,6 +266,34 @@ func (g *onnxGraph) finish(f *onnxFlow) error {
 	}
 	return g.settle(f)
 }
+
+// rescale takes a last step a x + b, as of a temperature, into the last layer. It returns false where f is no such step.
+func (g *onnxGraph) rescale(f *onnxFlow) bool {
+	l := g.layer()
+	origin := f.at(0)
+	factor := f.at(1) - origin
+	if l == nil || f.stage != stageLinear || l.Residual != "" || !agrees(f.at, func(x float64) float64 { return factor*x + origin }) {
+		return false
+	}
+	weight := g.tensors[l.Weight]
+	bias := Tensor{Shape: weight.Shape[:1], Data: make([]float32, weight.Shape[0])}
+	if l.Bias != "" {
+		bias = g.tensors[l.Bias]
+	}
+	affine := func(t Tensor, origin float64) []float32 {
+		out := make([]float32, len(t.Data))
+		for i, v := range t.Data {
+			out[i] = float32(factor*float64(v) + origin)
+		}
+		return out
+	}
+	g.put(l.Weight, weight.Shape, affine(weight, 0))
+	l.Bias = g.put(biasKey(len(g.spec.Layers)-1), bias.Shape, affine(bias, origin))
+	return true
+}
+
+// biasKey is the key of a layer's bias.
+func biasKey(layer int) string { return fmt.Sprintf("layers.%d.bias", layer) }
 
 // put keeps a constant as a tensor of the spec and returns its key.
 func (g *onnxGraph) put(key string, shape []int, data []float32) string {

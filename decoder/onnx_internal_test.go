@@ -1,9 +1,12 @@
 package decoder
 
 import (
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -37,7 +40,7 @@ func with(n onnx.Node, attributes map[string]onnx.Attribute) onnx.Node {
 
 // graph is a model of inputs x and y and of output s, with weights W (3 x 4), S (4 x 4), V (4 x 1), c (4), d (1), half and mean.
 func graph(nodes ...onnx.Node) *onnx.Model {
-	m := &onnx.Model{Nodes: nodes, Inputs: []string{"x", "y"}, Outputs: []string{"s"}, Tensors: map[string]*onnx.Tensor{}}
+	m := &onnx.Model{Nodes: nodes, Inputs: []onnx.Input{{Name: "x"}, {Name: "y"}}, Outputs: []string{"s"}, Tensors: map[string]*onnx.Tensor{}}
 	for _, t := range []*onnx.Tensor{
 		constant("W", 0.5, 3, 4), constant("S", 0.25, 4, 4), constant("V", 1, 4, 1), constant("T", 1, 1, 4), constant("c", 1, 4), constant("d", 2, 1),
 		constant("half", 0.5), constant("three", 3),
@@ -93,7 +96,8 @@ func TestONNXGraphRefusals(t *testing.T) {
 		model *onnx.Model
 		want  string
 	}{
-		{"operator", graph(mul, node("Softmax", "s", "z")), `node 1 (Softmax, output "s"): this operator is not served`},
+		{"operator", graph(mul, node("Einsum", "s", "z")), `node 1 (Einsum, output "s"): this operator is not served`},
+		{"activation of ONNX", graph(mul, onnx.Node{Name: "act", Op: "Softmax", Inputs: []string{"z"}, Outputs: []string{"s"}}), `node 1 (Softmax "act"): this activation is none of relu`},
 		{"domain", graph(mul, onnx.Node{Op: "Gelu", Domain: "com.microsoft", Outputs: []string{"s"}}), `operators of domain "com.microsoft"`},
 		{"branch", graph(mul, a, node("Relu", "h", "a"), node("MatMul", "b", "h", "S"), node("MatMul", "s", "a", "V")), "branches"},
 		{"one embedding", graph(node("MatMul", "a", "x", "W"), mul), "works on one embedding alone"},
@@ -119,7 +123,7 @@ func TestONNXGraphRefusals(t *testing.T) {
 		{"training", graph(mul, a, with(node("BatchNormalization", "s", "a", "c", "c", "c", "c"), map[string]onnx.Attribute{"training_mode": {Int: 1}})), "after eval()"},
 		{"two norms", graph(mul, a, node("LayerNormalization", "b", "a", "c"), node("LayerNormalization", "s", "b", "c")), "two norms"},
 		{"norm of another width", graph(mul, a, node("LayerNormalization", "h", "a", "d"), last), "layers[0].norm.weight"},
-		{"reshaped", graph(mul, node("Reshape", "s", "z", "c")), "changes the shape"},
+		{"reshaped", graph(mul, a, node("Reshape", "s", "a", "c")), "changes the shape"},
 		{"few inputs", graph(node("Mul", "z", "x")), "1 inputs, want 2"},
 		{"no output", graph(onnx.Node{Op: "Mul", Inputs: []string{"x", "y"}}), "has no output"},
 	}
@@ -136,9 +140,138 @@ func TestONNXGraphRefusals(t *testing.T) {
 	d, err := fromONNX(one, HadamardMLP)
 	require.NoError(t, err, "a network exported alone")
 	assert.Equal(t, "hadamard_mlp 3-4-1", d.String())
-	one.Inputs = []string{"x", "y", "edges"}
+	one.Inputs = []onnx.Input{{Name: "x"}, {Name: "y"}, {Name: "edges"}}
 	_, err = fromONNX(one, "")
 	assert.ErrorContains(t, err, `the inputs "x", "y", "edges": want two`)
+}
+
+// edges is a graph of the embeddings z of all nodes, pairs e of node numbers (2 x pairs), and the weights of graph.
+func edges(nodes ...onnx.Node) *onnx.Model {
+	m := graph(nodes...)
+	m.Inputs = []onnx.Input{{Name: "z", Type: 1, Shape: []int{-1, 3}}, {Name: "e", Type: 7, Shape: []int{2, -1}}}
+	for i, name := range []string{"0", "1", "2"} {
+		m.Tensors[name] = constant(name, float32(i))
+	}
+	m.Tensors["01"] = &onnx.Tensor{Name: "01", Shape: []int{2}, Data: []float32{0, 1}}
+	m.Tensors["W6"] = constant("W6", 1, 6, 1)
+	return m
+}
+
+func axis(n onnx.Node, axis int64) onnx.Node {
+	n.Attributes["axis"] = onnx.Attribute{Int: axis}
+	return n
+}
+
+func TestONNXPairRefusals(t *testing.T) {
+	source, candidate := node("Gather", "i", "e", "0"), node("Gather", "j", "e", "1")
+	x, y := node("Gather", "x", "z", "i"), node("Gather", "y", "z", "j")
+	_, err := fromONNX(edges(source, candidate, x, y, node("Mul", "p", "x", "y"), node("MatMul", "h", "p", "W"), node("MatMul", "s", "h", "V")), "")
+	require.NoError(t, err)
+	tests := []struct {
+		name  string
+		model *onnx.Model
+		want  string
+	}{
+		{"both ends the same", edges(source, x, node("Mul", "s", "x", "x")), "neither the two embeddings nor parts"},
+		{"numbers multiplied", edges(source, candidate, node("Mul", "s", "i", "j")), "neither the two embeddings nor parts"},
+		{"a third of the pair", edges(node("Gather", "s", "e", "2")), "takes number 2 of each pair: want 0, the source, or 1"},
+		{"one pair of all", edges(axis(node("Gather", "s", "e", "0"), 1)), "takes along dimension 1: source and candidate lie along 0"},
+		{"beyond the dimensions", edges(axis(node("Gather", "s", "e", "0"), 2)), "takes along dimension 2 of 2"},
+		{"an end of an end", edges(source, node("Gather", "s", "i", "0")), "one end of the pairs already"},
+		{"two at once", edges(node("Gather", "s", "e", "01")), "takes more than one number"},
+		{"one node", edges(node("Gather", "s", "z", "0")), "takes one node by a constant"},
+		{"columns", edges(source, axis(node("Gather", "s", "z", "i"), 1)), "takes embeddings along dimension 1"},
+		{"by embeddings", edges(node("Gather", "s", "z", "z")), "takes by embeddings in place of node numbers"},
+		{"of a vector", edges(source, node("Gather", "s", "c", "i")), "from what is no matrix of embeddings"},
+		{"no column", edges(source, node("GatherND", "s", "z", "i")), "no column of node numbers"},
+		{"joined across pairs", edges(node("Gather", "p", "z", "e"), axis(node("Flatten", "s", "p"), 1)), "joins the embeddings of different pairs"},
+		{"numbers joined", edges(axis(node("Flatten", "s", "e"), 1)), "changes the shape"},
+		{"the second first", edges(source, candidate, x, y, axis(node("Concat", "s", "y", "x"), 1)), "the second input comes first"},
+		{"pairs after pairs", edges(source, candidate, x, y, axis(node("Concat", "s", "x", "y"), 0)), "axis is 0: want the last"},
+		{"neighbours", edges(node("ScatterElements", "s", "z", "e", "z")), "which is for the encoder"},
+		{"arithmetic of numbers", edges(node("Add", "s", "e", "0")), "works on the numbers of the nodes"},
+		{"numbers to reals", edges(with(node("Cast", "s", "e"), map[string]onnx.Attribute{"to": {Int: 1}})), "changes the values: to data type 1"},
+		{"score to whole", graph(node("Mul", "z", "x", "y"), with(node("Cast", "s", "z"), map[string]onnx.Attribute{"to": {Int: 7}})), "changes the values"},
+		{"dropout in training", graph(node("Mul", "z", "x", "y"), node("Dropout", "s", "z", "half", "three")), "training mode"},
+		{"a loop", graph(onnx.Node{Op: "If", Outputs: []string{"s"}, Attributes: map[string]onnx.Attribute{"then_branch": {Graph: true}}}), "chooses between graphs"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := fromONNX(test.model, "")
+			assert.ErrorContains(t, err, test.want)
+		})
+	}
+}
+
+func TestONNXInputRefusals(t *testing.T) {
+	whole := onnx.Input{Name: "e", Type: 7, Shape: []int{2, -1}}
+	for _, in := range [][]onnx.Input{
+		nil,
+		{{Name: "x"}, {Name: "y"}, {Name: "w"}},
+		{{Name: "z"}, {Name: "b", Type: 9}},
+		{{Name: "z"}, whole, {Name: "n", Type: 7, Shape: []int{2, -1}}},
+		{{Name: "z"}, {Name: "e", Type: 7, Shape: []int{-1}}},
+	} {
+		m := graph()
+		m.Inputs = in
+		_, err := fromONNX(m, "")
+		assert.ErrorContains(t, err, "want two, the embeddings of source and candidate; or the embeddings of all nodes", "%v", in)
+	}
+	m := graph()
+	m.Inputs[1].Name = "x"
+	_, err := fromONNX(m, "")
+	assert.ErrorContains(t, err, `two inputs have the name "x"`)
+	m = graph(node("Mul", "s", "x", "y"))
+	m.Inputs = []onnx.Input{{Name: "x", Shape: []int{-1, 3}}, {Name: "y", Shape: []int{-1, 4}}}
+	_, err = fromONNX(m, "")
+	assert.ErrorContains(t, err, "have 3 and 4 values")
+}
+
+// A layer norm in primitives, broken at each of its places.
+func TestONNXMomentRefusals(t *testing.T) {
+	mean := func(n onnx.Node) onnx.Node {
+		return with(n, map[string]onnx.Attribute{"axes": {Ints: []int64{-1}}})
+	}
+	steps := []onnx.Node{
+		node("Mul", "z", "x", "y"), node("MatMul", "a", "z", "W"), mean(node("ReduceMean", "m", "a")), node("Sub", "d", "a", "m"),
+		node("Mul", "q", "d", "d"), mean(node("ReduceMean", "v", "q")), node("Add", "e", "half", "v"), node("Sqrt", "r", "e"), node("Div", "h", "d", "r"),
+		node("MatMul", "s", "h", "V"),
+	}
+	d, err := fromONNX(graph(steps...), "")
+	require.NoError(t, err)
+	assert.Equal(t, 0.5, *d.Spec().Layers[0].Norm.Eps)
+	for at, step := range map[int]onnx.Node{
+		2: with(node("ReduceMean", "m", "a"), map[string]onnx.Attribute{"axes": {Ints: []int64{0}}}), 3: node("Sub", "d", "m", "a"), 4: node("Mul", "q", "d", "a"),
+		5: mean(node("ReduceMean", "v", "d")), 6: node("Add", "e", "c", "v"), 7: node("Relu", "r", "e"), 8: node("Div", "h", "a", "r"), 9: node("MatMul", "s", "d", "V"),
+	} {
+		broken := slices.Clone(steps)
+		broken[at] = step
+		_, err := fromONNX(graph(broken...), "")
+		assert.Error(t, err, "step %d: %s", at, step.Op)
+	}
+}
+
+// What a small file may ask for is bounded: calls of an activation double with every product, and turned matrices would each be a copy.
+func TestONNXBombs(t *testing.T) {
+	nodes := []onnx.Node{node("Mul", "z", "x", "y"), node("MatMul", "a", "z", "W"), node("Mul", "p0", "a", "a")}
+	for i := range 60 {
+		last := fmt.Sprintf("p%d", i)
+		nodes = append(nodes, node("Mul", fmt.Sprintf("p%d", i+1), last, last))
+	}
+	_, err := fromONNX(graph(append(nodes, node("MatMul", "s", "p60", "V"))...), "")
+	assert.ErrorContains(t, err, "more than 256 steps between two layers")
+
+	m := graph()
+	m.Tensors["big"] = constant("big", 1, 1000, 1000)
+	for range 10_000 {
+		m.Nodes = append(m.Nodes, node("Transpose", fmt.Sprintf("t%d", len(m.Nodes)), "big"))
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err = fromONNX(m, "")
+	runtime.ReadMemStats(&after)
+	assert.ErrorContains(t, err, `no node computes the output "s"`)
+	assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(64<<20))
 }
 
 func TestRecognise(t *testing.T) {
@@ -192,7 +325,9 @@ func TestONNXFileRefusals(t *testing.T) {
 func FuzzONNX(f *testing.F) {
 	files, err := filepath.Glob(filepath.Join("testdata", "onnx", "*.onnx"))
 	require.NoError(f, err)
-	for _, file := range files {
+	exports, err := filepath.Glob(filepath.Join("testdata", "exports", "*.onnx"))
+	require.NoError(f, err)
+	for _, file := range append(files, exports...) {
 		data, err := os.ReadFile(file)
 		require.NoError(f, err)
 		f.Add(data)
@@ -202,7 +337,10 @@ func FuzzONNX(f *testing.F) {
 		if err != nil {
 			return
 		}
-		d, err := fromONNX(m, HadamardMLP)
+		d, err := fromONNX(m, "")
+		if err != nil {
+			d, err = fromONNX(m, HadamardMLP)
+		}
 		if err != nil {
 			return
 		}

@@ -1,41 +1,52 @@
 package decoder
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/flashdb/flashdb/internal/onnx"
 )
 
 // layerNorm takes x, scale and, optionally, shift.
 func (g *onnxGraph) layerNorm(n *onnx.Node, in []onnxValue) (onnxValue, error) {
-	if a, ok := n.Attributes["axis"]; ok && a.Int != -1 && a.Int != 1 {
+	if a, ok := n.Attributes["axis"]; ok && !g.lastAxis(a.Int) {
 		return onnxValue{}, fmt.Errorf("axis is %d: want the last", a.Int)
 	}
-	keys := []string{"weight", "bias"}
-	return g.norm(layerNorm, n, in[0].flow, in[1:min(len(in), 3)], keys)
+	return g.norm(layerNorm, epsilonOf(n), in[0].flow, in[1:min(len(in), 3)])
 }
 
 // batchNorm takes x, scale, shift, mean and variance.
 func (g *onnxGraph) batchNorm(n *onnx.Node, in []onnxValue) (onnxValue, error) {
-	if n.Attributes["training_mode"].Int != 0 {
-		return onnxValue{}, errors.New("is in training mode: export the model after eval()")
+	outputs := 0
+	for _, name := range n.Outputs {
+		if name != "" {
+			outputs++
+		}
 	}
-	return g.norm(batchNorm, n, in[0].flow, in[1:5], []string{"weight", "bias", "mean", "var"})
+	if n.Attributes["training_mode"].Int != 0 || outputs > 1 {
+		return onnxValue{}, errTraining
+	}
+	return g.norm(batchNorm, epsilonOf(n), in[0].flow, in[1:5])
 }
 
+func epsilonOf(n *onnx.Node) float64 {
+	if a, ok := n.Attributes["epsilon"]; ok {
+		return float64(a.Float)
+	}
+	return defaultEps
+}
+
+// normKeys are the ends of the keys of a norm's tensors.
+var normKeys = []string{"weight", "bias", "mean", "var"}
+
 // norm puts a norm behind f: on z, before the activation of a layer, or after it.
-func (g *onnxGraph) norm(kind string, n *onnx.Node, f *onnxFlow, params []onnxValue, keys []string) (onnxValue, error) {
+func (g *onnxGraph) norm(kind string, eps float64, f *onnxFlow, params []onnxValue) (onnxValue, error) {
 	if err := g.onHead(f); err != nil {
 		return onnxValue{}, err
 	}
-	eps := defaultEps
-	if a, ok := n.Attributes["epsilon"]; ok {
-		eps = float64(a.Float)
-	}
 	spec := &NormSpec{Kind: kind, Eps: &eps}
-	at, stage := "input_norm", stageZ
+	stage := stageZ
 	if l := g.layer(); l != nil {
 		if l.Norm != nil {
 			return onnxValue{}, errors.New("two norms behind one layer")
@@ -47,7 +58,6 @@ func (g *onnxGraph) norm(kind string, n *onnx.Node, f *onnxFlow, params []onnxVa
 		if f.curve != nil {
 			l.NormPosition, stage = afterActivation, stageAfter
 		}
-		at = fmt.Sprintf("layers.%d.norm", len(g.spec.Layers)-1)
 	} else {
 		if f.curve != nil || g.spec.InputNorm != nil {
 			return onnxValue{}, errors.New("more than one norm of the product or concatenation itself is not served")
@@ -60,60 +70,43 @@ func (g *onnxGraph) norm(kind string, n *onnx.Node, f *onnxFlow, params []onnxVa
 		}
 		t := params[i].tensor
 		if t == nil || len(t.Data) == 0 {
-			return onnxValue{}, fmt.Errorf("its %s is not a constant", keys[i])
+			return onnxValue{}, fmt.Errorf("its %s is not a constant", normKeys[i])
 		}
-		*field = g.put(at+"."+keys[i], []int{len(t.Data)}, t.Data)
+		*field = g.put(g.normKey(normKeys[i]), []int{len(t.Data)}, t.Data)
 	}
-	return onnxValue{flow: g.advance(stage)}, nil
+	v := onnxValue{flow: g.advance(stage)}
+	g.newNorm = spec
+	return v, nil
 }
 
-// curvePoints are where two activations are compared: near zero, where the smooth ones bend, and far out, where a clipped one would show.
-var curvePoints = func() (points []float64) {
-	for _, x := range []float64{0, 0.05, 0.1, 0.3, 0.5, 0.75, 1, 1.3, 1.7, 2, 2.5, 3, 4, 5, 6.5, 8, 20, 60} {
-		points = append(points, x, -x)
+// normKey is the key of a tensor of the newest norm.
+func (g *onnxGraph) normKey(end string) string {
+	if len(g.spec.Layers) == 0 {
+		return "input_norm." + end
 	}
-	return points
-}()
-
-// recognise finds the activation that a function of one element is. Exporters write one activation in many ways (GELU as five nodes,
-// SiLU as two), so it is the values that are compared and not the nodes.
-func recognise(curve func(x float64) float64) (Activation, *float64, error) {
-	slope := -curve(-1)
-	for _, known := range []struct {
-		name  Activation
-		value func(x float64) float64
-	}{
-		{Identity, func(x float64) float64 { return x }},
-		{ReLU, relu},
-		{GELU, gelu},
-		{GELUTanh, geluTanh},
-		{SiLU, silu},
-		{Tanh, math.Tanh},
-		{Sigmoid, sigmoid},
-		{LeakyReLU, func(x float64) float64 {
-			if x > 0 {
-				return x
-			}
-			return slope * x
-		}},
-	} {
-		if agrees(curve, known.value) {
-			if known.name == LeakyReLU {
-				return LeakyReLU, &slope, nil
-			}
-			return known.name, nil, nil
-		}
-	}
-	return "", nil, fmt.Errorf("the activation with values %.4g at -1, %.4g at 0 and %.4g at 1 is none of %s", curve(-1), curve(0), curve(1),
-		list(ReLU, LeakyReLU, GELU, GELUTanh, SiLU, Tanh, Sigmoid))
+	return fmt.Sprintf("layers.%d.norm.%s", len(g.spec.Layers)-1, end)
 }
 
-// agrees compares two functions to what constants rounded to float32 cost.
-func agrees(f, h func(x float64) float64) bool {
-	for _, x := range curvePoints {
-		if want := h(x); !(math.Abs(f(x)-want) <= 2e-6*max(1, math.Abs(want))) {
-			return false
-		}
+// normPart makes a constant row that the output of a norm is multiplied with its weight, and one that is added its bias. ok is false
+// where it is neither.
+func (g *onnxGraph) normPart(in []onnxValue, part string) (v onnxValue, ok bool) {
+	f, t := in[0].flow, in[1].tensor
+	if f == nil {
+		f, t = in[1].flow, in[0].tensor
 	}
-	return true
+	norm := g.newNorm
+	if norm == nil || f != g.head || t == nil || len(t.Data) < 2 || !isRow(t, cmp.Or(g.width, len(t.Data))) {
+		return onnxValue{}, false
+	}
+	field := &norm.Bias
+	if part == "weight" {
+		field = &norm.Weight
+	}
+	if norm.Bias != "" || *field != "" {
+		return onnxValue{}, false
+	}
+	*field = g.put(g.normKey(part), []int{len(t.Data)}, t.Data)
+	v = onnxValue{flow: g.advance(f.stage)}
+	g.newNorm = norm
+	return v, true
 }

@@ -10,79 +10,142 @@ import (
 	"github.com/flashdb/flashdb/internal/onnx"
 )
 
-// apply returns what a node computes. Of a node with several outputs only the first may be used.
-func (g *onnxGraph) apply(n *onnx.Node) (onnxValue, error) {
+// apply returns what a node computes: its first output, and of Split both.
+func (g *onnxGraph) apply(n *onnx.Node) ([]onnxValue, error) {
 	if n.Domain != "" {
-		return onnxValue{}, fmt.Errorf("operators of domain %s are not served: export with the standard ones", quote(n.Domain))
-	}
-	if n.Op == "Constant" {
-		return constantOf(n)
+		return nil, fmt.Errorf("operators of domain %s are not served: export with the standard ones", quote(n.Domain))
 	}
 	in := make([]onnxValue, len(n.Inputs))
+	var ends []*onnxEnds
+	var network, dims bool
 	for i, name := range n.Inputs {
 		v, ok := g.values[name]
 		if !ok && name != "" {
-			return onnxValue{}, fmt.Errorf("input %s is computed nowhere before it", quote(name))
+			return nil, fmt.Errorf("input %s is computed nowhere before it", quote(name))
 		}
 		if v.tensor != nil && v.tensor.Fault != nil {
-			return onnxValue{}, v.tensor.Fault
+			return nil, v.tensor.Fault
 		}
 		in[i] = v
+		if v.ends != nil {
+			ends = append(ends, v.ends)
+		}
+		network = network || v.flow != nil || v.moment != nil
+		dims = dims || v.sizes != nil
 	}
 	op, ok := onnxOps[n.Op]
-	if !ok {
-		return onnxValue{}, errors.New("this operator is not served; a decoder is made of Gemm, MatMul, Add, Mul, Concat, norms and activations")
+	switch {
+	case len(ends) > 0 && !op.ends:
+		return nil, misuse(n.Op, ends)
+	case dims && !network && len(ends) == 0 && slices.Contains(sizeOps, n.Op):
+		return []onnxValue{computeSizes(n, in)}, nil
+	case !ok:
+		return nil, unserved(n)
+	case len(in) < op.inputs:
+		return nil, fmt.Errorf("%d inputs, want %d", len(in), op.inputs)
+	case n.Op == "Split":
+		return g.split(n, in)
 	}
-	if len(in) < op.inputs {
-		return onnxValue{}, fmt.Errorf("%d inputs, want %d", len(in), op.inputs)
+	v, err := op.run(g, n, in)
+	return []onnxValue{v}, err
+}
+
+// unserved says what to do about an operator that is none of onnxOps.
+func unserved(n *onnx.Node) error {
+	for _, a := range n.Attributes {
+		if a.Graph {
+			return errors.New("chooses between graphs at run time: give squeeze() its dimension and write x[0], x[1] for chunk(), " +
+				"or export with dynamo=True")
+		}
 	}
-	return op.run(g, n, in)
+	if slices.Contains(otherActivations, n.Op) {
+		return fmt.Errorf("this activation is none of %s", list(networkActivations...))
+	}
+	return errors.New("this operator is not served; a decoder is made of Gemm, MatMul, Add, Mul, Concat, norms and activations")
+}
+
+// networkActivations are those a layer may have.
+var networkActivations = []Activation{ReLU, LeakyReLU, GELU, GELUTanh, SiLU, Tanh, Sigmoid}
+
+// otherActivations are activations of ONNX that no layer may have.
+var otherActivations = []string{
+	"Celu", "Elu", "HardSigmoid", "HardSwish", "LogSoftmax", "Mish", "Selu", "Softmax", "Softplus", "Softsign", "ThresholdedRelu",
 }
 
 type onnxOp struct {
 	inputs int // at least
 	run    func(g *onnxGraph, n *onnx.Node, in []onnxValue) (onnxValue, error)
+	ends   bool // takes what is not combined yet
 }
 
 var onnxOps map[string]onnxOp
 
 func init() { // the table refers to methods that refer to it
+	network := func(inputs int, run func(g *onnxGraph, n *onnx.Node, in []onnxValue) (onnxValue, error)) onnxOp {
+		return onnxOp{inputs: inputs, run: run}
+	}
+	pairs := func(inputs int, run func(g *onnxGraph, n *onnx.Node, in []onnxValue) (onnxValue, error)) onnxOp {
+		return onnxOp{inputs: inputs, run: run, ends: true}
+	}
 	onnxOps = map[string]onnxOp{
-		"Gemm": {2, (*onnxGraph).gemm}, "MatMul": {2, (*onnxGraph).matMul}, "Concat": {2, (*onnxGraph).concat},
-		"Add": {2, (*onnxGraph).add}, "Mul": {2, (*onnxGraph).mul}, "Sub": {2, (*onnxGraph).sub}, "Div": {2, (*onnxGraph).div},
-		"Pow": {2, (*onnxGraph).pow}, "Clip": {1, (*onnxGraph).clip}, "Max": {2, (*onnxGraph).most},
-		"LayerNormalization": {2, (*onnxGraph).layerNorm}, "BatchNormalization": {5, (*onnxGraph).batchNorm},
-		"Relu": each(relu), "Sigmoid": each(sigmoid), "Tanh": each(math.Tanh), "Erf": each(math.Erf), "Neg": each(func(x float64) float64 { return -x }),
-		"Exp": each(math.Exp), "Sqrt": each(math.Sqrt), "LeakyRelu": {1, (*onnxGraph).leakyRelu}, "Gelu": {1, (*onnxGraph).gelu},
-		"Identity": same, "Dropout": same, "Cast": same, "Flatten": {1, (*onnxGraph).flatten},
-		"Squeeze": scalarShape, "Reshape": scalarShape, "Unsqueeze": scalarShape,
-		"Transpose": {1, (*onnxGraph).transpose}, "ReduceSum": {1, (*onnxGraph).reduceSum},
+		"Gemm": network(2, (*onnxGraph).gemm), "MatMul": network(2, (*onnxGraph).matMul), "Add": network(2, (*onnxGraph).add),
+		"Sub": network(2, (*onnxGraph).sub), "Div": network(2, (*onnxGraph).div), "Pow": network(2, (*onnxGraph).pow),
+		"Clip": network(1, (*onnxGraph).clip), "Max": network(2, (*onnxGraph).most), "ReduceMean": network(1, (*onnxGraph).reduceMean),
+		"ReduceSum": network(1, (*onnxGraph).reduceSum), "LayerNormalization": network(2, (*onnxGraph).layerNorm),
+		"BatchNormalization": network(5, (*onnxGraph).batchNorm), "LeakyRelu": network(1, (*onnxGraph).leakyRelu),
+		"PRelu": network(2, (*onnxGraph).pRelu), "Gelu": network(1, (*onnxGraph).gelu), "Sqrt": network(1, (*onnxGraph).sqrt),
+		"Reciprocal": network(1, (*onnxGraph).reciprocal),
+		"Relu":       each(relu), "Sigmoid": each(sigmoid), "Tanh": each(math.Tanh), "Erf": each(math.Erf), "Exp": each(math.Exp), "Abs": each(math.Abs),
+		"Neg": each(func(x float64) float64 { return -x }),
+		"Mul": pairs(2, (*onnxGraph).mul), "Concat": pairs(1, (*onnxGraph).concat), "ReduceProd": pairs(1, (*onnxGraph).reduceProd),
+		"Gather": pairs(2, (*onnxGraph).gather), "GatherND": pairs(2, (*onnxGraph).gatherND), "GatherElements": pairs(2, (*onnxGraph).gatherElements),
+		"Slice": pairs(1, (*onnxGraph).slice), "Split": pairs(1, nil), "Expand": pairs(2, (*onnxGraph).expand),
+		"Identity": pairs(1, (*onnxGraph).identity), "Dropout": pairs(1, (*onnxGraph).dropout), "Cast": pairs(1, (*onnxGraph).cast),
+		"Shape": pairs(1, (*onnxGraph).shape), "Reshape": pairs(2, (*onnxGraph).reshape), "Flatten": pairs(1, (*onnxGraph).flatten),
+		"Squeeze": pairs(1, (*onnxGraph).squeeze), "Unsqueeze": pairs(1, (*onnxGraph).unsqueeze), "Transpose": pairs(1, (*onnxGraph).transpose),
+		"Constant": pairs(0, constantOf),
 	}
 }
 
 func relu(x float64) float64 { return max(x, 0) }
 
-// same passes its first input on: dropout is nothing outside training, and all is computed in float32.
-var same = onnxOp{1, func(_ *onnxGraph, _ *onnx.Node, in []onnxValue) (onnxValue, error) { return in[0], nil }}
+func (g *onnxGraph) identity(_ *onnx.Node, in []onnxValue) (onnxValue, error) { return in[0], nil }
 
-// scalarShape changes the shape of scores, which are one value a pair, or of a constant of one value.
-var scalarShape = onnxOp{1, func(g *onnxGraph, _ *onnx.Node, in []onnxValue) (onnxValue, error) {
-	if t := in[0].tensor; t != nil && len(t.Data) == 1 {
-		return in[0], nil
-	}
-	if in[0].flow == nil || g.width != 1 {
-		return onnxValue{}, errors.New("changes the shape of something that is not the score")
+// dropout is nothing outside training.
+func (g *onnxGraph) dropout(_ *onnx.Node, in []onnxValue) (onnxValue, error) {
+	if len(in) > 2 && in[2] != (onnxValue{}) {
+		if training, ok := scalar(in[2]); !ok || training != 0 {
+			return onnxValue{}, errTraining
+		}
 	}
 	return in[0], nil
-}}
+}
+
+var errTraining = errors.New("is in training mode: export the model after eval()")
+
+// cast changes no value: all is computed in float32 and node numbers are integers.
+func (g *onnxGraph) cast(n *onnx.Node, in []onnxValue) (onnxValue, error) {
+	to := onnx.Type(n.Attributes["to"].Int)
+	whole := in[0].ends != nil && in[0].ends.of == endsNumbers
+	if in[0].tensor == nil && (whole && !to.Integers() || !whole && !to.Floats()) {
+		return onnxValue{}, fmt.Errorf("changes the values: to data type %d", to)
+	}
+	return in[0], nil
+}
 
 // each applies a function to every element.
 func each(curve func(x float64) float64) onnxOp {
-	return onnxOp{1, func(_ *onnxGraph, _ *onnx.Node, in []onnxValue) (onnxValue, error) { return elementwise(in[0], curve) }}
+	return onnxOp{inputs: 1, run: func(_ *onnxGraph, _ *onnx.Node, in []onnxValue) (onnxValue, error) { return elementwise(in[0], curve) }}
 }
 
 func elementwise(v onnxValue, curve func(x float64) float64) (onnxValue, error) {
+	if v.moment != nil {
+		return onnxValue{}, errMoment
+	}
 	if v.flow != nil {
+		if v.flow.steps >= maxSteps {
+			return onnxValue{}, errSteps
+		}
 		return onnxValue{flow: v.flow.then(curve)}, nil
 	}
 	x, ok := scalar(v)
@@ -92,6 +155,8 @@ func elementwise(v onnxValue, curve func(x float64) float64) (onnxValue, error) 
 	return onnxValue{tensor: &onnx.Tensor{Data: []float32{float32(curve(x))}}}, nil
 }
 
+var errSteps = fmt.Errorf("more than %d steps between two layers are no activation", maxSteps)
+
 // scalar is the value of a constant of one element.
 func scalar(v onnxValue) (float64, bool) {
 	if v.tensor == nil || len(v.tensor.Data) != 1 {
@@ -100,7 +165,7 @@ func scalar(v onnxValue) (float64, bool) {
 	return float64(v.tensor.Data[0]), true
 }
 
-func constantOf(n *onnx.Node) (onnxValue, error) {
+func constantOf(_ *onnxGraph, n *onnx.Node, _ []onnxValue) (onnxValue, error) {
 	if a, ok := n.Attributes["value"]; ok && a.Tensor != nil {
 		return onnxValue{tensor: a.Tensor}, nil
 	}
@@ -128,8 +193,15 @@ func binary(in []onnxValue, combine func(x, y float64) float64) (v onnxValue, ok
 	x, isX := scalar(in[0])
 	y, isY := scalar(in[1])
 	switch {
-	case f != nil && h != nil && f.root() == h.root() && f.root().stage > stageCandidate:
-		return onnxValue{flow: &onnxFlow{stage: f.stage, base: f.root(), curve: func(x float64) float64 { return combine(f.at(x), h.at(x)) }}}, true, nil
+	case f != nil && h != nil && f.root() == h.root():
+		steps := f.steps + h.steps + 1
+		if steps > maxSteps {
+			return onnxValue{}, true, errSteps
+		}
+		return onnxValue{flow: &onnxFlow{
+			stage: f.stage, base: f.root(), steps: steps,
+			curve: func(x float64) float64 { return combine(f.at(x), h.at(x)) },
+		}}, true, nil
 	case f != nil && isY:
 		v, err = elementwise(in[0], func(x float64) float64 { return combine(x, y) })
 	case isX && (h != nil || isY):
@@ -141,14 +213,23 @@ func binary(in []onnxValue, combine func(x, y float64) float64) (v onnxValue, ok
 }
 
 func (g *onnxGraph) sub(_ *onnx.Node, in []onnxValue) (onnxValue, error) {
+	if m := in[1].moment; m != nil {
+		return m.centre(in[0])
+	}
 	return numberOnly(in, func(x, y float64) float64 { return x - y })
 }
 
 func (g *onnxGraph) div(_ *onnx.Node, in []onnxValue) (onnxValue, error) {
+	if m := in[1].moment; m != nil {
+		return g.overDeviation(in[0], m)
+	}
 	return numberOnly(in, func(x, y float64) float64 { return x / y })
 }
 
 func (g *onnxGraph) pow(_ *onnx.Node, in []onnxValue) (onnxValue, error) {
+	if m := in[0].moment; m != nil {
+		return m.power(in[1])
+	}
 	return numberOnly(in, math.Pow)
 }
 
@@ -166,171 +247,39 @@ func numberOnly(in []onnxValue, combine func(x, y float64) float64) (onnxValue, 
 
 // mul is the product of the two embeddings, or part of an activation.
 func (g *onnxGraph) mul(_ *onnx.Node, in []onnxValue) (onnxValue, error) {
-	if isPair(in[0].flow, in[1].flow) || isPair(in[1].flow, in[0].flow) {
-		return g.begin(HadamardMLP)
+	if isPair(in[0].ends, in[1].ends) || isPair(in[1].ends, in[0].ends) {
+		return g.pair(HadamardMLP, in[0].ends, in[1].ends)
+	}
+	if in[0].moment != nil || in[1].moment != nil {
+		return g.multiplyMoment(in)
+	}
+	if v, ok := g.normPart(in, "weight"); ok {
+		return v, nil
 	}
 	v, ok, err := binary(in, func(x, y float64) float64 { return x * y })
 	if err == nil && !ok {
-		err = errors.New("multiplies two things that are neither the two embeddings nor parts of one activation")
+		err = errors.New("multiplies two things that are neither the two embeddings nor parts of one activation or norm")
 	}
 	return v, err
-}
-
-func isPair(f, h *onnxFlow) bool {
-	return f != nil && h != nil && f.base == nil && h.base == nil && f.stage == stageSource && h.stage == stageCandidate
-}
-
-// begin makes z of the two embeddings.
-func (g *onnxGraph) begin(kind Kind) (onnxValue, error) {
-	if g.head != nil {
-		return onnxValue{}, errors.New("the embeddings are combined twice")
-	}
-	g.spec.Kind = kind
-	return onnxValue{flow: g.start()}, nil
 }
 
 func (g *onnxGraph) concat(n *onnx.Node, in []onnxValue) (onnxValue, error) {
 	axis := n.Attributes["axis"].Int
 	switch {
-	case len(in) == 2 && isPair(in[1].flow, in[0].flow):
+	case len(in) == 2 && isPair(in[1].ends, in[0].ends):
 		return onnxValue{}, errors.New("the second input comes first in the concatenation: export the model with the inputs in the other order")
-	case len(in) != 2 || !isPair(in[0].flow, in[1].flow):
+	case len(in) != 2 || !isPair(in[0].ends, in[1].ends):
 		return onnxValue{}, errors.New("concatenates something that is not the two embeddings alone")
-	case axis != 1 && axis != -1:
+	case axis != -1 && axis != int64(max(in[0].ends.rank, in[1].ends.rank))-1:
 		return onnxValue{}, fmt.Errorf("axis is %d: want the last", axis)
 	}
-	return g.begin(ConcatMLP)
+	return g.pair(ConcatMLP, in[0].ends, in[1].ends)
 }
 
 // reduceSum of the product is the inner product.
 func (g *onnxGraph) reduceSum(*onnx.Node, []onnxValue) (onnxValue, error) {
-	return onnxValue{}, fmt.Errorf("a sum of products is an inner product: a %s decoder needs no weights; give its spec instead", Dot)
-}
-
-// gemm is alpha A B + beta C, each of A and B transposed or not.
-func (g *onnxGraph) gemm(n *onnx.Node, in []onnxValue) (onnxValue, error) {
-	number := func(name string) float64 {
-		if a, ok := n.Attributes[name]; ok {
-			return float64(a.Float)
-		}
-		return 1
-	}
-	if n.Attributes["transA"].Int != 0 {
-		return onnxValue{}, errors.New("transA is set: the rows must be pairs")
-	}
-	v, err := g.linear(in, n.Attributes["transB"].Int != 0, number("alpha"))
-	if err != nil || len(in) < 3 || in[2] == (onnxValue{}) {
-		return v, err
-	}
-	if in[2].tensor == nil {
-		return onnxValue{}, errors.New("its bias is not a constant")
-	}
-	bias := slices.Clone(in[2].tensor.Data)
-	if len(bias) == 1 {
-		bias = slices.Repeat(bias, g.width)
-	}
-	for i := range bias {
-		bias[i] = float32(number("beta") * float64(bias[i]))
-	}
-	return v, g.addBias(bias)
-}
-
-func (g *onnxGraph) matMul(_ *onnx.Node, in []onnxValue) (onnxValue, error) {
-	return g.linear(in, false, 1)
-}
-
-// linear adds a layer: x times a constant matrix, which is inputs x outputs unless it is transposed.
-func (g *onnxGraph) linear(in []onnxValue, transposed bool, alpha float64) (onnxValue, error) {
-	f, t := in[0].flow, in[1].tensor
-	if err := g.onHead(f); err != nil {
-		return onnxValue{}, err
-	}
-	if t == nil || len(t.Shape) != 2 {
-		return onnxValue{}, errors.New("its second input is not a constant matrix")
-	}
-	if err := g.settle(f); err != nil {
-		return onnxValue{}, err
-	}
-	if len(g.spec.Layers) == maxLayers {
-		return onnxValue{}, fmt.Errorf("more than %d layers", maxLayers)
-	}
-	rows, columns := t.Shape[0], t.Shape[1]
-	data := t.Data
-	if !transposed {
-		data = make([]float32, len(t.Data))
-		for i := range rows {
-			for j := range columns {
-				data[j*rows+i] = t.Data[i*columns+j]
-			}
-		}
-		rows, columns = columns, rows
-	}
-	if alpha != 1 {
-		data = slices.Clone(data)
-		for i := range data {
-			data[i] = float32(alpha * float64(data[i]))
-		}
-	}
-	if g.width != 0 && columns != g.width {
-		return onnxValue{}, fmt.Errorf("its matrix %s takes %d values, the value before it has %d", quote(t.Name), columns, g.width)
-	}
-	if len(g.spec.Layers) == 0 {
-		g.spec.Dim = columns
-		if g.spec.Kind == ConcatMLP {
-			g.spec.Dim /= 2
-		}
-	}
-	key := fmt.Sprintf("layers.%d.weight", len(g.spec.Layers))
-	g.spec.Layers = append(g.spec.Layers, LayerSpec{Weight: g.put(key, []int{rows, columns}, data), Activation: Identity})
-	g.inputOf = append(g.inputOf, f)
-	g.width = rows
-	return onnxValue{flow: g.advance(stageLinear)}, nil
-}
-
-// addBias gives the newest layer a bias.
-func (g *onnxGraph) addBias(bias []float32) error {
-	l := g.layer()
-	if len(bias) != g.width {
-		return fmt.Errorf("a bias of %d values for %d outputs", len(bias), g.width)
-	}
-	if l.Bias != "" {
-		return errors.New("two biases of one layer")
-	}
-	l.Bias = g.put(fmt.Sprintf("layers.%d.bias", len(g.spec.Layers)-1), []int{len(bias)}, bias)
-	return nil
-}
-
-// add is a bias, a residual, or part of an activation.
-func (g *onnxGraph) add(_ *onnx.Node, in []onnxValue) (onnxValue, error) {
-	for _, order := range [][2]int{{0, 1}, {1, 0}} {
-		f, other := in[order[0]].flow, in[order[1]]
-		if f == nil || f != g.head || f.stage != stageLinear {
-			continue
-		}
-		if t := other.tensor; t != nil && len(t.Data) == g.width && (g.width > 1 || len(t.Data) == 1) && g.layer().Bias == "" {
-			if err := g.addBias(t.Data); err != nil {
-				return onnxValue{}, err
-			}
-			return onnxValue{flow: g.advance(stageLinear)}, nil
-		}
-		if other.flow == nil || g.layer().Residual != "" {
-			continue
-		}
-		switch other.flow {
-		case g.inputOf[len(g.inputOf)-1]:
-			g.layer().Residual = residualInput
-		case g.inputOf[0]:
-			g.layer().Residual = residualZ
-		default:
-			continue
-		}
-		return onnxValue{flow: g.advance(stageLinear)}, nil
-	}
-	v, ok, err := binary(in, func(x, y float64) float64 { return x + y })
-	if err == nil && !ok {
-		err = errors.New("adds something that is neither a bias nor a residual (the input of the layer, or of the first one, to its linear output)")
-	}
-	return v, err
+	return onnxValue{}, fmt.Errorf("a sum of products is an inner product: a %s decoder needs no weights; give its spec, "+
+		`{"kind": "%[1]s", "dim": N}, as a .json file instead`, Dot)
 }
 
 func (g *onnxGraph) clip(n *onnx.Node, in []onnxValue) (onnxValue, error) {
@@ -369,29 +318,17 @@ func (g *onnxGraph) gelu(n *onnx.Node, in []onnxValue) (onnxValue, error) {
 	return elementwise(in[0], gelu)
 }
 
-// flatten of pairs' rows from the second dimension on changes nothing.
-func (g *onnxGraph) flatten(n *onnx.Node, in []onnxValue) (onnxValue, error) {
-	if a, ok := n.Attributes["axis"]; ok && a.Int != 1 && a.Int != -1 {
-		return onnxValue{}, fmt.Errorf("axis is %d: want 1", a.Int)
+// pRelu with one slope is a leaky ReLU.
+func (g *onnxGraph) pRelu(_ *onnx.Node, in []onnxValue) (onnxValue, error) {
+	t := in[1].tensor
+	if t == nil || len(t.Data) == 0 || slices.ContainsFunc(t.Data, func(v float32) bool { return v != t.Data[0] }) {
+		return onnxValue{}, errors.New("has a slope for each neuron: only one for all of them is served, a leaky_relu")
 	}
-	return in[0], nil
-}
-
-// transpose turns a constant matrix.
-func (g *onnxGraph) transpose(n *onnx.Node, in []onnxValue) (onnxValue, error) {
-	t := in[0].tensor
-	if t == nil || len(t.Shape) != 2 {
-		return onnxValue{}, errors.New("turns something that is not a constant matrix")
-	}
-	if perm := n.Attributes["perm"].Ints; slices.Equal(perm, []int64{0, 1}) {
-		return in[0], nil
-	}
-	rows, columns := t.Shape[0], t.Shape[1]
-	turned := &onnx.Tensor{Name: t.Name, Shape: []int{columns, rows}, Data: make([]float32, len(t.Data))}
-	for i := range rows {
-		for j := range columns {
-			turned.Data[j*rows+i] = t.Data[i*columns+j]
+	slope := float64(t.Data[0])
+	return elementwise(in[0], func(x float64) float64 {
+		if x > 0 {
+			return x
 		}
-	}
-	return onnxValue{tensor: turned}, nil
+		return slope * x
+	})
 }

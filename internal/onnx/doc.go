@@ -6,7 +6,8 @@
 //	ModelProto      7 graph, 8 opset_import
 //	GraphProto      1 node, 5 initializer, 11 input, 12 output, 15 sparse_initializer (refused)
 //	NodeProto       1 input, 2 output, 3 name, 4 op_type, 5 attribute, 7 domain
-//	AttributeProto  1 name, 2 f, 3 i, 4 s, 5 t, 6 g (refused), 7 floats, 8 ints
+//	AttributeProto  1 name, 2 f, 3 i, 4 s, 5 t, 6 g (not read, but told), 7 floats, 8 ints
+//	ValueInfoProto  1 name, 2 type; of inputs: TypeProto 1 tensor_type, of it 1 elem_type, 2 shape (1 dim: 1 dim_value)
 //	TensorProto     1 dims, 2 data_type, 4 float_data, 5 int32_data, 7 int64_data, 8 name, 9 raw_data, 10 double_data,
 //	                13 external_data, 14 data_location
 //

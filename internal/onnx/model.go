@@ -10,10 +10,28 @@ import (
 type Model struct {
 	Opset   int64 // version of the standard operators
 	Nodes   []Node
-	Inputs  []string // names, in order; older files list tensors among them, too
+	Inputs  []Input // in order; older files list tensors among them, too
 	Outputs []string
 	Tensors map[string]*Tensor // initializers
 }
+
+// Input is what the graph is given.
+type Input struct {
+	Name  string
+	Type  Type
+	Shape []int // declared dimensions, -1 where a dimension is free; nil if none is declared
+}
+
+// Type is the type of an element.
+type Type int64
+
+// Floats tells whether the elements are real numbers; a type that is not declared is taken for one.
+func (t Type) Floats() bool {
+	return t == 0 || t == typeFloat || t == typeFloat16 || t == typeBFloat16 || t == typeDouble
+}
+
+// Integers tells whether the elements may number nodes.
+func (t Type) Integers() bool { return t == typeInt32 || t == typeInt64 }
 
 // Node is one operator. An optional input that is left out is "".
 type Node struct {
@@ -33,6 +51,7 @@ type Attribute struct {
 	Tensor *Tensor
 	Floats []float32
 	Ints   []int64
+	Graph  bool // it is a graph, which is not read
 }
 
 // maxParts bounds the nodes, and the tensors, of a graph: hundreds of times what the deepest decoder has.
@@ -125,11 +144,11 @@ func (p *parser) graph(b []byte) error {
 			}
 			m.Tensors[t.Name] = t
 		case 11, 12:
-			name, err := valueName(part)
+			in, err := input(part)
 			if f.num == 11 {
-				m.Inputs = append(m.Inputs, name)
+				m.Inputs = append(m.Inputs, in)
 			} else {
-				m.Outputs = append(m.Outputs, name)
+				m.Outputs = append(m.Outputs, in.Name)
 			}
 			return err
 		case 15:
@@ -137,17 +156,6 @@ func (p *parser) graph(b []byte) error {
 		}
 		return nil
 	})
-}
-
-// valueName reads the name of a ValueInfoProto.
-func valueName(b []byte) (name string, err error) {
-	err = fields(b, func(f field) error {
-		if f.num == 1 {
-			return f.text(&name)
-		}
-		return nil
-	})
-	return name, err
 }
 
 func (p *parser) node(b []byte) (Node, error) {
@@ -207,7 +215,7 @@ func (p *parser) attribute(b []byte) (name string, a Attribute, err error) {
 				a.Tensor, err = p.tensor(part)
 			}
 		case 6, 11:
-			err = errors.New("a graph inside a node (If, Loop, Scan) is not supported")
+			a.Graph = true
 		case 7:
 			a.Floats, err = f.floats(a.Floats)
 		case 8:

@@ -1,6 +1,7 @@
 package onnx_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"math"
@@ -107,7 +108,6 @@ func TestParseRefuses(t *testing.T) {
 	elsewhere = blob(elsewhere, 13, blob(blob(nil, 1, []byte("location")), 2, []byte("w.bin")))
 	offset := blob(elsewhere, 13, blob(blob(nil, 1, []byte("offset")), 2, []byte("-4")))
 	length := blob(elsewhere, 13, blob(blob(nil, 1, []byte("length")), 2, []byte("7")))
-	inner := blob(nil, 1, blob(nil, 5, blob(nil, 6, nil)))
 	tests := []struct {
 		name string
 		b    []byte
@@ -127,7 +127,6 @@ func TestParseRefuses(t *testing.T) {
 		{"offset", inGraph(offset), `offset of its values: "-4" is no number`},
 		{"length", inGraph(length), "7 bytes of values in"},
 		{"sparse", blob(nil, 7, blob(nil, 15, nil)), "sparse"},
-		{"inner graph", blob(nil, 7, inner), "a graph inside a node"},
 		{"wire type", blob(nil, 7, blob(nil, 1, number(nil, 4, 3))), "another type than ONNX gives it"},
 	}
 	for _, test := range tests {
@@ -148,7 +147,7 @@ func TestParseFile(t *testing.T) {
 	m, err := onnx.Parse(data, nil)
 	require.NoError(t, err)
 	assert.Equal(t, int64(20), m.Opset)
-	assert.Equal(t, []string{"source", "candidate"}, m.Inputs)
+	assert.Equal(t, []onnx.Input{{Name: "source", Type: 1, Shape: []int{-1, 6}}, {Name: "candidate", Type: 1, Shape: []int{-1, 6}}}, m.Inputs)
 	require.Len(t, m.Outputs, 1)
 	require.Len(t, m.Nodes, 18)
 	assert.Equal(t, "Mul", m.Nodes[0].Op)
@@ -157,6 +156,35 @@ func TestParseFile(t *testing.T) {
 	for n := range data { // every cut is an error, or a shorter model
 		_, _ = onnx.Parse(data[:n], nil)
 	}
+}
+
+func TestInputs(t *testing.T) {
+	input := func(typeProto []byte) []byte {
+		return blob(nil, 7, blob(nil, 11, blob(blob(nil, 1, []byte("e")), 2, typeProto)))
+	}
+	dim := func(content []byte) []byte { return blob(nil, 1, content) }
+	shape := append(append(dim(number(nil, 1, 2)), dim(blob(nil, 2, []byte("pairs")))...), dim(number(nil, 1, math.MaxUint64))...)
+	m, err := onnx.Parse(input(blob(nil, 1, blob(number(nil, 1, 7), 2, shape))), nil)
+	require.NoError(t, err)
+	assert.Equal(t, []onnx.Input{{Name: "e", Type: 7, Shape: []int{2, -1, -1}}}, m.Inputs)
+	assert.True(t, m.Inputs[0].Type.Integers())
+	assert.False(t, m.Inputs[0].Type.Floats())
+
+	m, err = onnx.Parse(input(blob(nil, 4, nil)), nil) // a sequence
+	require.NoError(t, err)
+	assert.False(t, m.Inputs[0].Type.Floats() || m.Inputs[0].Type.Integers())
+
+	many := bytes.Repeat(dim(nil), 17)
+	_, err = onnx.Parse(input(blob(nil, 1, blob(nil, 2, many))), nil)
+	assert.ErrorContains(t, err, "more than 16 dimensions")
+	_, err = onnx.Parse(input(number(nil, 1, 3)), nil)
+	assert.ErrorContains(t, err, "another type than ONNX gives it")
+}
+
+func TestInnerGraph(t *testing.T) {
+	m, err := onnx.Parse(blob(nil, 7, blob(nil, 1, blob(nil, 5, blob(blob(nil, 1, []byte("then")), 6, nil)))), nil)
+	require.NoError(t, err)
+	assert.True(t, m.Nodes[0].Attributes["then"].Graph)
 }
 
 func FuzzParse(f *testing.F) {

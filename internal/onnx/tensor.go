@@ -37,6 +37,8 @@ var sizes = map[int64]int{
 // maxRank bounds the dimensions of a tensor.
 const maxRank = 16
 
+var errRank = fmt.Errorf("more than %d dimensions", maxRank)
+
 // stored is a TensorProto as it comes: of its places for values one is filled.
 type stored struct {
 	name     string
@@ -74,7 +76,7 @@ func (s *stored) read(f field) (err error) {
 	case 1:
 		s.dims, err = f.integers(s.dims)
 		if len(s.dims) > maxRank {
-			err = fmt.Errorf("more than %d dimensions", maxRank)
+			err = errRank
 		}
 	case 2:
 		err = f.integer(&s.typ)
