@@ -32,7 +32,8 @@ output, progress and remarks to standard error. An error is one line, and nothin
 Text is coloured on a terminal only, and not there when ` + "`NO_COLOR`" + ` is set; ` + "`--color always`" + ` and ` + "`never`" + ` say otherwise.
 
 A database that another process has open is asked through its [control socket](control.md), without further ado.
-` + "`flashdb completion bash`" + ` (zsh, fish, powershell) prints a script for the shell's own completion.
+` + "`flashdb completion bash`" + ` (zsh, fish, powershell) prints a script for the shell's own completion: of verbs and flags, and of
+the collections, decoders, tags and keys of a database that nobody has locked, or whose owner answers.
 
 `
 

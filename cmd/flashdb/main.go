@@ -167,6 +167,9 @@ embedding, and known links that are not predicted again.`,
 	}
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
+	if a.shared == nil {
+		a.completeNames(root)
+	}
 	for _, cmd := range root.Commands() {
 		switch cmd.Name() {
 		case "completion":

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -12,9 +10,6 @@ import (
 
 	"github.com/flashdb/flashdb/internal/shell"
 )
-
-// mostKeys is how many keys completion offers.
-const mostKeys = 100
 
 // complete returns what the word at the cursor may become. What cannot be found
 // out is not offered: an error has no place in a completion.
@@ -55,7 +50,7 @@ func (s *session) completeVerb(ctx context.Context, p shell.Partial) (words []st
 	}
 	if name, value, ok := strings.Cut(p.Last, "="); ok && strings.HasPrefix(name, "--") {
 		if f := flagNamed(cmd, name); f != nil {
-			for _, word := range s.flagValues(ctx, cmd, f, value) {
+			for _, word := range s.completer().flagValues(ctx, cmd, f, value) {
 				words = append(words, name+"="+word)
 			}
 			return words
@@ -64,14 +59,22 @@ func (s *session) completeVerb(ctx context.Context, p shell.Partial) (words []st
 	position, open := positionOf(cmd, p.Words)
 	switch {
 	case open != nil:
-		return s.flagValues(ctx, cmd, open, p.Last)
+		return s.completer().flagValues(ctx, cmd, open, p.Last)
 	case slices.Contains(p.Words, "--"): // nothing after it is a flag
 	case strings.HasPrefix(p.Last, "-"):
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { words = append(words, "--"+f.Name) })
 		return append(words, "--json", "--help")
 	}
-	return s.argumentValues(ctx, cmd, position, p.Last)
+	if cmd.Name() == "help" {
+		for _, verb := range s.tree().Commands() {
+			words = append(words, verb.Name())
+		}
+		return words
+	}
+	return s.completer().argumentValues(ctx, cmd, position, p.Last)
 }
+
+func (s *session) completer() completer { return completer{s.db, s.collection} }
 
 // flagNamed returns the flag that a word names, or nil.
 func flagNamed(cmd *cobra.Command, word string) *pflag.Flag {
@@ -99,109 +102,4 @@ func positionOf(cmd *cobra.Command, words []string) (position int, open *pflag.F
 		}
 	}
 	return position, open
-}
-
-// flagValues returns what a flag may be: the words it knows, or what the name of
-// its value says.
-func (s *session) flagValues(ctx context.Context, cmd *cobra.Command, f *pflag.Flag, last string) (words []string) {
-	if known, ok := cmd.GetFlagCompletionFunc(f.Name); ok {
-		words, _ = known(cmd, nil, last)
-		return slices.Clone(words)
-	}
-	value, _ := pflag.UnquoteUsage(f)
-	switch {
-	case f.Name == "decoder":
-		words, _ = s.decoders(ctx)
-	case f.Name == "collection", value == "collection":
-		words, _ = s.db.Collections(ctx)
-	case value == "expression", value == "tag":
-		words = s.tags(ctx, last)
-	case value == "key":
-		words = s.keys(ctx, last)
-	case strings.EqualFold(value, "file"):
-		words = filesLike(last)
-	}
-	return slices.Clone(words)
-}
-
-// argumentValues returns what an argument of a command may be, by the name that
-// its usage gives it.
-func (s *session) argumentValues(ctx context.Context, cmd *cobra.Command, position int, last string) (words []string) {
-	names := argumentNames(cmd)
-	if cmd.Name() == "help" {
-		for _, verb := range s.tree().Commands() {
-			words = append(words, verb.Name())
-		}
-		return words
-	}
-	if len(names) == 0 || (position >= len(names) && !strings.HasSuffix(names[len(names)-1], "...")) {
-		return nil
-	}
-	switch strings.TrimSuffix(names[min(position, len(names)-1)], "...") {
-	case "KEY", "SOURCE", "CANDIDATE":
-		words = s.keys(ctx, last)
-	case "NAME":
-		words, _ = s.decoders(ctx)
-	case "FILE", "EDGES":
-		words = filesLike(last)
-	}
-	return slices.Clone(words)
-}
-
-func (s *session) decoders(ctx context.Context) ([]string, error) {
-	c, err := s.db.Collection(ctx, s.collection)
-	if err != nil {
-		return nil, err
-	}
-	return c.Decoders(ctx)
-}
-
-func (s *session) keys(ctx context.Context, prefix string) []string {
-	c, err := s.db.Collection(ctx, s.collection)
-	if err != nil {
-		return nil
-	}
-	keys, _ := c.KeysWithPrefix(ctx, prefix, mostKeys)
-	return keys
-}
-
-// tags completes the last tag of a filter expression.
-func (s *session) tags(ctx context.Context, expression string) (words []string) {
-	stats, err := s.db.Stats(ctx)
-	if err != nil {
-		return nil
-	}
-	head := expression[:strings.LastIndexAny(expression, " (")+1]
-	for _, c := range stats.Collections {
-		if c.Name == s.collection {
-			for tag := range c.Tags {
-				words = append(words, head+tag)
-			}
-		}
-	}
-	return words
-}
-
-// filesLike returns the files whose names begin with prefix; directories end in
-// a separator.
-func filesLike(prefix string) []string {
-	names, _ := filepath.Glob(escapeGlob(prefix) + "*")
-	for i, name := range names {
-		if info, err := os.Stat(name); err == nil && info.IsDir() {
-			names[i] += string(filepath.Separator)
-		}
-	}
-	return names
-}
-
-// escapeGlob takes the meaning from the characters of a pattern.
-func escapeGlob(s string) string {
-	var b strings.Builder
-	for _, r := range s {
-		if strings.ContainsRune(`*?[\`, r) {
-			b.WriteByte('\\')
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
 }

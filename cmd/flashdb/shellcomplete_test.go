@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -70,6 +71,13 @@ func TestShellCompletes(t *testing.T) {
 	} {
 		assert.Equal(t, want, append([]string(nil), s.complete(ctx, shell.SplitPartial(line))...), line)
 	}
+	many := make([]flashdb.Node, mostKeys+1)
+	for i := range many {
+		many[i] = flashdb.Node{Key: fmt.Sprintf("many/%04d", i), Embedding: []float32{1}}
+	}
+	require.NoError(t, c.Upsert(ctx, many...))
+	assert.Empty(t, s.complete(ctx, shell.SplitPartial("get m")), "what they have in common is not known")
+	assert.Len(t, s.complete(ctx, shell.SplitPartial("get many/00")), 100)
 	s.collection = "gone"
 	assert.Empty(t, s.complete(ctx, shell.SplitPartial("get al")))
 }
