@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -438,7 +439,9 @@ func TestRestoreRefuses(t *testing.T) {
 }
 
 // A damaged stream is refused, wherever it is cut or a bit of it flipped, and
-// leaves nothing behind. Package internal/backup tries every byte of a stream.
+// leaves nothing behind; unless the bit means nothing to Zstandard, so that the
+// stream unpacks to the same bytes. Package internal/backup tries every byte of a
+// small stream.
 func TestRestoreRefusesDamage(t *testing.T) {
 	d := openDB(t)
 	fill(t, d)
@@ -452,14 +455,30 @@ func TestRestoreRefusesDamage(t *testing.T) {
 		require.NotContains(t, err.Error(), "\n")
 		requireNames(t, parent)
 	}
+	plain := unpacked(stream)
+	require.NotNil(t, plain)
+	changed := func(i int, b byte) {
+		bad := bytes.Clone(stream)
+		bad[i] = b
+		if !bytes.Equal(plain, unpacked(bad)) {
+			refused(fmt.Sprintf("byte %d made %#x", i, b), bad)
+		}
+	}
 	rng := rand.New(rand.NewPCG(8, 8))
 	for range 60 {
 		n := rng.IntN(len(stream))
 		refused(fmt.Sprintf("cut at %d", n), stream[:n])
-		bad := bytes.Clone(stream)
-		i := 16 + rng.IntN(len(bad)-16) // a bit of the frame header may mean nothing
-		bad[i] ^= 1 << rng.IntN(8)
-		refused(fmt.Sprintf("byte %d flipped", i), bad)
+		i := rng.IntN(len(stream))
+		changed(i, stream[i]^1<<rng.IntN(8))
+	}
+	const edge = 24 // the header of the Zstandard frame and its first block; the last block and the checksum
+	for _, from := range []int{0, len(stream) - edge} {
+		for i := from; i < from+edge; i++ {
+			refused(fmt.Sprintf("cut at %d", i), stream[:i])
+			changed(i, stream[i]^1<<rng.IntN(8))
+			changed(i, ^stream[i])
+			changed(i, 0)
+		}
 	}
 	refused("bytes added", append(bytes.Clone(stream), "x"...))
 
@@ -467,6 +486,20 @@ func TestRestoreRefusesDamage(t *testing.T) {
 	require.ErrorIs(t, err, flashdb.ErrCorrupt)
 	_, err = flashdb.VerifyBackup(context.Background(), bytes.NewReader(stream), &flashdb.RestoreOptions{MaxBytes: 10})
 	require.ErrorContains(t, err, "unpacks to more than 10 bytes")
+}
+
+// unpacked returns what a Zstandard stream holds; nil if it is damaged.
+func unpacked(stream []byte) []byte {
+	d, err := zstd.NewReader(nil)
+	if err != nil {
+		return nil
+	}
+	defer d.Close()
+	plain, err := d.DecodeAll(stream, nil)
+	if err != nil {
+		return nil
+	}
+	return plain
 }
 
 func TestRestoreEndsWithItsContext(t *testing.T) {

@@ -206,6 +206,18 @@ func TestFlippedBitsAreRefusedOrHarmless(t *testing.T) {
 		_, err := readAll(bytes.NewReader(pack(t, bad)), nil)
 		require.Error(t, err, "unpacked, bit %d", i)
 	}
+	for i, b := range plain {
+		if b != 0 {
+			bad := bytes.Clone(plain)
+			bad[i] = 0
+			_, err := readAll(bytes.NewReader(pack(t, bad)), nil)
+			require.Error(t, err, "unpacked, byte %d zero", i)
+		}
+	}
+	for _, more := range []string{"\x00", "x", string(plain)} {
+		_, err := readAll(bytes.NewReader(pack(t, append(bytes.Clone(plain), more...))), nil)
+		require.ErrorIs(t, err, format.ErrCorrupt, "unpacked, %d bytes longer", len(more))
+	}
 }
 
 // sealed makes an unpacked stream of one small file of its parts, with a checksum behind each of them and a trailer.
