@@ -2,6 +2,7 @@ package flashdb
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -19,6 +20,8 @@ import (
 // that each live node is in the generation or in the delta, that the rows of the
 // generation are those of the store, and that the decoders fit.
 //
+// Damage is a finding, not an error; it names file, part and offset.
+//
 // An unusable index is a finding, although queries are still answered exactly
 // without it: Rebuild mends it.
 func (db *DB) Check(ctx context.Context) (findings []string, err error) {
@@ -32,13 +35,22 @@ func (db *DB) Check(ctx context.Context) (findings []string, err error) {
 	}
 	// Acts wait while the files are read, so that they are seen at rest.
 	err = db.log.Locked(func(wal.LSN) error {
-		if _, err := db.settle(); err != nil {
-			return err
+		_, unsettled := db.settle()
+		if unsettled != nil && !errors.Is(unsettled, ErrCorrupt) {
+			return unsettled
 		}
 		if err := wal.Check(db.fs, db.path(walDir)); err != nil {
 			found("log: %v", err)
 		}
-		db.store.Check(func(f string) { found("store: %s", f) })
+		damaged := false
+		db.store.Check(func(f string) {
+			damaged = true
+			found("store: %s", f)
+		})
+		if unsettled != nil { // the parts cannot be compared
+			found("store: %v", unsettled)
+			return nil
+		}
 		var infos []storage.Info
 		err := db.store.View(func(v *storage.View) error {
 			infos = v.Collections()
@@ -50,6 +62,9 @@ func (db *DB) Check(ctx context.Context) (findings []string, err error) {
 			}
 			if err == nil {
 				err = db.checkCollection(ctx, info, found)
+			}
+			if damaged && errors.Is(err, ErrCorrupt) {
+				err = nil // among the findings of the store; what rests on it cannot be compared
 			}
 		}
 		return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -17,19 +18,24 @@ and prints one line a finding. Exit code: 0 clean, 1 something was found.`,
 		Example: `  flashdb check papers.flash`,
 		Args:    args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withDB(cmd.Context(), args[0], flashdb.Options{ReadOnly: true}, func(db database) error {
-				findings, err := db.Check(cmd.Context())
-				if err != nil {
-					return err
-				}
-				if err := a.printFindings(args[0], findings); err != nil {
-					return err
-				}
-				if len(findings) > 0 {
-					return fmt.Errorf("check %s: %s", args[0], counted(len(findings), "finding"))
-				}
-				return nil
+			var findings []string
+			err := a.withDB(cmd.Context(), args[0], flashdb.Options{ReadOnly: true}, func(db database) (err error) {
+				findings, err = db.Check(cmd.Context())
+				return err
 			})
+			switch {
+			case errors.Is(err, flashdb.ErrCorrupt): // so damaged that it does not open
+				findings = append(findings, err.Error())
+			case err != nil:
+				return err
+			}
+			if err := a.printFindings(args[0], findings); err != nil {
+				return err
+			}
+			if len(findings) > 0 {
+				return fmt.Errorf("check %s: %s", args[0], counted(len(findings), "finding"))
+			}
+			return nil
 		},
 	}
 }
