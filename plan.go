@@ -119,25 +119,26 @@ func (q *query) calibrated(o PredictOptions, k int) planned {
 	if q.allowed != nil {
 		sought = 1 - (1-target)/filteredMisses
 	}
+	if !ok || len(f.Points) == 0 {
+		return q.exact(unreached(sought, of, f))
+	}
 	point, reached := f.Choose(sought)
-	if o.Recall == 0 && !reached && len(f.Points) > 0 && calibrate.PerfectBound(of.Sources, f.K) < sought {
-		// Nothing could have reached it, and nobody asked for it: that is no reason to scan.
+	point = f.Scaled(point, k)
+	// Where nothing could have reached it, and nobody asked for it, that is no reason to scan.
+	excused := o.Recall == 0 && calibrate.PerfectBound(of.Sources, f.K) < sought
+	switch {
+	case !reached && !excused:
+		return q.exact(unreached(sought, of, f))
+	case q.filteredSeconds(point) >= q.exactSeconds():
+		return q.exact(fmt.Sprintf("as fast as any plan for recall %g", target))
+	case !reached:
 		p := q.handmade(o, k)
 		p.describe = fmt.Sprintf("default, as %d sources are too few to measure recall %g: %s", of.Sources, sought, p.describe)
 		return p
 	}
-	if !ok || !reached {
-		return q.exact(unreached(sought, of, f))
-	}
-	point = f.Scaled(point, k)
-	p, cost := point.Plan, point.Seconds
+	p := point.Plan
 	if q.allowed != nil {
-		kept := int(q.allowed.GetCardinality())
-		cost *= math.Pow(flashlight.FilteredScale(kept, int(q.nodes)), filteredCost)
-		p = p.Filtered(kept, int(q.nodes))
-	}
-	if exact := q.exactSeconds(); cost >= exact {
-		return q.exact(fmt.Sprintf("as fast as any plan for recall %g", target))
+		p = p.Filtered(int(q.allowed.GetCardinality()), int(q.nodes))
 	}
 	if o.MaxScored > 0 {
 		p.MaxScored = o.MaxScored
@@ -150,6 +151,16 @@ func (q *query) calibrated(o PredictOptions, k int) planned {
 		how += fmt.Sprintf(", at k = %d, then scaled", f.K)
 	}
 	return planned{plan: p, describe: fmt.Sprintf("calibrated for recall %g: %v (%s)", target, p, how)}
+}
+
+// filteredSeconds estimates what a plan that was measured without a filter
+// costs under that of the query, of one core.
+func (q *query) filteredSeconds(p calibrate.Point) float64 {
+	if q.allowed == nil {
+		return p.Seconds
+	}
+	scale := flashlight.FilteredScale(int(q.allowed.GetCardinality()), int(q.nodes))
+	return p.Seconds * math.Pow(scale, filteredCost)
 }
 
 // exactSeconds estimates what the exact scan of the rows that may be returned
