@@ -138,7 +138,9 @@ func (w weights) soleAnchor(name string) string {
 	case "gigl":
 		first = regexp.MustCompile(`^((?:.*\.)?mlp_decoder\.)lins\.0\.weight$`)
 	case "dgl":
-		first = regexp.MustCompile(`^((?:.*\.)?)W1\.weight$`)
+		first = regexp.MustCompile(`^((?:.*\.)?)W1?\.weight$`)
+	case "ncn":
+		first = regexp.MustCompile(`^((?:.*\.)?)lins(?:\.0)?\.weight$`)
 	case "sequential":
 		first = regexp.MustCompile(`^((?:.*\.)?)0\.weight$`)
 	case "bilinear":

@@ -1,6 +1,7 @@
 package decoder
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -46,9 +47,13 @@ func consecutive(numbers []int) int {
 }
 
 // torch_geometric.nn.MLP: lins.N, and norms.N between it and the activation. Its BatchNorm keeps the statistics in a submodule
-// named "module". Its LayerNorm normalises a whole batch unless mode="node", which no key tells.
+// named "module", which PyG before 2.1 lacks. Its LayerNorm normalises a whole batch unless mode="node", which no key tells. With
+// plain_last=False the last layer has a norm, too, and an activation behind it, which is taken for the output: ranking is by what
+// comes before it, as it is where the layer has no norm to tell.
 
-func isPyG(w weights) bool { return w.has("norms.0.module.running_mean") }
+func isPyG(w weights) bool {
+	return w.has("norms.0.module.running_mean") || w.has("norms.0.running_mean")
+}
 
 func pygSpec(w weights, o *ReadOptions) (*Spec, error) {
 	spec, err := w.consecutiveLayers(o)
@@ -60,9 +65,20 @@ func pygSpec(w weights, o *ReadOptions) (*Spec, error) {
 		switch {
 		case w.has(at + "module.running_mean"):
 			spec.Layers[i].Norm = w.batchNorm(at + "module.")
+		case w.has(at + "running_mean"):
+			spec.Layers[i].Norm = w.batchNorm(at)
 		case w.has(at + "weight"):
 			return nil, fmt.Errorf("key %s is of PyG's LayerNorm, which by default normalises all rows of a batch together: no function of two "+
-				"embeddings. If it was made with mode=\"node\", use layout refined-gae or a spec", w.key(at+"weight"))
+				"embeddings. If it was made with mode=\"node\" or by PyG before 2.1, use layout refined-gae with residual none, or a spec",
+				w.key(at+"weight"))
+		}
+	}
+	if last := spec.Layers[len(spec.Layers)-1]; last.Norm != nil {
+		switch o.Activation {
+		case "", ReLU:
+			spec.Output = outputReLU
+		case Sigmoid:
+			spec.Output = outputSigmoid
 		}
 	}
 	return spec, nil
@@ -110,6 +126,9 @@ func isNCN(w weights) bool {
 }
 
 func ncnSpec(w weights, o *ReadOptions) (*Spec, error) {
+	if w.has("lins.weight") { // of one layer
+		return w.single("lins", o)
+	}
 	return w.sequential("lins.", o)
 }
 
@@ -156,8 +175,18 @@ func isNumberedWeight(key, base string) bool {
 	return err == nil
 }
 
+// single is a network of the one layer at.weight.
+func (w weights) single(at string, o *ReadOptions) (*Spec, error) {
+	renamed := weights{prefix: w.prefix, tensors: map[string]Tensor{"0.weight": w.tensors[at+".weight"]}}
+	spec, err := renamed.network("", []int{0}, o)
+	if err == nil {
+		spec.Layers[0].Weight, spec.Layers[0].Bias = at+".weight", w.optional(at+".bias")
+	}
+	return spec, err
+}
+
 // DGL's tutorial MLPPredictor: W2(relu(W1(cat(x, y)))). The same names are in use with the product in place of the concatenation;
-// the shape of W1 tells them apart.
+// the shape of W1 tells them apart. The MLPPredictor of DGL's user guide is W(cat(x, y)).
 
 func isDGL(w weights) bool {
 	t := w.tensors["W1.weight"]
@@ -165,6 +194,11 @@ func isDGL(w weights) bool {
 }
 
 func dglSpec(w weights, o *ReadOptions) (*Spec, error) {
+	if w.has("W.weight") && !w.has("W1.weight") {
+		chosen := *o
+		chosen.Kind = cmp.Or(o.Kind, ConcatMLP)
+		return w.single("W", &chosen)
+	}
 	first, second := w.tensors["W1.weight"], w.tensors["W2.weight"]
 	if len(first.Shape) != 2 || len(second.Shape) != 2 {
 		return nil, fmt.Errorf("want matrices %s and %s; the weights have shapes %v and %v", w.key("W1.weight"), w.key("W2.weight"),

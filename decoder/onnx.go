@@ -52,11 +52,13 @@ type besides struct {
 
 func (b *besides) read(location string, offset, length int64) (data []byte, err error) {
 	if !filepath.IsLocal(filepath.FromSlash(location)) {
-		return nil, fmt.Errorf("its values are in %s, which is not below the folder of the model", quote(location))
+		return nil, fmt.Errorf("its values are in %s, which is not below the folder of the model: save it with "+
+			"its values in that folder, or within it (external_data=False)", quote(location))
 	}
 	f, err := os.Open(filepath.Join(b.dir, filepath.FromSlash(location)))
 	if err != nil {
-		return nil, fmt.Errorf("its values: %w", err)
+		return nil, fmt.Errorf("its values are in a file that must lie beside the model (copy it there, or export with external_data=False): %w",
+			err)
 	}
 	defer f.Close()
 	info, err := f.Stat()

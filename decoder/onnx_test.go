@@ -76,7 +76,7 @@ func TestONNXExportRefusals(t *testing.T) {
 		"bilinear":   `is a bilinear decoder, whose matrix is read from a .pt by the layout bilinear`,
 		"dot":        `(ReduceSum "NAME"): a sum of products is an inner product: a dot decoder needs no weights; give its spec, {"kind": "dot"`,
 		"chunk":      `(Slice "NAME"): takes a range that is no constant: write x[0] and x[1]`,
-		"symmetric":  `(Concat "NAME"): the second input comes first`,
+		"symmetric":  `(Concat "NAME"): the embeddings are combined twice`,
 	} {
 		files, err := filepath.Glob(filepath.Join("testdata", "exports", "refused", name+".*.onnx"))
 		require.NoError(t, err)

@@ -59,7 +59,7 @@ func unserved(n *onnx.Node) error {
 		}
 	}
 	if slices.Contains(otherActivations, n.Op) {
-		return fmt.Errorf("this activation is none of %s", list(networkActivations...))
+		return fmt.Errorf("this activation is none of %s: train the decoder with one of them", list(networkActivations...))
 	}
 	return errors.New("this operator is not served; a decoder is made of Gemm, MatMul, Add, Mul, Concat, norms and activations")
 }
@@ -266,6 +266,8 @@ func (g *onnxGraph) mul(_ *onnx.Node, in []onnxValue) (onnxValue, error) {
 func (g *onnxGraph) concat(n *onnx.Node, in []onnxValue) (onnxValue, error) {
 	axis := n.Attributes["axis"].Int
 	switch {
+	case g.head != nil:
+		return onnxValue{}, errTwice
 	case len(in) == 2 && isPair(in[1].ends, in[0].ends):
 		return onnxValue{}, errors.New("the second input comes first in the concatenation: export the model with the inputs in the other order")
 	case len(in) != 2 || !isPair(in[0].ends, in[1].ends):

@@ -127,7 +127,7 @@ func misuse(op string, in []*onnxEnds) error {
 	case slices.ContainsFunc(in, func(e *onnxEnds) bool { return e.of == endsNumbers }):
 		return errors.New("works on the numbers of the nodes, which a decoder only takes embeddings by: export the decoder without its encoder")
 	case len(in) > 1:
-		return errors.New("combines the two embeddings in another way than by their product or concatenation, which alone are served")
+		return errors.New("combines the two embeddings in another way than by their product or concatenation: train the decoder on one of these")
 	case op == "MatMul" || op == "Gemm":
 		return errors.New("works on one embedding alone, before the product or concatenation of the two: do it to the embeddings before the import; " +
 			"x^T W y is a bilinear decoder, whose matrix is read from a .pt by the layout bilinear")
@@ -303,10 +303,12 @@ func (g *onnxGraph) pair(kind Kind, x, y *onnxEnds) (onnxValue, error) {
 	return g.combine(kind, width, max(x.rank, y.rank))
 }
 
+var errTwice = errors.New("the embeddings are combined twice: only one product or concatenation is served")
+
 // combine begins the network.
 func (g *onnxGraph) combine(kind Kind, width, rank int) (onnxValue, error) {
 	if g.head != nil {
-		return onnxValue{}, errors.New("the embeddings are combined twice: only one product or concatenation is served")
+		return onnxValue{}, errTwice
 	}
 	return g.begin(kind, width, rank), nil
 }

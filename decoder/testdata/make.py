@@ -227,3 +227,46 @@ onnx("gelu-opset17", InputResidual(), logit, dynamo=False, opset_version=17)
 onnx("gelu-tanh-opset17", Linears([D, 8, 1], act=lambda h: F.gelu(h, approximate="tanh")), dynamo=False, opset_version=17)
 onnx("half", Linears([D, 8, 1], act=F.silu).half())
 onnx("external", Linears([D, 32, 1]), external_data=True)
+
+
+class OldBatchNorm(nn.Module):  # the MLP of PyG before 2.1: its norms are nn.BatchNorm1d itself
+    def __init__(self, sizes):
+        super().__init__()
+        self.lins = nn.ModuleList(nn.Linear(a, b) for a, b in zip(sizes, sizes[1:]))
+        self.norms = nn.ModuleList(nn.BatchNorm1d(b) for b in sizes[1:-1])
+
+    def forward(self, x, y):
+        z = x * y
+        for lin, norm in zip(self.lins, self.norms):
+            z = F.relu(norm(lin(z)))
+        return self.lins[-1](z)
+
+
+class OneLinear(nn.Module):  # DGL's user guide (W), NCN with one layer (lins)
+    def __init__(self, name, width, concat):
+        super().__init__()
+        setattr(self, name, nn.Linear(width, 1))
+        self.name, self.concat = name, concat
+
+    def forward(self, x, y):
+        return getattr(self, self.name)(torch.cat([x, y], -1) if self.concat else x * y)
+
+
+class BeforeLast(nn.Module):  # the logit of a PyG MLP with plain_last=False: all but its last activation
+    def __init__(self, net):
+        super().__init__()
+        self.mlp = net
+
+    def forward(self, x, y):
+        z = x * y
+        for i, (lin, norm) in enumerate(zip(self.mlp.lins, self.mlp.norms)):
+            z = norm(lin(F.relu(z) if i > 0 else z))
+        return z
+
+
+torch.manual_seed(7)
+layout("pyg-before-2.1", OldBatchNorm([D, 8, 8, 1]))
+layout("pyg-no-plain-last", BeforeLast(MLP([D, 8, 1], norm="batch_norm", plain_last=False)))
+layout("pyg-layer-norm-node", Product(MLP([D, 8, 1], norm="layer_norm", norm_kwargs={"mode": "node"})))
+layout("dgl-user-guide", OneLinear("W", 2 * D, True))
+layout("ncn-one-layer", OneLinear("lins", D, False))
