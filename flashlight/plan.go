@@ -127,8 +127,12 @@ func (p Plan) String() string {
 	if p.Rounds == 1 {
 		rounds = "round"
 	}
-	s := fmt.Sprintf("%d %s of %d, seed %s, %d anchors from %s, probes %v",
-		p.Rounds, rounds, p.PerRound, p.Seed, p.Anchors, p.AnchorsFrom, p.Probes)
+	anchors := "anchors"
+	if p.Anchors == 1 {
+		anchors = "anchor"
+	}
+	s := fmt.Sprintf("%d %s of %d, seed %s, %d %s from %s, probes %v",
+		p.Rounds, rounds, p.PerRound, p.Seed, p.Anchors, anchors, p.AnchorsFrom, p.Probes)
 	switch {
 	case p.Growth == 1:
 		s += " at once"

@@ -42,7 +42,7 @@ func TestPlanValidateReportsEveryFault(t *testing.T) {
 		{
 			"paper with another seed", changed(func(p *flashlight.Plan) { p.Seed = flashlight.SeedSource }),
 			"plan: mode paper fixes everything but the probes and the bound on rows scored: want " +
-				"paper: 3 rounds of 200, seed ones, 1 anchors from round, probes all",
+				"paper: 3 rounds of 200, seed ones, 1 anchor from round, probes all",
 		},
 	}
 	for _, tt := range tests {
@@ -59,11 +59,11 @@ func TestPlanValidateReportsEveryFault(t *testing.T) {
 func TestPlanString(t *testing.T) {
 	p := flashlight.PaperPlan()
 	p.Mode, p.Probes, p.Patience, p.MaxScored = flashlight.ModeFlashlight, index.Probes{Share: 0.3}, 2, 500
-	assert.Equal(t, "3 rounds of 200, seed ones, 1 anchors from round, probes 30%, patience 2, at most 500 scored", p.String())
+	assert.Equal(t, "3 rounds of 200, seed ones, 1 anchor from round, probes 30%, patience 2, at most 500 scored", p.String())
 	p.Growth = 2
-	assert.Equal(t, "3 rounds of 200, seed ones, 1 anchors from round, probes 30% over 2 rounds, patience 2, at most 500 scored", p.String())
+	assert.Equal(t, "3 rounds of 200, seed ones, 1 anchor from round, probes 30% over 2 rounds, patience 2, at most 500 scored", p.String())
 	p.Growth = 1
-	assert.Equal(t, "3 rounds of 200, seed ones, 1 anchors from round, probes 30% at once, patience 2, at most 500 scored", p.String())
+	assert.Equal(t, "3 rounds of 200, seed ones, 1 anchor from round, probes 30% at once, patience 2, at most 500 scored", p.String())
 	assert.Equal(t, "exact", flashlight.Plan{Mode: flashlight.ModeExact}.String())
 }
 

@@ -75,22 +75,34 @@ func (a *app) printCalibration(of flashdb.Calibration) error {
 	}
 	fmt.Fprintf(a.out, "decoder %s on generation %d, %s: %s of %s, exact scan %s\n", shown(of.Decoder), of.Generation,
 		counted(of.Rows, "row"), counted(of.Sources, "source"), shown(of.SourcesFrom), took(of.Exact))
-	for _, f := range of.Frontiers {
+	if plansOf(of) > 0 {
 		err := a.titled(func(w io.Writer) {
-			fmt.Fprintf(w, "  k = %d\tmean\tp5\tworst\tbound\tscored\tcodes\ttime\tx faster\tplan\n", f.K)
-			for _, p := range f.Plans {
-				fmt.Fprintf(w, "  \t%.4f\t%.2f\t%.2f\t%.4f\t%s\t%s\t%s\t%.3g\t%v\n", p.Mean, p.P5, p.Worst, p.Bound,
-					grouped(int64(p.RowsScored+.5)), grouped(int64(p.CodesScanned+.5)), took(p.Time), of.Exact.Seconds()/p.Time.Seconds(), p.Plan)
+			fmt.Fprint(w, "  k\tmean\tp5\tworst\tbound\tscored\tcodes\ttime\tx faster\tplan\n")
+			for _, f := range of.Frontiers {
+				for _, p := range f.Plans {
+					fmt.Fprintf(w, "  %d\t%.4f\t%.2f\t%.2f\t%.4f\t%s\t%s\t%s\t%.3g\t%v\n", f.K, p.Mean, p.P5, p.Worst, p.Bound,
+						grouped(int64(p.RowsScored+.5)), grouped(int64(p.CodesScanned+.5)), took(p.Time), of.Exact.Seconds()/p.Time.Seconds(), p.Plan)
+				}
 			}
 		})
 		if err != nil {
 			return err
 		}
+	}
+	for _, f := range of.Frontiers {
 		if len(f.Plans) == 0 {
-			fmt.Fprintln(a.out, "  no plan is faster than the exact scan")
+			fmt.Fprintf(a.out, "  for k = %d no plan is faster than the exact scan\n", f.K)
 		}
 	}
 	return nil
+}
+
+// plansOf counts the plans of all frontiers.
+func plansOf(of flashdb.Calibration) (n int) {
+	for _, f := range of.Frontiers {
+		n += len(f.Plans)
+	}
+	return n
 }
 
 type jsonCalibration struct {

@@ -24,8 +24,10 @@ func (a *app) exportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export",
 		Short: "Write embeddings, links or a decoder to files",
-		Args:  noCommand,
-		RunE:  help,
+		Long: `Export writes embeddings, links or a decoder to files. Predictions are written by
+predict --all --out FILE.`,
+		Args: noCommand,
+		RunE: help,
 	}
 	cmd.AddCommand(a.exportRowsCommand(), a.exportLinksCommand(), a.exportDecoderCommand())
 	return cmd

@@ -52,7 +52,11 @@ func (a *app) get(ctx context.Context, c collection, key string) error {
 		fmt.Fprintf(w, "key\t%s\n", shown(n.Key))
 		fmt.Fprintf(w, "tags\t%s\n", orDash(shownList(n.Tags, len(n.Tags))))
 		fmt.Fprintf(w, "payload\t%s\n", orDash(clip(shown(string(n.Payload)), 100)))
-		fmt.Fprintf(w, "links\t%d: %s\n", len(links), orDash(shownList(links, 8)))
+		known := "-"
+		if len(links) > 0 {
+			known = fmt.Sprintf("%s: %s", grouped(len(links)), shownList(links, 8))
+		}
+		fmt.Fprintf(w, "links\t%s\n", known)
 		fmt.Fprintf(w, "embedding\t%s\n", summarize(n.Embedding))
 	})
 }

@@ -204,6 +204,7 @@ func (s *session) tree() *cobra.Command {
 		shorten(cmd)
 	}
 	root.Use = ""
+	root.SetUsageTemplate(strings.NewReplacer("{{.UseLine}}", "{{trim .UseLine}}", "{{.CommandPath}}", "{{trim .CommandPath}}").Replace(root.UsageTemplate()))
 	root.CompletionOptions.DisableDefaultCmd = true
 	return root
 }

@@ -53,12 +53,18 @@ queries and their times, durable changes, rebuilds.`,
 	return cmd
 }
 
+// tagsIndent is where the values of a collection's table begin.
+const tagsIndent = 12
+
 func (a *app) printStats(s flashdb.Stats) error {
 	fmt.Fprintf(a.out, "database %s: store %s, log %s, %s applied\n",
 		shown(s.Dir), sized(s.StoreBytes), sized(s.WALBytes), counted(s.AppliedLSN, "act"))
 	for _, c := range s.Collections {
 		fmt.Fprintf(a.out, "\ncollection %s\n", c.Name)
 		err := a.table(0, func(w io.Writer) {
+			if a.tables != nil {
+				fmt.Fprintf(w, "collection\t%s\n", c.Name)
+			}
 			normalized := ""
 			if c.Normalize {
 				normalized = ", normalized"
@@ -72,7 +78,11 @@ func (a *app) printStats(s flashdb.Stats) error {
 				fmt.Fprintf(w, "  drift\t%s\n", describeDrift(c.Drift))
 			}
 			fmt.Fprintf(w, "  decoders\t%s\n", orDash(shownList(c.Decoders, 20)))
-			fmt.Fprintf(w, "  tags\t%s\n", orDash(topTags(c.Tags, 8)))
+			tags := orDash(topTags(c.Tags, 8))
+			if a.tables == nil {
+				tags = a.folded(strings.Repeat(" ", tagsIndent)+tags, tagsIndent)[tagsIndent:]
+			}
+			fmt.Fprintf(w, "  tags\t%s\n", tags)
 		})
 		if err != nil {
 			return err
@@ -94,8 +104,8 @@ func describeDrift(d flashdb.Drift) string {
 	if d.Residual > 0 {
 		s += fmt.Sprintf("; newer rows lie %.3gx as far from their centroids", d.Residual)
 	}
-	if d.RecallLoss > 0 {
-		s += fmt.Sprintf("; recall may have lost %.2g", d.RecallLoss)
+	if d.RecallLoss >= .0005 {
+		s += fmt.Sprintf("; recall may have lost %.3f", d.RecallLoss)
 	}
 	return s
 }
