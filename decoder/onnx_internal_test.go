@@ -67,6 +67,7 @@ func TestONNXGraphs(t *testing.T) {
 		{"transposed constant", graph(mul, node("MatMul", "h", "z", "W"), node("Transpose", "v", "T"), node("MatMul", "u", "h", "v"), node("Add", "s", "u", "d")), 2, HadamardMLP},
 		{"silu", graph(mul, node("MatMul", "a", "z", "W"), node("Add", "b", "a", "c"), node("Sigmoid", "g", "b"), node("Mul", "h", "g", "b"), last), 4 * silu(1), HadamardMLP},
 		{"final relu", graph(mul, node("MatMul", "h", "z", "W"), node("MatMul", "u", "h", "V"), node("Relu", "s", "u")), 0, HadamardMLP},
+		{"temperature and offset", graph(mul, node("MatMul", "h", "z", "W"), node("MatMul", "u", "h", "V"), node("Mul", "w", "u", "three"), node("Add", "s", "w", "half")), 0.5, HadamardMLP},
 		{"constant node", graph(mul, with(node("Constant", "K"), map[string]onnx.Attribute{"value": {Tensor: constant("", 1, 3, 1)}}), node("MatMul", "u", "z", "K"),
 			node("Add", "s", "u", "half")), 0.5, HadamardMLP},
 		{"gemm scaled", graph(mul, with(node("Gemm", "s", "z", "R", "d"), map[string]onnx.Attribute{"alpha": {Float: 3}, "beta": {Float: 0.5}, "transB": {Int: 1}})), 1, HadamardMLP},
@@ -259,6 +260,13 @@ func TestONNXBombs(t *testing.T) {
 		nodes = append(nodes, node("Mul", fmt.Sprintf("p%d", i+1), last, last))
 	}
 	_, err := fromONNX(graph(append(nodes, node("MatMul", "s", "p60", "V"))...), "")
+	assert.ErrorContains(t, err, "more than 256 steps between two layers")
+
+	nodes = []onnx.Node{node("Mul", "z", "x", "y"), node("MatMul", "a", "z", "W"), node("Neg", "p0", "a")}
+	for i := range 300 {
+		nodes = append(nodes, node("Neg", fmt.Sprintf("p%d", i+1), fmt.Sprintf("p%d", i)))
+	}
+	_, err = fromONNX(graph(append(nodes, node("MatMul", "s", "p300", "V"))...), "")
 	assert.ErrorContains(t, err, "more than 256 steps between two layers")
 
 	m := graph()

@@ -40,10 +40,11 @@ const (
 // inputs finds what the graph is given: the two embeddings, the source first; or the embeddings of all nodes and the numbers of those
 // to pair, in one tensor or two; or z.
 func (g *onnxGraph) inputs(m *onnx.Model, kind Kind) error {
+	const most = 4 // inputs; one more than any form has, to be named in the refusal
 	var names []string
 	var real, whole []onnx.Input
 	for _, in := range m.Inputs {
-		if m.Tensors[in.Name] != nil {
+		if m.Tensors[in.Name] != nil || len(names) == most {
 			continue
 		}
 		if slices.Contains(names, in.Name) {

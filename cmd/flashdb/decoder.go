@@ -36,7 +36,8 @@ its keys or named: ` + strings.Join(decoder.Layouts(), ", ") + `.
 --kind, --activation and --residual answer what a layout leaves open.
 
 A checkpoint of a larger model may be given as it is: --prefix model.predictor. names the
-part that is the decoder, where more than one would do. An .onnx file needs none of this.
+part that is the decoder, where more than one would do. An .onnx file needs none of this,
+but --kind when its one input is the product or concatenation of the embeddings already.
 A dot decoder has no weights: FILE is then the spec itself.
 
 --check compares the decoder with cases that the training framework computed, a line
@@ -46,7 +47,8 @@ differs by more than 1e-4 relative.`,
   flashdb decoder add papers.flash papers cites ogb_predictor.pt
   flashdb decoder add papers.flash papers cites checkpoint.pt --prefix model_state_dict.predictor
   flashdb decoder add papers.flash papers cites gae.pt --layout refined-gae --residual z
-  flashdb decoder add papers.flash papers cites predictor.onnx --check scores.jsonl`,
+  flashdb decoder add papers.flash papers cites predictor.onnx --check scores.jsonl
+  flashdb decoder add papers.flash papers cites mlp.onnx --kind concat_mlp`,
 		Args: args(4, 4),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d, err := readDecoder(args[3], specFile, opts)

@@ -17,7 +17,7 @@
 // # Untrusted bytes
 //
 // No input makes Parse panic. What it allocates is proportional to the bytes it is given: values are counted against the declared
-// shape before they are decoded, and there are at most 65,536 nodes and tensors. Weights in files of their own are read through a
+// shape before they are decoded, and there are at most 65,536 nodes, tensors, and inputs and outputs. Weights in files of their own are read through a
 // function of the caller, which decides what may be opened.
 //
 // Parse may be called from any goroutine; a Model is a plain value.

@@ -54,7 +54,7 @@ type Attribute struct {
 	Graph  bool // it is a graph, which is not read
 }
 
-// maxParts bounds the nodes, and the tensors, of a graph: hundreds of times what the deepest decoder has.
+// maxParts bounds the nodes, the tensors, and the inputs and outputs of a graph: hundreds of times what the deepest decoder has.
 const maxParts = 1 << 16
 
 // External reads length bytes at offset of the file that a tensor names as the place of its values; length is -1 for all from offset on.
@@ -144,6 +144,9 @@ func (p *parser) graph(b []byte) error {
 			}
 			m.Tensors[t.Name] = t
 		case 11, 12:
+			if len(m.Inputs)+len(m.Outputs) >= maxParts {
+				return fmt.Errorf("more than %d inputs and outputs", maxParts)
+			}
 			in, err := input(part)
 			if f.num == 11 {
 				m.Inputs = append(m.Inputs, in)

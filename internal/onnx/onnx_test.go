@@ -126,6 +126,7 @@ func TestParseRefuses(t *testing.T) {
 		{"elsewhere", inGraph(elsewhere), "its values are in another file"},
 		{"offset", inGraph(offset), `offset of its values: "-4" is no number`},
 		{"length", inGraph(length), "7 bytes of values in"},
+		{"inputs", blob(nil, 7, bytes.Repeat(blob(nil, 11, nil), 1<<16+1)), "more than 65536 inputs"},
 		{"sparse", blob(nil, 7, blob(nil, 15, nil)), "sparse"},
 		{"wire type", blob(nil, 7, blob(nil, 1, number(nil, 4, 3))), "another type than ONNX gives it"},
 	}
