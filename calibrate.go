@@ -151,11 +151,17 @@ func (c *Collection) calibrate(ctx context.Context, o CalibrateOptions) ([]Calib
 	for _, name := range names {
 		t, err := c.trained(name)
 		if err != nil {
+			if o.Decoder == "" && errors.Is(err, ErrNotFound) {
+				continue // dropped meanwhile
+			}
 			return all, err
 		}
 		res, err := c.measure(ctx, t, p, o)
 		if err == nil {
 			err = c.storePlans(ctx, t, res.Calibration)
+		}
+		if o.Decoder == "" && errors.Is(err, ErrNotFound) {
+			continue // dropped or replaced meanwhile
 		}
 		if err != nil {
 			return all, fmt.Errorf("decoder %q: %w", name, err)

@@ -2,6 +2,7 @@ package flashdb
 
 import (
 	"context"
+	"errors"
 	"fmt"
 )
 
@@ -26,6 +27,9 @@ func (c *Collection) Calibrations(ctx context.Context) ([]Calibration, error) {
 	}
 	for _, name := range names {
 		t, err := c.trained(name)
+		if errors.Is(err, ErrNotFound) {
+			continue // dropped meanwhile
+		}
 		if err != nil {
 			return nil, fmt.Errorf("calibrations of %q: %w", c.name, err)
 		}

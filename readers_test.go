@@ -24,7 +24,7 @@ const historyReaders = 2
 // A tally counts what the histories of a test did.
 type tally struct {
 	histories, steps, reads atomic.Int64
-	seen                    atomic.Pointer[string] // what readers saw that is wrong: rapid forgets what it cannot bring about again
+	seen                    atomic.Pointer[string] // what went wrong: rapid forgets what it cannot bring about again
 }
 
 // Readers read beside some steps in a row, and check what they see.
@@ -83,10 +83,11 @@ func (h *history) runBeside(name string, beside func(context.Context) error, ste
 	long.Wait()
 	r.stop.Store(true)
 	r.done.Wait()
-	require.NoError(h.t, err)
-	require.NoError(h.t, failed, "%s beside %q", name, names)
-	if r.err != nil {
-		seen := fmt.Sprintf("beside %q and %s at step %d of history %d: %v", names, name, h.steps, h.seed, r.err)
+	if failed != nil {
+		failed = fmt.Errorf("%s: %w", name, failed)
+	}
+	if err = errors.Join(err, failed, r.err); err != nil {
+		seen := fmt.Sprintf("%q with %s beside, step %d of history %d: %v", names, name, h.steps, h.seed, err)
 		h.tally.seen.CompareAndSwap(nil, &seen)
 		require.Fail(h.t, seen)
 	}

@@ -131,7 +131,17 @@ func (c *Collection) Rebuild(ctx context.Context, opts *RebuildOptions) (Rebuild
 	return res, nil
 }
 
-func (c *Collection) rebuild(ctx context.Context, o RebuildOptions) (res RebuildResult, err error) {
+// rebuild builds once more if all rows went away while it did, or came only as it
+// began: then it is clear whether there are any.
+func (c *Collection) rebuild(ctx context.Context, o RebuildOptions) (RebuildResult, error) {
+	res, err := c.rebuildOnce(ctx, o)
+	if errors.Is(err, ivf.ErrRowsGone) {
+		res, err = c.rebuildOnce(ctx, o)
+	}
+	return res, err
+}
+
+func (c *Collection) rebuildOnce(ctx context.Context, o RebuildOptions) (res RebuildResult, err error) {
 	if err := c.db.writable(); err != nil {
 		return RebuildResult{}, err
 	}

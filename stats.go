@@ -93,6 +93,9 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 		}
 		if err == nil {
 			err = db.indexStats(&s.Collections[i], infos[i])
+			if errors.Is(err, ErrNotFound) {
+				err = nil // dropped meanwhile: the rest is as it was
+			}
 		}
 	}
 	if err != nil {

@@ -120,6 +120,10 @@ func (o *BuildOptions) sampleShare(n int64) float64 {
 	return min(1, size/float64(n))
 }
 
+// ErrRowsGone matches what Build returns when src has no rows, or none any more of those it had in an earlier pass.
+// Building again finds what there is by then.
+var ErrRowsGone = errors.New("no rows to index")
+
 // Build writes the index of the rows of src to path: first to files beside it that end in .tmp, which are removed when
 // it fails or ctx is done, and under its name only when everything is on disk. It holds in memory the sample, batches of
 // rows, and 8 bytes a row.
@@ -203,7 +207,7 @@ func (b *builder) trainCodebooks(ctx context.Context) error {
 		}
 	}
 	if len(residuals) == 0 {
-		return errors.New("the rows have changed too much between two passes")
+		return fmt.Errorf("%w: of those sampled none is left", ErrRowsGone)
 	}
 	var err error
 	b.quantizer, err = pq.Train(ctx, residuals, d, pq.Options{

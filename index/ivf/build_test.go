@@ -244,7 +244,8 @@ func TestRowsThatChangeBetweenPasses(t *testing.T) {
 
 	empty := &table{dim: dim}
 	err := Build(t.Context(), vfs.NewMem(), testPath, &changing{passes: []*table{full, empty}}, BuildOptions{Dim: dim})
-	require.EqualError(t, err, "build index "+testPath+": the rows have vanished")
+	require.EqualError(t, err, "build index "+testPath+": no rows to index: they have vanished since the first pass")
+	require.ErrorIs(t, err, ErrRowsGone)
 }
 
 func TestProgress(t *testing.T) {

@@ -2,7 +2,7 @@ package ivf
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"math"
 )
 
@@ -47,7 +47,7 @@ func (b *builder) assign(ctx context.Context) error {
 		return err
 	}
 	if len(y.ids) == 0 {
-		return errors.New("the rows have vanished")
+		return fmt.Errorf("%w: they have vanished since the first pass", ErrRowsGone)
 	}
 	y.place(&sums)
 	return nil

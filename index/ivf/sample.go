@@ -2,7 +2,6 @@ package ivf
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 )
@@ -46,7 +45,7 @@ func (b *builder) sample(ctx context.Context) (*sample, error) {
 		return nil, err
 	}
 	if s.seen == 0 {
-		return nil, errors.New("no rows to index")
+		return nil, ErrRowsGone
 	}
 	if s.seen > math.MaxUint32 {
 		return nil, fmt.Errorf("%d rows: an index holds at most %d", s.seen, uint32(math.MaxUint32))
