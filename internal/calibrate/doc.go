@@ -6,9 +6,10 @@
 // A run takes sampled sources in order. Each is scanned exactly once, for the largest k; the best k of that is the truth
 // for every smaller k. Then it is asked by plans:
 //
-//	explore   the first few sources, with every plan of the grid: first the rules (seed, anchors) at two amounts of work,
-//	          then the amounts (rounds, rows a round, probes, patience) under the best rules, coarse ones before fine ones,
-//	          then the best of these with a search set that is all there at once, and does not grow
+//	explore   the first few sources, with every plan of the grid: a handful that suffice for many graphs, however little
+//	          time there is; the rules (seed, anchors) at two amounts of work; the amounts (rounds, rows a round, probes,
+//	          patience) under the best rules, coarse ones before fine ones; then the best of these with a search set that is
+//	          all there at once, and does not grow
 //	race      all further sources, with the plans that may still be the cheapest that reaches some recall. At 12, 24, 48
 //	          ... sources fewer of them go on (successive halving). How many sources there will be is settled first: as
 //	          many as take half of the time that is left, and up to 64 as take three quarters of it

@@ -17,28 +17,19 @@ const chunk = 12
 func (r *run) explore(ctx context.Context) ([]*candidate, error) {
 	n := min(exploreSources, len(r.Sources))
 	if r.linear() {
-		var lists [][]*candidate
-		for _, k := range r.Ks {
-			lists = append(lists, candidatesOf(k, linearPlans(k, r.Rows)))
-		}
-		return r.exploreAll(ctx, interleave(lists), n, r.exploreUntil())
+		return r.exploreAll(ctx, r.plans(linearPlans), n, r.exploreUntil())
 	}
-	var lists [][]*candidate
-	for _, k := range r.Ks {
-		var plans []flashlight.Plan
-		for _, rule := range rules() {
-			for _, a := range ruleAmounts(k, r.Rows) {
-				plans = append(plans, rule.plan(a, r.Rows))
-			}
-		}
-		lists = append(lists, candidatesOf(k, plans))
-	}
-	tried, err := r.exploreAll(ctx, interleave(lists), n, r.exploreUntil())
+	tried, err := r.exploreAll(ctx, r.plans(firstPlans), n, r.exploreUntil())
 	if err != nil {
 		return nil, err
 	}
+	ruled, err := r.exploreAll(ctx, r.plans(rulePlans), n, r.exploreUntil())
+	if err != nil {
+		return nil, err
+	}
+	tried = append(tried, ruled...)
 	r.judge(tried)
-	more, err := r.exploreAll(ctx, r.amountsUnderBestRules(tried), n, r.exploreUntil())
+	more, err := r.exploreAll(ctx, r.amountsUnderBestRules(tried, ruled), n, r.exploreUntil())
 	if err != nil {
 		return nil, err
 	}
@@ -65,6 +56,15 @@ func (r *run) judge(explored []*candidate) {
 // linear tells whether the decoder has one query that does it all.
 func (r *run) linear() bool {
 	return r.Decoder.Bind(nil, r.Sources[0].Vector).Linear()
+}
+
+// plans returns what of gives for every k, one of each in turns.
+func (r *run) plans(of func(k, rows int) []flashlight.Plan) []*candidate {
+	lists := make([][]*candidate, len(r.Ks))
+	for i, k := range r.Ks {
+		lists[i] = candidatesOf(k, of(k, r.Rows))
+	}
+	return interleave(lists)
 }
 
 func candidatesOf(k int, plans []flashlight.Plan) []*candidate {
@@ -95,13 +95,13 @@ func (r *run) exploreAll(ctx context.Context, all []*candidate, n int, until tim
 	return slices.DeleteFunc(asked, func(c *candidate) bool { return len(c.outcomes) < len(r.truths) }), nil
 }
 
-// amountsUnderBestRules returns the further plans to explore: the default plan of each k, every amount under the best rule,
-// and then under the second best.
-func (r *run) amountsUnderBestRules(tried []*candidate) []*candidate {
+// amountsUnderBestRules returns the plans to explore beside those tried, once rules were compared: the default plan of each k,
+// every amount under the best rule, and then under the second best.
+func (r *run) amountsUnderBestRules(tried, ruled []*candidate) []*candidate {
 	var all []*candidate
 	ranked := map[int][]rule{}
 	for _, k := range r.Ks {
-		ranked[k] = rankRules(tried, k)
+		ranked[k] = rankRules(ruled, k)
 		all = append(all, &candidate{k: k, plan: flashlight.DefaultPlan(k, r.Rows)})
 	}
 	for place := range 2 {

@@ -79,25 +79,25 @@ func (r rule) plan(a amount, rows int) flashlight.Plan {
 // round without news means little.
 var shapes = []shape{
 	{4, 150, 0},
+	{1, 500, 0},
 	{10, 100, 0},
+	{2, 150, 0},
 	{1, 1000, 0},
+	{10, 200, 4},
+	{3, 200, 0},
 	{6, 200, 0},
 	{1, 2000, 0},
-	{3, 200, 0},
-	{10, 200, 4},
-	{1, 4000, 0},
-	{10, 200, 0},
 	{2, 400, 0},
 	{20, 100, 6},
+	{1, 4000, 0},
+	{10, 200, 0},
 	{3, 100, 0},
 	{6, 100, 0},
 	{4, 400, 0},
 	{10, 100, 4},
-	{1, 500, 0},
 	{20, 200, 6},
 	{10, 64, 0},
 	{3, 1000, 0},
-	{2, 150, 0},
 	{10, 400, 4},
 	{10, 400, 0},
 	{6, 64, 0},
@@ -133,32 +133,60 @@ func ladder(rows int) (coarse, fine []int) {
 	return coarse, fine
 }
 
-// ruleAmounts returns the two amounts under which rules are compared: a small one in part of the rows, where good
+// rulePlans returns those by which rules are compared, each with two amounts: a small one in part of the rows, where good
 // queries matter most, and a large one in all.
-func ruleAmounts(k, rows int) []amount {
-	return []amount{
-		{shape{rounds: 4, perRound: max(64, k*3/2)}, min(rows, 4*leastProbed)},
-		{shape{rounds: 6, perRound: max(64, 2*k)}, rows},
+func rulePlans(k, rows int) []flashlight.Plan {
+	var plans []flashlight.Plan
+	for _, r := range rules() {
+		for _, a := range []amount{
+			{shape{rounds: 4, perRound: max(64, k*3/2)}, min(rows, 4*leastProbed)},
+			{shape{rounds: 6, perRound: max(64, 2*k)}, rows},
+		} {
+			plans = append(plans, r.plan(a, rows))
+		}
 	}
+	return plans
 }
 
-// amounts returns those to try for the k best of so many rows, the most telling first. None scores fewer than k rows, and
-// none more than half of all, where the exact scan is as good; patient ones, which seldom run all their rounds, no more than all.
+// firstPlans returns those that are tried before all else: little work under the default rule, which suffices for well
+// trained decoders on graphs that are not large. However short the box is, they have their chance.
+func firstPlans(k, rows int) []flashlight.Plan {
+	const part = 8 * leastProbed
+	var plans []flashlight.Plan
+	for _, a := range []amount{
+		{shape{1, 500, 0}, part},
+		{shape{1, 500, 0}, rows},
+		{shape{2, 150, 0}, part},
+		{shape{2, 150, 0}, rows},
+		{shape{1, 2000, 0}, rows},
+	} {
+		if a.fits(k, rows) {
+			plans = append(plans, defaultRule.plan(a, rows))
+		}
+	}
+	return plans
+}
+
+// fits reports whether an amount is worth trying for the k best of so many rows. It scores at least k rows, and at most half of
+// all, beyond which the exact scan is as good; a patient one, which seldom runs all its rounds, at most all.
+func (a amount) fits(k, rows int) bool {
+	most := max(rows/2, 500)
+	if a.patience > 0 {
+		most = rows
+	}
+	n := a.rounds * a.perRound
+	return n >= k+k/5 && n <= most && a.probed >= a.perRound && a.probed <= rows
+}
+
+// amounts returns those to try for the k best of so many rows, the most telling first.
 func amounts(k, rows int) []amount {
 	coarse, fine := ladder(rows)
 	var all []amount
 	for _, probed := range [][]int{coarse, fine} {
 		for _, s := range shapes {
-			most := max(rows/2, 500)
-			if s.patience > 0 {
-				most = rows
-			}
-			if n := s.rounds * s.perRound; n < k+k/5 || n > most {
-				continue
-			}
 			for _, p := range probed {
-				if p >= s.perRound {
-					all = append(all, amount{s, p})
+				if a := (amount{s, p}); a.fits(k, rows) {
+					all = append(all, a)
 				}
 			}
 		}

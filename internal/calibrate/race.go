@@ -16,8 +16,10 @@ const (
 	keepMost = 12  // plans a target are raced at most
 	costStep = 1.5 // for every such step of the cost the best plan is raced
 	enough   = 0.99
-	// cheapMost is up to which place plans for a k are raced that take less than a hundredth of the exact scan.
-	cheapMost = 8
+	// cheapMost is up to which place plans for a k are raced whatever time there is, if they take less than a cheapShare of
+	// the exact scan. A short box would otherwise race the dearest plan alone.
+	cheapMost  = 6
+	cheapShare = 1. / 20
 )
 
 // race asks the further sources by ever fewer candidates and returns those that have seen all there was time for. How
@@ -102,7 +104,7 @@ func (r *run) promising(candidates []*candidate, seconds float64) []*candidate {
 	}
 	var kept []*candidate
 	for i, c := range interleave(lists) {
-		cheap := i < cheapMost*len(lists) && c.cost < r.exactSeconds()/100
+		cheap := i < cheapMost*len(lists) && c.cost < cheapShare*r.exactSeconds()
 		if c.cost <= seconds || i < len(lists) || cheap {
 			seconds -= c.cost
 			kept = append(kept, c)
