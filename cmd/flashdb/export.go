@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/decoder"
 	"github.com/flashdb/flashdb/internal/codec"
 	"github.com/flashdb/flashdb/internal/parquet"
 )
@@ -296,10 +297,10 @@ func (a *app) exportLinks(ctx context.Context, c collection, format, file string
 func (a *app) exportDecoderCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "decoder DIR COLLECTION NAME FILE",
-		Short: "Write a decoder to .safetensors and its spec to .json",
-		Long: `Decoder writes the weights of a stored decoder to FILE, which ends in .safetensors, and
-its spec beside it, to the same name with .json. A dot decoder has no weights: FILE ends
-in .json. decoder add reads both again. The files must not exist yet.`,
+		Short: "Write a decoder to .safetensors or .npz and its spec to .json",
+		Long: `Decoder writes the weights of a stored decoder to FILE, which ends in .safetensors or
+.npz, and its spec beside it, to the same name with .json. A dot decoder has no weights:
+FILE ends in .json. decoder add reads both again. The files must not exist yet.`,
 		Example: `  flashdb export decoder papers.flash papers cites cites.safetensors`,
 		Args:    args(4, 4),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -308,22 +309,9 @@ in .json. decoder add reads both again. The files must not exist yet.`,
 				if err != nil {
 					return err
 				}
-				file, tensors := args[3], d.Tensors()
-				want := ".safetensors"
-				if len(tensors) == 0 {
-					want = ".json"
-				}
-				if filepath.Ext(file) != want {
-					return fmt.Errorf("%s: the name of this decoder's file must end in %s", file, want)
-				}
-				spec := strings.TrimSuffix(file, want) + ".json"
-				if err := a.writeFile(spec, func(w io.Writer) error { return writeSpec(w, d.Spec()) }); err != nil {
+				file, spec := args[3], strings.TrimSuffix(args[3], filepath.Ext(args[3]))+".json"
+				if err := a.exportDecoder(d, file, spec); err != nil {
 					return err
-				}
-				if len(tensors) > 0 {
-					if err := a.writeFile(file, func(w io.Writer) error { return codec.WriteSafetensors(w, tensors) }); err != nil {
-						return err
-					}
 				}
 				if a.json {
 					return a.emit(map[string]string{"done": "export", "decoder": jsonText(args[2]), "file": jsonText(file), "spec": jsonText(spec)})
@@ -333,4 +321,22 @@ in .json. decoder add reads both again. The files must not exist yet.`,
 			})
 		},
 	}
+}
+
+// exportDecoder writes both files or none.
+func (a *app) exportDecoder(d decoder.Decoder, file, spec string) error {
+	tensors := d.Tensors()
+	write := map[string]func(io.Writer, map[string]codec.Tensor) error{".safetensors": codec.WriteSafetensors, ".npz": codec.WriteNPZ}[filepath.Ext(file)]
+	switch {
+	case len(tensors) == 0 && file != spec:
+		return fmt.Errorf("%s: the name of this decoder's file must end in .json", file)
+	case len(tensors) > 0 && write == nil:
+		return fmt.Errorf("%s: the name of this decoder's file must end in .safetensors or .npz", file)
+	}
+	return a.writeFile(spec, func(w io.Writer) error {
+		if err := writeSpec(w, d.Spec()); err != nil || len(tensors) == 0 {
+			return err
+		}
+		return a.writeFile(file, func(w io.Writer) error { return write(w, tensors) })
+	})
 }

@@ -41,7 +41,7 @@ func NewRowWriter(w io.Writer, format string, dim int, rows int64) (RowWriter, e
 	values := &valueWriter{w: b, left: rows}
 	switch format {
 	case "npy":
-		_, err := b.Write(npyHeaderOf(dim, rows))
+		_, err := b.Write(npyHeaderOf(rows, int64(dim)))
 		return values, err
 	case "npz":
 		archive := zip.NewWriter(b)
@@ -49,7 +49,7 @@ func NewRowWriter(w io.Writer, format string, dim int, rows int64) (RowWriter, e
 		if err != nil {
 			return nil, err
 		}
-		_, err = entry.Write(npyHeaderOf(dim, rows))
+		_, err = entry.Write(npyHeaderOf(rows, int64(dim)))
 		return &valueWriter{w: b, entry: entry, archive: archive, left: rows}, err
 	case "safetensors":
 		header, err := safetensorsHeader(map[string][]int64{"embeddings": {rows, int64(dim)}})
@@ -118,8 +118,19 @@ func appendFloats(b []byte, values []float32) []byte {
 
 // npyHeaderOf is a header of version 1, padded so that the data is aligned to 64
 // bytes.
-func npyHeaderOf(dim int, rows int64) []byte {
-	text := fmt.Sprintf("{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %d), }", rows, dim)
+func npyHeaderOf(shape ...int64) []byte {
+	var dims strings.Builder
+	for i, d := range shape {
+		if i > 0 {
+			dims.WriteByte(' ')
+		}
+		fmt.Fprintf(&dims, "%d,", d)
+	}
+	tuple := dims.String()
+	if len(shape) > 1 {
+		tuple = strings.TrimSuffix(tuple, ",") // only (7,) needs it
+	}
+	text := fmt.Sprintf("{'descr': '<f4', 'fortran_order': False, 'shape': (%s), }", tuple)
 	const before, end = 10, 1
 	pad := (64 - (before+len(text)+end)%64) % 64
 	text += strings.Repeat(" ", pad) + "\n"
@@ -152,6 +163,25 @@ func safetensorsHeader(shapes map[string][]int64) ([]byte, error) {
 	}
 	text = append(text, strings.Repeat(" ", (8-len(text)%8)%8)...)
 	return append(binary.LittleEndian.AppendUint64(nil, uint64(len(text))), text...), nil
+}
+
+// WriteNPZ writes tensors to w, as numpy.savez does.
+func WriteNPZ(w io.Writer, tensors map[string]Tensor) error {
+	archive := zip.NewWriter(w)
+	for _, name := range slices.Sorted(maps.Keys(tensors)) {
+		shape := make([]int64, len(tensors[name].Shape))
+		for i, d := range tensors[name].Shape {
+			shape[i] = int64(d)
+		}
+		entry, err := archive.CreateHeader(&zip.FileHeader{Name: name + ".npy", Method: zip.Store})
+		if err == nil {
+			_, err = entry.Write(appendFloats(npyHeaderOf(shape...), tensors[name].Data))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return archive.Close()
 }
 
 // WriteSafetensors writes tensors to w. Names must be UTF-8.

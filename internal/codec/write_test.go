@@ -77,16 +77,18 @@ func TestRowWriterRefuses(t *testing.T) {
 	}
 }
 
-func TestWriteSafetensors(t *testing.T) {
+func TestWriteTensors(t *testing.T) {
 	tensors := map[string]Tensor{
 		"b.weight": {Shape: []int{2, 3}, Data: []float32{1, 2, 3, 4, 5, 6}}, "a": {Shape: []int{1}, Data: []float32{7}}, "s": {Shape: []int{}, Data: []float32{8}},
 		"none": {Shape: []int{0, 4}, Data: []float32{}},
 	}
-	b := new(bytes.Buffer)
-	require.NoError(t, WriteSafetensors(b, tensors))
-	back, err := ParseTensors("x.safetensors", b.Bytes())
-	require.NoError(t, err)
-	assert.Equal(t, tensors, back)
+	for ext, write := range map[string]func(io.Writer, map[string]Tensor) error{".safetensors": WriteSafetensors, ".npz": WriteNPZ} {
+		b := new(bytes.Buffer)
+		require.NoError(t, write(b, tensors), ext)
+		back, err := ParseTensors("x"+ext, b.Bytes())
+		require.NoError(t, err, ext)
+		assert.Equal(t, tensors, back, ext)
+	}
 }
 
 func TestTableWriter(t *testing.T) {
