@@ -105,7 +105,7 @@ func TestParquetIsTheSameHoweverOftenItsRunWasKilled(t *testing.T) {
 			}
 		}
 		if killed {
-			require.NoError(t, os.WriteFile(name+".joined", []byte("PAR1 torn, and longer than"), 0o600))
+			require.NoError(t, os.WriteFile(name+".joined", bytes.Repeat([]byte("torn"), 1<<12), 0o600))
 		}
 		require.NoError(t, f.publish())
 		for _, left := range []string{".part", ".state", ".state.new", ".joined"} {

@@ -1,11 +1,13 @@
-// Package parquet reads embeddings and edges from Apache Parquet files and writes them, on top of parquet-go. Only the command line
-// imports it, so that programs that embed the database do not link that library.
+// Package parquet reads embeddings and edges from Apache Parquet files and writes these and predictions, on top of parquet-go.
+// Only the command line imports it, so that programs that embed the database do not link that library.
 //
 //	column      read from                                                       written as
 //	key         string, binary, int32 or int64                                  string, or binary if a key is not UTF-8
 //	embedding   list of float, double or half (float16); nested or repeated     list of float
 //	tags        list of strings, or a string of tags separated by semicolons    list of string
 //	payload     string or binary                                                optional binary
+//
+// Edges have the columns source and target, predictions (see hitRow) also rank, score and probability.
 //
 // Rows are read column by column: of each column one page at a time is held, and 1,024 of its values.
 //
@@ -17,5 +19,5 @@
 //
 // # Concurrency
 //
-// Rows, Table and Writer belong to one goroutine each.
+// Rows, Table and the writers belong to one goroutine each.
 package parquet
