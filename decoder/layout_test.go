@@ -36,7 +36,7 @@ func TestLayouts(t *testing.T) {
 		{"sequential", decoder.ReadOptions{Layout: "sequential", Activation: decoder.Tanh}, "hadamard_mlp 6-8-1"},
 		{"sequential", decoder.ReadOptions{Layout: "sequential", Activation: decoder.Tanh, Prefix: "mlp."}, "hadamard_mlp 6-8-1"},
 		{"bilinear", decoder.ReadOptions{Layout: "bilinear"}, "bilinear 6"},
-		{"pyg-before-2.1", decoder.ReadOptions{}, "hadamard_mlp 6-8-8-1"},
+		{"pyg-plain-batch-norm", decoder.ReadOptions{}, "hadamard_mlp 6-8-8-1"},
 		{"pyg-no-plain-last", decoder.ReadOptions{}, "hadamard_mlp 6-8-1"},
 		{"pyg-layer-norm-node", decoder.ReadOptions{Layout: "refined-gae", Residual: "none"}, "hadamard_mlp 6-8-1"},
 		{"dgl-user-guide", decoder.ReadOptions{Layout: "dgl"}, "concat_mlp 12-1"},

@@ -47,9 +47,9 @@ func consecutive(numbers []int) int {
 }
 
 // torch_geometric.nn.MLP: lins.N, and norms.N between it and the activation. Its BatchNorm keeps the statistics in a submodule
-// named "module", which PyG before 2.1 lacks. Its LayerNorm normalises a whole batch unless mode="node", which no key tells. With
-// plain_last=False the last layer has a norm, too, and an activation behind it, which is taken for the output: ranking is by what
-// comes before it, as it is where the layer has no norm to tell.
+// named "module"; a plain BatchNorm1d in its place, as forks have it, has none. Its LayerNorm normalises a whole batch unless
+// mode="node", which no key tells. With plain_last=False the last layer has a norm, too, and an activation behind it, which is
+// taken for the output: ranking is by what comes before it, as it is where the layer has no norm to tell.
 
 func isPyG(w weights) bool {
 	return w.has("norms.0.module.running_mean") || w.has("norms.0.running_mean")
@@ -69,7 +69,7 @@ func pygSpec(w weights, o *ReadOptions) (*Spec, error) {
 			spec.Layers[i].Norm = w.batchNorm(at)
 		case w.has(at + "weight"):
 			return nil, fmt.Errorf("key %s is of PyG's LayerNorm, which by default normalises all rows of a batch together: no function of two "+
-				"embeddings. If it was made with mode=\"node\" or by PyG before 2.1, use layout refined-gae with residual none, or a spec",
+				"embeddings. If it was made with mode=\"node\", use layout refined-gae with residual none, or a spec",
 				w.key(at+"weight"))
 		}
 	}

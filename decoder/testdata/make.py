@@ -229,7 +229,7 @@ onnx("half", Linears([D, 8, 1], act=F.silu).half())
 onnx("external", Linears([D, 32, 1]), external_data=True)
 
 
-class OldBatchNorm(nn.Module):  # the MLP of PyG before 2.1: its norms are nn.BatchNorm1d itself
+class PlainBatchNorm(nn.Module):  # a fork of PyG's MLP: its norms are nn.BatchNorm1d itself
     def __init__(self, sizes):
         super().__init__()
         self.lins = nn.ModuleList(nn.Linear(a, b) for a, b in zip(sizes, sizes[1:]))
@@ -265,7 +265,7 @@ class BeforeLast(nn.Module):  # the logit of a PyG MLP with plain_last=False: al
 
 
 torch.manual_seed(7)
-layout("pyg-before-2.1", OldBatchNorm([D, 8, 8, 1]))
+layout("pyg-plain-batch-norm", PlainBatchNorm([D, 8, 8, 1]))
 layout("pyg-no-plain-last", BeforeLast(MLP([D, 8, 1], norm="batch_norm", plain_last=False)))
 layout("pyg-layer-norm-node", Product(MLP([D, 8, 1], norm="layer_norm", norm_kwargs={"mode": "node"})))
 layout("dgl-user-guide", OneLinear("W", 2 * D, True))
