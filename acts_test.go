@@ -228,14 +228,19 @@ func linkAct(source string, targets ...string) act {
 	}
 }
 
-// linkAllAct links each source to each target.
-func linkAllAct(sources, targets []string) act {
-	var edges []flashdb.Edge
+// edgesBetween are the edges from each source to each target.
+func edgesBetween(sources, targets []string) (edges []flashdb.Edge) {
 	for _, s := range sources {
 		for _, t := range targets {
 			edges = append(edges, flashdb.Edge{Source: s, Target: t})
 		}
 	}
+	return edges
+}
+
+// linkAllAct links each source to each target.
+func linkAllAct(sources, targets []string) act {
+	edges := edgesBetween(sources, targets)
 	return act{
 		"link all", func(ctx context.Context, c *flashdb.Collection) error { return c.LinkAll(ctx, edges...) },
 		func(m *model) {
@@ -252,6 +257,22 @@ func unlinkAct(source string, targets ...string) act {
 		func(m *model) {
 			for _, t := range targets {
 				delete(m.links[source], t)
+			}
+		},
+	}
+}
+
+// unlinkAllAct forgets the links of each source to each target.
+func unlinkAllAct(sources, targets []string) act {
+	edges := edgesBetween(sources, targets)
+	return act{
+		"unlink all", func(ctx context.Context, c *flashdb.Collection) error {
+			_, err := c.UnlinkAll(ctx, edges...)
+			return err
+		},
+		func(m *model) {
+			for _, s := range sources {
+				unlinkAct(s, targets...).on(m)
 			}
 		},
 	}

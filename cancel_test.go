@@ -37,6 +37,10 @@ func TestCancelledContext(t *testing.T) {
 		{"Link", func(ctx context.Context) error { return c.Link(ctx, "a", "b") }},
 		{"LinkAll", func(ctx context.Context) error { return c.LinkAll(ctx, flashdb.Edge{Source: "a", Target: "b"}) }},
 		{"Unlink", func(ctx context.Context) error { return c.Unlink(ctx, "a", "b") }},
+		{"UnlinkAll", func(ctx context.Context) error {
+			_, err := c.UnlinkAll(ctx, flashdb.Edge{Source: "a", Target: "b"})
+			return err
+		}},
 		{"PutDecoder", func(ctx context.Context) error { return c.PutDecoder(ctx, "other", dec) }},
 		{"DropDecoder", func(ctx context.Context) error { return c.DropDecoder(ctx, "dot") }},
 		{"SetMeta", func(ctx context.Context) error { return c.SetMeta(ctx, "a", "b") }},

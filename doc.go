@@ -15,8 +15,8 @@
 // # What is promised
 //
 //   - An acknowledged write is durable: it has been synced to the log.
-//   - A batch is atomic: Upsert, Delete, LinkAll and Unlink happen wholly or
-//     not at all, also across a crash.
+//   - A batch is atomic: Upsert, Delete, LinkAll and UnlinkAll happen wholly
+//     or not at all, also across a crash.
 //   - Scores are those of the full decoder. An index changes only which nodes
 //     are found, never what they score. With ModeExact every node is scored.
 //   - The share of the exact answer that is found, 0.98 unless

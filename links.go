@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/RoaringBitmap/roaring/v2"
+
 	"github.com/flashdb/flashdb/storage"
 )
 
@@ -19,17 +21,31 @@ func (c *Collection) Link(ctx context.Context, source string, targets ...string)
 
 // LinkAll records many known links in one atomic act.
 func (c *Collection) LinkAll(ctx context.Context, edges ...Edge) error {
-	return c.changeLinks(ctx, "link in", edges, func(source uint32, targets []uint32) storage.Op {
+	return c.changeLinks(ctx, "link in", edges, func(_ *act, source uint32, targets []uint32) storage.Op {
 		return storage.Link{UID: c.uid, Source: source, Targets: targets}
 	})
 }
 
 // Unlink forgets known links in one atomic act. A link that is not known is
-// passed over.
+// passed over; every key must exist.
 func (c *Collection) Unlink(ctx context.Context, source string, targets ...string) error {
-	return c.changeLinks(ctx, "unlink in", edgesFrom(source, targets), func(source uint32, targets []uint32) storage.Op {
+	_, err := c.UnlinkAll(ctx, edgesFrom(source, targets)...)
+	return err
+}
+
+// UnlinkAll forgets many known links in one atomic act, and returns how many
+// there were. A link that is not known is passed over; every key must exist.
+func (c *Collection) UnlinkAll(ctx context.Context, edges ...Edge) (forgotten int, err error) {
+	err = c.changeLinks(ctx, "unlink in", edges, func(a *act, source uint32, targets []uint32) storage.Op {
+		if known := a.changes.Links(c.uid, source); known != nil {
+			forgotten += int(known.AndCardinality(roaring.BitmapOf(targets...)))
+		}
 		return storage.Unlink{UID: c.uid, Source: source, Targets: targets}
 	})
+	if err != nil {
+		return 0, err
+	}
+	return forgotten, nil
 }
 
 func edgesFrom(source string, targets []string) []Edge {
@@ -42,7 +58,7 @@ func edgesFrom(source string, targets []string) []Edge {
 
 // changeLinks resolves edges to ids and emits one operation a source, sources
 // in the order of their first edge.
-func (c *Collection) changeLinks(ctx context.Context, verb string, edges []Edge, op func(source uint32, targets []uint32) storage.Op) error {
+func (c *Collection) changeLinks(ctx context.Context, verb string, edges []Edge, op func(a *act, source uint32, targets []uint32) storage.Op) error {
 	leave, err := c.db.enter()
 	if err != nil {
 		return err
@@ -66,7 +82,7 @@ func (c *Collection) changeLinks(ctx context.Context, verb string, edges []Edge,
 			targets[s] = append(targets[s], t)
 		}
 		for _, s := range sources {
-			if err := a.emit(op(s, targets[s])); err != nil {
+			if err := a.emit(op(a, s, targets[s])); err != nil {
 				return err
 			}
 		}

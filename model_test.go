@@ -104,7 +104,7 @@ func (h *history) draws() map[string]func(w world) []step {
 		},
 	}
 	for name, draw := range map[string]func(m *model) (act, bool){
-		"upsert": h.upsert, "delete": h.delete, "link": h.link, "link all": h.linkAll, "unlink": h.unlink,
+		"upsert": h.upsert, "delete": h.delete, "link": h.link, "link all": h.linkAll, "unlink": h.unlink, "unlink all": h.unlinkAll,
 		"decoders": h.decoders, "meta": h.meta,
 	} {
 		all[name] = func(w world) []step { return h.onOne(w, draw) }
@@ -169,6 +169,11 @@ func (h *history) linkAll(m *model) (act, bool) {
 func (h *history) unlink(m *model) (act, bool) {
 	source, target := h.existing(m), h.existing(m)
 	return unlinkAct(source, target), source != ""
+}
+
+func (h *history) unlinkAll(m *model) (act, bool) {
+	sources, targets := []string{h.existing(m), h.existing(m)}, []string{h.existing(m), h.existing(m)}
+	return unlinkAllAct(sources, targets), sources[0] != ""
 }
 
 func (h *history) decoders(*model) (act, bool) {
