@@ -126,18 +126,24 @@ func (db *DB) loaded(uid uint32) *Collection {
 
 // DropCollection deletes a collection with all it holds.
 func (db *DB) DropCollection(name string) error {
+	return db.dropCollection(context.Background(), name)
+}
+
+// dropCollection is DropCollection for a caller that may give up while the drop
+// waits for a rebuild or the log.
+func (db *DB) dropCollection(ctx context.Context, name string) error {
 	leave, err := db.enter()
 	if err != nil {
 		return err
 	}
 	defer leave()
 	// A rebuild of the collection must not publish into its removed directory.
-	if err := db.rebuilds.take(context.Background()); err != nil {
+	if err := db.rebuilds.take(ctx); err != nil {
 		return err
 	}
 	defer db.rebuilds.pass()
 	var uid uint32
-	err = db.commit(context.Background(), func(a *act) error {
+	err = db.commit(ctx, func(a *act) error {
 		info, ok := a.changes.Collection(name)
 		if !ok {
 			return fmt.Errorf("collection %q %w", name, ErrNotFound)

@@ -17,7 +17,7 @@ var sentinels = []error{
 
 // startControl serves the control socket: the calls of other processes, the
 // flashdb command's among them, while this one has the directory open. Each
-// call is answered by public methods alone.
+// call is answered by public methods, or what stands behind them.
 func (db *DB) startControl() (err error) {
 	db.control, err = control.Serve(db.closing, db.dir, db.controlCalls(), func(err error) (string, int) {
 		return errorCode(db.endedByClose(err))

@@ -40,12 +40,16 @@ func (db *DB) controlCalls() map[string]control.Call {
 			_, err := db.CreateCollection(r.Collection, r.Schema)
 			return nil, err
 		}),
+		control.CallDrop: answer(func(ctx context.Context, r *control.In, _ *control.Stream) (any, error) {
+			return nil, db.dropCollection(ctx, r.Collection)
+		}),
 
 		control.CallCollection:  answerIn(db, (*Collection).controlSchema),
 		control.CallUpsert:      answerIn(db, (*Collection).controlUpsert),
 		control.CallGet:         answerIn(db, (*Collection).controlGet),
 		control.CallDelete:      answerIn(db, (*Collection).controlDelete),
 		control.CallLink:        answerIn(db, (*Collection).controlLink),
+		control.CallUnlink:      answerIn(db, (*Collection).controlUnlink),
 		control.CallLinked:      answerIn(db, (*Collection).controlLinked),
 		control.CallKeys:        answerIn(db, (*Collection).controlKeys),
 		control.CallKeysOf:      answerIn(db, (*Collection).controlKeysOf),
@@ -152,14 +156,31 @@ func (c *Collection) controlDelete(ctx context.Context, r *control.Nodes, _ *con
 }
 
 func (c *Collection) controlLink(ctx context.Context, r *control.Link, _ *control.Stream) (any, error) {
+	edges, err := edgesOf(r)
+	if err != nil {
+		return nil, fmt.Errorf("link in %q: %w", c.name, err)
+	}
+	return nil, c.LinkAll(ctx, edges...)
+}
+
+func (c *Collection) controlUnlink(ctx context.Context, r *control.Link, _ *control.Stream) (any, error) {
+	edges, err := edgesOf(r)
+	if err != nil {
+		return nil, fmt.Errorf("unlink in %q: %w", c.name, err)
+	}
+	n, err := c.UnlinkAll(ctx, edges...)
+	return control.Unlinked{Links: n}, err
+}
+
+func edgesOf(r *control.Link) ([]Edge, error) {
 	if len(r.Sources) != len(r.Targets) {
-		return nil, fmt.Errorf("link in %q: %w: %d sources and %d targets, want one of each an edge", c.name, ErrInvalid, len(r.Sources), len(r.Targets))
+		return nil, fmt.Errorf("%w: %d sources and %d targets, want one of each an edge", ErrInvalid, len(r.Sources), len(r.Targets))
 	}
 	edges := make([]Edge, len(r.Sources))
 	for i := range edges {
 		edges[i] = Edge{Source: r.Sources[i], Target: r.Targets[i]}
 	}
-	return nil, c.LinkAll(ctx, edges...)
+	return edges, nil
 }
 
 func (c *Collection) controlLinked(ctx context.Context, r *control.Nodes, _ *control.Stream) (any, error) {

@@ -116,6 +116,8 @@ func TestSentinelsKeepTheirIdentity(t *testing.T) {
 		{"ErrInvalid", control.CallSearch, control.Search[flashdb.SearchOptions]{In: in, Vector: []float32{1, 0}}, flashdb.ErrInvalid, "k is 0"},
 		{"bad request", control.CallSearch, map[string]int{"kk": 1}, flashdb.ErrInvalid, "unknown field"},
 		{"uneven edges", control.CallLink, control.Link{In: in, Sources: []string{"a"}}, flashdb.ErrInvalid, "1 sources and 0 targets"},
+		{"uneven edges to forget", control.CallUnlink, control.Link{In: in, Targets: []string{"a"}}, flashdb.ErrInvalid, "unlink in \"c\": invalid argument: 0 sources and 1 targets"},
+		{"nothing to drop", control.CallDrop, control.In{Collection: "d"}, flashdb.ErrNotFound, `drop collection: collection "d" not found`},
 		{"ErrCorrupt", control.CallPutDecoder, control.Decoder{In: in, Name: "d", Blob: []byte("FLDC nonsense")}, flashdb.ErrCorrupt, "decoder"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
@@ -182,6 +184,13 @@ func TestControlAnswersAsTheDatabaseDoes(t *testing.T) {
 	linked, err := c.Linked(ctx, "a")
 	require.NoError(t, err)
 	assert.Equal(t, []string{binary}, linked)
+	ask(control.CallLink, control.Link{In: in, Sources: []string{"a"}, Targets: []string{"base64:"}}, nil)
+	var unlinked control.Unlinked
+	ask(control.CallUnlink, control.Link{In: in, Sources: []string{"a", "a", "a"}, Targets: []string{"base64:", "a", "base64:"}}, &unlinked)
+	assert.Equal(t, 1, unlinked.Links)
+	linked, err = c.Linked(ctx, "a")
+	require.NoError(t, err)
+	assert.Equal(t, []string{binary}, linked)
 
 	require.NoError(t, c.PutDecoder(ctx, binary, dotDecoder(t, 2)))
 	opts := &flashdb.PredictOptions{Decoder: binary, Exclude: []string{binary}, IncludeLinked: true, Filter: "not t", WithNode: true}
@@ -218,6 +227,8 @@ func TestControlAnswersAsTheDatabaseDoes(t *testing.T) {
 	var findings control.Findings
 	ask(control.CallCheck, nil, &findings)
 	assert.Empty(t, findings.Findings)
+	ask(control.CallDrop, in, nil)
+	assert.Empty(t, d.Collections())
 }
 
 // TestCloseEndsARebuildOverTheSocket closes the database while a client waits

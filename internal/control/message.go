@@ -15,11 +15,13 @@ const (
 	CallCollections = "collections" // None -> Names
 	CallCollection  = "collection"  // In -> flashdb.Schema
 	CallCreate      = "create"      // Create[flashdb.Schema] -> None
+	CallDrop        = "drop"        // In -> None
 
 	CallUpsert  = "upsert"  // Upsert -> None
 	CallGet     = "get"     // Nodes -> items Node, in the order of the keys
 	CallDelete  = "delete"  // Nodes -> Deleted
 	CallLink    = "link"    // Link -> None
+	CallUnlink  = "unlink"  // Link -> Unlinked
 	CallLinked  = "linked"  // Nodes of one key -> Names
 	CallKeys    = "keys"    // In -> items IDs, in id order
 	CallKeysOf  = "keysof"  // IDs without keys -> IDs of those that exist
@@ -126,11 +128,16 @@ type Deleted struct {
 	Nodes int `json:"nodes"`
 }
 
-// Link records known links in one atomic act, Sources[i] to Targets[i].
+// Link records or forgets known links in one atomic act, Sources[i] to Targets[i].
 type Link struct {
 	In
 	Sources []string `json:"sources"`
 	Targets []string `json:"targets"`
+}
+
+// Unlinked says how many links were forgotten.
+type Unlinked struct {
+	Links int `json:"links"`
 }
 
 // IDs pairs ids with keys, IDs[i] with Keys[i].

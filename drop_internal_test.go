@@ -1,0 +1,29 @@
+package flashdb
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestDropGivesUpItsWait drops a collection while a rebuild is under way, for a
+// caller that hangs up.
+func TestDropGivesUpItsWait(t *testing.T) {
+	db, err := Open(filepath.Join(t.TempDir(), "db"), nil)
+	require.NoError(t, err)
+	_, err = db.CreateCollection("c", Schema{Dim: 1})
+	require.NoError(t, err)
+	require.NoError(t, db.rebuilds.take(context.Background()))
+	gone, hangUp := context.WithCancel(context.Background())
+	dropped := make(chan error)
+	go func() { dropped <- db.dropCollection(gone, "c") }()
+	hangUp()
+	require.ErrorIs(t, <-dropped, context.Canceled)
+	db.rebuilds.pass()
+	assert.Equal(t, []string{"c"}, db.Collections())
+	require.NoError(t, db.DropCollection("c"))
+	require.NoError(t, db.Close())
+}
