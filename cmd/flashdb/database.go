@@ -18,6 +18,7 @@ type database interface {
 	Collections(ctx context.Context) ([]string, error)
 	Collection(ctx context.Context, name string) (collection, error)
 	CreateCollection(ctx context.Context, name string, s flashdb.Schema) error
+	DropCollection(ctx context.Context, name string) error
 	Stats(ctx context.Context) (flashdb.Stats, error)
 	Metrics(ctx context.Context) (flashdb.Metrics, error)
 	Check(ctx context.Context) ([]string, error)
@@ -37,6 +38,7 @@ type collection interface {
 	Get(ctx context.Context, key string) (flashdb.Node, error)
 	Delete(ctx context.Context, keys ...string) (int, error)
 	LinkAll(ctx context.Context, edges ...flashdb.Edge) error
+	UnlinkAll(ctx context.Context, edges ...flashdb.Edge) (int, error)
 	Linked(ctx context.Context, key string) ([]string, error)
 	Keys(ctx context.Context, fn func(id uint32, key string) error) error
 	KeysWithPrefix(ctx context.Context, prefix string, limit int) ([]string, error)
@@ -79,6 +81,10 @@ func (db localDB) Metrics(context.Context) (flashdb.Metrics, error) { return db.
 func (db localDB) CreateCollection(_ context.Context, name string, s flashdb.Schema) error {
 	_, err := db.DB.CreateCollection(name, s)
 	return err
+}
+
+func (db localDB) DropCollection(_ context.Context, name string) error {
+	return db.DB.DropCollection(name)
 }
 
 type localCollection struct{ *flashdb.Collection }

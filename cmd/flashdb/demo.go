@@ -137,12 +137,15 @@ func (d *demo) load(ctx context.Context, c collection) (err error) {
 	}
 	step("imported %s, embeddings of %d dimensions", counted(d.report.Nodes, "declaration"), c.Schema().Dim)
 
-	edges, links, err := d.link(ctx, c, demoTable("train.tsv.zst"), true, true)
+	links, err := d.readLinks(ctx, c, demoTable("train.tsv.zst"), true, true)
 	if err != nil {
 		return err
 	}
-	d.report.Links = links
-	step("linked   %s, in both directions", counted(edges, "reference"))
+	if err := d.inActs(ctx, "link", links, c.LinkAll); err != nil {
+		return err
+	}
+	d.report.Links = len(links.pairs)
+	step("linked   %s, in both directions", counted(links.edges, "reference"))
 
 	dec, err := demoDecoder()
 	if err != nil {

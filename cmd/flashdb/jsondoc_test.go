@@ -40,6 +40,9 @@ func TestJSONDoc(t *testing.T) {
 		"import db c rows.jsonl",
 		"link db c edges.tsv --dry-run",
 		"link db c edges.tsv",
+		"unlink db c edges.tsv --dry-run",
+		"unlink db c edges.tsv --undirected",
+		"link db c edges.tsv",
 		"put db c extra --embedding 1,2,3",
 		"delete db c extra nobody",
 		"decoder add db c d dot.json",
@@ -67,6 +70,7 @@ func TestJSONDoc(t *testing.T) {
 		"restore --verify db.zst",
 		"restore db.zst db2",
 		"decoder remove db c d",
+		"drop db c --yes",
 		"version",
 	} {
 		words := strings.Fields(line)

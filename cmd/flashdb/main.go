@@ -147,7 +147,7 @@ embedding, and known links that are not predicted again.`,
 	}{
 		{"See it work:", []*cobra.Command{a.demoCommand()}},
 		{"Build a database:", []*cobra.Command{
-			a.createCommand(), a.importCommand(), a.putCommand(), a.linkCommand(), a.decoderCommand(), a.deleteCommand(),
+			a.createCommand(), a.importCommand(), a.putCommand(), a.linkCommand(), a.decoderCommand(), a.deleteCommand(), a.unlinkCommand(), a.dropCommand(),
 		}},
 		{"Ask it:", []*cobra.Command{
 			a.predictCommand(), a.scoreCommand(), a.searchCommand(), a.getCommand(), a.evalCommand(), a.exportCommand(),

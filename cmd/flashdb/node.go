@@ -73,11 +73,8 @@ type jsonNode struct {
 }
 
 func newJSONNode(n flashdb.Node, links []string) jsonNode {
-	j := jsonNode{Key: jsonText(n.Key), Embedding: n.Embedding, Tags: []string{}, Links: []string{}}
+	j := jsonNode{Key: jsonText(n.Key), Embedding: n.Embedding, Tags: []string{}, Links: jsonTexts(links)}
 	j.Tags = append(j.Tags, n.Tags...)
-	for _, key := range links {
-		j.Links = append(j.Links, jsonText(key))
-	}
 	if utf8.Valid(n.Payload) {
 		j.Payload = string(n.Payload)
 	} else {

@@ -107,6 +107,15 @@ func jsonText(s string) string {
 	return s
 }
 
+// jsonTexts is jsonText of each, and a list even of none.
+func jsonTexts(texts []string) []string {
+	out := make([]string, len(texts))
+	for i, s := range texts {
+		out[i] = jsonText(s)
+	}
+	return out
+}
+
 // clip shortens s to at most width runes by taking out its middle.
 func clip(s string, width int) string {
 	runes := []rune(s)

@@ -58,6 +58,10 @@ func (db remoteDB) CreateCollection(ctx context.Context, name string, s flashdb.
 	return db.ask(ctx, control.CallCreate, control.Create[flashdb.Schema]{Collection: name, Schema: s}, nil)
 }
 
+func (db remoteDB) DropCollection(ctx context.Context, name string) error {
+	return db.ask(ctx, control.CallDrop, control.In{Collection: name}, nil)
+}
+
 func (db remoteDB) Stats(ctx context.Context) (flashdb.Stats, error) {
 	var s flashdb.Stats
 	err := db.ask(ctx, control.CallStats, nil, &s)
@@ -117,11 +121,21 @@ func (c remoteCollection) Delete(ctx context.Context, keys ...string) (int, erro
 }
 
 func (c remoteCollection) LinkAll(ctx context.Context, edges ...flashdb.Edge) error {
+	return c.ask(ctx, control.CallLink, c.linkOf(edges), nil)
+}
+
+func (c remoteCollection) UnlinkAll(ctx context.Context, edges ...flashdb.Edge) (int, error) {
+	var u control.Unlinked
+	err := c.ask(ctx, control.CallUnlink, c.linkOf(edges), &u)
+	return u.Links, err
+}
+
+func (c remoteCollection) linkOf(edges []flashdb.Edge) control.Link {
 	r := control.Link{In: c.in, Sources: make([]string, len(edges)), Targets: make([]string, len(edges))}
 	for i, e := range edges {
 		r.Sources[i], r.Targets[i] = e.Source, e.Target
 	}
-	return c.ask(ctx, control.CallLink, r, nil)
+	return r
 }
 
 func (c remoteCollection) Linked(ctx context.Context, key string) ([]string, error) {

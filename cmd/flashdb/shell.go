@@ -155,6 +155,8 @@ func (s *session) line(ctx context.Context, words []string) (err error) {
 	}
 	root.SetArgs(append(args, rest...))
 	switch err := root.ExecuteContext(ctx); {
+	case err == nil && cmd.Name() == "drop":
+		return s.leaveDropped(ctx)
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
@@ -229,4 +231,13 @@ func (s *session) use(ctx context.Context, words []string) error {
 		return nil
 	}
 	return errors.New("usage: use COLLECTION")
+}
+
+// leaveDropped has no collection in use any more when it was dropped.
+func (s *session) leaveDropped(ctx context.Context) error {
+	names, err := s.db.Collections(ctx)
+	if err == nil && !slices.Contains(names, s.collection) {
+		s.collection = ""
+	}
+	return err
 }

@@ -48,6 +48,8 @@ func TestShellCompletes(t *testing.T) {
 		"decoder show ":                      {"cites"},
 		"decoder add x da":                   {"data.npy"},
 		"export decoder cites da":            {"data.npy"},
+		"unlink da":                          {"data.npy"},
+		"drop p":                             {"papers", "people"},
 		"get al":                             {"al\tpine", "alpha"},
 		"get alpha b":                        {"beta"},
 		"get -- -":                           {"-dash"},

@@ -170,14 +170,11 @@ func newJSONStats(s flashdb.Stats) jsonStats {
 		jc := jsonCollection{
 			Name: c.Name, Dim: c.Dim, Normalize: c.Normalize, Nodes: c.Nodes, Tombstones: c.Tombstones,
 			Generation: c.Generation, IndexedRows: c.IndexedRows, Lists: c.Lists, IndexBytes: c.IndexBytes, BuildLSN: c.BuildLSN,
-			DeltaRows: c.DeltaRows, Drift: jsonDrift{c.Drift.Moved, c.Drift.Dead, c.Drift.OldestLSN, c.Drift.Residual, c.Drift.RecallLoss}, Decoders: []string{}, Tags: map[string]uint64{},
+			DeltaRows: c.DeltaRows, Drift: jsonDrift{c.Drift.Moved, c.Drift.Dead, c.Drift.OldestLSN, c.Drift.Residual, c.Drift.RecallLoss}, Decoders: jsonTexts(c.Decoders), Tags: map[string]uint64{},
 		}
 		if !c.Written.IsZero() {
 			written := c.Written.UTC().Truncate(time.Second)
 			jc.Written = &written
-		}
-		for _, d := range c.Decoders {
-			jc.Decoders = append(jc.Decoders, jsonText(d))
 		}
 		maps.Copy(jc.Tags, c.Tags)
 		j.Collections = append(j.Collections, jc)

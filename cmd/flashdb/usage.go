@@ -69,6 +69,8 @@ func givenByShell(cmd *cobra.Command) int { return len(cmd.Annotations[shellGive
 
 // shorten takes from a command, and those below it, the arguments that the shell
 // fills in, in its usage and its examples.
+//
+// The collection that create makes and drop takes away is said each time.
 func shorten(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		shorten(sub)
@@ -78,7 +80,7 @@ func shorten(cmd *cobra.Command) {
 	given := 0
 	if len(names) > 0 && names[0] == "DIR" {
 		given = 1
-		if len(names) > 1 && names[1] == "COLLECTION" && cmd.Name() != "create" {
+		if len(names) > 1 && names[1] == "COLLECTION" && cmd.Name() != "create" && cmd.Name() != "drop" {
 			given = 2
 		}
 	}

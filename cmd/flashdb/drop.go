@@ -1,0 +1,107 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/flashdb/flashdb"
+)
+
+func (a *app) dropCommand() *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   "drop DIR COLLECTION [--yes]",
+		Short: "Drop a collection with its nodes, links, decoders and index",
+		Long: `Drop removes a collection with its nodes, links, decoders and index, for good. On a terminal it
+says what that is and asks; anywhere else it needs --yes. A rebuild under way is waited for.
+The room in flash.db is used again; ` + "`flashdb compact`" + ` gives it back to the file system.`,
+		Example: `  flashdb drop papers.flash abstracts
+  flashdb drop papers.flash abstracts --yes --json`,
+		Args: args(2, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !yes && !isTerminal(a.in) {
+				return fmt.Errorf("drop %s: nobody is here to ask whether it may be gone for good: add --yes", shown(args[1]))
+			}
+			return a.drop(cmd.Context(), args[0], args[1], yes)
+		},
+	}
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask (needed when standard input is no terminal)")
+	return cmd
+}
+
+func (a *app) drop(ctx context.Context, dir, name string, yes bool) error {
+	return a.withCollection(ctx, dir, name, flashdb.Options{}, func(db database, _ collection) error {
+		what, err := statsOf(ctx, db, name)
+		if err != nil {
+			return err
+		}
+		if !yes {
+			if err := a.mayDrop(ctx, what); err != nil {
+				return err
+			}
+		}
+		if err := db.DropCollection(ctx, name); err != nil {
+			return err
+		}
+		if a.json {
+			return a.emit(struct {
+				Done       string   `json:"done"`
+				Collection string   `json:"collection"`
+				Nodes      uint64   `json:"nodes"`
+				Decoders   []string `json:"decoders"`
+				IndexBytes int64    `json:"index_bytes"`
+			}{"drop", name, what.Nodes, jsonTexts(what.Decoders), what.IndexBytes})
+		}
+		_, err = fmt.Fprintf(a.out, "dropped collection %s of %s: %s\n", name, shown(dir), describeHolding(what))
+		return err
+	})
+}
+
+// statsOf describes one collection.
+func statsOf(ctx context.Context, db database, name string) (flashdb.CollectionStats, error) {
+	s, err := db.Stats(ctx)
+	if err != nil {
+		return flashdb.CollectionStats{}, err
+	}
+	i := slices.IndexFunc(s.Collections, func(c flashdb.CollectionStats) bool { return c.Name == name })
+	if i < 0 { // dropped since it was found
+		return flashdb.CollectionStats{}, fmt.Errorf("collection %q %w", name, flashdb.ErrNotFound)
+	}
+	return s.Collections[i], nil
+}
+
+// describeHolding says what goes with a collection.
+func describeHolding(c flashdb.CollectionStats) string {
+	index := "no index"
+	if c.IndexBytes > 0 {
+		index = sized(c.IndexBytes) + " of index"
+	}
+	return fmt.Sprintf("%s, %s, %s", counted(c.Nodes, "node"), counted(len(c.Decoders), "decoder"), index)
+}
+
+// mayDrop asks the person at the terminal; anything but yes is an error.
+func (a *app) mayDrop(ctx context.Context, what flashdb.CollectionStats) error {
+	fmt.Fprintf(a.err, "drop collection %s for good: %s? [y/N] ", what.Name, describeHolding(what))
+	line := make(chan string, 1)
+	go func() { // which an interrupt leaves behind, reading: the program ends
+		text, _ := bufio.NewReader(a.in).ReadString('\n')
+		line <- text
+	}()
+	select {
+	case <-ctx.Done():
+		fmt.Fprintln(a.err)
+		return ctx.Err()
+	case text := <-line:
+		switch strings.ToLower(strings.TrimSpace(text)) {
+		case "y", "yes":
+			return nil
+		}
+		return errors.New("nothing was dropped")
+	}
+}
