@@ -31,10 +31,10 @@
 //
 // # The promise
 //
-// Half of the sources are drawn evenly, half in proportion to the links that the decoder expects them to have (see Pick),
-// because nobody knows which sources will be asked. A frontier lists plans by ascending cost and recall. Its Bound is a
-// lower confidence bound (95%, one-sided) of the mean recall over such sources, see LowerBound, and not above the mean of
-// either half. The cheapest plan whose bound reaches the target is what a query gets.
+// A third of the sources is drawn evenly, the others in proportion to the links they have or are expected to have, by two
+// estimates (see Pick), because nobody knows which sources will be asked. A frontier lists plans by ascending cost and recall.
+// Its Bound is a lower confidence bound (95%, one-sided) of the mean recall over such sources, see LowerBound, and not above
+// the mean of any third. The cheapest plan whose bound reaches the target is what a query gets.
 //
 // # Use
 //

@@ -29,7 +29,7 @@ type Engine struct {
 type Source struct {
 	Vector   []float32
 	Excluded []uint32 // ids never returned: the source itself, its known links
-	Expected bool     // drawn by expected links, see Pick
+	Drawn    Draw     // see Pick
 }
 
 // truth is the exact answer of a source, best first, and what it took.

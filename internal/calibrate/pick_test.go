@@ -12,7 +12,7 @@ import (
 	"github.com/flashdb/flashdb/internal/calibrate"
 )
 
-// TestPick has few sources to which the decoder gives links to everything, among many with none.
+// TestPick has few sources to which the decoder gives links to everything, among many with none, and then others with links.
 func TestPick(t *testing.T) {
 	rng := rand.New(rand.NewPCG(6, 6))
 	d, err := decoder.NewDot(1)
@@ -28,21 +28,38 @@ func TestPick(t *testing.T) {
 			pool[i].Vector[0] = 9
 		}
 	}
-	picked, err := calibrate.Pick(context.Background(), d, pool, rows, 40, rng)
-	require.NoError(t, err)
-	require.Len(t, picked, 40)
-	seen := map[uint32]bool{}
-	popular := [2]int{}
-	for i, s := range picked {
-		assert.Equal(t, i%2 == 1, s.Expected, "they take turns")
-		seen[s.Excluded[0]] = true
-		if s.Vector[0] > 0 {
-			popular[i%2]++
+	draws := []calibrate.Draw{calibrate.Even, calibrate.ByOdds, calibrate.ByLinks}
+	pick := func() (popular, linked [3]int) {
+		picked, err := calibrate.Pick(context.Background(), d, pool, rows, 30, rng)
+		require.NoError(t, err)
+		require.Len(t, picked, 30)
+		seen := map[uint32]bool{}
+		for i, s := range picked {
+			assert.Equal(t, draws[i%3], s.Drawn, "they take turns")
+			seen[s.Excluded[0]] = true
+			if s.Vector[0] > 0 {
+				popular[i%3]++
+			}
+			if len(s.Excluded) > 1 {
+				linked[i%3]++
+			}
+		}
+		assert.Len(t, seen, 30, "none twice")
+		return popular, linked
+	}
+	popular, _ := pick()
+	assert.LessOrEqual(t, popular[0], 3, "a tenth of those as they come")
+	assert.GreaterOrEqual(t, popular[1], 9, "nearly all of those by odds")
+	assert.GreaterOrEqual(t, popular[2], 9, "nearly all of those by probabilities, when no links are known")
+
+	for i := range pool {
+		if i%10 == 3 {
+			pool[i].Excluded = append(pool[i].Excluded, 1000, 1001)
 		}
 	}
-	assert.Len(t, seen, 40, "none twice")
-	assert.LessOrEqual(t, popular[0], 3, "a tenth of those as they come")
-	assert.GreaterOrEqual(t, popular[1], 18, "nearly all of those by expected links")
+	popular, linked := pick()
+	assert.GreaterOrEqual(t, popular[1], 9, "nearly all of those by odds")
+	assert.GreaterOrEqual(t, linked[2], 9, "nearly all of those by known links")
 
 	all, err := calibrate.Pick(context.Background(), d, pool, nil, 1000, rng)
 	require.NoError(t, err)

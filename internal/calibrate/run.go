@@ -240,7 +240,7 @@ func (r *run) result(raced []*candidate) *Result {
 	return res
 }
 
-// point sums the outcomes up. A plan must do for the sources of either kind: its bound is never above their means.
+// point sums the outcomes up. A plan must do for the sources of every draw: its bound is never above their means.
 func (r *run) point(c *candidate) Point {
 	p := Point{Plan: c.plan}
 	n := len(c.outcomes)
@@ -251,10 +251,10 @@ func (r *run) point(c *candidate) Point {
 		p.CodesScanned += float64(o.codes) / float64(n)
 	}
 	p.Bound = LowerBound(recalls, c.k)
-	for _, kind := range []bool{false, true} {
+	for drawn := range draws {
 		var of []float64
 		for i, recall := range recalls {
-			if r.Sources[i].Expected == kind {
+			if r.Sources[i].Drawn == drawn {
 				of = append(of, recall)
 			}
 		}
