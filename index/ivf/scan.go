@@ -77,13 +77,13 @@ func (w *worker) scanOthers(ctx context.Context, queries []query) {
 	}
 }
 
-// prefetch asks for the codes and ids of lists[i], if there is one and it will be scanned. Where all lists are, each follows
+// prefetch asks for the codes and ids of lists[at], if there is one and it will be scanned. Where all lists are, each follows
 // the one before in memory, and the processor knows.
-func (w *worker) prefetch(queries []query, lists []uint32, i int) {
-	if i >= len(lists) || w.s.thorough {
+func (w *worker) prefetch(queries []query, lists []uint32, at int) {
+	if at >= len(lists) || w.s.thorough {
 		return
 	}
-	l := int(lists[i])
+	l := int(lists[at])
 	for i := range queries {
 		if q := &queries[i]; !q.first[l] && q.reaches(w.s.ix, l, w.best[i].Threshold()) {
 			w.s.ix.prefetch(l)
@@ -92,10 +92,11 @@ func (w *worker) prefetch(queries []query, lists []uint32, i int) {
 	}
 }
 
-// prefetch asks for the codes and ids of a list.
+// prefetch asks for the first codes and ids of a list; of a long one the processor fetches the rest by itself.
 func (ix *Index) prefetch(l int) {
-	simd.Prefetch(ix.codes[ix.codeBegin[l]:ix.codeBegin[l+1]])
-	simd.Prefetch(ix.ids[ix.begin[l]:ix.begin[l+1]])
+	codes, ids := ix.codes[ix.codeBegin[l]:ix.codeBegin[l+1]], ix.ids[ix.begin[l]:ix.begin[l+1]]
+	simd.Prefetch(codes[:min(len(codes), prefetchBytes)])
+	simd.Prefetch(ids[:min(len(ids), prefetchBytes/4)])
 }
 
 // reaches reports whether the list may hold a row that reaches the floor, which it also may where the query overflows.

@@ -25,8 +25,9 @@ const (
 	// aheadRows is how many rows ahead memory is asked for the candidates' rows, which lie anywhere: enough to hide its
 	// latency, few enough to stay in the first cache.
 	aheadRows = 8
-	// aheadLists is how many lists ahead memory is asked for codes.
-	aheadLists = 4
+	// aheadLists is how many lists ahead memory is asked for codes and ids, prefetchBytes how much of either at most.
+	aheadLists    = 4
+	prefetchBytes = 4096
 	// scanCodes is the number of codes scanned in one go, whole blocks; the threshold is renewed after each.
 	scanCodes = 2048
 )
