@@ -96,14 +96,19 @@ func (r *run) budget(seen int, stages []int) float64 {
 }
 
 // promising returns the candidates to go on with, those that matter most first, as many as take so many seconds a source,
-// and at least one for every k, and the next few that cost next to nothing beside a truth.
+// and at least one for every k, the surest. However much these take, half of the time is for the others; and the next few
+// that cost next to nothing beside a truth go on in any case.
 func (r *run) promising(candidates []*candidate, seconds float64) []*candidate {
 	lists := make([][]*candidate, len(r.Ks))
 	for i, k := range r.Ks {
 		lists[i] = r.ranked(candidates, k)
 	}
 	var kept []*candidate
+	least := seconds / 2
 	for i, c := range interleave(lists) {
+		if i == len(lists) {
+			seconds = max(seconds, least)
+		}
 		cheap := i < cheapMost*len(lists) && c.cost < cheapShare*r.exactSeconds()
 		if c.cost <= seconds || i < len(lists) || cheap {
 			seconds -= c.cost
