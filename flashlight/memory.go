@@ -94,10 +94,18 @@ func (s *MemorySearch) Cost() index.Cost { return s.cost }
 // Exhausted implements Searcher.
 func (s *MemorySearch) Exhausted() bool { return s.cost.Lists > 0 }
 
+// dot returns an inner product: that of two finite rows is no NaN, although partial sums of float32 may be infinite.
 func dot(a, b []float32) float32 {
 	var sum float32
 	for i, v := range a {
 		sum += v * b[i]
 	}
-	return sum
+	if sum-sum == 0 {
+		return sum
+	}
+	var wide float64
+	for i, v := range a {
+		wide += float64(v) * float64(b[i])
+	}
+	return float32(wide)
 }

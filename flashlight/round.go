@@ -26,6 +26,7 @@ func (e *Executor) seed() {
 	if seed == SeedSource || seed == SeedBoth {
 		copy(e.nextQuery(string(SeedSource)), e.q.Source)
 	}
+	e.bound()
 }
 
 // aim sets the queries of the next round: the mean gradient at the anchors. After a round that scored nothing there
@@ -44,6 +45,24 @@ func (e *Executor) aim() {
 	}
 	if from == AnchorsAll || from == AnchorsBoth {
 		e.linearise(fromAll, e.nextQuery(string(AnchorsAll)))
+	}
+	e.bound()
+}
+
+// bound makes the queries finite, as a Searcher wants them. Where the arithmetic of the decoder overflowed, the largest
+// number stands for an infinity, and zero for what is no number: then the query is a guess, like any other.
+func (e *Executor) bound() {
+	for _, query := range e.queries {
+		for j, x := range query {
+			switch {
+			case x != x:
+				query[j] = 0
+			case x > math.MaxFloat32:
+				query[j] = math.MaxFloat32
+			case x < -math.MaxFloat32:
+				query[j] = -math.MaxFloat32
+			}
+		}
 	}
 }
 
