@@ -72,7 +72,7 @@
 //
 //	kind           required  content
 //	1  centroids   yes       float32, lists x dim
-//	2  variances   yes       float32, lists x dim
+//	2  variances   yes       float32, lists x dim; of list l times 4^e when exponent l is e
 //	3  lists       yes       uint32, lists+1: list l holds the positions lists[l] to lists[l+1]; none is empty
 //	4  ids         yes       uint32, by position
 //	5  codebooks   yes       see index/pq
@@ -80,6 +80,7 @@
 //	                         8 bits: code after code, by position
 //	7  rows        no        float32, rows x dim, by position
 //	8              no        reserved for calibration
+//	9  exponents   if there  int8, a list each: 0 where a float32 holds the variances of the list; left out when all are
 //
 // Open verifies all checksums but those of the codes and rows, which are as large as the data; Verify verifies these, and
 // Check everything. Any code is a valid code, so damage there costs recall and not safety.

@@ -113,7 +113,13 @@ func (ix *Index) load() error {
 	ix.centroids = append([]float32(nil), format.Float32s(ix.bytes(found[kindCentroids]))...)
 	ix.variances = format.Float32s(ix.bytes(found[kindVariances]))
 	ix.begin = append([]uint32(nil), format.Uint32s(ix.bytes(found[kindLists]))...)
-	ix.spread = spreads(ix.variances, ix.header.dim)
+	var exponents []int8
+	if s := found[kindExponents]; s != nil {
+		for _, e := range ix.bytes(s) {
+			exponents = append(exponents, int8(e))
+		}
+	}
+	ix.spread = spreads(ix.variances, exponents, ix.header.dim)
 	ix.reach = reachOf(ix.centroids, ix.spread, ix.header.dim)
 	ix.ids = format.Uint32s(ix.bytes(found[kindIDs]))
 	ix.codes = ix.bytes(found[kindCodes])
@@ -161,6 +167,7 @@ func (ix *Index) find() (found [kindEnd]*section, err error) {
 		kindCodebooks: int64(h.shape().MarshalBytes()),
 		kindCodes:     -1, // depends on the sizes of the lists
 		kindRows:      4 * rows * dim,
+		kindExponents: lists,
 	}
 	for k := kind(1); k < kindEnd; k++ {
 		switch s := found[k]; {

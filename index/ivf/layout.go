@@ -17,7 +17,8 @@ type layout struct {
 	at         []uint32 // position of each of ids
 	begin      []uint32 // list l holds the positions begin[l] to begin[l+1]
 	centroids  []float32
-	variances  []float32
+	variances  []float32 // of list l times 4^exponents[l]
+	exponents  []int8    // of every list, see exponentOf
 	spread     []float32 // of every list, see spreads
 	renumbered []uint32  // trained list -> list of the file, or dropped
 }
@@ -104,12 +105,18 @@ func (y *layout) place(m *moments) {
 		}
 		y.renumbered[trained] = uint32(y.lists())
 		y.begin = append(y.begin, y.begin[y.lists()]+count)
+		var total float64
+		for j := range y.dim {
+			total += m.variance(trained, j)
+		}
+		exponent := exponentOf(total / float64(y.dim))
+		y.exponents = append(y.exponents, exponent)
 		for j := range y.dim {
 			y.centroids = append(y.centroids, float32(m.mean(trained, j)))
-			y.variances = append(y.variances, float32(min(m.variance(trained, j), math.MaxFloat32)))
+			y.variances = append(y.variances, float32(math.Ldexp(m.variance(trained, j), 2*int(exponent))))
 		}
 	}
-	y.spread = spreads(y.variances, y.dim)
+	y.spread = spreads(y.variances, y.exponents, y.dim)
 	next := append([]uint32(nil), y.begin...)
 	for i, trained := range y.at {
 		l := y.renumbered[trained]
@@ -118,17 +125,35 @@ func (y *layout) place(m *moments) {
 	}
 }
 
-// spreads returns the standard deviation of the residuals of each list, over all dimensions.
+// exponentOf returns the exponent of a list of that mean variance: 0, unless the variance is too large or too small for a
+// float32. The variances of the list are those of its rows times 2^exponent.
+func exponentOf(variance float64) int8 {
+	_, e := math.Frexp(variance)
+	if variance == 0 || (e >= -varianceBits && e <= varianceBits) {
+		return 0
+	}
+	return int8(min(math.MaxInt8, max(math.MinInt8, -e/2)))
+}
+
+// varianceBits is how many binary orders of magnitude from 1 a variance may lie without an exponent: far enough from the
+// bounds of a float32 for those of single dimensions.
+const varianceBits = 80
+
+// spreads returns the standard deviation of the residuals of each list, over all dimensions; nil exponents are all 0.
 // Residuals are divided by it before they are quantized: real lists differ by orders of magnitude, and one codebook for all
 // would see every row of a tight list in the same place.
-func spreads(variances []float32, dim int) []float32 {
+func spreads(variances []float32, exponents []int8, dim int) []float32 {
 	out := make([]float32, len(variances)/dim)
 	for l := range out {
 		var sum float64
 		for _, v := range variances[l*dim : (l+1)*dim] {
 			sum += float64(v)
 		}
-		out[l] = float32(math.Sqrt(sum / float64(dim)))
+		spread := math.Sqrt(sum / float64(dim))
+		if exponents != nil {
+			spread = math.Ldexp(spread, -int(exponents[l]))
+		}
+		out[l] = float32(min(spread, math.MaxFloat32))
 	}
 	return out
 }

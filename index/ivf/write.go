@@ -108,6 +108,13 @@ func (w *writer) plan() map[kind][]byte {
 		kindIDs:       format.Uint32Bytes(byPosition),
 		kindCodebooks: books.Data(),
 	}
+	if slices.ContainsFunc(y.exponents, func(e int8) bool { return e != 0 }) {
+		exponents := make([]byte, len(y.exponents))
+		for l, e := range y.exponents {
+			exponents[l] = byte(e)
+		}
+		small[kindExponents] = exponents
+	}
 	codes := int64(0)
 	for l := range y.lists() {
 		codes += int64(shape.ListBytes(int(y.begin[l+1] - y.begin[l])))
@@ -125,10 +132,7 @@ func (w *writer) plan() map[kind][]byte {
 		if !ok {
 			continue
 		}
-		s := section{kind: k, offset: align(end), length: length}
-		if k.required() {
-			s.flags = flagRequired
-		}
+		s := section{kind: k, flags: k.flags(), offset: align(end), length: length}
 		w.sections = append(w.sections, s)
 		end = s.end()
 	}
