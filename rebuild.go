@@ -181,6 +181,7 @@ func (c *Collection) rebuildOnce(ctx context.Context, o RebuildOptions) (res Reb
 		Bits:       o.Bits,
 		Seed:       o.Seed,
 		OmitRows:   o.OmitRows,
+		Keys:       storeRows{c},
 		Workers:    o.Workers,
 		Collection: c.uid,
 		BuildLSN:   buildLSN,
@@ -347,10 +348,15 @@ func (db *DB) sweep() error {
 	return nil
 }
 
-// storeRows streams a collection's rows from bbolt for a build.
+// storeRows streams a collection's rows and keys from bbolt for a build.
 type storeRows struct{ c *Collection }
 
 // Rows implements ivf.RowSource.
 func (s storeRows) Rows(ctx context.Context, fn func(ids []uint32, rows []float32) error) error {
 	return s.c.db.store.Rows(ctx, s.c.uid, 0, fn)
+}
+
+// Keys implements ivf.KeySource.
+func (s storeRows) Keys(ctx context.Context, fn func(ids []uint32, keys [][]byte) error) error {
+	return s.c.db.store.Keys(ctx, s.c.uid, fn)
 }

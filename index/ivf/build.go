@@ -41,8 +41,9 @@ type BuildOptions struct {
 	OmitRows   bool   // leave the rows out of the file, halving it: scores are then estimates
 	Workers    int    // goroutines; default GOMAXPROCS; the file does not depend on it
 
-	Collection uint32 // UID of the collection, kept in the header
-	BuildLSN   uint64 // what the rows reflect of the log, kept in the header
+	Keys       KeySource // of the rows, to be kept in the file; nil: none
+	Collection uint32    // UID of the collection, kept in the header
+	BuildLSN   uint64    // what the rows reflect of the log, kept in the header
 
 	// Progress, when set, is called by Build's own goroutine after each part of a stage. A total of 0 is not known.
 	Progress func(stage string, done, total int64)

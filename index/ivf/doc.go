@@ -81,6 +81,7 @@
 //	7  rows        no        float32, rows x dim, by position
 //	8              no        reserved for calibration
 //	9  exponents   if there  int8, a list each: 0 where a float32 holds the variances of the list; left out when all are
+//	10 keys        no        see keys.go
 //
 // Open verifies all checksums but those of the codes and rows, which are as large as the data; Verify verifies these, and
 // Check everything. Any code is a valid code, so damage there costs recall and not safety.

@@ -30,12 +30,13 @@ const (
 	kindCodebooks
 	kindCodes
 	kindRows
-	kindReserved
+	kindReserved // for calibration, which came to lie elsewhere
 	kindExponents
+	kindKeys
 	kindEnd // first unknown kind
 )
 
-var kindNames = [...]string{"", "centroids", "variances", "lists", "ids", "codebooks", "codes", "rows", "", "exponents"}
+var kindNames = [...]string{"", "centroids", "variances", "lists", "ids", "codebooks", "codes", "rows", "", "exponents", "keys"}
 
 func (k kind) String() string {
 	if k.known() {
@@ -53,7 +54,9 @@ func (k kind) verifiedAtLoad() bool {
 }
 
 // required reports whether a file without a section of the kind is broken.
-func (k kind) required() bool { return k.known() && k != kindRows && k != kindExponents }
+func (k kind) required() bool {
+	return k.known() && k != kindRows && k != kindExponents && k != kindKeys
+}
 
 // flags returns the flags of sections of the kind. Who does not know the exponents misreads the variances.
 func (k kind) flags() uint32 {

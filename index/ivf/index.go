@@ -41,6 +41,7 @@ type Index struct {
 	ids       []uint32  // by position
 	codes     []byte    // see the package comment
 	rows      []float32 // row-major, rows x dim, by position; nil when left out
+	keys      keyTable  // of the ids; empty when left out
 
 	refs    atomic.Int64
 	mapping vfs.Mapping // nil when loaded from bytes
@@ -138,6 +139,11 @@ func (ix *Index) load() error {
 	if shape := ix.quantizer.Shape(); shape != ix.header.shape() {
 		return ix.corrupt(s, 0, "codebooks of %+v, the header says %+v", shape, ix.header.shape())
 	}
+	if s := found[kindKeys]; s != nil {
+		if err := ix.loadKeys(s); err != nil {
+			return err
+		}
+	}
 	ix.loss = float32(math.Sqrt(float64(ix.quantizer.Loss())))
 	return nil
 }
@@ -168,6 +174,7 @@ func (ix *Index) find() (found [kindEnd]*section, err error) {
 		kindCodes:     -1, // depends on the sizes of the lists
 		kindRows:      4 * rows * dim,
 		kindExponents: lists,
+		kindKeys:      -1, // says so itself
 	}
 	for k := kind(1); k < kindEnd; k++ {
 		switch s := found[k]; {

@@ -87,6 +87,9 @@ func (b *builder) writeSections(ctx context.Context, f vfs.File) (err error) {
 	if err := w.writeCodes(ctx); err != nil {
 		return err
 	}
+	if err := w.writeKeys(ctx); err != nil {
+		return err
+	}
 	_, err = f.WriteAt(marshalHeader(w.header, w.sections), 0)
 	return err
 }
@@ -125,6 +128,9 @@ func (w *writer) plan() map[kind][]byte {
 	}
 	if !w.opt.OmitRows {
 		lengths[kindRows] = 4 * int64(n) * d
+	}
+	if w.wantsKeys() {
+		lengths[kindKeys] = 0 // grows as they are written, behind all else
 	}
 	end := int64(headerBytes + entryBytes*len(lengths))
 	for k := kind(1); k < kindEnd; k++ {
