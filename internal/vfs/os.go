@@ -17,6 +17,9 @@ const (
 	dirMode  = 0o700
 )
 
+// ErrNotRegular matches the error for what stands in the place of a file and is none: a directory, a named pipe, a device.
+var ErrNotRegular = errors.New("not a regular file")
+
 // OS returns the operating system's file system.
 func OS() FS { return osFS{calls: paths{}} }
 
@@ -137,7 +140,7 @@ func (s osFS) checkRegular(name string, info fs.FileInfo) error {
 	case mode&fs.ModeSymlink != 0:
 		return fmt.Errorf("open %s: a symbolic link, which is not followed: put the file itself there", s.Path(name))
 	default:
-		return fmt.Errorf("open %s: not a regular file", s.Path(name))
+		return fmt.Errorf("open %s: %w", s.Path(name), ErrNotRegular)
 	}
 }
 
