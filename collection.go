@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"sync"
 
@@ -162,7 +163,7 @@ func (db *DB) dropCollection(ctx context.Context, name string) error {
 		c.release()
 	}
 	failpoint.DropRemove.Reach()
-	if err := db.fs.RemoveAll(db.path(indexDir, name)); err != nil {
+	if err := db.fs.RemoveAll(filepath.Join(indexDir, name)); err != nil {
 		return fmt.Errorf("drop collection %q: remove its index: %w", name, err)
 	}
 	return nil

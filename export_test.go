@@ -20,7 +20,7 @@ var Sentinels = sentinels
 // OpenOn is Open with the log and the index on another file system, and without
 // syncs of the bbolt file: for tests whose process does not die.
 func OpenOn(fsys vfs.FS, dir string, opts *Options) (*DB, error) {
-	return openOn(disk{fs: fsys, noSync: true}, dir, opts)
+	return openOn(disk{system: fsys, noSync: true}, dir, opts)
 }
 
 // HookStoreWrites has before called before each write to the bbolt file. If it

@@ -59,38 +59,55 @@ func VerifyBackup(ctx context.Context, r io.Reader, opts *RestoreOptions) (Backu
 }
 
 func restoreOn(fsys vfs.FS, ctx context.Context, r io.Reader, dir string, opts *RestoreOptions) (BackupResult, error) {
-	restore := &restoring{fs: fsys, dir: filepath.Clean(dir)}
-	res, err := restore.run(ctx, r, opts)
+	res, err := restoreTo(fsys, ctx, r, dir, opts)
 	if err != nil {
 		return BackupResult{}, fmt.Errorf("restore %s: %w", dir, err)
 	}
 	return res, nil
 }
 
-// A restoring is one Restore under way.
-type restoring struct {
-	fs   vfs.FS
-	dir  string
-	temp string   // beside dir
-	dirs []string // made in temp, parents first
-}
-
-func (r *restoring) run(ctx context.Context, in io.Reader, opts *RestoreOptions) (res BackupResult, err error) {
-	abs, err := filepath.Abs(r.dir)
+func restoreTo(fsys vfs.FS, ctx context.Context, in io.Reader, dir string, opts *RestoreOptions) (res BackupResult, err error) {
+	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return res, err
 	}
-	r.dir = abs
-	there, err := r.vacant()
+	parent, name := filepath.Dir(abs), filepath.Base(abs)
+	r := &restoring{system: fsys, temp: fmt.Sprintf("%s.restore-%08x", name, rand.Uint32())}
+	r.parent, err = fsys.OpenRoot(parent)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = vfs.MakeDir(fsys, parent); err == nil {
+			r.parent, err = fsys.OpenRoot(parent)
+		}
+	}
 	if err != nil {
 		return res, err
 	}
-	r.temp = fmt.Sprintf("%s.restore-%08x", r.dir, rand.Uint32())
+	defer func() { err = errors.Join(err, r.parent.Close()) }()
+	there, err := r.vacant(name)
+	if err != nil {
+		return res, err
+	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, r.fs.RemoveAll(r.temp))
+			err = errors.Join(err, r.parent.RemoveAll(r.temp))
 		}
 	}()
+	if res, err = r.run(ctx, in, opts); err != nil {
+		return res, err
+	}
+	return res, r.publish(name, there)
+}
+
+// A restoring is one Restore under way.
+type restoring struct {
+	system vfs.FS
+	parent vfs.Root // of what is restored
+	temp   string   // in parent
+	dirs   []string // made in parent, temp the first and parents first
+}
+
+// run makes a whole database of the stream in temp.
+func (r *restoring) run(ctx context.Context, in io.Reader, opts *RestoreOptions) (res BackupResult, err error) {
 	if err := r.mkdir(r.temp); err != nil {
 		return res, err
 	}
@@ -98,19 +115,16 @@ func (r *restoring) run(ctx context.Context, in io.Reader, opts *RestoreOptions)
 		return res, err
 	}
 	for _, d := range slices.Backward(r.dirs) {
-		if err := r.fs.SyncDir(d); err != nil {
+		if err := r.parent.SyncDir(d); err != nil {
 			return res, err
 		}
 	}
-	if err := r.verify(ctx); err != nil {
-		return res, err
-	}
-	return res, r.publish(there)
+	return res, r.verify(ctx)
 }
 
-// vacant makes sure that dir may be made, and tells whether it is there, empty.
-func (r *restoring) vacant() (there bool, err error) {
-	names, err := r.fs.ReadDir(r.dir)
+// vacant makes sure that a directory may be made, and tells whether it is there, empty.
+func (r *restoring) vacant(name string) (there bool, err error) {
+	names, err := r.parent.ReadDir(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return false, nil
@@ -126,7 +140,7 @@ func (r *restoring) mkdir(dir string) error {
 	if slices.Contains(r.dirs, dir) {
 		return nil
 	}
-	if err := r.fs.MkdirAll(dir); err != nil {
+	if err := r.parent.MkdirAll(dir); err != nil {
 		return err
 	}
 	r.dirs = append(r.dirs, dir)
@@ -142,7 +156,7 @@ func (r *restoring) receive(e backup.Entry, data io.Reader) error {
 			return err
 		}
 	}
-	f, err := r.fs.Create(filepath.Join(r.temp, filepath.FromSlash(e.Name)))
+	f, err := r.parent.Create(filepath.Join(r.temp, filepath.FromSlash(e.Name)))
 	if err != nil {
 		return err
 	}
@@ -167,7 +181,7 @@ func splitPath(p string) []string {
 // verify opens what was received and checks it, after it forgot the generations
 // that the stream does not have.
 func (r *restoring) verify(ctx context.Context) (err error) {
-	db, err := openOn(disk{fs: r.fs}, r.temp, &Options{MustExist: true})
+	db, err := openOn(disk{system: r.system}, r.parent.Path(r.temp), &Options{MustExist: true})
 	if err != nil {
 		return err
 	}
@@ -200,7 +214,7 @@ func (db *DB) forgetMissingGenerations() error {
 		if info.Generation == 0 {
 			continue
 		}
-		if _, err = db.fs.Size(db.generationPath(info)); errors.Is(err, fs.ErrNotExist) {
+		if _, err = db.fs.Size(generationName(info.Name, info.Generation)); errors.Is(err, fs.ErrNotExist) {
 			err = db.store.PublishGeneration(info.UID, 0, 0)
 		}
 	}
@@ -208,17 +222,17 @@ func (db *DB) forgetMissingGenerations() error {
 }
 
 // publish gives the finished directory its name.
-func (r *restoring) publish(there bool) error {
+func (r *restoring) publish(name string, there bool) error {
 	if there {
-		if err := r.fs.Remove(r.dir); err != nil {
+		if err := r.parent.Remove(name); err != nil {
 			return fmt.Errorf("replace the empty directory: %w", err)
 		}
 	}
-	if err := r.fs.Rename(r.temp, r.dir); err != nil {
+	if err := r.parent.Rename(r.temp, name); err != nil {
 		return err
 	}
-	if err := r.fs.SyncDir(filepath.Dir(r.dir)); err != nil {
-		return errors.Join(err, r.fs.RemoveAll(r.dir))
+	if err := r.parent.SyncDir("."); err != nil {
+		return errors.Join(err, r.parent.RemoveAll(name))
 	}
 	return nil
 }
