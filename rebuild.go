@@ -142,7 +142,7 @@ func (c *Collection) rebuild(ctx context.Context, o RebuildOptions) (RebuildResu
 }
 
 func (c *Collection) rebuildOnce(ctx context.Context, o RebuildOptions) (res RebuildResult, err error) {
-	if err := c.db.writable(); err != nil {
+	if err := c.db.owned(); err != nil {
 		return RebuildResult{}, err
 	}
 	start := time.Now()
@@ -279,7 +279,7 @@ func (c *Collection) publish(gen *ivf.Index, old, number, buildLSN uint64) error
 		// The file stays: a commit that failed in its last sync may be there
 		// after a reopen, whose sweep removes the generation that is not served.
 		gen.Release()
-		return err
+		return cmp.Or(c.db.owned(), err)
 	}
 	removeOld := func() { c.removeGeneration(old) }
 	if retired == nil || retired == gen {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"math/rand/v2"
+	"os"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -44,18 +45,30 @@ func Restore(ctx context.Context, r io.Reader, dir string, opts *RestoreOptions)
 	return restoreOn(vfs.OS(), ctx, r, dir, opts)
 }
 
-// VerifyBackup reads a stream that Backup wrote and verifies it as Restore does
-// while it unpacks, but stores nothing: what is in the files is not looked at.
+// VerifyBackup reads a stream that Backup wrote and does all that Restore does
+// with it, but in a directory for temporary files (see os.TempDir), which needs
+// as much room, and of which it leaves nothing: a stream that it accepts can be
+// restored.
 func VerifyBackup(ctx context.Context, r io.Reader, opts *RestoreOptions) (BackupResult, error) {
-	discard := func(_ backup.Entry, data io.Reader) error {
-		_, err := io.Copy(io.Discard, data)
-		return err
-	}
-	res, err := readBackup(ctx, r, opts, discard)
+	res, err := verifyBackup(ctx, r, opts)
 	if err != nil {
 		return BackupResult{}, fmt.Errorf("verify backup: %w", err)
 	}
 	return res, nil
+}
+
+func verifyBackup(ctx context.Context, in io.Reader, opts *RestoreOptions) (res BackupResult, err error) {
+	dir, err := os.MkdirTemp("", "flashdb-verify-")
+	if err != nil {
+		return res, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	r := &restoring{system: vfs.OS(), temp: "database"}
+	if r.parent, err = r.system.OpenRoot(dir); err != nil {
+		return res, err
+	}
+	defer func() { err = errors.Join(err, r.parent.Close()) }()
+	return r.run(ctx, in, opts)
 }
 
 func restoreOn(fsys vfs.FS, ctx context.Context, r io.Reader, dir string, opts *RestoreOptions) (BackupResult, error) {
@@ -241,7 +254,17 @@ func (r *restoring) publish(name string, there bool) error {
 var placeOf = map[backup.Kind]*regexp.Regexp{
 	backup.Store:      regexp.MustCompile(`^` + regexp.QuoteMeta(storeFile) + `$`),
 	backup.Segment:    regexp.MustCompile(`^` + walDir + `/[0-9a-f]{16}\.log$`),
-	backup.Generation: regexp.MustCompile(`^` + indexDir + `/[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}/gen-[0-9]{6,20}\.ivf$`),
+	backup.Generation: regexp.MustCompile(`^` + indexDir + `/([^/]+)/gen-[0-9]{6,20}\.ivf$`),
+}
+
+// isPlace tells whether a database has a file of that kind and name.
+func isPlace(e backup.Entry) bool {
+	place := placeOf[e.Kind]
+	if place == nil {
+		return false
+	}
+	found := place.FindStringSubmatch(e.Name)
+	return found != nil && (len(found) == 1 || storage.CheckCollectionName(found[1]) == nil)
 }
 
 // readBackup reads a stream to its end and hands each of its files to take.
@@ -267,8 +290,7 @@ func readBackup(ctx context.Context, r io.Reader, opts *RestoreOptions, take fun
 		if err != nil {
 			return res, err
 		}
-		place := placeOf[e.Kind]
-		if place == nil || !place.MatchString(e.Name) || seen[e.Name] {
+		if !isPlace(e) || seen[e.Name] {
 			return res, format.Corrupt(o.Name, "entry", 0, "%q of kind %d is no file that a database has, or is there twice", e.Name, e.Kind)
 		}
 		seen[e.Name] = true

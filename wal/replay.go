@@ -74,6 +74,7 @@ func readSegment(fsys vfs.FS, name string, first LSN, size int64, fn func(lsn LS
 	}
 	r := newSegmentReader(f, name, first, size)
 	for {
+		off := r.off
 		lsn, payload, err := r.read()
 		switch {
 		case err == io.EOF:
@@ -84,9 +85,17 @@ func readSegment(fsys vfs.FS, name string, first LSN, size int64, fn func(lsn LS
 			return err
 		}
 		if err := fn(lsn, payload); err != nil {
-			return err
+			return inRecord(err, name, off)
 		}
 	}
+}
+
+// inRecord makes damage that was found in the content of a record say where the record is.
+func inRecord(err error, name string, off int64) error {
+	if corrupt := (*format.CorruptError)(nil); errors.As(err, &corrupt) && corrupt.File == "" {
+		corrupt.File, corrupt.Offset = name, off
+	}
+	return err
 }
 
 // Check reads all of the log in dir, unpacks every record, and returns what is wrong with it first. A torn write at the
