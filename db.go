@@ -175,12 +175,12 @@ func (db *DB) replay() error {
 	return db.log.Replay(applied, func(lsn wal.LSN, payload []byte) error {
 		ops, err := storage.DecodeOps(payload)
 		if err != nil {
-			return fmt.Errorf("replay act %d: %w", lsn, err)
+			return err
 		}
 		c := db.store.Begin()
 		for _, op := range ops {
 			if err := c.Apply(op, uint64(lsn)); err != nil {
-				return fmt.Errorf("replay act %d: %w", lsn, err)
+				return err
 			}
 		}
 		db.store.Stage(c)

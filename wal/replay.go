@@ -85,17 +85,17 @@ func readSegment(fsys vfs.FS, name string, first LSN, size int64, fn func(lsn LS
 			return err
 		}
 		if err := fn(lsn, payload); err != nil {
-			return inRecord(err, name, off)
+			return inRecord(err, lsn, name, off)
 		}
 	}
 }
 
-// inRecord makes damage that was found in the content of a record say where the record is.
-func inRecord(err error, name string, off int64) error {
-	if corrupt := (*format.CorruptError)(nil); errors.As(err, &corrupt) && corrupt.File == "" {
-		corrupt.File, corrupt.Offset = name, off
+// inRecord says which record an error is about, and of damage in its content where the record is.
+func inRecord(err error, lsn LSN, name string, off int64) error {
+	if corrupt, ok := err.(*format.CorruptError); ok && corrupt.File == "" {
+		return format.Corrupt(name, corrupt.Section, off, "record %d: %w", lsn, corrupt.Cause)
 	}
-	return err
+	return fmt.Errorf("record %d: %w", lsn, err)
 }
 
 // Check reads all of the log in dir, unpacks every record, and returns what is wrong with it first. A torn write at the
