@@ -15,6 +15,7 @@ import (
 
 	"github.com/flashdb/flashdb"
 	"github.com/flashdb/flashdb/internal/backup"
+	"github.com/flashdb/flashdb/internal/control"
 	"github.com/flashdb/flashdb/internal/format"
 	"github.com/flashdb/flashdb/internal/vfs"
 	"github.com/flashdb/flashdb/storage"
@@ -174,6 +175,33 @@ func TestHostileNames(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestHostileNamesOverTheSocket asks the owner of a database for what no
+// collection may be called.
+func TestHostileNamesOverTheSocket(t *testing.T) {
+	ctx := context.Background()
+	base := t.TempDir()
+	unharmed := newVictim(t, base)
+	p := openPlace(t, filepath.Join(base, "d.flash"))
+	defer p.db.Close()
+	client := control.NewClient(p.db.Dir())
+	defer client.Close()
+	code := func(call string, req any) string {
+		t.Helper()
+		err := client.Call(ctx, call, req, nil, control.Reply{})
+		var failed *control.Error
+		require.ErrorAs(t, err, &failed)
+		return failed.Code
+	}
+	for _, name := range hostileNames {
+		create := control.Create[flashdb.Schema]{Collection: name, Schema: flashdb.Schema{Dim: 2}}
+		require.Equal(t, flashdb.ErrInvalid.Error(), code(control.CallCreate, create), "%q", name)
+		require.Equal(t, flashdb.ErrNotFound.Error(), code(control.CallDrop, control.In{Collection: name}), "%q", name)
+		rebuild := control.Rebuild[flashdb.RebuildOptions]{In: control.In{Collection: name}}
+		require.Equal(t, flashdb.ErrNotFound.Error(), code(control.CallRebuild, rebuild), "%q", name)
+	}
+	unharmed()
 }
 
 // plain makes a name one for a test.

@@ -14,7 +14,7 @@ import (
 
 // Stats describe an open database at one moment.
 type Stats struct {
-	Dir string
+	Dir string // absolute
 	// StoreBytes and WALBytes are file sizes: the bbolt file, and the log
 	// segments that hold what is not yet in it.
 	StoreBytes, WALBytes int64

@@ -20,7 +20,7 @@ import (
 
 // Sentinels matched by the errors of this package, beside those of internal/format.
 var (
-	// ErrLocked is returned by Open when another process, or another Store, has the file open.
+	// ErrLocked is returned by Open when another process, or another Store, has the file open: the caller knows which.
 	ErrLocked = errors.New("database is locked")
 
 	// ErrNotFound is matched by errors about a collection, node or decoder that does not exist.

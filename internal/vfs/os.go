@@ -67,12 +67,7 @@ func (f *osFile) Size() (int64, error) {
 	return info.Size(), nil
 }
 
-func (f *osFile) Named() (bool, error) {
-	if _, err := f.Stat(); err != nil {
-		return false, err // closed
-	}
-	return f.fs.leadsTo(f.name, f.info)
-}
+func (f *osFile) Named() (bool, error) { return f.fs.leadsTo(f.name, f.info) }
 
 // leadsTo tells whether name is one of the file that info describes.
 func (s osFS) leadsTo(name string, info fs.FileInfo) (bool, error) {

@@ -71,7 +71,7 @@ type File interface {
 	Sync() error
 	// Size returns the length of the file in bytes.
 	Size() (int64, error)
-	// Named tells whether the name that the file was opened by still leads to it.
+	// Named tells whether the name that the file was opened by still leads to it. It takes no more than looking the name up.
 	Named() (bool, error)
 	Close() error
 }
