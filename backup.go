@@ -83,8 +83,11 @@ func (db *DB) Backup(ctx context.Context, w io.Writer, opts *BackupOptions) (Bac
 // it, which is synced and then renamed, so that the file is either what it was
 // before or the whole backup.
 func (db *DB) BackupFile(ctx context.Context, file string, opts *BackupOptions) (res BackupResult, err error) {
+	if file, err = filepath.Abs(file); err != nil {
+		return res, fmt.Errorf("back up %s: %w", db.dir, err)
+	}
 	tmp := fmt.Sprintf("%s.%08x.tmp", file, rand.Uint32())
-	f, err := db.fs.Create(tmp)
+	f, err := db.system.Create(tmp)
 	if err != nil {
 		return res, fmt.Errorf("back up %s: %w", db.dir, err)
 	}
@@ -94,19 +97,19 @@ func (db *DB) BackupFile(ctx context.Context, file string, opts *BackupOptions) 
 	}
 	err = errors.Join(err, f.Close())
 	if err == nil {
-		err = db.fs.Rename(tmp, file)
+		err = db.system.Rename(tmp, file)
 	}
 	if err != nil {
-		return BackupResult{}, errors.Join(err, removeIfThere(db.fs, tmp))
+		return BackupResult{}, errors.Join(err, removeIfThere(db.system, tmp))
 	}
-	if err := db.fs.SyncDir(filepath.Dir(file)); err != nil {
+	if err := db.system.SyncDir(filepath.Dir(file)); err != nil {
 		return BackupResult{}, fmt.Errorf("back up %s: %w", db.dir, err)
 	}
 	return res, nil
 }
 
 func (db *DB) backup(ctx context.Context, w io.Writer, o BackupOptions) (res BackupResult, err error) {
-	if err := db.writable(); err != nil { // the copy needs room in the directory
+	if err := db.owned(); err != nil { // the copy needs room in the directory
 		return res, err
 	}
 	start := time.Now()
@@ -168,7 +171,7 @@ type imageFile struct {
 // image copies the bbolt file and opens the generations it names, while nothing
 // is flushed or published.
 func (db *DB) image(ctx context.Context, o BackupOptions) (im *image, err error) {
-	im = &image{fs: db.fs, copied: db.path(fmt.Sprintf("%s%08x%s", imagePrefix, rand.Uint32(), imageSuffix))}
+	im = &image{fs: db.fs, copied: fmt.Sprintf("%s%08x%s", imagePrefix, rand.Uint32(), imageSuffix)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, im.close())
@@ -220,7 +223,7 @@ func (im *image) pin(db *DB, info storage.Info) error {
 		im.leaveOut(db, info.Name, err)
 		return nil
 	}
-	f, err := db.fs.Open(db.generationPath(info))
+	f, err := db.fs.Open(generationName(info.Name, info.Generation))
 	if err != nil {
 		index.Release()
 		return err
@@ -287,13 +290,13 @@ const (
 
 // sweepImages removes the copies that dead backups left in the directory.
 func (db *DB) sweepImages() error {
-	names, err := db.fs.ReadDir(db.dir)
+	names, err := db.fs.ReadDir(".")
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	for _, name := range names {
 		if strings.HasPrefix(name, imagePrefix) && strings.HasSuffix(name, imageSuffix) {
-			if err := db.fs.Remove(db.path(name)); err != nil {
+			if err := db.fs.Remove(name); err != nil {
 				return fmt.Errorf("remove what a dead backup left: %w", err)
 			}
 			db.slog.Info("removed what a dead backup left", "dir", db.dir, "file", name)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"time"
 
 	"github.com/flashdb/flashdb/storage"
@@ -73,7 +74,7 @@ func (db *DB) Compact(ctx context.Context, opts *CompactOptions) (CompactResult,
 }
 
 func (db *DB) compact(ctx context.Context, o CompactOptions) (res CompactResult, err error) {
-	if err := db.writable(); err != nil {
+	if err := db.owned(); err != nil {
 		return res, err
 	}
 	start := time.Now()
@@ -189,18 +190,18 @@ func (c *Collection) retireEmpty(number uint64) error {
 
 // diskUse adds up the sizes of the database's files.
 func (db *DB) diskUse() (u DiskUse, err error) {
-	if u.Store, err = db.fs.Size(db.path(storeFile)); err != nil {
+	if u.Store, err = db.fs.Size(storeFile); err != nil {
 		return u, err
 	}
-	if u.WAL, err = dirBytes(db.fs, db.path(walDir)); err != nil {
+	if u.WAL, err = dirBytes(db.fs, walDir); err != nil {
 		return u, err
 	}
-	dirs, err := db.fs.ReadDir(db.path(indexDir))
+	dirs, err := db.fs.ReadDir(indexDir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return u, nil
 	}
 	for _, name := range dirs {
-		n, err := dirBytes(db.fs, db.path(indexDir, name))
+		n, err := dirBytes(db.fs, filepath.Join(indexDir, name))
 		if err != nil {
 			return u, err
 		}

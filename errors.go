@@ -22,9 +22,11 @@ var (
 	// ErrInvalid is returned for a bad argument: an empty key, a NaN, k < 1, a
 	// filter that does not parse, a directory that is not a database.
 	ErrInvalid = errors.New("invalid argument")
-	// ErrReadOnly is returned for writes to a database opened read-only, and
-	// after a failed write or sync of the log or of the bbolt file: the database
-	// answers queries, and takes writes again when reopened.
+	// ErrReadOnly is returned for writes to a database opened read-only; after a
+	// failed write or sync of the log or of the bbolt file; and once the path of
+	// the directory, or of its bbolt file or log, leads elsewhere, since what was
+	// written then nobody would find. The database answers queries, and takes
+	// writes again when reopened.
 	ErrReadOnly = errors.New("database is read-only")
 
 	// ErrCorrupt is matched by every *CorruptError.
@@ -34,7 +36,8 @@ var (
 	// ErrQuality is returned by Rebuild when the new index finds less than the
 	// served one, which then stays.
 	ErrQuality = errors.New("refused by the quality gate")
-	// ErrLocked is returned by Open when another process has the directory open.
+	// ErrLocked is returned by Open when another process, or another DB of this
+	// one, has the directory open. The error says which.
 	ErrLocked = storage.ErrLocked
 )
 

@@ -143,7 +143,7 @@ func (c *Collection) rebuild(ctx context.Context, o RebuildOptions) (RebuildResu
 }
 
 func (c *Collection) rebuildOnce(ctx context.Context, o RebuildOptions) (res RebuildResult, err error) {
-	if err := c.db.writable(); err != nil {
+	if err := c.db.owned(); err != nil {
 		return RebuildResult{}, err
 	}
 	start := time.Now()
@@ -175,7 +175,7 @@ func (c *Collection) rebuildOnce(ctx context.Context, o RebuildOptions) (res Reb
 			progress(stage, done, total)
 		}
 	}
-	gen, err := rebuild.Run(ctx, c.db.fs, c.indexDir(), number, storeRows{c}, ivf.BuildOptions{
+	gen, err := rebuild.Run(ctx, c.db.fs, filepath.Join(indexDir, c.name), number, storeRows{c}, ivf.BuildOptions{
 		Dim:        c.schema.Dim,
 		Lists:      o.Lists,
 		Bits:       o.Bits,
@@ -280,7 +280,7 @@ func (c *Collection) publish(gen *ivf.Index, old, number, buildLSN uint64) error
 		// The file stays: a commit that failed in its last sync may be there
 		// after a reopen, whose sweep removes the generation that is not served.
 		gen.Release()
-		return err
+		return cmp.Or(c.db.owned(), err)
 	}
 	removeOld := func() { c.removeGeneration(old) }
 	if retired == nil || retired == gen {
@@ -301,7 +301,7 @@ func (c *Collection) removeGeneration(number uint64) {
 		return
 	}
 	failpoint.PublishRemove.Reach()
-	err := c.db.fs.Remove(filepath.Join(c.indexDir(), rebuild.FileName(number)))
+	err := c.db.fs.Remove(generationName(c.name, number))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		c.db.slog.Warn("retired index not removed; the next open removes it", "collection", c.name, "generation", number, "err", err)
 	}
@@ -323,7 +323,7 @@ func (db *DB) sweep() error {
 	if err != nil {
 		return err
 	}
-	dirs, err := db.fs.ReadDir(db.path(indexDir))
+	dirs, err := db.fs.ReadDir(indexDir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -332,7 +332,7 @@ func (db *DB) sweep() error {
 	}
 	for _, name := range dirs {
 		generation, live := served[name]
-		removed, err := rebuild.Sweep(db.fs, db.path(indexDir, name), generation)
+		removed, err := rebuild.Sweep(db.fs, filepath.Join(indexDir, name), generation)
 		if err != nil {
 			return err
 		}
@@ -340,7 +340,7 @@ func (db *DB) sweep() error {
 			db.slog.Info("swept index files that nobody serves", "collection", name, "files", removed)
 		}
 		if !live {
-			if err := db.fs.Remove(db.path(indexDir, name)); err != nil {
+			if err := db.fs.Remove(filepath.Join(indexDir, name)); err != nil {
 				return fmt.Errorf("remove the index directory of dropped collection %q: %w", name, err)
 			}
 		}

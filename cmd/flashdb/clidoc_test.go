@@ -29,6 +29,9 @@ output, progress and remarks to standard error. An error is one line, and nothin
 | 2 | ` + "`rebuild`" + `: the new index finds less than the served one, which stays |
 | 3 | another process has the database open and serves no control socket |
 
+SIGINT and SIGTERM end what is under way in good order. A second signal ends the process at once, and so does a command that has not
+ended ten seconds after the first, such as one that waits for the other end of a pipe; the next open finds the database as after a crash.
+
 Text is coloured on a terminal only, and not there when ` + "`NO_COLOR`" + ` is set; ` + "`--color always`" + ` and ` + "`never`" + ` say otherwise.
 
 A database that another process has open is asked through its [control socket](control.md), without further ado.
