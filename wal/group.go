@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/flashdb/flashdb/internal/failpoint"
+	"github.com/flashdb/flashdb/internal/format"
 )
 
 // groupBytes bounds the frames of one group: beyond it, further acts are left to the next. It keeps the memory for frames
@@ -142,8 +144,12 @@ func (l *Log) settle(group []*waiter) {
 	}
 }
 
-// write appends the frames of count records to the active segment, or to a new one, and syncs it.
+// write appends the frames of count records to the active segment, or to a new one, and syncs it. It looks at the segment
+// before and after: see intact.
 func (l *Log) write(count int) error {
+	if err := l.intact(l.size); err != nil {
+		return err
+	}
 	if l.active == nil || l.restart || l.size >= l.segmentBytes && l.size > headerSize {
 		if err := l.rotate(); err != nil {
 			return err
@@ -161,10 +167,33 @@ func (l *Log) write(count int) error {
 		_ = l.active.Truncate(l.size)
 		return fmt.Errorf("write to log segment %s: %w", l.path(l.segments[len(l.segments)-1]), err)
 	}
+	if err := l.intact(l.size + int64(len(l.frames))); err != nil {
+		return err
+	}
 	failpoint.WALDurable.Reach()
 	l.size += int64(len(l.frames))
 	l.next += LSN(count)
 	l.durable.Store(uint64(l.next - 1))
+	return nil
+}
+
+// intact refuses an active segment that does not end where this log ended it, or has lost its name: somebody else cut it,
+// wrote to it or removed it. A record behind the hole would be acknowledged, and Open would not find it. Asking for the
+// length by name tells all of this in one call of the system.
+func (l *Log) intact(want int64) error {
+	if l.active == nil {
+		return nil
+	}
+	name := l.path(l.segments[len(l.segments)-1])
+	size, err := l.fs.Size(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return format.Corrupt(name, sectionSegment, 0, "it was removed under this process: %w", err)
+	case err != nil:
+		return fmt.Errorf("log segment %s: %w", name, err)
+	case size != want:
+		return format.Corrupt(name, sectionSegment, min(size, want), "it has %d bytes, want %d: it was changed under this process", size, want)
+	}
 	return nil
 }
 
