@@ -61,38 +61,38 @@ func (s *Store) Compact(ctx context.Context, fsys vfs.FS, progress func(copied i
 }
 
 // copyTo makes a new bbolt file of what is in the store's, and leaves it open and synced. The file must be at rest.
-func (s *Store) copyTo(ctx context.Context, path string, progress func(int64)) (dst *bolt.DB, err error) {
+func (s *Store) copyTo(ctx context.Context, path string, progress func(int64)) (dst *boltFile, err error) {
 	if err := removeIfThere(path); err != nil {
 		return nil, err
 	}
 	src := s.db.Load()
 	o := s.opts
-	o.PageSize = src.Info().PageSize
+	if o.PageSize, err = src.pageSize(); err != nil {
+		return nil, err
+	}
 	o.NoSync = true // once, at the end
 	if dst, err = openFile(path, o, false); err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, dst.Close())
+			err = errors.Join(err, dst.close())
 			dst = nil
 		}
 	}()
-	defer guard(s.path, &err)
-	defer faults(faults(true))
-	err = src.View(func(tx *bolt.Tx) error {
+	err = src.view(func(tx *bolt.Tx) error {
 		c := &copier{ctx: ctx, dst: dst, progress: progress}
 		return c.copy(tx)
 	})
 	if err == nil && !s.opts.NoSync {
-		dst.NoSync, dst.NoGrowSync = false, false
-		err = errors.Join(dst.Sync(), syncDir(filepath.Dir(path)))
+		dst.bolt.NoSync, dst.bolt.NoGrowSync = false, false
+		err = errors.Join(dst.bolt.Sync(), syncDir(filepath.Dir(path)))
 	}
 	return dst, err
 }
 
 // swap makes the copy at temp the store's file.
-func (s *Store) swap(fsys vfs.FS, temp string, copied *bolt.DB) error {
+func (s *Store) swap(fsys vfs.FS, temp string, copied *boltFile) error {
 	s.lease.Lock()
 	defer s.lease.Unlock()
 	if s.open != nil {
@@ -112,21 +112,22 @@ func (s *Store) swap(fsys vfs.FS, temp string, copied *bolt.DB) error {
 		if statErr != nil || !os.SameFile(before, now) {
 			s.failed = err // it has been renamed all the same
 		}
-		return errors.Join(err, copied.Close(), removeIfThere(temp))
+		return errors.Join(err, copied.close(), removeIfThere(temp))
 	}
 	failpoint.CompactRenamed.Reach()
+	copied.path = s.path
 	old := s.db.Swap(copied)
 	if err := fsys.SyncDir(filepath.Dir(s.path)); err != nil {
 		s.failed = err
-		return errors.Join(err, old.Close())
+		return errors.Join(err, old.close())
 	}
-	return old.Close() // after the last reader on it
+	return old.close() // after the last reader on it
 }
 
 // swapClosed is swap where an open file cannot be renamed. If it cannot be opened again the store is closed: the log has
 // what was acknowledged.
-func (s *Store) swapClosed(fsys vfs.FS, temp string, copied *bolt.DB) error {
-	if err := errors.Join(s.db.Load().Close(), copied.Close()); err != nil {
+func (s *Store) swapClosed(fsys vfs.FS, temp string, copied *boltFile) error {
+	if err := errors.Join(s.db.Load().close(), copied.close()); err != nil {
 		s.closed.Store(true)
 		return err
 	}
@@ -147,7 +148,7 @@ func (s *Store) swapClosed(fsys vfs.FS, temp string, copied *bolt.DB) error {
 // order, so that pages can be filled.
 type copier struct {
 	ctx      context.Context
-	dst      *bolt.DB
+	dst      *boltFile
 	progress func(copied int64)
 
 	tx      *bolt.Tx
@@ -156,7 +157,7 @@ type copier struct {
 }
 
 func (c *copier) copy(src *bolt.Tx) (err error) {
-	if c.tx, err = c.dst.Begin(true); err != nil {
+	if c.tx, err = c.dst.begin(true); err != nil {
 		return err
 	}
 	defer func() { _ = c.tx.Rollback() }() // it fails only on a transaction that has ended
@@ -182,7 +183,7 @@ func (c *copier) commit(more bool) (err error) {
 	}
 	c.pending = 0
 	if more {
-		c.tx, err = c.dst.Begin(true)
+		c.tx, err = c.dst.begin(true)
 	}
 	return err
 }

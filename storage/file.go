@@ -16,14 +16,6 @@ import (
 	"github.com/flashdb/flashdb/internal/format"
 )
 
-// guard, deferred, turns a panic of bbolt into an error matching format.ErrCorrupt: bbolt believes its pages, so a
-// damaged one makes it panic. With faults(true) in effect that covers addresses outside the mapped file as well.
-func guard(file string, err *error) {
-	if p := recover(); p != nil {
-		*err = format.Corrupt(file, "bbolt pages", 0, "%v", p)
-	}
-}
-
 // faults is format.PanicOnFaults.
 func faults(panics bool) (before bool) { return format.PanicOnFaults(panics) }
 
@@ -32,7 +24,7 @@ func faults(panics bool) (before bool) { return format.PanicOnFaults(panics) }
 // An existing file is opened twice. Opening it for writing, bbolt reads the list of free pages; if that is damaged it
 // panics, and the lock stays until the process ends. So the file is opened for reading first, and what bbolt is going to
 // rely on is verified under that lock.
-func openBolt(path string, o Options) (*bolt.DB, error) {
+func openBolt(path string, o Options) (*boltFile, error) {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && !o.ReadOnly:
@@ -46,14 +38,13 @@ func openBolt(path string, o Options) (*bolt.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := probe(db); err != nil {
-		db.Close()
-		return nil, err
+	if err := probe(db, o.Verify); err != nil {
+		return nil, errors.Join(err, db.close())
 	}
 	if o.ReadOnly {
 		return db, nil
 	}
-	if err := db.Close(); err != nil {
+	if err := db.close(); err != nil {
 		return nil, err
 	}
 	return openFile(path, o, false)
@@ -61,7 +52,7 @@ func openBolt(path string, o Options) (*bolt.DB, error) {
 
 // openFile opens the file that has the name. A process that waited for the lock while the owner compacted holds, once it
 // gets it, the lock of a file that has no name any more.
-func openFile(path string, o Options, readOnly bool) (*bolt.DB, error) {
+func openFile(path string, o Options, readOnly bool) (*boltFile, error) {
 	for {
 		db, file, err := openOnce(path, o, readOnly)
 		if err != nil {
@@ -69,7 +60,7 @@ func openFile(path string, o Options, readOnly bool) (*bolt.DB, error) {
 		}
 		same, err := hasName(file, path)
 		if same {
-			return db, nil
+			return &boltFile{bolt: db, file: file, path: path}, nil
 		}
 		if err := errors.Join(err, db.Close()); err != nil {
 			return nil, err
@@ -94,7 +85,11 @@ func hasName(file *os.File, path string) (bool, error) {
 // a goroutine of bbolt's that damage would crash. It is meant for many small transactions; ours are few and large, and
 // writing the list does not show in them.
 func openOnce(path string, o Options, readOnly bool) (db *bolt.DB, file *os.File, err error) {
-	defer guard(path, &err)
+	defer func() {
+		if p := recover(); p != nil { // the file was changed after probe: bbolt's mapping and lock stay until the process ends
+			err = errors.Join(format.Corrupt(path, "bbolt pages", 0, "%v", p), file.Close())
+		}
+	}()
 	defer faults(faults(true))
 	db, err = bolt.Open(path, 0o600, &bolt.Options{
 		Timeout:         max(o.Timeout, 1), // 0 is for ever
@@ -150,32 +145,30 @@ func notOurs(path, why string) error {
 // probe refuses a file that bbolt would crash on: one that is shorter than its header says, whose pages do not form a tree,
 // or that does not list its free pages, as flashdb's files do. bbolt would look for those in a goroutine of its own, where
 // neither a panic nor a fault can be caught.
-func probe(db *bolt.DB) (err error) {
-	defer guard(db.Path(), &err)
-	defer faults(faults(true))
-	return db.View(func(tx *bolt.Tx) error { return checkPages(db.Path(), tx, false) })
+func probe(db *boltFile, deep bool) error {
+	return db.view(func(tx *bolt.Tx) error {
+		_, err := checkPages(db.path, tx, deep)
+		return err
+	})
 }
 
 // checkPages walks the pages that a transaction sees in the file at path, which bbolt itself may know by the name it had
 // before Compact renamed it. See walkPages.
-func checkPages(path string, tx *bolt.Tx, deep bool) error {
+func checkPages(path string, tx *bolt.Tx, deep bool) (lost uint64, err error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	pageSize := int64(tx.DB().Info().PageSize)
 	if pageSize < minPageSize || pageSize&(pageSize-1) != 0 {
-		return format.Corrupt(path, "header", 0, "page size is %d", pageSize)
+		return 0, format.Corrupt(path, "header", 0, "page size is %d", pageSize)
 	}
-	if tx.Size() < 0 || tx.Size() > info.Size() {
-		return format.Corrupt(path, "header", 0, "the file ends early: it has %d bytes, want %d", info.Size(), tx.Size())
-	}
-	return walkPages(f, pageSize, uint64(tx.ID()), tx.Size()/pageSize, deep)
+	return walkPages(f, pageSize, info.Size(), uint64(tx.ID()), deep)
 }
 
 // syncDir makes a file just created survive a crash. Windows has no such call and needs none.
