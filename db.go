@@ -76,6 +76,9 @@ type disk struct {
 	// noSync leaves out the syncs of the bbolt file, which is always a real
 	// one: bbolt maps and locks it itself.
 	noSync bool
+	// foreign says that the files come from elsewhere: every page of the bbolt
+	// file is verified before anything is looked up or written.
+	foreign bool
 }
 
 func openOn(d disk, dir string, opts *Options) (*DB, error) {
@@ -109,7 +112,7 @@ func (db *DB) open() (err error) {
 	if err := refuseSymlinks(db.dir); err != nil {
 		return err
 	}
-	db.store, err = storage.Open(db.path(storeFile), &storage.Options{Timeout: db.opts.LockTimeout, NoSync: db.noSync})
+	db.store, err = storage.Open(db.path(storeFile), &storage.Options{Timeout: db.opts.LockTimeout, NoSync: db.noSync, Verify: db.foreign})
 	if errors.Is(err, storage.ErrLocked) {
 		return lockedBy(db.dir, err)
 	}

@@ -167,7 +167,7 @@ func splitPath(p string) []string {
 // verify opens what was received and checks it, after it forgot the generations
 // that the stream does not have.
 func (r *restoring) verify(ctx context.Context) (err error) {
-	db, err := openOn(disk{fs: r.fs}, r.temp, &Options{MustExist: true})
+	db, err := openOn(disk{fs: r.fs, foreign: true}, r.temp, &Options{MustExist: true})
 	if err != nil {
 		return err
 	}
