@@ -57,7 +57,11 @@ func (db *DB) commit(ctx context.Context, resolve func(a *act) error) error {
 	_, err := db.log.Do(ctx, wal.Act{
 		Prepare: func(lsn wal.LSN) ([]byte, error) {
 			a = act{changes: db.store.Begin(), lsn: uint64(lsn)}
-			if err := resolve(&a); err != nil {
+			err := resolve(&a)
+			if damage := a.changes.Err(); damage != nil {
+				err = damage // not what resolve concluded from what it could not read
+			}
+			if err != nil {
 				return nil, err
 			}
 			if len(a.ops) == 0 {

@@ -104,7 +104,9 @@ func (db *DB) open() (err error) {
 			err = errors.Join(err, db.letGo())
 		}
 	}()
-	db.store, err = storage.OpenIn(db.home, storeFile, &storage.Options{ReadOnly: db.opts.ReadOnly, Timeout: db.opts.LockTimeout, NoSync: db.noSync})
+	db.store, err = storage.OpenIn(db.home, storeFile, &storage.Options{
+		ReadOnly: db.opts.ReadOnly, Timeout: db.opts.LockTimeout, NoSync: db.noSync, Verify: db.foreign,
+	})
 	if errors.Is(err, storage.ErrLocked) {
 		return lockedBy(db.home, err)
 	}

@@ -21,6 +21,9 @@ type disk struct {
 	// noSync leaves out the syncs of the bbolt file, which is always a real
 	// one: bbolt maps and locks it itself.
 	noSync bool
+	// foreign says that the files come from elsewhere: every page of the bbolt
+	// file is verified before anything is looked up or written.
+	foreign bool
 }
 
 // hold opens the directory, which it makes unless it is there or must be, and

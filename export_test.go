@@ -5,7 +5,6 @@ import (
 	"reflect"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -28,7 +27,9 @@ func OpenOn(fsys vfs.FS, dir string, opts *Options) (*DB, error) {
 // returns an error the write fails, after its first half. bbolt has a hook for
 // this, but no name for it.
 func HookStoreWrites(db *DB, before func(off int64, b []byte) error) {
-	bdb := field[atomic.Pointer[bolt.DB]](reflect.ValueOf(db.store).Elem().FieldByName("db")).Load()
+	file := reflect.ValueOf(db.store).Elem().FieldByName("db").Addr() // an atomic.Pointer
+	file = reflect.NewAt(file.Type().Elem(), file.UnsafePointer()).MethodByName("Load").Call(nil)[0]
+	bdb := *field[*bolt.DB](file.Elem().FieldByName("bolt"))
 	writeAt := field[func([]byte, int64) (int, error)](reflect.ValueOf(bdb).Elem().FieldByName("ops").FieldByName("writeAt"))
 	write := *writeAt
 	*writeAt = func(b []byte, off int64) (int, error) {

@@ -36,7 +36,7 @@ func (s *Store) Begin() *Changes {
 		c.layers = append(c.layers, s.staged.layer)
 	}
 	c.layers = append(c.layers, c.own)
-	if s.closed.Load() {
+	if c.err = s.db.Load().cause(); s.closed.Load() {
 		c.err = ErrClosed
 	}
 	s.lend(c)
@@ -81,6 +81,10 @@ func (c *Changes) Apply(op Op, lsn uint64) error {
 	}
 	return c.err
 }
+
+// Err returns the first error of an operation, or the first damage met by a getter: what that answered is not to be
+// believed.
+func (c *Changes) Err() error { return c.err }
 
 // NextUID returns the UID of the next collection.
 func (c *Changes) NextUID() uint32 { return c.catalog.nextUID }

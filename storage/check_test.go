@@ -294,3 +294,20 @@ func TestViewPanics(t *testing.T) {
 	require.NoError(t, s.View(func(v *storage.View) error { kept = v; return nil }))
 	assert.Panics(t, func() { kept.ID(1, "not in memory") }, "it has ended")
 }
+
+// A key is told to nobody before the checksum beside it vouches for it: what a page calls a key may be anything.
+func TestPrefixVerifiesSeals(t *testing.T) {
+	path := sampleFile(t)
+	edit(t, path, func(tx *bolt.Tx) error {
+		return plantRaw("ids", "b", []byte{1, 0, 0, 0, 1, 2, 3, 4})(tx.Bucket([]byte("c")).Bucket([]byte{0, 0, 0, 1}))
+	})
+	s, err := storage.Open(path, nil)
+	require.NoError(t, err)
+	defer s.Close()
+	err = s.View(func(v *storage.View) error {
+		assert.NotContains(t, v.KeysWithPrefix(1, "", 10), "b")
+		return nil
+	})
+	require.ErrorIs(t, err, format.ErrCorrupt)
+	require.ErrorContains(t, err, `ids: "b"`)
+}

@@ -70,45 +70,45 @@ func (s *Store) Compact(ctx context.Context, fsys vfs.FS, progress func(copied i
 func (p place) copy() place { return place{p.dir, p.name + copySuffix} }
 
 // copyTo makes a new bbolt file of what is in the store's, and leaves it open and synced. The file must be at rest.
-func (s *Store) copyTo(ctx context.Context, to place, progress func(int64)) (dst *bolt.DB, id fs.FileInfo, err error) {
+func (s *Store) copyTo(ctx context.Context, to place, progress func(int64)) (dst *boltFile, id fs.FileInfo, err error) {
 	if err := removeIfThere(to); err != nil {
 		return nil, nil, err
 	}
 	src := s.db.Load()
 	o := s.opts
-	o.PageSize = src.Info().PageSize
+	if o.PageSize, err = src.pageSize(); err != nil {
+		return nil, nil, err
+	}
 	o.NoSync = true // once, at the end
 	if dst, id, err = openFile(to, o, false); err != nil {
 		return nil, nil, err
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, dst.Close())
+			err = errors.Join(err, dst.close())
 			dst = nil
 		}
 	}()
-	defer guard(s.path, &err)
-	defer faults(faults(true))
-	err = src.View(func(tx *bolt.Tx) error {
+	err = src.view(func(tx *bolt.Tx) error {
 		c := &copier{ctx: ctx, dst: dst, progress: progress}
 		return c.copy(tx)
 	})
 	if err == nil && !s.opts.NoSync {
-		dst.NoSync, dst.NoGrowSync = false, false
-		err = errors.Join(dst.Sync(), to.dir.SyncDir("."))
+		dst.bolt.NoSync, dst.bolt.NoGrowSync = false, false
+		err = errors.Join(dst.bolt.Sync(), to.dir.SyncDir("."))
 	}
 	return dst, id, err
 }
 
 // swap makes the copy at temp the store's file.
-func (s *Store) swap(fsys vfs.FS, temp place, copied *bolt.DB, id fs.FileInfo) error {
+func (s *Store) swap(fsys vfs.FS, temp place, copied *boltFile, id fs.FileInfo) error {
 	s.lease.Lock()
 	defer s.lease.Unlock()
 	if s.open != nil {
 		s.open.rollback()
 	}
 	if err := s.Held(); err != nil {
-		return errors.Join(err, copied.Close(), removeIfThere(temp))
+		return errors.Join(err, copied.close(), removeIfThere(temp))
 	}
 	if runtime.GOOS == "windows" {
 		return s.swapClosed(fsys, temp, copied)
@@ -120,33 +120,33 @@ func (s *Store) swap(fsys vfs.FS, temp place, copied *bolt.DB, id fs.FileInfo) e
 		if s.Held() != nil {
 			s.failed = err // it has been renamed all the same
 		}
-		return errors.Join(err, copied.Close(), removeIfThere(temp))
+		return errors.Join(err, copied.close(), removeIfThere(temp))
 	}
 	failpoint.CompactRenamed.Reach()
 	if err := fsys.SyncDir("."); err != nil {
 		s.failed = err
-		return errors.Join(err, old.Close())
+		return errors.Join(err, old.close())
 	}
-	return old.Close() // after the last reader on it
+	return old.close() // after the last reader on it
 }
 
 // rename gives the copy the store's name, and returns what had it.
-func (s *Store) rename(fsys vfs.FS, temp place, copied *bolt.DB, id fs.FileInfo) (old *bolt.DB, err error) {
+func (s *Store) rename(fsys vfs.FS, temp place, copied *boltFile, id fs.FileInfo) (old *boltFile, err error) {
 	s.named.Lock()
 	defer s.named.Unlock()
 	if err := fsys.Rename(temp.name, s.place.name); err != nil {
 		return nil, err
 	}
-	s.id = id
+	s.id, copied.path = id, s.path
 	return s.db.Swap(copied), nil
 }
 
 // swapClosed is swap where an open file cannot be renamed. If it cannot be opened again the store is closed: the log has
 // what was acknowledged.
-func (s *Store) swapClosed(fsys vfs.FS, temp place, copied *bolt.DB) error {
+func (s *Store) swapClosed(fsys vfs.FS, temp place, copied *boltFile) error {
 	s.named.Lock()
 	defer s.named.Unlock()
-	if err := errors.Join(s.db.Load().Close(), copied.Close()); err != nil {
+	if err := errors.Join(s.db.Load().close(), copied.close()); err != nil {
 		s.closed.Store(true)
 		return err
 	}
@@ -168,7 +168,7 @@ func (s *Store) swapClosed(fsys vfs.FS, temp place, copied *bolt.DB) error {
 // order, so that pages can be filled.
 type copier struct {
 	ctx      context.Context
-	dst      *bolt.DB
+	dst      *boltFile
 	progress func(copied int64)
 
 	tx      *bolt.Tx
@@ -177,7 +177,7 @@ type copier struct {
 }
 
 func (c *copier) copy(src *bolt.Tx) (err error) {
-	if c.tx, err = c.dst.Begin(true); err != nil {
+	if c.tx, err = c.dst.begin(true); err != nil {
 		return err
 	}
 	defer func() { _ = c.tx.Rollback() }() // it fails only on a transaction that has ended
@@ -203,7 +203,7 @@ func (c *copier) commit(more bool) (err error) {
 	}
 	c.pending = 0
 	if more {
-		c.tx, err = c.dst.Begin(true)
+		c.tx, err = c.dst.begin(true)
 	}
 	return err
 }

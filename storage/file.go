@@ -16,14 +16,6 @@ import (
 	"github.com/flashdb/flashdb/internal/vfs"
 )
 
-// guard, deferred, turns a panic of bbolt into an error matching format.ErrCorrupt: bbolt believes its pages, so a
-// damaged one makes it panic. With faults(true) in effect that covers addresses outside the mapped file as well.
-func guard(file string, err *error) {
-	if p := recover(); p != nil {
-		*err = format.Corrupt(file, "bbolt pages", 0, "%v", p)
-	}
-}
-
 // faults is format.PanicOnFaults.
 func faults(panics bool) (before bool) { return format.PanicOnFaults(panics) }
 
@@ -41,7 +33,7 @@ func (p place) path() string { return p.dir.Path(p.name) }
 // An existing file is opened twice. Opening it for writing, bbolt reads the list of free pages; if that is damaged it
 // panics, and the lock stays until the process ends. So the file is opened for reading first, and what bbolt is going to
 // rely on is verified under that lock.
-func openBolt(p place, o Options) (*bolt.DB, fs.FileInfo, error) {
+func openBolt(p place, o Options) (*boltFile, fs.FileInfo, error) {
 	size, err := p.dir.Size(p.name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && !o.ReadOnly:
@@ -57,14 +49,13 @@ func openBolt(p place, o Options) (*bolt.DB, fs.FileInfo, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := probe(p, db); err != nil {
-		db.Close()
-		return nil, nil, err
+	if err := probe(p, db, o.Verify); err != nil {
+		return nil, nil, errors.Join(err, db.close())
 	}
 	if o.ReadOnly {
 		return db, info, nil
 	}
-	if err := db.Close(); err != nil {
+	if err := db.close(); err != nil {
 		return nil, nil, err
 	}
 	return openFile(p, o, false)
@@ -72,7 +63,7 @@ func openBolt(p place, o Options) (*bolt.DB, fs.FileInfo, error) {
 
 // openFile opens the file that has the name. A process that waited for the lock while the owner compacted holds, once it
 // gets it, the lock of a file that has no name any more. The file is described as well, to be told from another.
-func openFile(p place, o Options, readOnly bool) (*bolt.DB, fs.FileInfo, error) {
+func openFile(p place, o Options, readOnly bool) (*boltFile, fs.FileInfo, error) {
 	for {
 		db, file, err := openOnce(p, o, readOnly)
 		if err != nil {
@@ -84,7 +75,7 @@ func openFile(p place, o Options, readOnly bool) (*bolt.DB, fs.FileInfo, error) 
 			named, err = p.dir.Lstat(p.name)
 		}
 		if err == nil && os.SameFile(info, named) {
-			return db, info, nil
+			return &boltFile{bolt: db, file: file, path: p.path()}, info, nil
 		}
 		if err := errors.Join(err, db.Close()); err != nil {
 			return nil, nil, err
@@ -96,7 +87,11 @@ func openFile(p place, o Options, readOnly bool) (*bolt.DB, fs.FileInfo, error) 
 // a goroutine of bbolt's that damage would crash. It is meant for many small transactions; ours are few and large, and
 // writing the list does not show in them.
 func openOnce(p place, o Options, readOnly bool) (db *bolt.DB, file *os.File, err error) {
-	defer guard(p.path(), &err)
+	defer func() {
+		if e := recover(); e != nil { // the file was changed after probe: bbolt's mapping and lock stay until the process ends
+			err = errors.Join(format.Corrupt(p.path(), "bbolt pages", 0, "%v", e), file.Close())
+		}
+	}()
 	defer faults(faults(true))
 	db, err = bolt.Open(p.path(), 0o600, &bolt.Options{
 		Timeout:         max(o.Timeout, 1), // 0 is for ever
@@ -152,33 +147,31 @@ func notOurs(path, why string) error {
 // probe refuses a file that bbolt would crash on: one that is shorter than its header says, whose pages do not form a tree,
 // or that does not list its free pages, as flashdb's files do. bbolt would look for those in a goroutine of its own, where
 // neither a panic nor a fault can be caught.
-func probe(p place, db *bolt.DB) (err error) {
-	defer guard(p.path(), &err)
-	defer faults(faults(true))
-	return db.View(func(tx *bolt.Tx) error { return checkPages(p, tx, false) })
+func probe(p place, db *boltFile, deep bool) error {
+	return db.view(func(tx *bolt.Tx) error {
+		_, err := checkPages(p, tx, deep)
+		return err
+	})
 }
 
 // checkPages walks the pages that a transaction sees in the file at p, which bbolt itself may know by the name it had
 // before Compact renamed it. See walkPages.
-func checkPages(p place, tx *bolt.Tx, deep bool) error {
+func checkPages(p place, tx *bolt.Tx, deep bool) (lost uint64, err error) {
 	path := p.path()
 	f, err := p.dir.OpenFile(p.name, os.O_RDONLY, 0)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	pageSize := int64(tx.DB().Info().PageSize)
 	if pageSize < minPageSize || pageSize&(pageSize-1) != 0 {
-		return format.Corrupt(path, "header", 0, "page size is %d", pageSize)
+		return 0, format.Corrupt(path, "header", 0, "page size is %d", pageSize)
 	}
-	if tx.Size() < 0 || tx.Size() > info.Size() {
-		return format.Corrupt(path, "header", 0, "the file ends early: it has %d bytes, want %d", info.Size(), tx.Size())
-	}
-	return walkPages(f, pageSize, uint64(tx.ID()), tx.Size()/pageSize, deep)
+	return walkPages(f, pageSize, info.Size(), uint64(tx.ID()), deep)
 }
 
 func removeIfThere(p place) error {

@@ -39,7 +39,11 @@ func (s *Store) Flush() (applied uint64, err error) {
 	}
 	st := s.state.Load()
 	if st.lsn == s.Applied() {
-		return st.lsn, nil
+		if s.opts.ReadOnly {
+			return st.lsn, nil
+		}
+		db := s.db.Load() // of a file that has lost something the log must not forget more
+		return st.lsn, db.view(db.whole)
 	}
 	var pinned int
 	s.replace(func(now *state) {
@@ -80,9 +84,7 @@ func (s *Store) update(fn func(tx *bolt.Tx) error) (err error) {
 	if s.open != nil {
 		s.open.rollback()
 	}
-	defer guard(s.path, &err)
-	defer faults(faults(true))
-	if err := s.db.Load().Update(fn); err != nil {
+	if err := s.db.Load().update(fn); err != nil {
 		return boltError(s.path, err)
 	}
 	return nil

@@ -81,24 +81,24 @@ func TestBeginRefusesStaleState(t *testing.T) {
 	publish(1, CreateCollection{UID: 1, Name: "c", Schema: Schema{Dim: 1}})
 	before := s.state.Load()
 	publish(2, SetMeta{UID: 1, Name: "a", Value: "b"})
-	tx, err := s.begin(before)
+	r, err := s.begin(before)
 	require.NoError(t, err)
-	require.NotNil(t, tx, "a state stays good while others are published")
-	require.NoError(t, tx.Rollback())
+	require.NotNil(t, r.tx, "a state stays good while others are published")
+	require.NoError(t, r.tx.Rollback())
 
 	_, err = s.Flush()
 	require.NoError(t, err)
-	tx, err = s.begin(before)
+	r, err = s.begin(before)
 	require.NoError(t, err)
-	if tx != nil {
+	if r.tx != nil {
 		t.Error("bbolt has more than the state by now")
-		require.NoError(t, tx.Rollback())
+		require.NoError(t, r.tx.Rollback())
 	}
 
-	tx, err = s.begin(s.state.Load())
+	r, err = s.begin(s.state.Load())
 	require.NoError(t, err)
-	require.NotNil(t, tx)
-	require.NoError(t, tx.Rollback())
+	require.NotNil(t, r.tx)
+	require.NoError(t, r.tx.Rollback())
 }
 
 // A Changes that nobody finishes must not keep the file from growing, and one that is still used must find everything.

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"hash/fnv"
+	"math"
 	"os"
 
 	"github.com/flashdb/flashdb/internal/format"
@@ -12,22 +14,25 @@ import (
 // Parts of a bbolt file that bbolt has no function for; numbers are in the byte order of the machine that made it.
 //
 //	page:    id uint64 | flags, count uint16 | overflow uint32 | what it holds
+//	header:  magic, version, page size, flags uint32 | the bucket that holds all others | pages of the list of free pages,
+//	         and of the file, transaction uint64 | FNV-64a of all of this
 //	branch:  count x (offset, key length uint32 | page uint64), and the keys
 //	leaf:    count x (flags, offset, key length, value length uint32), and the keys, each with its value
 //	bucket:  page uint64 | sequence uint64, and a leaf inside the value if the page is 0
 //
-// An offset counts from its own element. A page with an overflow of n goes on over the n pages that follow. The first two
-// pages hold a header each. A transaction writes one and leaves the other, so that one is always whole. The list of free
-// pages holds as many uint64s as its count says, or, if that is 0xffff, as its first uint64 says.
+// An offset counts from its own element. Keys ascend, and lie behind each other in the order of their elements. The key that
+// leads from a branch to a page is the first key of that page. A page with an overflow of n goes on over the n pages that
+// follow. The first two pages hold a header each. A transaction writes one and leaves the other, so that one is always
+// whole. The list of free pages holds as many uint64s as its count says, or, if that is 0xffff, as its first uint64 says.
 const (
 	pageFlags    = 8
 	pageCount    = 10
 	pageOverflow = 12
 	pageHeader   = 16
-	headerRoot   = pageHeader + 16 // page of the bucket that holds all others
-	headerList   = pageHeader + 32 // page of the list of free pages
-	headerTxid   = pageHeader + 48 // number of the transaction that wrote it
-	headerEnd    = pageHeader + 64
+	headerSum    = pageHeader + 56
+	headerEnd    = headerSum + 8
+	headerMagic  = 0xED0CDAED
+	headerFormat = 2
 	branchFlag   = 0x01
 	leafFlag     = 0x02
 	freelistFlag = 0x10
@@ -37,6 +42,10 @@ const (
 	leafElement   = 16
 	bucketFlag    = 0x01
 	bucketHeader  = 16
+
+	maxKey    = 32 << 10 // bytes
+	maxHeight = 64       // of a tree: two children a branch would fill any disk
+	maxTxid   = 1 << 62  // beyond it the numbers of transactions may run out, and the next one would look old
 )
 
 // A level says what a bucket holds.
@@ -71,31 +80,79 @@ type pageWalker struct {
 	used     []uint64 // bit p%64 of word p/64: page p is free, or has been visited
 }
 
-// walkPages verifies the tree of the header that transaction txid wrote. If deep is false, it reads only the pages that
-// lead to others, about one in a hundred.
-func walkPages(f *os.File, pageSize int64, txid uint64, pages int64, deep bool) error {
-	header, err := readHeader(f, pageSize, txid)
+// walkPages verifies a file of size bytes as the transaction txid sees it. If deep is false, it reads only the pages that
+// lead to others, about one in a hundred; it then believes that the children of a branch are all leaves if the first is,
+// and what the leaves say. If deep is true it returns how many pages are neither in use nor free, which do no harm.
+func walkPages(f *os.File, pageSize, size int64, txid uint64, deep bool) (lost uint64, err error) {
+	h, err := readHeader(f, pageSize)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	w := &pageWalker{f: f, pageSize: pageSize, pages: uint64(pages), deep: deep, used: make([]uint64, pages/64+1)}
-	if err := w.freelist(binary.NativeEndian.Uint64(header[headerList:])); err != nil {
-		return err
+	corrupt := func(text string, args ...any) (uint64, error) {
+		return 0, format.Corrupt(f.Name(), "header", 0, text, args...)
 	}
-	return w.page(binary.NativeEndian.Uint64(header[headerRoot:]), levelRoot)
+	switch {
+	case h.txid != txid:
+		return corrupt("it is of transaction %d, and bbolt sees %d", h.txid, txid)
+	case h.txid >= maxTxid:
+		return corrupt("transaction %d, at most %d is possible", h.txid, uint64(maxTxid))
+	case int64(h.pageSize) != pageSize:
+		return corrupt("page size is %d, in the other header %d", h.pageSize, pageSize)
+	case h.pages > uint64(size/pageSize):
+		return corrupt("the file ends early: it has %d bytes, want %d pages of %d", size, h.pages, pageSize)
+	}
+	w := &pageWalker{f: f, pageSize: pageSize, pages: h.pages, deep: deep, used: make([]uint64, h.pages/64+1)}
+	if err := w.freelist(h.list); err != nil {
+		return 0, err
+	}
+	if _, err := w.page(h.root, levelRoot, bounds{}, 0); err != nil || !deep {
+		return 0, err
+	}
+	for page := uint64(2); page < w.pages; page++ {
+		if w.used[page/64]>>(page%64)&1 == 0 {
+			lost++
+		}
+	}
+	return lost, nil
 }
 
-// readHeader returns the header that a transaction wrote.
-func readHeader(f *os.File, pageSize int64, txid uint64) (b [headerEnd]byte, err error) {
+// header is what bbolt goes by.
+type header struct {
+	pageSize          uint32
+	root, list, pages uint64
+	txid              uint64
+}
+
+// readHeader returns the header that bbolt chooses: that of the higher transaction whose checksum is right, and the first of
+// two alike.
+func readHeader(f *os.File, pageSize int64) (best header, err error) {
+	found := false
 	for page := range int64(2) {
+		var b [headerEnd]byte
 		if _, err := f.ReadAt(b[:], page*pageSize); err != nil {
-			return b, err
+			return best, err
 		}
-		if binary.NativeEndian.Uint64(b[headerTxid:]) == txid {
-			break
+		m := b[pageHeader:]
+		sum := fnv.New64a()
+		sum.Write(b[pageHeader:headerSum])
+		if binary.NativeEndian.Uint32(m) != headerMagic || binary.NativeEndian.Uint32(m[4:]) != headerFormat || binary.NativeEndian.Uint64(b[headerSum:]) != sum.Sum64() {
+			continue
+		}
+		h := header{
+			pageSize: binary.NativeEndian.Uint32(m[8:]),
+			root:     binary.NativeEndian.Uint64(m[16:]),
+			list:     binary.NativeEndian.Uint64(m[32:]),
+			pages:    binary.NativeEndian.Uint64(m[40:]),
+			txid:     binary.NativeEndian.Uint64(m[48:]),
+		}
+		if !found || h.txid > best.txid {
+			best, found = h, true
 		}
 	}
-	return b, nil
+	if !found {
+		return best, notOurs(f.Name(), "both headers are damaged")
+	}
+	return best, nil
 }
 
 func (w *pageWalker) corrupt(page uint64, at int, text string, args ...any) error {
@@ -105,7 +162,7 @@ func (w *pageWalker) corrupt(page uint64, at int, text string, args ...any) erro
 // use notes that a page and n more are in use, and refuses those that were before.
 func (w *pageWalker) use(page uint64, n uint32) error {
 	if page < 2 || page >= w.pages || uint64(n) >= w.pages-page {
-		return w.corrupt(page, 0, "it and the %d after it are not among the %d of the file", n, w.pages)
+		return w.corrupt(min(page, math.MaxInt64/uint64(w.pageSize)), 0, "page %d and the %d after it are not among the %d of the file", page, n, w.pages)
 	}
 	for p := page; p <= page+uint64(n); p++ {
 		if w.used[p/64]>>(p%64)&1 != 0 {
@@ -116,24 +173,33 @@ func (w *pageWalker) use(page uint64, n uint32) error {
 	return nil
 }
 
-// read returns a page with its overflow, or, if headerOnly is set, its first bytes.
-func (w *pageWalker) read(page uint64, headerOnly bool) ([]byte, error) {
-	b := make([]byte, pageHeader)
-	if _, err := w.f.ReadAt(b, int64(page)*w.pageSize); err != nil {
+// first returns the head of a page.
+func (w *pageWalker) first(page uint64) (b [pageHeader]byte, err error) {
+	if page < 2 || page >= w.pages {
+		return b, w.use(page, 0)
+	}
+	if _, err := w.f.ReadAt(b[:], int64(page)*w.pageSize); err != nil {
+		return b, err
+	}
+	if id := binary.NativeEndian.Uint64(b[:]); id != page {
+		return b, w.corrupt(page, 0, "it says that it is page %d", id)
+	}
+	return b, nil
+}
+
+// read returns a page with its overflow, and notes that they are in use. That comes first, so that no page is read twice,
+// whatever a file says.
+func (w *pageWalker) read(page uint64) ([]byte, error) {
+	head, err := w.first(page)
+	if err != nil {
 		return nil, err
 	}
-	if id := binary.NativeEndian.Uint64(b); id != page {
-		return nil, w.corrupt(page, 0, "it says that it is page %d", id)
+	n := binary.NativeEndian.Uint32(head[pageOverflow:])
+	if err := w.use(page, n); err != nil {
+		return nil, err
 	}
-	if headerOnly {
-		return b, nil
-	}
-	n := uint64(binary.NativeEndian.Uint32(b[pageOverflow:]))
-	if n >= w.pages-page {
-		return nil, w.corrupt(page, pageOverflow, "%d more pages belong to it, the file has %d", n, w.pages)
-	}
-	b = make([]byte, int64(1+n)*w.pageSize)
-	_, err := w.f.ReadAt(b, int64(page)*w.pageSize)
+	b := make([]byte, (1+int64(n))*w.pageSize)
+	_, err = w.f.ReadAt(b, int64(page)*w.pageSize)
 	return b, err
 }
 
@@ -148,7 +214,7 @@ func (w *pageWalker) freelist(list uint64) error {
 	located := func(err error) error {
 		return fmt.Errorf("free pages: %w", err)
 	}
-	b, err := w.read(list, false)
+	b, err := w.read(list)
 	if err != nil {
 		return located(err)
 	}
@@ -162,9 +228,6 @@ func (w *pageWalker) freelist(list uint64) error {
 	if count > uint64(len(b)-at)/8 {
 		return located(w.corrupt(list, pageCount, "%d pages are free, there is room for %d", count, (len(b)-at)/8))
 	}
-	if err := w.use(list, binary.NativeEndian.Uint32(b[pageOverflow:])); err != nil {
-		return located(err)
-	}
 	for last := uint64(0); count > 0; count, at = count-1, at+8 {
 		free := binary.NativeEndian.Uint64(b[at:])
 		if free <= last {
@@ -176,105 +239,4 @@ func (w *pageWalker) freelist(list uint64) error {
 		last = free
 	}
 	return nil
-}
-
-// page visits a page of the tree of a bucket, and what it leads to.
-func (w *pageWalker) page(page uint64, l level) error {
-	if page < 2 || page >= w.pages {
-		return w.use(page, 0)
-	}
-	b, err := w.read(page, false)
-	if err != nil {
-		return err
-	}
-	if err := w.use(page, binary.NativeEndian.Uint32(b[pageOverflow:])); err != nil {
-		return err
-	}
-	switch flags := binary.NativeEndian.Uint16(b[pageFlags:]); flags {
-	case branchFlag:
-		return w.branch(page, b, l)
-	case leafFlag:
-		return w.leaf(page, b, 0, l)
-	default:
-		return w.corrupt(page, pageFlags, "page flags are %#x, want %#x or %#x", flags, branchFlag, leafFlag)
-	}
-}
-
-// branch visits the pages that a branch leads to. They are all leaves or all branches, so that one of them tells whether
-// there is anything to see there; that no page is met twice, and none that is free, rules out loops in any case.
-func (w *pageWalker) branch(page uint64, b []byte, l level) error {
-	n := int(binary.NativeEndian.Uint16(b[pageCount:]))
-	if n == 0 || n > (len(b)-pageHeader)/branchElement {
-		return w.corrupt(page, pageCount, "it has %d elements", n)
-	}
-	shallow := !w.deep && l == levelTable
-	for i := range n {
-		at := pageHeader + i*branchElement
-		offset, key := binary.NativeEndian.Uint32(b[at:]), binary.NativeEndian.Uint32(b[at+4:])
-		child := binary.NativeEndian.Uint64(b[at+8:])
-		if key == 0 || uint64(at)+uint64(offset)+uint64(key) > uint64(len(b)) {
-			return w.corrupt(page, at, "the key of element %d lies outside of it", i)
-		}
-		if i == 0 && shallow && child >= 2 && child < w.pages {
-			first, err := w.read(child, true)
-			if err != nil {
-				return err
-			}
-			shallow = binary.NativeEndian.Uint16(first[pageFlags:]) == leafFlag
-		}
-		var err error
-		if shallow {
-			err = w.use(child, 0)
-		} else {
-			err = w.page(child, l)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// leaf looks at the elements of a leaf, which begins at an offset of a page, and visits the buckets among them.
-func (w *pageWalker) leaf(page uint64, b []byte, base int, l level) error {
-	n := int(binary.NativeEndian.Uint16(b[pageCount:]))
-	if n > (len(b)-pageHeader)/leafElement {
-		return w.corrupt(page, base+pageCount, "it has %d elements", n)
-	}
-	if l == levelTable && !w.deep {
-		return nil
-	}
-	for i := range n {
-		at := pageHeader + i*leafElement
-		flags, offset := binary.NativeEndian.Uint32(b[at:]), binary.NativeEndian.Uint32(b[at+4:])
-		key, value := binary.NativeEndian.Uint32(b[at+8:]), binary.NativeEndian.Uint32(b[at+12:])
-		from := uint64(at) + uint64(offset)
-		end := from + uint64(key) + uint64(value)
-		if key == 0 || end > uint64(len(b)) {
-			return w.corrupt(page, base+at, "element %d lies outside of it", i)
-		}
-		name, content := b[from:from+uint64(key)], b[from+uint64(key):end]
-		switch {
-		case flags == 0:
-		case flags != bucketFlag || l == levelTable || len(content) < bucketHeader:
-			return w.corrupt(page, base+at, "element %d has the flags %#x", i, flags)
-		default:
-			if err := w.bucket(page, content, base+int(from)+int(key), l.below(name)); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// bucket visits the tree of a bucket.
-func (w *pageWalker) bucket(page uint64, value []byte, base int, l level) error {
-	if root := binary.NativeEndian.Uint64(value); root != 0 {
-		return w.page(root, l)
-	}
-	inline := value[bucketHeader:]
-	if len(inline) < pageHeader || binary.NativeEndian.Uint16(inline[pageFlags:]) != leafFlag {
-		return w.corrupt(page, base+bucketHeader, "the bucket inside it is no leaf")
-	}
-	return w.leaf(page, inline, base+bucketHeader, l)
 }

@@ -44,13 +44,20 @@ func (r *reader) from(uid uint32, b bucket, first []byte, fn func(key []byte) bo
 		return
 	}
 	defer r.release()
-	defer guard(r.file, &r.err)
+	defer r.db.guard(&r.err)
 	defer faults(faults(true))
 	t := r.table(uid, b)
 	if t.Bucket == nil {
 		return
 	}
 	c := t.Cursor()
-	for k, _ := c.Seek(first); k != nil && fn(k); k, _ = c.Next() {
+	for k, stored := c.Seek(first); k != nil; k, stored = c.Next() {
+		if _, err := t.open(k, stored); err != nil { // it vouches for the key too
+			r.damaged(uid, b, shownKey(b, k), err)
+			return
+		}
+		if !fn(k) {
+			return
+		}
 	}
 }

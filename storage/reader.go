@@ -19,8 +19,8 @@ type reader struct {
 	sealed  seals
 	catalog *catalog
 	layers  []*layer // oldest first
-	tx      *bolt.Tx
-	ended   bool
+	reading
+	ended bool
 
 	// lender is set in a Changes. Its transaction is opened when first needed, and may be taken away between any two
 	// lookups: Store.lease must be held to use it, and what was found must be copied.
@@ -78,13 +78,13 @@ func (r *reader) acquire() bool {
 	}
 	// Any transaction will do: only this writer publishes, so that no flush can have put anything into bbolt that is
 	// not in r.layers.
-	tx, err := r.lender.read()
+	began, err := r.lender.read()
 	if err != nil {
 		r.lender.lease.Unlock()
 		r.fail(err)
 		return false
 	}
-	r.tx = tx
+	r.reading = began
 	return true
 }
 
@@ -99,7 +99,7 @@ func (r *reader) rollback() {
 	if r.tx != nil {
 		_ = r.tx.Rollback() // it fails only on a transaction that has ended
 	}
-	r.tx, r.uid, r.parent, r.buckets = nil, 0, nil, [bucketCount]table{}
+	r.reading, r.uid, r.parent, r.buckets = reading{}, 0, nil, [bucketCount]table{}
 }
 
 // table returns a bucket of a collection. It may panic.
@@ -121,7 +121,7 @@ func (r *reader) get(uid uint32, b bucket, key []byte) (value []byte) {
 		return nil
 	}
 	defer r.release()
-	defer guard(r.file, &r.err)
+	defer r.db.guard(&r.err)
 	defer faults(faults(true))
 	t := r.table(uid, b)
 	if t.Bucket == nil {
@@ -144,7 +144,7 @@ func (r *reader) each(uid uint32, b bucket, fn func(key, value []byte)) {
 		return
 	}
 	defer r.release()
-	defer guard(r.file, &r.err)
+	defer r.db.guard(&r.err)
 	defer faults(faults(true))
 	t := r.table(uid, b)
 	if t.Bucket == nil {

@@ -76,7 +76,7 @@ func (s *Store) scan(uid uint32, b bucket, from uint32, fn func(id uint32, value
 }
 
 func (r *reader) scan(uid uint32, b bucket, from uint32, fn func(id uint32, value []byte) (more bool, err error)) {
-	defer guard(r.file, &r.err)
+	defer r.db.guard(&r.err)
 	defer faults(faults(true))
 	t := r.table(uid, b)
 	if t.Bucket == nil {

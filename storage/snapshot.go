@@ -1,16 +1,15 @@
 package storage
 
 import (
+	"errors"
 	"io"
-
-	bolt "go.etcd.io/bbolt"
 )
 
 // A Snapshot is the bbolt file at rest: as the last Flush, or publishing of a generation, left it. It belongs to the
 // function it was handed to.
 type Snapshot struct {
 	store *Store
-	tx    *bolt.Tx
+	reading
 }
 
 // Snapshot calls fn with the bbolt file at rest. Flushes and publishing wait until fn returns; readers and the writer,
@@ -20,12 +19,12 @@ type Snapshot struct {
 func (s *Store) Snapshot(fn func(*Snapshot) error) (err error) {
 	s.file.Lock()
 	defer s.file.Unlock()
-	tx, err := s.read()
+	r, err := s.read()
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback() }() // it fails only on a transaction that has ended
-	return fn(&Snapshot{store: s, tx: tx})
+	defer func() { _ = r.tx.Rollback() }() // it fails only on a transaction that has ended
+	return fn(&Snapshot{store: s, reading: r})
 }
 
 // Applied returns the LSN of the last change in the snapshot.
@@ -41,8 +40,11 @@ func (s *Snapshot) Size() int64 { return s.tx.Size() }
 func (s *Snapshot) WriteTo(w io.Writer) (int64, error) {
 	out := &keptError{w: w}
 	n, err := s.tx.WriteTo(out)
-	if out.err != nil {
+	switch {
+	case out.err != nil:
 		err = out.err
+	case errors.Is(err, io.EOF):
+		err = errors.Join(s.db.whole(s.tx), err)
 	}
 	return n, err
 }

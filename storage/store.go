@@ -87,6 +87,9 @@ type Options struct {
 	Timeout time.Duration
 	// PageSize is bbolt's, for a file that is created: a power of two from 1 KiB to 64 KiB. Default 8 KiB.
 	PageSize int
+	// Verify reads every page before anything is looked up or written, for a file from elsewhere: without it Open reads
+	// the pages that lead to others, which finds damage by chance but not all that can be made on purpose.
+	Verify bool
 	// NoSync leaves out every sync, for tests that do not need to survive a crash.
 	NoSync bool
 }
@@ -121,7 +124,7 @@ type Store struct {
 	path   string // of place
 	ownDir bool   // place.dir is closed with the store
 	opts   Options
-	db     atomic.Pointer[bolt.DB] // Compact replaces it, holding file
+	db     atomic.Pointer[boltFile] // Compact replaces it, holding file
 	sealed seals
 
 	// named guards id, which describes the file that db has open, and the moment of Compact in which the name leads to
@@ -198,27 +201,23 @@ func OpenIn(dir *vfs.Dir, name string, opt *Options) (*Store, error) {
 	s.db.Store(db)
 	if !o.ReadOnly {
 		if err := removeIfThere(p.copy()); err != nil { // of a Compact that died
-			db.Close()
-			return nil, err
+			return nil, errors.Join(err, db.close())
 		}
 	}
 	if err := s.load(o); err != nil {
-		db.Close()
-		return nil, err
+		return nil, errors.Join(err, db.close())
 	}
 	return s, nil
 }
 
 // load fills a new Store from its file, after making it a database if it is empty.
-func (s *Store) load(o Options) (err error) {
-	defer guard(s.path, &err)
-	defer faults(faults(true))
+func (s *Store) load(o Options) error {
 	if !o.ReadOnly {
 		if err := s.create(o); err != nil {
 			return err
 		}
 	}
-	return s.db.Load().View(func(tx *bolt.Tx) error {
+	return s.db.Load().view(func(tx *bolt.Tx) error {
 		if tx.Bucket(bucketOfMeta) == nil {
 			return notOurs(s.path, "it is a bbolt file of another program")
 		}
@@ -247,7 +246,7 @@ func (s *Store) load(o Options) (err error) {
 // create makes an empty bbolt file a database.
 func (s *Store) create(o Options) error {
 	empty := true
-	err := s.db.Load().View(func(tx *bolt.Tx) error {
+	err := s.db.Load().view(func(tx *bolt.Tx) error {
 		return tx.ForEach(func([]byte, *bolt.Bucket) error {
 			empty = false
 			return nil
@@ -256,7 +255,7 @@ func (s *Store) create(o Options) error {
 	if err != nil || !empty {
 		return err
 	}
-	err = s.db.Load().Update(func(tx *bolt.Tx) error {
+	err = s.db.Load().update(func(tx *bolt.Tx) error {
 		for _, name := range [][]byte{bucketOfMeta, bucketOfNames, bucketOfCollections} {
 			if _, err := tx.CreateBucket(name); err != nil {
 				return err
@@ -281,7 +280,7 @@ func (s *Store) Close() error {
 	s.file.Lock()
 	defer s.file.Unlock()
 	s.closed.Store(true)
-	err := s.db.Load().Close()
+	err := s.db.Load().close()
 	if s.ownDir {
 		err = errors.Join(err, s.place.dir.Close())
 	}
@@ -313,12 +312,12 @@ func (s *Store) Pending() int64 {
 // state's layers, and it has nothing that the state does not have too. The caller must roll the transaction back.
 //
 // The state is taken first, so that nothing can be missed: a flush drops its layers after it has committed.
-func (s *Store) snapshot() (*state, *bolt.Tx, error) {
+func (s *Store) snapshot() (*state, reading, error) {
 	for {
 		st := s.state.Load()
-		tx, err := s.begin(st)
-		if tx != nil || err != nil {
-			return st, tx, err
+		r, err := s.begin(st)
+		if r.tx != nil || err != nil {
+			return st, r, err
 		}
 	}
 }
@@ -326,29 +325,33 @@ func (s *Store) snapshot() (*state, *bolt.Tx, error) {
 // begin returns a bbolt transaction for st, or nil if a flush has begun that st does not know of. That flush may hold
 // changes that are newer than st, and it may have committed them already. Flushes are rare and long compared to what
 // happens between loading a state and this call, so that a second attempt will do.
-func (s *Store) begin(st *state) (*bolt.Tx, error) {
-	tx, err := s.read()
+func (s *Store) begin(st *state) (reading, error) {
+	r, err := s.read()
 	if err != nil {
-		return nil, err
+		return reading{}, err
 	}
 	if s.state.Load().epoch == st.epoch {
-		return tx, nil
+		return r, nil
 	}
-	return nil, tx.Rollback()
+	return reading{}, r.tx.Rollback()
+}
+
+// A reading is a bbolt transaction for reading, and the file it reads.
+type reading struct {
+	db *boltFile
+	tx *bolt.Tx
 }
 
 // read begins a bbolt transaction for reading.
-func (s *Store) read() (tx *bolt.Tx, err error) {
-	defer guard(s.path, &err)
-	defer faults(faults(true))
+func (s *Store) read() (reading, error) {
 	for {
 		db := s.db.Load()
-		tx, err = db.Begin(false)
+		tx, err := db.begin(false)
 		if err == nil {
-			return tx, nil
+			return reading{db, tx}, nil
 		}
 		if !errors.Is(err, bolterrors.ErrDatabaseNotOpen) || s.closed.Load() {
-			return nil, boltError(s.path, err)
+			return reading{}, boltError(s.path, err)
 		}
 		if db == s.db.Load() { // Compact has closed it and is about to put another in its place
 			s.file.Lock()

@@ -1,7 +1,5 @@
 package storage
 
-import "github.com/flashdb/flashdb/internal/format"
-
 // A View is a snapshot of everything published. It belongs to one goroutine, and to the function it was handed to:
 // beyond that it must not be kept. What its methods return may be kept; bitmaps are shared and must not be changed.
 //
@@ -16,11 +14,11 @@ type View struct {
 // The snapshot keeps bbolt from reusing pages and, now and then, from growing the file: fn should be short, and must not
 // call Flush, PublishGeneration or Close.
 func (s *Store) View(fn func(*View) error) error {
-	st, tx, err := s.snapshot()
+	st, r, err := s.snapshot()
 	if err != nil {
 		return err
 	}
-	v := &View{reader{file: s.path, sealed: s.sealed, catalog: st.catalog, layers: st.layers, tx: tx}}
+	v := &View{reader{file: s.path, sealed: s.sealed, catalog: st.catalog, layers: st.layers, reading: r}}
 	defer v.end()
 	err = v.guarded(fn)
 	if v.err != nil {
@@ -37,11 +35,10 @@ func (v *View) guarded(fn func(*View) error) error {
 		if p == nil {
 			return
 		}
-		fault := format.Fault(v.file, v.tx.DB().Info().Data, v.tx.Size(), p)
-		if fault == nil {
+		if v.db.fault(p) == nil {
 			panic(p)
 		}
-		v.fail(fault)
+		v.fail(v.db.recovered(p))
 	}()
 	defer faults(faults(true))
 	return fn(v)

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/flashdb/flashdb/internal/failpoint"
+	"github.com/flashdb/flashdb/internal/format"
 )
 
 // groupBytes bounds the frames of one group: beyond it, further acts are left to the next. It keeps the memory for frames
@@ -142,7 +144,8 @@ func (l *Log) settle(group []*waiter) {
 	}
 }
 
-// write appends the frames of count records to the active segment, or to a new one, and syncs it.
+// write appends the frames of count records to the active segment, or to a new one, and syncs it. It looks at the segment
+// before and after: see intact.
 func (l *Log) write(count int) error {
 	if err := l.check(); err != nil {
 		return err
@@ -164,6 +167,9 @@ func (l *Log) write(count int) error {
 		_ = l.active.Truncate(l.size)
 		return fmt.Errorf("write to log segment %s: %w", l.fs.Path(l.path(l.segments[len(l.segments)-1])), err)
 	}
+	if err := l.intact(l.size + int64(len(l.frames))); err != nil {
+		return err
+	}
 	failpoint.WALDurable.Reach()
 	l.size += int64(len(l.frames))
 	l.next += LSN(count)
@@ -171,8 +177,8 @@ func (l *Log) write(count int) error {
 	return nil
 }
 
-// check makes sure that the directory is still the caller's, and that the active segment is in it: what is written to a
-// segment that was removed or replaced is lost.
+// check makes sure that the directory is still the caller's, and that the active segment is in it and whole: what is
+// written to a segment that was removed or replaced is lost, and so is what comes behind a hole.
 func (l *Log) check() error {
 	if l.held != nil {
 		if err := l.held(); err != nil {
@@ -182,12 +188,36 @@ func (l *Log) check() error {
 	if l.active == nil {
 		return nil
 	}
+	if err := l.intact(l.size); err != nil {
+		return err
+	}
 	named, err := l.active.Named()
 	if err == nil && !named {
 		err = errors.New("it was moved, removed or replaced")
 	}
 	if err != nil {
 		return fmt.Errorf("log segment %s: %w", l.fs.Path(l.path(l.segments[len(l.segments)-1])), err)
+	}
+	return nil
+}
+
+// intact refuses an active segment that does not end where this log ended it, or has lost its name: somebody else cut it,
+// wrote to it or removed it. A record behind the hole would be acknowledged, and Open would not find it. Asking for the
+// length by name tells all of this in one call of the system.
+func (l *Log) intact(want int64) error {
+	if l.active == nil {
+		return nil
+	}
+	name := l.path(l.segments[len(l.segments)-1])
+	size, err := l.fs.Size(name)
+	shown := l.fs.Path(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return format.Corrupt(shown, sectionSegment, 0, "it was moved, removed or replaced under this process: %w", err)
+	case err != nil:
+		return fmt.Errorf("log segment %s: %w", shown, err)
+	case size != want:
+		return format.Corrupt(shown, sectionSegment, min(size, want), "it has %d bytes, want %d: it was changed under this process", size, want)
 	}
 	return nil
 }

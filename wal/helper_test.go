@@ -6,7 +6,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -31,7 +35,10 @@ func mustOpen(t testing.TB, fsys vfs.FS, opt *Options) *Log {
 	l, err := Open(fsys, dir, opt)
 	require.NoError(t, err)
 	t.Cleanup(func() {
-		if err := l.Close(); err == nil && !t.Failed() {
+		if t.Failed() {
+			return // it may be in use for ever
+		}
+		if err := l.Close(); err == nil {
 			require.NoError(t, Check(fsys, dir))
 		}
 	})
@@ -136,4 +143,38 @@ func requireCorrupt(t testing.TB, err error, file string, offset int64) {
 	require.Equal(t, file, c.File)
 	require.Equal(t, offset, c.Offset, "%v", err)
 	require.True(t, errors.Is(err, format.ErrCorrupt))
+}
+
+// patience bounds what a test waits for. Nothing here takes a second; a log that is wrong must be told from one that is slow.
+const patience = 5 * time.Second
+
+// await returns when it is done, and fails the test if that does not happen.
+func await(t testing.TB, what string, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !done(); runtime.Gosched() {
+		if time.Now().After(deadline) {
+			require.FailNow(t, "what the test waits for did not happen", "%s, within %v", what, patience)
+		}
+	}
+}
+
+// awaitAll waits for goroutines, and fails the test if they do not end.
+func awaitAll(t testing.TB, what string, all *sync.WaitGroup) {
+	t.Helper()
+	var ended atomic.Bool
+	go func() {
+		all.Wait()
+		ended.Store(true)
+	}()
+	await(t, what, ended.Load)
+}
+
+// awaitQueued waits until n acts wait in the queue.
+func awaitQueued(t testing.TB, l *Log, n int) {
+	t.Helper()
+	await(t, fmt.Sprintf("%d acts wait in the queue", n), func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return len(l.queue) == n
+	})
 }

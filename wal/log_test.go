@@ -66,19 +66,6 @@ func blockFirstSync(base vfs.FS, release <-chan struct{}, syncs *atomic.Int64) v
 	})
 }
 
-// waitQueued returns when n acts wait in the queue.
-func waitQueued(l *Log, n int) {
-	for {
-		l.mu.Lock()
-		queued := len(l.queue)
-		l.mu.Unlock()
-		if queued == n {
-			return
-		}
-		runtime.Gosched()
-	}
-}
-
 func TestConcurrentActsShareASync(t *testing.T) {
 	const writers = 64
 	fsys := newDir(t)
@@ -118,13 +105,13 @@ func TestConcurrentActsShareASync(t *testing.T) {
 		})
 	}
 	// The first group has made its new segment and waits for that one's sync; all others come to wait behind it.
-	for queued := 0; queued+int(prepares.Load()) < writers; runtime.Gosched() {
+	await(t, "the others wait behind the first group", func() bool {
 		l.mu.Lock()
-		queued = len(l.queue)
-		l.mu.Unlock()
-	}
+		defer l.mu.Unlock()
+		return len(l.queue)+int(prepares.Load()) >= writers
+	})
 	close(release)
-	wg.Wait()
+	awaitAll(t, "all acts end", &wg)
 	assert.Equal(t, LSN(writers), l.Durable())
 	assert.LessOrEqual(t, syncs.Load(), int64(3), "the new segment's header, the first group, the others")
 	for i, lsn := range published {
@@ -144,15 +131,13 @@ func TestActsWaitingForASyncAreOneGroup(t *testing.T) {
 		assert.NoError(t, err)
 	}
 	wg.Go(do)
-	for syncs.Load() == 0 {
-		runtime.Gosched()
-	}
+	await(t, "the first sync", func() bool { return syncs.Load() > 0 })
 	for range waiting {
 		wg.Go(do)
 	}
-	waitQueued(l, waiting)
+	awaitQueued(t, l, waiting)
 	close(release)
-	wg.Wait()
+	awaitAll(t, "all acts end", &wg)
 	assert.Equal(t, int64(3), syncs.Load(), "the new segment's header, the first act, all others")
 }
 
@@ -222,17 +207,15 @@ func TestPanicInAnotherActsPrepare(t *testing.T) {
 	l := mustOpen(t, blockFirstSync(newDir(t), release, &syncs), nil)
 	var wg sync.WaitGroup
 	wg.Go(func() { mustDo(t, l, "first") })
-	for syncs.Load() == 0 {
-		runtime.Gosched()
-	}
+	await(t, "the first sync", func() bool { return syncs.Load() > 0 })
 	wg.Go(func() { mustDo(t, l, "leads, or follows") })
 	wg.Go(func() {
 		bad := Act{Prepare: func(LSN) ([]byte, error) { panic("ouch") }}
 		assert.PanicsWithValue(t, "ouch", func() { _, _ = l.Do(context.Background(), bad) })
 	})
-	waitQueued(l, 2)
+	awaitQueued(t, l, 2)
 	close(release)
-	wg.Wait()
+	awaitAll(t, "all acts end", &wg)
 	assert.Equal(t, LSN(2), l.Durable())
 }
 
@@ -278,7 +261,7 @@ func TestCallbackEndsItsGoroutine(t *testing.T) {
 				_, _ = l.Do(context.Background(), tt.act)
 				assert.Fail(t, "the goroutine is gone")
 			})
-			wg.Wait()
+			awaitAll(t, "all acts end", &wg)
 			_, err := l.Do(context.Background(), record("x"))
 			assert.ErrorIs(t, err, ErrFailed)
 			assert.ErrorIs(t, err, errExited)
@@ -306,19 +289,17 @@ func TestContextEndsTheWait(t *testing.T) {
 		assert.NoError(t, err, "its turn had come")
 		assert.Equal(t, LSN(1), lsn)
 	})
-	for syncs.Load() == 0 {
-		runtime.Gosched()
-	}
+	await(t, "the first sync", func() bool { return syncs.Load() > 0 })
 	wg.Go(func() {
 		_, err := l.Do(waiting, Act{Prepare: func(LSN) ([]byte, error) { panic("must not be called") }})
 		assert.ErrorIs(t, err, context.Canceled)
 	})
-	waitQueued(l, 1)
+	awaitQueued(t, l, 1)
 	cancelTaken()
 	cancelWaiting()
-	waitQueued(l, 0)
+	awaitQueued(t, l, 0)
 	close(release)
-	wg.Wait()
+	awaitAll(t, "all acts end", &wg)
 	assert.Equal(t, []string{"1:taken"}, replayed(t, l, 0))
 }
 
@@ -340,19 +321,15 @@ func TestClose(t *testing.T) {
 	l := mustOpen(t, blockFirstSync(newDir(t), release, &syncs), nil)
 	var wg sync.WaitGroup
 	wg.Go(func() { mustDo(t, l, "under way") })
-	for syncs.Load() == 0 {
-		runtime.Gosched()
-	}
+	await(t, "the first sync", func() bool { return syncs.Load() > 0 })
 	var closed sync.WaitGroup
 	closed.Go(func() { assert.NoError(t, l.Close()) })
-	for l.refusal() == nil {
-		runtime.Gosched()
-	}
+	await(t, "Close has begun", func() bool { return l.refusal() != nil })
 	_, err := l.Do(context.Background(), record("late"))
 	assert.ErrorIs(t, err, ErrClosed)
 	close(release)
-	wg.Wait()
-	closed.Wait()
+	awaitAll(t, "all acts end", &wg)
+	awaitAll(t, "Close returns", &closed)
 	assert.NoError(t, l.Close())
 	assert.ErrorIs(t, l.Replay(0, nil), ErrClosed)
 	assert.ErrorIs(t, l.Drop(1), ErrClosed)
@@ -366,7 +343,7 @@ func TestCloseEndsWaitingActs(t *testing.T) {
 	w := &waiter{act: record("x"), done: make(chan struct{})}
 	require.NoError(t, l.enqueue(w))
 	require.NoError(t, l.Close())
-	<-w.done
+	await(t, "the act ends", w.over)
 	assert.ErrorIs(t, w.err, ErrClosed)
 }
 
@@ -384,12 +361,12 @@ func TestLockedExcludesActs(t *testing.T) {
 			_, err := l.Do(context.Background(), a)
 			assert.NoError(t, err)
 		})
-		waitQueued(l, 1)
+		awaitQueued(t, l, 1)
 		inside.Store(false)
 		return errors.New("passed on")
 	})
 	assert.EqualError(t, err, "passed on")
-	wg.Wait()
+	awaitAll(t, "all acts end", &wg)
 	assert.PanicsWithValue(t, "ouch", func() { _ = l.Locked(func(LSN) error { panic("ouch") }) })
 	assert.Equal(t, LSN(3), mustDo(t, l, "third"))
 }

@@ -3,6 +3,7 @@ package wal
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/flashdb/flashdb/internal/failpoint"
 )
@@ -49,7 +50,7 @@ func (l *Log) rotate() error {
 func (l *Log) removeFirst(n int) error {
 	for range n {
 		failpoint.WALDrop.Reach()
-		if err := l.fs.Remove(l.path(l.segments[0])); err != nil {
+		if err := l.fs.Remove(l.path(l.segments[0])); err != nil && !errors.Is(err, fs.ErrNotExist) { // somebody else removed it
 			return fmt.Errorf("remove log segment: %w", err)
 		}
 		failpoint.WALDropped.Reach()

@@ -191,11 +191,7 @@ func (r *run) one(ctx context.Context, a *asker, i int, scan bool, candidates []
 			return err
 		}
 	}
-	if r.Progress != nil {
-		r.progress.Lock()
-		r.Progress(min(r.elapsed(), r.Time), r.Time)
-		r.progress.Unlock()
-	}
+	r.report()
 	return ctx.Err() // a plan cut short by a deadline is no measurement
 }
 
@@ -286,4 +282,14 @@ func (r *Result) Recalls(ctx context.Context, e Engine, k int, p flashlight.Plan
 		recalls[i] = o.recall
 	}
 	return recalls, nil
+}
+
+// report tells how far the run is. Progress is the caller's and may panic: the other workers must not wait for it then.
+func (r *run) report() {
+	if r.Progress == nil {
+		return
+	}
+	r.progress.Lock()
+	defer r.progress.Unlock()
+	r.Progress(min(r.elapsed(), r.Time), r.Time)
 }

@@ -3,6 +3,7 @@ package calibrate_test
 import (
 	"context"
 	"math/rand/v2"
+	"runtime"
 	"testing"
 	"time"
 
@@ -96,6 +97,29 @@ func input(t *testing.T, d decoder.Decoder, rng *rand.Rand) calibrate.Input {
 		Workers: 1,
 		Time:    40 * time.Second,
 		Clock:   w.clock,
+	}
+}
+
+// A Progress that panics does so in the caller, and leaves no worker waiting for it.
+func TestProgressPanics(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	in := input(t, mlp(t, rng), rng)
+	in.Workers, in.Clock = 4, nil
+	in.Progress = func(time.Duration, time.Duration) {
+		for began := time.Now(); time.Since(began) < 200*time.Millisecond; runtime.Gosched() { // the others come to wait
+		}
+		panic("mine")
+	}
+	over := make(chan any)
+	go func() {
+		defer func() { over <- recover() }()
+		_, _ = calibrate.Run(context.Background(), in)
+	}()
+	select {
+	case p := <-over:
+		assert.Equal(t, "mine", p)
+	case <-time.After(20 * time.Second):
+		require.Fail(t, "the workers wait for each other")
 	}
 }
 

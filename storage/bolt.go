@@ -1,0 +1,201 @@
+package storage
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"reflect"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/flashdb/flashdb/internal/format"
+)
+
+// A boltFile is an open bbolt file that survives what bbolt does not.
+//
+// bbolt reads the file through a mapping, while it holds locks. Where a page cannot be read, because the file was cut
+// short under this process or its disk fails, the system raises a fault. It is turned into a panic and recovered, but
+// bbolt would keep its locks, and everyone who comes later would wait for ever. Therefore:
+//
+//  1. every transaction begins and every write happens through a boltFile, which takes bbolt's locks back after a panic;
+//  2. after a fault, or a panic that left a transaction for writing open, bbolt is not entered again: every call fails with
+//     the first cause. Only ending a transaction for reading and closing go on, which read nothing of the file.
+//
+// A panic over a damaged page that can be read, met by a lookup in a transaction for reading, is an error of that lookup
+// alone: bbolt holds no lock there, and other pages may be whole.
+type boltFile struct {
+	bolt   *bolt.DB
+	file   *os.File // bbolt's
+	path   string
+	broken atomic.Pointer[error] // why bbolt is not entered any more
+	stuck  atomic.Bool           // a lock of bbolt's could not be taken back
+}
+
+// cause returns why bbolt is not entered any more, or nil.
+func (b *boltFile) cause() error {
+	if err := b.broken.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// fail keeps the first reason for which bbolt is not entered any more.
+func (b *boltFile) fail(cause error) {
+	err := fmt.Errorf("the file is not used any more, open the database again: %w", cause)
+	b.broken.CompareAndSwap(nil, &err)
+}
+
+// guard, deferred, turns a panic of bbolt's into an error that matches format.ErrCorrupt. With faults(true) in effect that
+// covers addresses that cannot be read.
+func (b *boltFile) guard(err *error) {
+	if p := recover(); p != nil {
+		*err = b.recovered(p)
+	}
+}
+
+// recovered returns the error for a recovered panic of bbolt's.
+func (b *boltFile) recovered(p any) error {
+	if err := b.fault(p); err != nil {
+		b.fail(err)
+		return err
+	}
+	return format.Corrupt(b.path, "bbolt pages", 0, "%v", p)
+}
+
+// fault returns the error for a recovered panic that is a fault in the mapping of the file, or nil. It must be called where
+// nobody maps the file anew: in a transaction, or while writes are locked out. It does not use bbolt's own Info, which reads
+// the first page, and faults as well if that is gone.
+func (b *boltFile) fault(p any) error {
+	fields := reflect.ValueOf(b.bolt).Elem()
+	data, size := fields.FieldByName("data"), fields.FieldByName("datasz")
+	base, n := uintptr(0), int64(math.MaxInt64) // of a bbolt that has them otherwise: any address
+	if data.Kind() == reflect.Pointer && size.CanInt() {
+		base, n = data.Pointer(), size.Int()
+	}
+	return format.Fault(b.path, base, n, p)
+}
+
+// pageSize returns the size of a page. The caller keeps writes out.
+func (b *boltFile) pageSize() (n int, err error) {
+	defer b.guard(&err)
+	defer faults(faults(true))
+	return b.bolt.Info().PageSize, nil // which reads the first page
+}
+
+// begin begins a transaction. One for writing waits for the one before.
+func (b *boltFile) begin(writable bool) (tx *bolt.Tx, err error) {
+	if err := b.cause(); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			err = b.recovered(p)
+			b.unlock(writable)
+			b.fail(err)
+		}
+	}()
+	defer faults(faults(true))
+	return b.bolt.Begin(writable)
+}
+
+// view runs fn in a transaction for reading.
+func (b *boltFile) view(fn func(tx *bolt.Tx) error) (err error) {
+	tx, err := b.begin(false)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // it fails only on a transaction that has ended
+	defer b.guard(&err)
+	defer faults(faults(true))
+	return fn(tx)
+}
+
+// update runs fn in a transaction for writing, and commits it.
+func (b *boltFile) update(fn func(tx *bolt.Tx) error) (err error) {
+	if err := b.cause(); err != nil {
+		return err
+	}
+	var tx *bolt.Tx
+	defer func() {
+		if p := recover(); p != nil {
+			err = b.recovered(p)
+			if tx == nil || tx.DB() != nil { // bbolt ends a transaction after a panic, unless that panics too
+				b.unlock(true)
+				b.fail(err)
+			}
+		}
+	}()
+	defer faults(faults(true))
+	err = b.bolt.Update(func(t *bolt.Tx) error {
+		tx = t
+		if err := b.whole(t); err != nil {
+			return err
+		}
+		return fn(t)
+	})
+	if err == nil {
+		err = b.cause() // met by a reader meanwhile: what was written stands in a file that lost something
+	}
+	return err
+}
+
+// whole refuses a file that is shorter than what was committed: writing would make it longer again, with a hole.
+func (b *boltFile) whole(tx *bolt.Tx) error {
+	info, err := b.file.Stat()
+	if err != nil {
+		return err
+	}
+	if info.Size() < tx.Size() {
+		err := format.Corrupt(b.path, "file", info.Size(), "it ends here and had %d bytes: it was cut short under this process", tx.Size())
+		b.fail(err)
+		return err
+	}
+	return nil
+}
+
+// unlock takes the locks back that a panic left behind. They have no names outside of bbolt. If they are not where this
+// program knows them, nobody may wait for them any more, see close.
+//
+// A Begin for reading reads the headers under metalock and mmaplock, and cannot panic anywhere else. A transaction for
+// writing holds rwlock from its Begin to its end, and gives the others back in any case; there is one at a time.
+func (b *boltFile) unlock(writable bool) {
+	if writable {
+		rw := boltLock[sync.Mutex](b.bolt, "rwlock")
+		switch {
+		case rw == nil:
+			b.stuck.Store(true)
+		default:
+			rw.TryLock() // an unlocked one must not be unlocked
+			rw.Unlock()
+		}
+		return
+	}
+	meta, mapping := boltLock[sync.Mutex](b.bolt, "metalock"), boltLock[sync.RWMutex](b.bolt, "mmaplock")
+	if meta == nil || mapping == nil {
+		b.stuck.Store(true)
+		return
+	}
+	mapping.RUnlock()
+	meta.Unlock()
+}
+
+// boltLock returns a lock of bbolt's, or nil if this version of bbolt has it otherwise.
+func boltLock[T any](db *bolt.DB, name string) *T {
+	v := reflect.ValueOf(db).Elem().FieldByName(name)
+	if !v.IsValid() || v.Type() != reflect.TypeFor[T]() {
+		return nil
+	}
+	return (*T)(unsafe.Pointer(v.UnsafeAddr()))
+}
+
+// close closes the file after the readers under way. If a lock of bbolt's could not be taken back, bbolt is not asked: the
+// descriptor is closed, but the mapping stays until the process ends, and with it, on some systems, the lock on the file.
+func (b *boltFile) close() error {
+	if b.stuck.Load() {
+		return b.file.Close()
+	}
+	return b.bolt.Close()
+}
