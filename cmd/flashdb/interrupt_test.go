@@ -40,7 +40,7 @@ func TestSignalEndsAWait(t *testing.T) {
 			t.Fatalf("ended at once: %v %s", err, &errOut)
 		default:
 		}
-		w, err = os.OpenFile(pipe, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+		w, _ = os.OpenFile(pipe, os.O_WRONLY|syscall.O_NONBLOCK, 0)
 		runtime.Gosched()
 	}
 	defer w.Close()
