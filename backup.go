@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"path"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/flashdb/flashdb/index/ivf"
@@ -284,23 +283,6 @@ const (
 	imagePrefix = "backup-"
 	imageSuffix = ".tmp"
 )
-
-// sweepImages removes the copies that dead backups left in the directory.
-func (db *DB) sweepImages() error {
-	names, err := db.fs.ReadDir(db.dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	for _, name := range names {
-		if strings.HasPrefix(name, imagePrefix) && strings.HasSuffix(name, imageSuffix) {
-			if err := db.fs.Remove(db.path(name)); err != nil {
-				return fmt.Errorf("remove what a dead backup left: %w", err)
-			}
-			db.slog.Info("removed what a dead backup left", "dir", db.dir, "file", name)
-		}
-	}
-	return nil
-}
 
 func removeIfThere(fsys vfs.FS, name string) error {
 	if err := fsys.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"time"
 
+	"github.com/flashdb/flashdb/internal/rebuild"
 	"github.com/flashdb/flashdb/storage"
 	"github.com/flashdb/flashdb/wal"
 )
@@ -195,16 +195,12 @@ func (db *DB) diskUse() (u DiskUse, err error) {
 	if u.WAL, err = dirBytes(db.fs, db.path(walDir)); err != nil {
 		return u, err
 	}
-	dirs, err := db.fs.ReadDir(db.path(indexDir))
-	if errors.Is(err, fs.ErrNotExist) {
-		return u, nil
-	}
+	// What is not the index's may lie in its directory, and counts nothing.
+	dirs, _ := db.fs.ReadDir(db.path(indexDir))
 	for _, name := range dirs {
-		n, err := dirBytes(db.fs, db.path(indexDir, name))
-		if err != nil {
-			return u, err
+		if n, err := dirBytes(db.fs, db.path(indexDir, name)); err == nil && rebuild.CheckFolder(db.fs, db.path(indexDir, name)) == nil {
+			u.Index += n
 		}
-		u.Index += n
 	}
-	return u, err
+	return u, nil
 }

@@ -150,7 +150,7 @@ func (db *DB) open() (err error) {
 		return err
 	}
 	if err := control.Sweep(db.dir); err != nil { // a dead owner's
-		return err
+		db.leftAlone(err) // only who listens needs the name
 	}
 	db.flusher.start(db)
 	if db.opts.Control {

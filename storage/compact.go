@@ -51,7 +51,8 @@ func (s *Store) Compact(ctx context.Context, fsys vfs.FS, progress func(copied i
 	temp := s.path + copySuffix
 	copied, err := s.copyTo(ctx, temp, progress)
 	if err != nil {
-		return 0, 0, fmt.Errorf("compact %s: %w", s.path, errors.Join(err, removeIfThere(temp)))
+		removeCopy(temp)
+		return 0, 0, fmt.Errorf("compact %s: %w", s.path, err)
 	}
 	if err := s.swap(fsys, temp, copied); err != nil {
 		return 0, 0, fmt.Errorf("compact %s: %w", s.path, err)
@@ -60,8 +61,19 @@ func (s *Store) Compact(ctx context.Context, fsys vfs.FS, progress func(copied i
 	return before, after, err
 }
 
+// removeCopy removes the copy of a Compact that died. What else may have its name is no reason not to open, and not ours
+// to remove; the next Compact says so.
+func removeCopy(path string) {
+	if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() {
+		_ = os.Remove(path) // the next Compact tries again
+	}
+}
+
 // copyTo makes a new bbolt file of what is in the store's, and leaves it open and synced. The file must be at rest.
 func (s *Store) copyTo(ctx context.Context, path string, progress func(int64)) (dst *bolt.DB, err error) {
+	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file: move it away", path)
+	}
 	if err := removeIfThere(path); err != nil {
 		return nil, err
 	}

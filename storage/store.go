@@ -172,10 +172,7 @@ func Open(path string, opt *Options) (*Store, error) {
 	s := &Store{path: path, opts: o}
 	s.db.Store(db)
 	if !o.ReadOnly {
-		if err := removeIfThere(path + copySuffix); err != nil { // of a Compact that died
-			db.Close()
-			return nil, err
-		}
+		removeCopy(path + copySuffix)
 	}
 	if err := s.load(o); err != nil {
 		db.Close()

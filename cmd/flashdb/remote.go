@@ -74,10 +74,10 @@ func (db remoteDB) Metrics(ctx context.Context) (flashdb.Metrics, error) {
 	return m, err
 }
 
-func (db remoteDB) Check(ctx context.Context) ([]string, error) {
+func (db remoteDB) Check(ctx context.Context) (findings, strays []string, err error) {
 	var f control.Findings
-	err := db.ask(ctx, control.CallCheck, nil, &f)
-	return f.Findings, err
+	err = db.ask(ctx, control.CallCheck, nil, &f)
+	return f.Findings, f.Strays, err
 }
 
 func (db remoteDB) Checkpoint(ctx context.Context) error {

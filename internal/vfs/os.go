@@ -101,6 +101,14 @@ func (osFS) Size(name string) (int64, error) {
 	return info.Size(), checkRegular(name, info)
 }
 
+func (osFS) Type(name string) (fs.FileMode, error) {
+	info, err := os.Lstat(name)
+	if err != nil {
+		return 0, err
+	}
+	return info.Mode().Type(), nil
+}
+
 func (osFS) SyncDir(dir string) error { return syncDir(dir) }
 
 func (osFS) Map(name string) (Mapping, error) {
