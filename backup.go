@@ -13,6 +13,7 @@ import (
 
 	"github.com/flashdb/flashdb/index/ivf"
 	"github.com/flashdb/flashdb/internal/backup"
+	"github.com/flashdb/flashdb/internal/output"
 	"github.com/flashdb/flashdb/internal/rebuild"
 	"github.com/flashdb/flashdb/internal/vfs"
 	"github.com/flashdb/flashdb/storage"
@@ -80,8 +81,17 @@ func (db *DB) Backup(ctx context.Context, w io.Writer, opts *BackupOptions) (Bac
 
 // BackupFile is Backup into a file. The stream goes to a temporary file beside
 // it, which is synced and then renamed, so that the file is either what it was
-// before or the whole backup.
+// before or the whole backup. A file in the directory of a database, this one or
+// another, is ErrInvalid.
 func (db *DB) BackupFile(ctx context.Context, file string, opts *BackupOptions) (res BackupResult, err error) {
+	target, err := output.Resolve(file, db.dir)
+	if err == nil && target.Stream {
+		err = fmt.Errorf("%s is not a regular file: open it, and give it to Backup", file)
+	}
+	if err != nil {
+		return res, fmt.Errorf("back up %s: %w: %w", db.dir, ErrInvalid, err)
+	}
+	file = target.Path
 	tmp := fmt.Sprintf("%s.%08x.tmp", file, rand.Uint32())
 	f, err := db.fs.Create(tmp)
 	if err != nil {

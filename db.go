@@ -14,6 +14,7 @@ import (
 
 	"github.com/flashdb/flashdb/internal/control"
 	"github.com/flashdb/flashdb/internal/failpoint"
+	"github.com/flashdb/flashdb/internal/output"
 	"github.com/flashdb/flashdb/internal/vfs"
 	"github.com/flashdb/flashdb/storage"
 	"github.com/flashdb/flashdb/wal"
@@ -176,6 +177,9 @@ func prepareDir(dir string, mustExist bool) error {
 		if mustExist {
 			return fmt.Errorf("%w: there is no such directory; create a database with `flashdb create`, or Open without MustExist", ErrNotFound)
 		}
+		if err := output.Within(dir); err != nil {
+			return fmt.Errorf("%w: %w", ErrInvalid, err)
+		}
 		return os.MkdirAll(dir, 0o700)
 	case err != nil:
 		return err
@@ -194,6 +198,9 @@ func prepareDir(dir string, mustExist bool) error {
 	}
 	if mustExist {
 		return fmt.Errorf("%w: the directory is empty; create a database with `flashdb create`, or Open without MustExist", ErrNotFound)
+	}
+	if err := output.Within(dir); err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/flashdb/flashdb/internal/backup"
 	"github.com/flashdb/flashdb/internal/format"
+	"github.com/flashdb/flashdb/internal/output"
 	"github.com/flashdb/flashdb/internal/vfs"
 	"github.com/flashdb/flashdb/storage"
 )
@@ -81,6 +82,9 @@ func (r *restoring) run(ctx context.Context, in io.Reader, opts *RestoreOptions)
 		return res, err
 	}
 	r.dir = abs
+	if err := output.Within(r.dir); err != nil {
+		return res, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
 	there, err := r.vacant()
 	if err != nil {
 		return res, err

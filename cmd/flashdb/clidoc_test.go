@@ -29,6 +29,9 @@ output, progress and remarks to standard error. An error is one line, and nothin
 | 2 | ` + "`rebuild`" + `: the new index finds less than the served one, which stays |
 | 3 | another process has the database open and serves no control socket |
 
+A file that a command writes is there when it is whole; until then the earlier one stays. It may not lie in the directory of a
+database, by whatever path. A device or a named pipe is written to as it is.
+
 Text is coloured on a terminal only, and not there when ` + "`NO_COLOR`" + ` is set; ` + "`--color always`" + ` and ` + "`never`" + ` say otherwise.
 
 A database that another process has open is asked through its [control socket](control.md), without further ado.
