@@ -234,14 +234,19 @@ func (r *manyRequest) fingerprint(ctx context.Context, c collection, sources []m
 			fmt.Fprintf(keys, "%d\t%s\n", s.position, s.key)
 		}
 	}
+	opts, minScore := r.opts, ""
+	if opts.MinScore != nil { // perhaps an infinity, for which JSON has no number
+		minScore, opts.MinScore = digits(*opts.MinScore), nil
+	}
 	text, err := json.Marshal(struct {
 		Collection, Sources, Format string
 		K                           int
 		Options                     flashdb.PredictOptions
+		MinScore                    string
 		Shard                       string
 		Decoder, Keys               uint32
 	}{
-		r.collection, r.sourceCollection, r.format, r.k, r.opts, fmt.Sprint(r.shard), crc32.ChecksumIEEE(decoder.Marshal(d)), keys.Sum32(),
+		r.collection, r.sourceCollection, r.format, r.k, opts, minScore, fmt.Sprint(r.shard), crc32.ChecksumIEEE(decoder.Marshal(d)), keys.Sum32(),
 	})
 	return string(text), err
 }
