@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/internal/attempts"
 	"github.com/flashdb/flashdb/internal/vfs"
 )
 
@@ -116,7 +117,7 @@ func TestStrayEntriesStopNothing(t *testing.T) {
 			})
 		}
 	}
-	t.Logf("%d entries", count)
+	attempts.Count(t, count, "entries")
 }
 
 type strayTrial struct {

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/internal/attempts"
 )
 
 // writers are the commands that write a file, each with what makes it whole for a
@@ -163,7 +164,7 @@ func TestNoOutputIntoADatabase(t *testing.T) {
 	code, out, errOut := runLine("check", "x.flash")
 	require.Zero(t, code, errOut)
 	require.NotContains(t, out, "new.json")
-	t.Logf("%d outputs", count)
+	attempts.Count(t, count, "outputs")
 }
 
 // TestNoOutputIntoADatabaseByAnotherProcess does the same while the database is
