@@ -93,7 +93,7 @@ func (db *DB) BackupFile(ctx context.Context, file string, opts *BackupOptions) 
 	}
 	file = target.Path
 	tmp := fmt.Sprintf("%s.%08x.tmp", file, rand.Uint32())
-	f, err := db.fs.Create(tmp)
+	f, err := db.system.Create(tmp)
 	if err != nil {
 		return res, fmt.Errorf("back up %s: %w", db.dir, err)
 	}
@@ -103,19 +103,19 @@ func (db *DB) BackupFile(ctx context.Context, file string, opts *BackupOptions) 
 	}
 	err = errors.Join(err, f.Close())
 	if err == nil {
-		err = db.fs.Rename(tmp, file)
+		err = db.system.Rename(tmp, file)
 	}
 	if err != nil {
-		return BackupResult{}, errors.Join(err, removeIfThere(db.fs, tmp))
+		return BackupResult{}, errors.Join(err, removeIfThere(db.system, tmp))
 	}
-	if err := db.fs.SyncDir(filepath.Dir(file)); err != nil {
+	if err := db.system.SyncDir(filepath.Dir(file)); err != nil {
 		return BackupResult{}, fmt.Errorf("back up %s: %w", db.dir, err)
 	}
 	return res, nil
 }
 
 func (db *DB) backup(ctx context.Context, w io.Writer, o BackupOptions) (res BackupResult, err error) {
-	if err := db.writable(); err != nil { // the copy needs room in the directory
+	if err := db.owned(); err != nil { // the copy needs room in the directory
 		return res, err
 	}
 	start := time.Now()
@@ -177,7 +177,7 @@ type imageFile struct {
 // image copies the bbolt file and opens the generations it names, while nothing
 // is flushed or published.
 func (db *DB) image(ctx context.Context, o BackupOptions) (im *image, err error) {
-	im = &image{fs: db.fs, copied: db.path(fmt.Sprintf("%s%08x%s", imagePrefix, rand.Uint32(), imageSuffix))}
+	im = &image{fs: db.fs, copied: fmt.Sprintf("%s%08x%s", imagePrefix, rand.Uint32(), imageSuffix)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, im.close())
@@ -229,7 +229,7 @@ func (im *image) pin(db *DB, info storage.Info) error {
 		im.leaveOut(db, info.Name, err)
 		return nil
 	}
-	f, err := db.fs.Open(db.generationPath(info))
+	f, err := db.fs.Open(generationName(info.Name, info.Generation))
 	if err != nil {
 		index.Release()
 		return err

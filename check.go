@@ -39,7 +39,7 @@ func (db *DB) Check(ctx context.Context) (findings []string, err error) {
 		if unsettled != nil && !errors.Is(unsettled, ErrCorrupt) {
 			return unsettled
 		}
-		if err := wal.Check(db.fs, db.path(walDir)); err != nil {
+		if err := wal.Check(db.fs, walDir); err != nil {
 			found("log: %v", err)
 		}
 		damaged := false

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"sync"
 
 	"github.com/flashdb/flashdb/decoder"
@@ -22,9 +21,6 @@ type Schema struct {
 	// and every query vector of the collection.
 	Normalize bool
 }
-
-// collectionName keeps names usable as directory names everywhere.
-var collectionName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$`)
 
 // A Collection is a set of nodes with embeddings of one width, the decoders
 // trained on them, and an index. It is safe for concurrent use, and valid until
@@ -44,22 +40,28 @@ type Collection struct {
 }
 
 // CreateCollection creates an empty collection. Its name has 1 to 64 letters,
-// digits, dots, dashes and underscores, and begins with neither dot nor dash.
+// digits, dots, dashes and underscores, and begins with neither dot nor dash. It
+// names a directory, and databases move between systems: so it must not end with
+// a dot, be one that Windows keeps for a device, such as con or nul.txt, or
+// differ only in case from that of another collection.
 func (db *DB) CreateCollection(name string, s Schema) (*Collection, error) {
 	leave, err := db.enter()
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	if !collectionName.MatchString(name) {
-		return nil, fmt.Errorf("create collection: %w: name %q: use 1 to 64 letters, digits, dots, dashes and underscores, the first a letter, digit or underscore", ErrInvalid, name)
+	if err := storage.CheckNewCollectionName(name); err != nil {
+		return nil, fmt.Errorf("create collection: %w: %w", ErrInvalid, err)
 	}
 	if s.Dim < 1 || s.Dim > maxDim {
 		return nil, fmt.Errorf("create collection %q: %w: dim is %d, want 1 to %d", name, ErrInvalid, s.Dim, maxDim)
 	}
 	err = db.commit(context.Background(), func(a *act) error {
-		if _, ok := a.changes.Collection(name); ok {
+		switch other, ok := a.changes.CollectionLike(name); {
+		case other == name && ok:
 			return fmt.Errorf("collection %q %w", name, ErrExists)
+		case ok:
+			return fmt.Errorf("%w: name %q differs from collection %q only in case, and file names have none on some systems", ErrInvalid, name, other)
 		}
 		return a.emit(storage.CreateCollection{
 			UID:    a.changes.NextUID(),

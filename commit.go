@@ -116,6 +116,9 @@ func (db *DB) flush() error {
 	if db.opts.ReadOnly {
 		return nil // what the log holds stays there
 	}
+	if err := db.owned(); err != nil {
+		return err
+	}
 	applied, err := db.store.Flush()
 	if err != nil {
 		return db.cannotFlush(err)

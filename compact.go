@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	"github.com/flashdb/flashdb/internal/rebuild"
@@ -73,7 +74,7 @@ func (db *DB) Compact(ctx context.Context, opts *CompactOptions) (CompactResult,
 }
 
 func (db *DB) compact(ctx context.Context, o CompactOptions) (res CompactResult, err error) {
-	if err := db.writable(); err != nil {
+	if err := db.owned(); err != nil {
 		return res, err
 	}
 	start := time.Now()
@@ -189,16 +190,17 @@ func (c *Collection) retireEmpty(number uint64) error {
 
 // diskUse adds up the sizes of the database's files.
 func (db *DB) diskUse() (u DiskUse, err error) {
-	if u.Store, err = db.fs.Size(db.path(storeFile)); err != nil {
+	if u.Store, err = db.fs.Size(storeFile); err != nil {
 		return u, err
 	}
-	if u.WAL, err = dirBytes(db.fs, db.path(walDir)); err != nil {
+	if u.WAL, err = dirBytes(db.fs, walDir); err != nil {
 		return u, err
 	}
 	// What is not the index's may lie in its directory, and counts nothing.
-	dirs, _ := db.fs.ReadDir(db.path(indexDir))
+	dirs, _ := db.fs.ReadDir(indexDir)
 	for _, name := range dirs {
-		if n, err := dirBytes(db.fs, db.path(indexDir, name)); err == nil && rebuild.CheckFolder(db.fs, db.path(indexDir, name)) == nil {
+		dir := filepath.Join(indexDir, name)
+		if n, err := dirBytes(db.fs, dir); err == nil && rebuild.CheckFolder(db.fs, dir) == nil {
 			u.Index += n
 		}
 	}

@@ -19,7 +19,7 @@ var sentinels = []error{
 // flashdb command's among them, while this one has the directory open. Each
 // call is answered by public methods, or what stands behind them.
 func (db *DB) startControl() (err error) {
-	db.control, err = control.Serve(db.closing, db.dir, db.controlCalls(), func(err error) (string, int) {
+	db.control, err = control.Serve(db.closing, db.home.Handle(), db.controlCalls(), func(err error) (string, int) {
 		return errorCode(db.endedByClose(err))
 	})
 	if err != nil {
@@ -28,12 +28,12 @@ func (db *DB) startControl() (err error) {
 	return nil
 }
 
-// stopControl ends the calls under way and removes the socket, while the
-// directory is still ours.
+// stopControl ends the calls under way and removes the socket, if the directory
+// is still ours.
 func (db *DB) stopControl() (err error) {
 	db.controlStop.Do(func() {
 		if db.control != nil {
-			err = db.control.Close()
+			err = db.control.Close(db.store.Held() == nil)
 		}
 	})
 	return err

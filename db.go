@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -14,7 +12,6 @@ import (
 
 	"github.com/flashdb/flashdb/internal/control"
 	"github.com/flashdb/flashdb/internal/failpoint"
-	"github.com/flashdb/flashdb/internal/output"
 	"github.com/flashdb/flashdb/internal/vfs"
 	"github.com/flashdb/flashdb/storage"
 	"github.com/flashdb/flashdb/wal"
@@ -30,9 +27,11 @@ const (
 // A DB is an open database directory. It is safe for concurrent use. One
 // process has a directory open at a time.
 type DB struct {
-	dir  string
+	dir  string // absolute
 	opts Options
 	disk
+	home  *vfs.Dir // the directory
+	fs    vfs.Root // the same on the disk: of the log and the index
 	log   *wal.Log
 	store *storage.Store
 	slog  *slog.Logger
@@ -40,8 +39,8 @@ type DB struct {
 	events  events
 	metrics metrics
 	failed  sync.Once // tells that writes are refused from now on
-	// unflushed is why a flush failed. Every further one will, so that writes
-	// would fill the memory: they are refused.
+	// unflushed is why a flush failed, or cannot be. Every further one will, so
+	// that writes would fill the memory: they are refused.
 	unflushed atomic.Pointer[error]
 
 	// Close waits for the calls in life; closing ends the long ones early.
@@ -68,30 +67,25 @@ type DB struct {
 // It returns ErrLocked when another process has dir open, ErrInvalid when dir
 // holds something else, ErrNotFound when Options.MustExist is set and there is
 // no database, and ErrCorrupt or ErrVersion for a file it must not believe.
-func Open(dir string, opts *Options) (*DB, error) { return openOn(disk{fs: vfs.OS()}, dir, opts) }
-
-// A disk is what a database stands on. Tests have others than the operating
-// system's.
-type disk struct {
-	fs vfs.FS // of the log and the index
-	// noSync leaves out the syncs of the bbolt file, which is always a real
-	// one: bbolt maps and locks it itself.
-	noSync bool
-}
+func Open(dir string, opts *Options) (*DB, error) { return openOn(disk{system: vfs.OS()}, dir, opts) }
 
 func openOn(d disk, dir string, opts *Options) (*DB, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, fmt.Errorf("open database: %w", err)
 	}
+	abs, err := filepath.Abs(dir) // whatever becomes of the working directory
+	if err != nil {
+		return nil, fmt.Errorf("open database %s: %w", dir, err)
+	}
 	db := &DB{
-		dir:         dir,
+		dir:         abs,
 		opts:        opts.withDefaults(),
 		disk:        d,
 		rebuilds:    make(turn, 1),
 		collections: map[uint32]*Collection{},
 	}
 	db.slog = db.opts.Logger
-	db.events = events{listener: db.opts.Events, log: db.slog, dir: dir, metrics: &db.metrics}
+	db.events = events{listener: db.opts.Events, log: db.slog, dir: abs, metrics: &db.metrics}
 	db.life = newLife()
 	db.closing, db.shutdown = context.WithCancel(context.Background())
 	if err := db.open(); err != nil {
@@ -101,18 +95,18 @@ func openOn(d disk, dir string, opts *Options) (*DB, error) {
 }
 
 func (db *DB) open() (err error) {
-	if db.opts.ReadOnly {
-		return db.openReadOnly()
-	}
-	if err := prepareDir(db.dir, db.opts.MustExist); err != nil {
+	if err := db.hold(db.opts.MustExist || db.opts.ReadOnly); err != nil {
 		return err
 	}
-	if err := refuseSymlinks(db.dir); err != nil {
-		return err
-	}
-	db.store, err = storage.Open(db.path(storeFile), &storage.Options{Timeout: db.opts.LockTimeout, NoSync: db.noSync})
+	defer func() {
+		if err != nil {
+			db.shutdown()
+			err = errors.Join(err, db.letGo())
+		}
+	}()
+	db.store, err = storage.OpenIn(db.home, storeFile, &storage.Options{ReadOnly: db.opts.ReadOnly, Timeout: db.opts.LockTimeout, NoSync: db.noSync})
 	if errors.Is(err, storage.ErrLocked) {
-		return lockedBy(db.dir, err)
+		return lockedBy(db.home, err)
 	}
 	if err != nil {
 		return err
@@ -120,18 +114,21 @@ func (db *DB) open() (err error) {
 	defer func() {
 		if err != nil {
 			db.store.Close()
-			db.shutdown()
 		}
 	}()
-	if err := writeOwner(db.dir); err != nil {
-		return err
+	held.add(db.home)
+	if db.opts.ReadOnly {
+		return db.openReadOnly()
+	}
+	if err := writeOwner(db.home); err != nil {
+		db.slog.Warn("owner.pid not written; who finds the database locked is not told by whom", "dir", db.dir, "err", err)
 	}
 	defer func() {
 		if err != nil {
-			removeOwner(db.dir)
+			_ = removeOwner(db.home)
 		}
 	}()
-	if db.log, err = wal.Open(db.fs, db.path(walDir), nil); err != nil {
+	if db.log, err = wal.Open(db.fs, walDir, &wal.Options{Held: db.store.Held}); err != nil {
 		return err
 	}
 	defer func() {
@@ -139,6 +136,12 @@ func (db *DB) open() (err error) {
 			db.log.Close()
 		}
 	}()
+	return db.begin()
+}
+
+// begin makes an opened database ready: what died with an earlier owner is
+// replayed or swept, and the goroutines are started.
+func (db *DB) begin() error {
 	if torn := db.log.Torn(); torn != nil {
 		db.events.tornTail(TornTail{File: torn.File, Offset: torn.Offset, Bytes: torn.Bytes})
 	}
@@ -150,7 +153,7 @@ func (db *DB) open() (err error) {
 	if err := db.sweep(); err != nil {
 		return err
 	}
-	if err := control.Sweep(db.dir); err != nil { // a dead owner's
+	if err := control.Sweep(db.home.Handle()); err != nil { // a dead owner's
 		db.leftAlone(err) // only who listens needs the name
 	}
 	db.flusher.start(db)
@@ -164,47 +167,6 @@ func (db *DB) open() (err error) {
 	return nil
 }
 
-func (db *DB) path(elem ...string) string {
-	return filepath.Join(append([]string{db.dir}, elem...)...)
-}
-
-// prepareDir makes sure that dir is a database directory, or an empty one that
-// may become one.
-func prepareDir(dir string, mustExist bool) error {
-	info, err := os.Stat(dir)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		if mustExist {
-			return fmt.Errorf("%w: there is no such directory; create a database with `flashdb create`, or Open without MustExist", ErrNotFound)
-		}
-		if err := output.Within(dir); err != nil {
-			return fmt.Errorf("%w: %w", ErrInvalid, err)
-		}
-		return os.MkdirAll(dir, 0o700)
-	case err != nil:
-		return err
-	case !info.IsDir():
-		return fmt.Errorf("%w: it is a file, and a database is a directory", ErrInvalid)
-	}
-	if _, err := os.Stat(filepath.Join(dir, storeFile)); err == nil {
-		return nil
-	}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return err
-	}
-	if len(entries) > 0 {
-		return fmt.Errorf("%w: the directory holds other files and no %s: it is not a flashdb database", ErrInvalid, storeFile)
-	}
-	if mustExist {
-		return fmt.Errorf("%w: the directory is empty; create a database with `flashdb create`, or Open without MustExist", ErrNotFound)
-	}
-	if err := output.Within(dir); err != nil {
-		return fmt.Errorf("%w: %w", ErrInvalid, err)
-	}
-	return nil
-}
-
 // replay brings the acts that are in the log but not yet in bbolt back into the
 // store's overlay.
 func (db *DB) replay() error {
@@ -213,12 +175,12 @@ func (db *DB) replay() error {
 	return db.log.Replay(applied, func(lsn wal.LSN, payload []byte) error {
 		ops, err := storage.DecodeOps(payload)
 		if err != nil {
-			return fmt.Errorf("replay act %d: %w", lsn, err)
+			return err
 		}
 		c := db.store.Begin()
 		for _, op := range ops {
 			if err := c.Apply(op, uint64(lsn)); err != nil {
-				return fmt.Errorf("replay act %d: %w", lsn, err)
+				return err
 			}
 		}
 		db.store.Stage(c)
@@ -259,12 +221,16 @@ func (db *DB) enter() (leave func(), err error) {
 	return db.life.leave, nil
 }
 
-// Dir returns the directory the database was opened in.
+// Dir returns the directory the database was opened in, as an absolute path.
 func (db *DB) Dir() string { return db.dir }
 
 // Close ends a rebuild and the calls over the control socket that are under way, waits for the other calls, moves what the log
 // holds into bbolt and releases the directory. Calls that begin later return ErrClosed, and so does a second Close.
 // A callback of a call must not close: Close would wait for that call.
+//
+// If the directory was moved or replaced meanwhile, Close changes nothing, and
+// says so with an error that matches ErrReadOnly: what the log holds stays in it,
+// wherever it is now.
 func (db *DB) Close() error {
 	db.shutdown()
 	stopped := db.stopControl()
@@ -280,13 +246,16 @@ func (db *DB) Close() error {
 		return db.closeReadOnly()
 	}
 	db.flusher.stop()
-	errs := []error{db.flush(), stopped}
-	if errors.Is(errs[0], ErrReadOnly) {
-		errs[0] = nil // reported when it happened; the log has what was acknowledged
+	err := db.owned()
+	if err == nil {
+		if err = db.flush(); errors.Is(err, ErrReadOnly) {
+			err = nil // reported when it happened; the log has what was acknowledged
+		}
+		// While the lock is held: the next owner's must stay.
+		err = errors.Join(err, stopped, removeOwner(db.home))
 	}
 	db.releaseAll()
-	errs = append(errs, db.log.Close(), db.store.Close(), removeOwner(db.dir))
-	if err := errors.Join(errs...); err != nil {
+	if err := errors.Join(err, db.log.Close(), db.store.Close(), db.letGo()); err != nil {
 		return fmt.Errorf("close database %s: %w", db.dir, err)
 	}
 	return nil

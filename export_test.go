@@ -12,6 +12,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 
 	"github.com/flashdb/flashdb/internal/vfs"
+	"github.com/flashdb/flashdb/storage"
 )
 
 // Sentinels are the errors that keep their identity over the control socket.
@@ -20,7 +21,7 @@ var Sentinels = sentinels
 // OpenOn is Open with the log and the index on another file system, and without
 // syncs of the bbolt file: for tests whose process does not die.
 func OpenOn(fsys vfs.FS, dir string, opts *Options) (*DB, error) {
-	return openOn(disk{fs: fsys, noSync: true}, dir, opts)
+	return openOn(disk{system: fsys, noSync: true}, dir, opts)
 }
 
 // HookStoreWrites has before called before each write to the bbolt file. If it
@@ -101,4 +102,12 @@ func Next(s RebuildSchedule, due time.Time) time.Time { return s.next(due) }
 func Pin(c *Collection) (release func(), err error) {
 	p, err := c.pin(context.Background())
 	return p.release, err
+}
+
+// CreateUnchecked creates a collection as an earlier version did, for a name
+// that is no longer taken.
+func CreateUnchecked(db *DB, name string, dim int) error {
+	return db.commit(context.Background(), func(a *act) error {
+		return a.emit(storage.CreateCollection{UID: a.changes.NextUID(), Name: name, Schema: storage.Schema{Dim: dim}})
+	})
 }

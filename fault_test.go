@@ -250,6 +250,13 @@ func TestNthOperationFails(t *testing.T) {
 // unsynced is a file system for tests whose process does not die.
 type unsynced struct{ vfs.FS }
 
+type unsyncedRoot struct {
+	unsynced
+	root vfs.Root
+}
+
+func (u unsyncedRoot) Close() error { return u.root.Close() }
+
 type unsyncedFile struct{ vfs.File }
 
 func (unsynced) SyncDir(string) error { return nil }
@@ -257,6 +264,11 @@ func (unsynced) SyncDir(string) error { return nil }
 func (u unsynced) Create(name string) (vfs.File, error) { return unsyncedOpen(u.FS.Create(name)) }
 
 func (u unsynced) OpenRW(name string) (vfs.File, error) { return unsyncedOpen(u.FS.OpenRW(name)) }
+
+func (u unsynced) OpenRoot(dir string) (vfs.Root, error) {
+	root, err := u.FS.OpenRoot(dir)
+	return unsyncedRoot{unsynced{root}, root}, err
+}
 
 func unsyncedOpen(f vfs.File, err error) (vfs.File, error) { return unsyncedFile{f}, err }
 

@@ -1,32 +1,101 @@
 package flashdb
 
 import (
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
+
+	"github.com/flashdb/flashdb/internal/vfs"
 )
 
 // ownerFile names the process that has the directory open, for the message of
-// ErrLocked. bbolt's lock is what excludes; this file only tells.
+// ErrLocked. bbolt's lock is what excludes; this file only tells, so that
+// nothing about it keeps a database from being opened.
 const ownerFile = "owner.pid"
 
-func writeOwner(dir string) error {
-	return os.WriteFile(filepath.Join(dir, ownerFile), []byte(strconv.Itoa(os.Getpid())+"\n"), 0o600)
+// maxOwner is how many bytes of it are read: a number and the end of its line.
+const maxOwner = 32
+
+func writeOwner(dir *vfs.Dir) error {
+	f, err := dir.Create(ownerFile)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(f, strconv.Itoa(os.Getpid())+"\n")
+	return errors.Join(err, f.Close())
 }
 
-func removeOwner(dir string) error {
-	return os.Remove(filepath.Join(dir, ownerFile))
+func removeOwner(dir *vfs.Dir) error {
+	if err := dir.Remove(ownerFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
-// lockedBy adds the owner's pid to cause.
-func lockedBy(dir string, cause error) error {
+// readOwner returns the process that owner.pid names, or false if it names none.
+func readOwner(dir *vfs.Dir) (pid int, ok bool) {
+	f, err := dir.Open(ownerFile)
+	if err != nil {
+		return 0, false
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxOwner))
+	if err != nil {
+		return 0, false
+	}
+	pid, err = strconv.Atoi(strings.TrimSpace(string(b)))
+	return pid, err == nil && pid > 0
+}
+
+// lockedBy adds to cause who has dir open. What this process has open it knows
+// by itself: a pid says nothing where each container has its own.
+func lockedBy(dir *vfs.Dir, cause error) error {
+	if held.has(dir) {
+		return fmt.Errorf("%w: this process has it open already; use that DB, or close it first", cause)
+	}
 	who := "another process"
-	if b, err := os.ReadFile(filepath.Join(dir, ownerFile)); err == nil {
-		if pid, err := strconv.Atoi(strings.TrimSpace(string(b))); err == nil {
-			who = fmt.Sprintf("process %d", pid)
-		}
+	if pid, ok := readOwner(dir); ok {
+		who = fmt.Sprintf("process %d", pid)
 	}
 	return fmt.Errorf("%w: %s has it open; close it there first", cause, who)
+}
+
+// held are the directories that this process has open.
+var held directories
+
+type directories struct {
+	mu   sync.Mutex
+	open map[*vfs.Dir]bool
+}
+
+func (d *directories) add(dir *vfs.Dir) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.open == nil {
+		d.open = map[*vfs.Dir]bool{}
+	}
+	d.open[dir] = true
+}
+
+func (d *directories) remove(dir *vfs.Dir) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.open, dir)
+}
+
+// has tells whether dir is open already.
+func (d *directories) has(dir *vfs.Dir) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for open := range d.open {
+		if open.Same(dir) {
+			return true
+		}
+	}
+	return false
 }

@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 
 	"github.com/flashdb/flashdb/flashlight"
 	"github.com/flashdb/flashdb/index/ivf"
 	"github.com/flashdb/flashdb/internal/calibrate"
-	"github.com/flashdb/flashdb/internal/rebuild"
 )
 
 // defaultTolerance is by how much recall at equal cost may fall from one
@@ -149,5 +147,5 @@ func (c *Collection) compare(ctx context.Context, t *trained, res *calibrate.Res
 
 // discard removes a generation that was built and is not to be published.
 func (c *Collection) discard(gen *ivf.Index, number uint64) error {
-	return errors.Join(gen.Release(), c.db.fs.Remove(filepath.Join(c.indexDir(), rebuild.FileName(number))))
+	return errors.Join(gen.Release(), c.db.fs.Remove(generationName(c.name, number)))
 }

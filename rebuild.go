@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"time"
 
 	"github.com/flashdb/flashdb/index/ivf"
@@ -141,7 +142,7 @@ func (c *Collection) rebuild(ctx context.Context, o RebuildOptions) (RebuildResu
 }
 
 func (c *Collection) rebuildOnce(ctx context.Context, o RebuildOptions) (res RebuildResult, err error) {
-	if err := c.db.writable(); err != nil {
+	if err := c.db.owned(); err != nil {
 		return RebuildResult{}, err
 	}
 	start := time.Now()
@@ -167,7 +168,7 @@ func (c *Collection) rebuildOnce(ctx context.Context, o RebuildOptions) (res Reb
 	if err := c.db.checkFolder(c.name); err != nil {
 		return RebuildResult{}, err
 	}
-	number := rebuild.Free(c.db.fs, c.indexDir(), info.Generation+1)
+	number := rebuild.Free(c.db.fs, filepath.Join(indexDir, c.name), info.Generation+1)
 	c.db.events.rebuildStarted(RebuildStarted{Collection: c.name, Generation: number})
 	progress := o.Progress
 	o.Progress = func(stage string, done, total int64) {
@@ -176,7 +177,7 @@ func (c *Collection) rebuildOnce(ctx context.Context, o RebuildOptions) (res Reb
 			progress(stage, done, total)
 		}
 	}
-	gen, err := rebuild.Run(ctx, c.db.fs, c.indexDir(), number, storeRows{c}, ivf.BuildOptions{
+	gen, err := rebuild.Run(ctx, c.db.fs, filepath.Join(indexDir, c.name), number, storeRows{c}, ivf.BuildOptions{
 		Dim:        c.schema.Dim,
 		Lists:      o.Lists,
 		Bits:       o.Bits,
@@ -281,7 +282,7 @@ func (c *Collection) publish(gen *ivf.Index, old, number, buildLSN uint64) error
 		// The file stays: a commit that failed in its last sync may be there
 		// after a reopen, whose sweep removes the generation that is not served.
 		gen.Release()
-		return err
+		return cmp.Or(c.db.owned(), err)
 	}
 	removeOld := func() { c.removeGeneration(old) }
 	if retired == nil || retired == gen {
@@ -302,7 +303,7 @@ func (c *Collection) removeGeneration(number uint64) {
 		return
 	}
 	failpoint.PublishRemove.Reach()
-	err := rebuild.Remove(c.db.fs, c.indexDir(), number)
+	err := rebuild.Remove(c.db.fs, filepath.Join(indexDir, c.name), number)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		c.db.slog.Warn("retired index not removed; the next open removes it", "collection", c.name, "generation", number, "err", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"math/rand/v2"
+	"os"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -45,56 +46,85 @@ func Restore(ctx context.Context, r io.Reader, dir string, opts *RestoreOptions)
 	return restoreOn(vfs.OS(), ctx, r, dir, opts)
 }
 
-// VerifyBackup reads a stream that Backup wrote and verifies it as Restore does
-// while it unpacks, but stores nothing: what is in the files is not looked at.
+// VerifyBackup reads a stream that Backup wrote and does all that Restore does
+// with it, but in a directory for temporary files (see os.TempDir), which needs
+// as much room, and of which it leaves nothing: a stream that it accepts can be
+// restored.
 func VerifyBackup(ctx context.Context, r io.Reader, opts *RestoreOptions) (BackupResult, error) {
-	discard := func(_ backup.Entry, data io.Reader) error {
-		_, err := io.Copy(io.Discard, data)
-		return err
-	}
-	res, err := readBackup(ctx, r, opts, discard)
+	res, err := verifyBackup(ctx, r, opts)
 	if err != nil {
 		return BackupResult{}, fmt.Errorf("verify backup: %w", err)
 	}
 	return res, nil
 }
 
+func verifyBackup(ctx context.Context, in io.Reader, opts *RestoreOptions) (res BackupResult, err error) {
+	dir, err := os.MkdirTemp("", "flashdb-verify-")
+	if err != nil {
+		return res, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	r := &restoring{system: vfs.OS(), temp: "database"}
+	if r.parent, err = r.system.OpenRoot(dir); err != nil {
+		return res, err
+	}
+	defer func() { err = errors.Join(err, r.parent.Close()) }()
+	return r.run(ctx, in, opts)
+}
+
 func restoreOn(fsys vfs.FS, ctx context.Context, r io.Reader, dir string, opts *RestoreOptions) (BackupResult, error) {
-	restore := &restoring{fs: fsys, dir: filepath.Clean(dir)}
-	res, err := restore.run(ctx, r, opts)
+	res, err := restoreTo(fsys, ctx, r, dir, opts)
 	if err != nil {
 		return BackupResult{}, fmt.Errorf("restore %s: %w", dir, err)
 	}
 	return res, nil
 }
 
-// A restoring is one Restore under way.
-type restoring struct {
-	fs   vfs.FS
-	dir  string
-	temp string   // beside dir
-	dirs []string // made in temp, parents first
-}
-
-func (r *restoring) run(ctx context.Context, in io.Reader, opts *RestoreOptions) (res BackupResult, err error) {
-	abs, err := filepath.Abs(r.dir)
+func restoreTo(fsys vfs.FS, ctx context.Context, in io.Reader, dir string, opts *RestoreOptions) (res BackupResult, err error) {
+	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return res, err
 	}
-	r.dir = abs
-	if err := output.Within(r.dir); err != nil {
+	if err := output.Within(abs); err != nil {
 		return res, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	there, err := r.vacant()
+	parent, name := filepath.Dir(abs), filepath.Base(abs)
+	r := &restoring{system: fsys, temp: fmt.Sprintf("%s.restore-%08x", name, rand.Uint32())}
+	r.parent, err = fsys.OpenRoot(parent)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = vfs.MakeDir(fsys, parent); err == nil {
+			r.parent, err = fsys.OpenRoot(parent)
+		}
+	}
 	if err != nil {
 		return res, err
 	}
-	r.temp = fmt.Sprintf("%s.restore-%08x", r.dir, rand.Uint32())
+	defer func() { err = errors.Join(err, r.parent.Close()) }()
+	there, err := r.vacant(name)
+	if err != nil {
+		return res, err
+	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, r.fs.RemoveAll(r.temp))
+			err = errors.Join(err, r.parent.RemoveAll(r.temp))
 		}
 	}()
+	if res, err = r.run(ctx, in, opts); err != nil {
+		return res, err
+	}
+	return res, r.publish(name, there)
+}
+
+// A restoring is one Restore under way.
+type restoring struct {
+	system vfs.FS
+	parent vfs.Root // of what is restored
+	temp   string   // in parent
+	dirs   []string // made in parent, temp the first and parents first
+}
+
+// run makes a whole database of the stream in temp.
+func (r *restoring) run(ctx context.Context, in io.Reader, opts *RestoreOptions) (res BackupResult, err error) {
 	if err := r.mkdir(r.temp); err != nil {
 		return res, err
 	}
@@ -102,19 +132,16 @@ func (r *restoring) run(ctx context.Context, in io.Reader, opts *RestoreOptions)
 		return res, err
 	}
 	for _, d := range slices.Backward(r.dirs) {
-		if err := r.fs.SyncDir(d); err != nil {
+		if err := r.parent.SyncDir(d); err != nil {
 			return res, err
 		}
 	}
-	if err := r.verify(ctx); err != nil {
-		return res, err
-	}
-	return res, r.publish(there)
+	return res, r.verify(ctx)
 }
 
-// vacant makes sure that dir may be made, and tells whether it is there, empty.
-func (r *restoring) vacant() (there bool, err error) {
-	names, err := r.fs.ReadDir(r.dir)
+// vacant makes sure that a directory may be made, and tells whether it is there, empty.
+func (r *restoring) vacant(name string) (there bool, err error) {
+	names, err := r.parent.ReadDir(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return false, nil
@@ -130,7 +157,7 @@ func (r *restoring) mkdir(dir string) error {
 	if slices.Contains(r.dirs, dir) {
 		return nil
 	}
-	if err := r.fs.MkdirAll(dir); err != nil {
+	if err := r.parent.MkdirAll(dir); err != nil {
 		return err
 	}
 	r.dirs = append(r.dirs, dir)
@@ -146,7 +173,7 @@ func (r *restoring) receive(e backup.Entry, data io.Reader) error {
 			return err
 		}
 	}
-	f, err := r.fs.Create(filepath.Join(r.temp, filepath.FromSlash(e.Name)))
+	f, err := r.parent.Create(filepath.Join(r.temp, filepath.FromSlash(e.Name)))
 	if err != nil {
 		return err
 	}
@@ -171,7 +198,7 @@ func splitPath(p string) []string {
 // verify opens what was received and checks it, after it forgot the generations
 // that the stream does not have.
 func (r *restoring) verify(ctx context.Context) (err error) {
-	db, err := openOn(disk{fs: r.fs}, r.temp, &Options{MustExist: true})
+	db, err := openOn(disk{system: r.system}, r.parent.Path(r.temp), &Options{MustExist: true})
 	if err != nil {
 		return err
 	}
@@ -204,7 +231,7 @@ func (db *DB) forgetMissingGenerations() error {
 		if info.Generation == 0 {
 			continue
 		}
-		if _, err = db.fs.Size(db.generationPath(info)); errors.Is(err, fs.ErrNotExist) {
+		if _, err = db.fs.Size(generationName(info.Name, info.Generation)); errors.Is(err, fs.ErrNotExist) {
 			err = db.store.PublishGeneration(info.UID, 0, 0)
 		}
 	}
@@ -212,17 +239,17 @@ func (db *DB) forgetMissingGenerations() error {
 }
 
 // publish gives the finished directory its name.
-func (r *restoring) publish(there bool) error {
+func (r *restoring) publish(name string, there bool) error {
 	if there {
-		if err := r.fs.Remove(r.dir); err != nil {
+		if err := r.parent.Remove(name); err != nil {
 			return fmt.Errorf("replace the empty directory: %w", err)
 		}
 	}
-	if err := r.fs.Rename(r.temp, r.dir); err != nil {
+	if err := r.parent.Rename(r.temp, name); err != nil {
 		return err
 	}
-	if err := r.fs.SyncDir(filepath.Dir(r.dir)); err != nil {
-		return errors.Join(err, r.fs.RemoveAll(r.dir))
+	if err := r.parent.SyncDir("."); err != nil {
+		return errors.Join(err, r.parent.RemoveAll(name))
 	}
 	return nil
 }
@@ -231,7 +258,17 @@ func (r *restoring) publish(there bool) error {
 var placeOf = map[backup.Kind]*regexp.Regexp{
 	backup.Store:      regexp.MustCompile(`^` + regexp.QuoteMeta(storeFile) + `$`),
 	backup.Segment:    regexp.MustCompile(`^` + walDir + `/[0-9a-f]{16}\.log$`),
-	backup.Generation: regexp.MustCompile(`^` + indexDir + `/[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}/gen-[0-9]{6,20}\.ivf$`),
+	backup.Generation: regexp.MustCompile(`^` + indexDir + `/([^/]+)/gen-[0-9]{6,20}\.ivf$`),
+}
+
+// isPlace tells whether a database has a file of that kind and name.
+func isPlace(e backup.Entry) bool {
+	place := placeOf[e.Kind]
+	if place == nil {
+		return false
+	}
+	found := place.FindStringSubmatch(e.Name)
+	return found != nil && (len(found) == 1 || storage.CheckCollectionName(found[1]) == nil)
 }
 
 // readBackup reads a stream to its end and hands each of its files to take.
@@ -257,8 +294,7 @@ func readBackup(ctx context.Context, r io.Reader, opts *RestoreOptions, take fun
 		if err != nil {
 			return res, err
 		}
-		place := placeOf[e.Kind]
-		if place == nil || !place.MatchString(e.Name) || seen[e.Name] {
+		if !isPlace(e) || seen[e.Name] {
 			return res, format.Corrupt(o.Name, "entry", 0, "%q of kind %d is no file that a database has, or is there twice", e.Name, e.Kind)
 		}
 		seen[e.Name] = true

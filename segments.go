@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -164,24 +165,27 @@ func (db *DB) mapGeneration(info storage.Info) (*ivf.Index, error) {
 	if err := db.checkFolder(info.Name); err != nil {
 		return nil, err
 	}
-	path := db.generationPath(info)
-	gen, err := ivf.Open(db.fs, path)
+	gen, err := ivf.Open(db.fs, generationName(info.Name, info.Generation))
 	if err != nil {
 		return nil, err
 	}
 	got := gen.Info()
 	if got.Dim != info.Schema.Dim || got.Collection != info.UID || got.BuildLSN != info.BuildLSN {
 		gen.Release()
-		return nil, format.Corrupt(path, "header", 0, "it was built for collection %d at LSN %d, want %d at %d", got.Collection, got.BuildLSN, info.UID, info.BuildLSN)
+		return nil, format.Corrupt(db.generationPath(info), "header", 0, "it was built for collection %d at LSN %d, want %d at %d", got.Collection, got.BuildLSN, info.UID, info.BuildLSN)
 	}
 	return gen, nil
 }
 
-func (db *DB) generationPath(info storage.Info) string {
-	return db.path(indexDir, info.Name, rebuild.FileName(info.Generation))
+// generationName returns the name of a generation's file in the directory.
+func generationName(collection string, number uint64) string {
+	return filepath.Join(indexDir, collection, rebuild.FileName(number))
 }
 
-func (c *Collection) indexDir() string { return c.db.path(indexDir, c.name) }
+// generationPath returns what messages call it.
+func (db *DB) generationPath(info storage.Info) string {
+	return db.path(generationName(info.Name, info.Generation))
+}
 
 // giveUp stops serving a generation that turned out damaged, because of cause.
 // Queries scan the rows in bbolt until the next rebuild.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -65,10 +64,10 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 		return Stats{}, fmt.Errorf("stats: %w", err)
 	}
 	s := Stats{Dir: db.dir, DurableLSN: uint64(db.log.Durable()), AppliedLSN: db.store.Applied()}
-	if info, err := os.Stat(db.path(storeFile)); err == nil {
+	if info, err := db.home.Lstat(storeFile); err == nil {
 		s.StoreBytes = info.Size()
 	}
-	if s.WALBytes, err = dirBytes(db.fs, db.path(walDir)); err != nil {
+	if s.WALBytes, err = dirBytes(db.fs, walDir); err != nil {
 		return Stats{}, fmt.Errorf("stats: %w", err)
 	}
 	var infos []storage.Info
@@ -122,7 +121,7 @@ func (db *DB) indexStats(s *CollectionStats, info storage.Info) error {
 	built := gen.Info()
 	s.Generation = info.Generation
 	s.IndexedRows, s.Lists, s.IndexBytes, s.BuildLSN = uint64(built.Rows), built.Lists, built.Bytes, info.BuildLSN
-	if file, err := os.Stat(db.generationPath(info)); err == nil {
+	if file, err := db.home.Lstat(generationName(info.Name, info.Generation)); err == nil {
 		s.Written = file.ModTime()
 	}
 	s.Drift, err = c.drift(info, gen)

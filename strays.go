@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"regexp"
 
 	"github.com/flashdb/flashdb/internal/control"
@@ -29,7 +30,7 @@ func (db *DB) sweep() error {
 		return err
 	}
 	for _, name := range db.images() {
-		if err := db.fs.Remove(db.path(name)); err != nil {
+		if err := db.fs.Remove(name); err != nil {
 			db.leftAlone(err)
 			continue
 		}
@@ -38,13 +39,13 @@ func (db *DB) sweep() error {
 	folders, strays := db.indexFolders()
 	for _, name := range folders {
 		generation, live := served[name]
-		removed, left := rebuild.Sweep(db.fs, db.path(indexDir, name), generation)
+		removed, left := rebuild.Sweep(db.fs, filepath.Join(indexDir, name), generation)
 		strays = append(strays, left...)
 		if len(removed) > 0 {
 			db.slog.Info("swept index files that nobody serves", "collection", name, "files", removed)
 		}
 		if !live && len(left) == 0 {
-			if err := db.fs.Remove(db.path(indexDir, name)); err != nil {
+			if err := db.fs.Remove(filepath.Join(indexDir, name)); err != nil {
 				strays = append(strays, err)
 			}
 		}
@@ -63,7 +64,7 @@ func (db *DB) leftAlone(why error) {
 // removeFolder removes the index of a dropped collection. The drop is durable by
 // now: what cannot be removed is told to the log, and the next open tries again.
 func (db *DB) removeFolder(name string) {
-	dir := db.path(indexDir, name)
+	dir := filepath.Join(indexDir, name)
 	if _, err := db.fs.Type(dir); errors.Is(err, fs.ErrNotExist) {
 		return
 	}
@@ -81,10 +82,10 @@ func (db *DB) removeFolder(name string) {
 // checkFolder returns an error if the index of a collection cannot be where it
 // belongs because something else is there.
 func (db *DB) checkFolder(collection string) error {
-	if err := rebuild.CheckFolder(db.fs, db.path(indexDir)); err != nil {
+	if err := rebuild.CheckFolder(db.fs, indexDir); err != nil {
 		return err
 	}
-	return rebuild.CheckFolder(db.fs, db.path(indexDir, collection))
+	return rebuild.CheckFolder(db.fs, filepath.Join(indexDir, collection))
 }
 
 // Strays lists what lies in the directory of the database although flashdb has
@@ -103,7 +104,7 @@ func (db *DB) Strays(ctx context.Context) ([]string, error) {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		_, left := rebuild.Files(db.fs, db.path(indexDir, name))
+		_, left := rebuild.Files(db.fs, filepath.Join(indexDir, name))
 		strays = append(strays, left...)
 	}
 	var lines []string
@@ -127,10 +128,10 @@ func (db *DB) servedGenerations() (map[string]uint64, error) {
 
 // images lists the copies that dead backups left.
 func (db *DB) images() (names []string) {
-	all, _ := db.fs.ReadDir(db.dir) // topStrays tells why not
+	all, _ := db.fs.ReadDir(".") // topStrays tells why not
 	for _, name := range all {
 		if imageName.MatchString(name) {
-			if kind, err := db.fs.Type(db.path(name)); err == nil && kind == 0 {
+			if kind, err := db.fs.Type(name); err == nil && kind == 0 {
 				names = append(names, name)
 			}
 		}
@@ -141,21 +142,21 @@ func (db *DB) images() (names []string) {
 // indexFolders lists the folders that are there for an index, and one error for
 // each other entry of the index directory.
 func (db *DB) indexFolders() (folders []string, strays []error) {
-	if err := rebuild.CheckFolder(db.fs, db.path(indexDir)); err != nil {
+	if err := rebuild.CheckFolder(db.fs, indexDir); err != nil {
 		return nil, []error{err}
 	}
-	names, err := db.fs.ReadDir(db.path(indexDir))
+	names, err := db.fs.ReadDir(indexDir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, []error{err}
 	}
 	for _, name := range names {
 		path := db.path(indexDir, name)
-		kind, err := db.fs.Type(path)
+		kind, err := db.fs.Type(filepath.Join(indexDir, name))
 		switch {
 		case errors.Is(err, fs.ErrNotExist): // removed since
 		case err != nil:
 			strays = append(strays, err)
-		case kind == fs.ModeDir && collectionName.MatchString(name):
+		case kind == fs.ModeDir && storage.CheckCollectionName(name) == nil:
 			folders = append(folders, name)
 		default:
 			strays = append(strays, fmt.Errorf("%s is %s that flashdb has not made", path, rebuild.Describe(kind)))
@@ -168,7 +169,7 @@ func (db *DB) indexFolders() (folders []string, strays []error) {
 // the database's, or of another kind than it should be. Names in wal are the
 // log's, which passes over those that are not numbers.
 func (db *DB) topStrays() (strays []error) {
-	names, err := db.fs.ReadDir(db.dir)
+	names, err := db.fs.ReadDir(".")
 	if err != nil {
 		return []error{err}
 	}
@@ -181,7 +182,7 @@ func (db *DB) topStrays() (strays []error) {
 			want = fs.ModeSocket
 		}
 		path := db.path(name)
-		kind, err := db.fs.Type(path)
+		kind, err := db.fs.Type(name)
 		switch own := name == compactFile || name == control.SocketName || imageName.MatchString(name); {
 		case errors.Is(err, fs.ErrNotExist): // removed since
 		case err != nil:

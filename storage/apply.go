@@ -11,8 +11,8 @@ import (
 )
 
 func (o CreateCollection) apply(c *Changes, _ uint64) error {
-	if err := checkName("collection name", o.Name); err != nil {
-		return err
+	if err := CheckCollectionName(o.Name); err != nil {
+		return fmt.Errorf("create collection: %w", err)
 	}
 	switch {
 	case o.Schema.Dim < 1 || o.Schema.Dim > maxDim:

@@ -98,6 +98,9 @@ func loadApplied(tx *bolt.Tx, file string, sealed seals) (uint64, error) {
 	if err == nil {
 		applied, err = decodeUint64(value)
 	}
+	if err == nil && applied > maxLSN {
+		err = format.Corrupt("", "", 0, "%d, want at most %d", applied, uint64(maxLSN))
+	}
 	return applied, located(err, file, "meta: applied")
 }
 

@@ -23,7 +23,7 @@ func TestApplyRefuses(t *testing.T) {
 	}{
 		{"create: wrong UID", storage.CreateCollection{UID: 9, Name: "n", Schema: storage.Schema{Dim: 1}}, nil, "UID is 9, want 2"},
 		{"create: name in use", storage.CreateCollection{UID: 2, Name: "papers", Schema: storage.Schema{Dim: 1}}, nil, "in use"},
-		{"create: no name", storage.CreateCollection{UID: 2, Schema: storage.Schema{Dim: 1}}, nil, "collection name has 0 bytes"},
+		{"create: no name", storage.CreateCollection{UID: 2, Schema: storage.Schema{Dim: 1}}, nil, `name ""`},
 		{"create: dim 0", storage.CreateCollection{UID: 2, Name: "n"}, nil, "dim is 0"},
 		{"create: huge dim", storage.CreateCollection{UID: 2, Name: "n", Schema: storage.Schema{Dim: 1 << 21}}, nil, "dim is 2097152"},
 		{"drop: unknown", storage.DropCollection{UID: 5}, storage.ErrNotFound, "UID 5"},

@@ -18,7 +18,7 @@ import (
 func (s *Store) Check(fn func(finding string)) {
 	s.file.Lock()
 	defer s.file.Unlock()
-	c := &checker{file: s.path, sealed: s.sealed, report: fn}
+	c := &checker{place: s.place, file: s.path, sealed: s.sealed, report: fn}
 	if err := c.run(s.db.Load()); err != nil {
 		fn(err.Error())
 	}
@@ -26,6 +26,7 @@ func (s *Store) Check(fn func(finding string)) {
 
 // A checker looks for damage in one bbolt transaction.
 type checker struct {
+	place   place
 	file    string
 	sealed  seals
 	report  func(finding string)
@@ -37,7 +38,7 @@ func (c *checker) run(db *bolt.DB) (err error) {
 	defer faults(faults(true))
 	err = db.View(func(tx *bolt.Tx) error {
 		// What bbolt would crash on must be met here: its own check runs in a goroutine that cannot be guarded.
-		if err := checkPages(c.file, tx, true); err != nil {
+		if err := checkPages(c.place, tx, true); err != nil {
 			return err
 		}
 		for _, name := range [][]byte{bucketOfMeta, bucketOfNames, bucketOfCollections} {

@@ -4,8 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
+	"io/fs"
 	"runtime"
 	"slices"
 
@@ -33,8 +32,12 @@ const (
 // knows which of the two a crash would leave, every further Flush fails, as after a failed sync: the log keeps what it has,
 // and it is right for both.
 //
-// The rename and what comes with it is done through fsys; bbolt knows no file system but the system's.
+// The rename and what comes with it is done through fsys, which has the store's directory as a root: nil for the store's
+// own, which bbolt uses in any case.
 func (s *Store) Compact(ctx context.Context, fsys vfs.FS, progress func(copied int64)) (before, after int64, err error) {
+	if fsys == nil {
+		fsys = s.place.dir
+	}
 	s.file.Lock()
 	defer s.file.Unlock()
 	switch {
@@ -45,44 +48,50 @@ func (s *Store) Compact(ctx context.Context, fsys vfs.FS, progress func(copied i
 	case s.failed != nil:
 		return 0, 0, fmt.Errorf("compact %s: an earlier write failed, open the database again: %w", s.path, s.failed)
 	}
-	if before, err = fsys.Size(s.path); err != nil {
+	if err := s.Held(); err != nil {
+		return 0, 0, fmt.Errorf("compact %s: %w", s.path, err)
+	}
+	if before, err = fsys.Size(s.place.name); err != nil {
 		return 0, 0, err
 	}
-	temp := s.path + copySuffix
-	copied, err := s.copyTo(ctx, temp, progress)
+	temp := s.place.copy()
+	copied, id, err := s.copyTo(ctx, temp, progress)
 	if err != nil {
 		removeCopy(temp)
 		return 0, 0, fmt.Errorf("compact %s: %w", s.path, err)
 	}
-	if err := s.swap(fsys, temp, copied); err != nil {
+	if err := s.swap(fsys, temp, copied, id); err != nil {
 		return 0, 0, fmt.Errorf("compact %s: %w", s.path, err)
 	}
-	after, err = fsys.Size(s.path)
+	after, err = fsys.Size(s.place.name)
 	return before, after, err
 }
 
+// copy returns the place of the copy that Compact makes.
+func (p place) copy() place { return place{p.dir, p.name + copySuffix} }
+
 // removeCopy removes the copy of a Compact that died. What else may have its name is no reason not to open, and not ours
 // to remove; the next Compact says so.
-func removeCopy(path string) {
-	if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() {
-		_ = os.Remove(path) // the next Compact tries again
+func removeCopy(p place) {
+	if info, err := p.dir.Lstat(p.name); err == nil && info.Mode().IsRegular() {
+		_ = p.dir.Remove(p.name) // the next Compact tries again
 	}
 }
 
 // copyTo makes a new bbolt file of what is in the store's, and leaves it open and synced. The file must be at rest.
-func (s *Store) copyTo(ctx context.Context, path string, progress func(int64)) (dst *bolt.DB, err error) {
-	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file: move it away", path)
+func (s *Store) copyTo(ctx context.Context, to place, progress func(int64)) (dst *bolt.DB, id fs.FileInfo, err error) {
+	if info, err := to.dir.Lstat(to.name); err == nil && !info.Mode().IsRegular() {
+		return nil, nil, fmt.Errorf("%s is not a regular file: move it away", to.path())
 	}
-	if err := removeIfThere(path); err != nil {
-		return nil, err
+	if err := removeIfThere(to); err != nil {
+		return nil, nil, err
 	}
 	src := s.db.Load()
 	o := s.opts
 	o.PageSize = src.Info().PageSize
 	o.NoSync = true // once, at the end
-	if dst, err = openFile(path, o, false); err != nil {
-		return nil, err
+	if dst, id, err = openFile(to, o, false); err != nil {
+		return nil, nil, err
 	}
 	defer func() {
 		if err != nil {
@@ -98,60 +107,72 @@ func (s *Store) copyTo(ctx context.Context, path string, progress func(int64)) (
 	})
 	if err == nil && !s.opts.NoSync {
 		dst.NoSync, dst.NoGrowSync = false, false
-		err = errors.Join(dst.Sync(), syncDir(filepath.Dir(path)))
+		err = errors.Join(dst.Sync(), to.dir.SyncDir("."))
 	}
-	return dst, err
+	return dst, id, err
 }
 
 // swap makes the copy at temp the store's file.
-func (s *Store) swap(fsys vfs.FS, temp string, copied *bolt.DB) error {
+func (s *Store) swap(fsys vfs.FS, temp place, copied *bolt.DB, id fs.FileInfo) error {
 	s.lease.Lock()
 	defer s.lease.Unlock()
 	if s.open != nil {
 		s.open.rollback()
 	}
+	if err := s.Held(); err != nil {
+		return errors.Join(err, copied.Close(), removeIfThere(temp))
+	}
 	if runtime.GOOS == "windows" {
 		return s.swapClosed(fsys, temp, copied)
 	}
 	// Both are open, and locked, throughout: no other process can come between.
-	before, err := os.Stat(s.path)
 	failpoint.CompactRename.Reach()
-	if err == nil {
-		err = fsys.Rename(temp, s.path)
-	}
+	old, err := s.rename(fsys, temp, copied, id)
 	if err != nil {
-		now, statErr := os.Stat(s.path)
-		if statErr != nil || !os.SameFile(before, now) {
+		if s.Held() != nil {
 			s.failed = err // it has been renamed all the same
 		}
 		return errors.Join(err, copied.Close(), removeIfThere(temp))
 	}
 	failpoint.CompactRenamed.Reach()
-	old := s.db.Swap(copied)
-	if err := fsys.SyncDir(filepath.Dir(s.path)); err != nil {
+	if err := fsys.SyncDir("."); err != nil {
 		s.failed = err
 		return errors.Join(err, old.Close())
 	}
 	return old.Close() // after the last reader on it
 }
 
+// rename gives the copy the store's name, and returns what had it.
+func (s *Store) rename(fsys vfs.FS, temp place, copied *bolt.DB, id fs.FileInfo) (old *bolt.DB, err error) {
+	s.named.Lock()
+	defer s.named.Unlock()
+	if err := fsys.Rename(temp.name, s.place.name); err != nil {
+		return nil, err
+	}
+	s.id = id
+	return s.db.Swap(copied), nil
+}
+
 // swapClosed is swap where an open file cannot be renamed. If it cannot be opened again the store is closed: the log has
 // what was acknowledged.
-func (s *Store) swapClosed(fsys vfs.FS, temp string, copied *bolt.DB) error {
+func (s *Store) swapClosed(fsys vfs.FS, temp place, copied *bolt.DB) error {
+	s.named.Lock()
+	defer s.named.Unlock()
 	if err := errors.Join(s.db.Load().Close(), copied.Close()); err != nil {
 		s.closed.Store(true)
 		return err
 	}
-	renamed := fsys.Rename(temp, s.path)
+	renamed := fsys.Rename(temp.name, s.place.name)
 	if renamed != nil {
 		renamed = errors.Join(renamed, removeIfThere(temp))
 	}
-	db, err := openFile(s.path, s.opts, false)
+	db, id, err := openFile(s.place, s.opts, false)
 	if err != nil {
 		s.closed.Store(true)
 		return errors.Join(renamed, err)
 	}
 	s.db.Store(db)
+	s.id = id
 	return renamed
 }
 

@@ -91,7 +91,7 @@ func TestCompactShrinksAndChangesNothing(t *testing.T) {
 	require.NoError(t, s.PublishGeneration(1, 3, 1))
 	want := dump(t, s)
 	var copied int64
-	before, after, err := s.Compact(context.Background(), vfs.OS(), func(n int64) { copied = n })
+	before, after, err := s.Compact(context.Background(), nil, func(n int64) { copied = n })
 	require.NoError(t, err)
 	assert.Equal(t, after, sizeOf(t, path))
 	assert.Less(t, after, before/5, "a tenth is left, and the room bbolt keeps to grow in")
@@ -111,7 +111,7 @@ func TestCompactShrinksAndChangesNothing(t *testing.T) {
 	s = open(t, path)
 	assert.Equal(t, want, dump(t, s))
 	assertClean(t, s)
-	_, again, err := s.Compact(context.Background(), vfs.OS(), nil)
+	_, again, err := s.Compact(context.Background(), nil, nil)
 	require.NoError(t, err)
 	assert.LessOrEqual(t, again, after+1<<20)
 }
@@ -151,7 +151,7 @@ func TestCompactBesideReadersAndTheWriter(t *testing.T) {
 		}
 	})
 	for range 20 {
-		_, _, err := s.Compact(context.Background(), vfs.OS(), nil)
+		_, _, err := s.Compact(context.Background(), nil, nil)
 		require.NoError(t, err)
 	}
 	stop.Store(true)
@@ -168,7 +168,7 @@ func TestCompactEndsWithItsContext(t *testing.T) {
 	want := dump(t, s)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	_, _, err := s.Compact(ctx, vfs.OS(), nil)
+	_, _, err := s.Compact(ctx, nil, nil)
 	require.ErrorIs(t, err, context.Canceled)
 	assert.NoFileExists(t, path+".compact")
 	assert.Equal(t, want, dump(t, s))
@@ -179,10 +179,10 @@ func TestCompactEndsWithItsContext(t *testing.T) {
 	require.NoError(t, os.WriteFile(path+".compact", []byte("half a copy"), 0o600))
 	s = open(t, path)
 	assert.NoFileExists(t, path+".compact")
-	_, _, err = s.Compact(context.Background(), vfs.OS(), nil)
+	_, _, err = s.Compact(context.Background(), nil, nil)
 	require.NoError(t, err)
 	require.NoError(t, s.Close())
-	_, _, err = s.Compact(context.Background(), vfs.OS(), nil)
+	_, _, err = s.Compact(context.Background(), nil, nil)
 	require.ErrorIs(t, err, storage.ErrClosed)
 }
 
@@ -196,14 +196,17 @@ func TestEveryFailureOfCompact(t *testing.T) {
 		want := dump(t, s)
 		var failed *vfs.Op
 		nth := vfs.FailNth(n, boom, nil)
-		fsys := vfs.Faulty(vfs.OS(), func(op vfs.Op) error {
+		dir, err := vfs.OpenDir(filepath.Dir(path))
+		require.NoError(t, err)
+		fsys := vfs.Faulty(dir, func(op vfs.Op) error {
 			err := nth(op)
 			if err != nil {
 				failed = &op
 			}
 			return err
 		})
-		_, _, err := s.Compact(context.Background(), fsys, nil)
+		_, _, err = s.Compact(context.Background(), fsys, nil)
+		require.NoError(t, dir.Close())
 		if failed == nil {
 			require.NoError(t, err)
 			require.Greater(t, n, int64(3))
@@ -216,7 +219,7 @@ func TestEveryFailureOfCompact(t *testing.T) {
 		_, err = s.Flush()
 		if failed.Kind == vfs.OpSyncDir {
 			require.ErrorIs(t, err, boom, "nobody knows which file a crash would leave")
-			_, _, err = s.Compact(context.Background(), vfs.OS(), nil)
+			_, _, err = s.Compact(context.Background(), nil, nil)
 			require.ErrorIs(t, err, boom)
 		} else {
 			require.NoError(t, err, "failed at %s", failed)
@@ -240,7 +243,7 @@ func TestCompactDiesAnywhere(t *testing.T) {
 		left[p] = filepath.Join(dir, filepath.Base(path))
 	})
 	defer failpoint.Hook(nil)
-	_, _, err := s.Compact(context.Background(), vfs.OS(), nil)
+	_, _, err := s.Compact(context.Background(), nil, nil)
 	failpoint.Hook(nil)
 	require.NoError(t, err)
 	require.Len(t, left, 2)
@@ -278,7 +281,7 @@ func TestLockOfAReplacedFileIsNone(t *testing.T) {
 		}
 	})
 	defer failpoint.Hook(nil)
-	_, _, err := s.Compact(context.Background(), vfs.OS(), nil)
+	_, _, err := s.Compact(context.Background(), nil, nil)
 	require.NoError(t, err)
 	require.ErrorIs(t, <-opened, storage.ErrLocked)
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 
 	"github.com/flashdb/flashdb/internal/format"
+	"github.com/flashdb/flashdb/internal/vfs"
 )
 
 // guard, deferred, turns a panic of bbolt into an error matching format.ErrCorrupt: bbolt believes its pages, so a
@@ -27,76 +27,78 @@ func guard(file string, err *error) {
 // faults is format.PanicOnFaults.
 func faults(panics bool) (before bool) { return format.PanicOnFaults(panics) }
 
+// A place is where a bbolt file is: a name in a directory that is held open.
+type place struct {
+	dir  *vfs.Dir
+	name string
+}
+
+// path is what messages call the file.
+func (p place) path() string { return p.dir.Path(p.name) }
+
 // openBolt opens or creates the bbolt file.
 //
 // An existing file is opened twice. Opening it for writing, bbolt reads the list of free pages; if that is damaged it
 // panics, and the lock stays until the process ends. So the file is opened for reading first, and what bbolt is going to
 // rely on is verified under that lock.
-func openBolt(path string, o Options) (*bolt.DB, error) {
-	info, err := os.Stat(path)
+func openBolt(p place, o Options) (*bolt.DB, fs.FileInfo, error) {
+	size, err := p.dir.Size(p.name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && !o.ReadOnly:
-		return openFile(path, o, false)
+		return openFile(p, o, false)
+	case errors.Is(err, vfs.ErrNotRegular):
+		return nil, nil, notOurs(p.path(), vfs.ErrNotRegular.Error())
 	case err != nil:
-		return nil, err
-	case info.Size() == 0 && !o.ReadOnly: // created, and then the process died
-		return openFile(path, o, false)
+		return nil, nil, err
+	case size == 0 && !o.ReadOnly: // created, and then the process died
+		return openFile(p, o, false)
 	}
-	db, err := openFile(path, o, true)
+	db, info, err := openFile(p, o, true)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if err := probe(db); err != nil {
+	if err := probe(p, db); err != nil {
 		db.Close()
-		return nil, err
+		return nil, nil, err
 	}
 	if o.ReadOnly {
-		return db, nil
+		return db, info, nil
 	}
 	if err := db.Close(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return openFile(path, o, false)
+	return openFile(p, o, false)
 }
 
 // openFile opens the file that has the name. A process that waited for the lock while the owner compacted holds, once it
-// gets it, the lock of a file that has no name any more.
-func openFile(path string, o Options, readOnly bool) (*bolt.DB, error) {
+// gets it, the lock of a file that has no name any more. The file is described as well, to be told from another.
+func openFile(p place, o Options, readOnly bool) (*bolt.DB, fs.FileInfo, error) {
 	for {
-		db, file, err := openOnce(path, o, readOnly)
+		db, file, err := openOnce(p, o, readOnly)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		same, err := hasName(file, path)
-		if same {
-			return db, nil
+		info, err := file.Stat()
+		var named fs.FileInfo
+		if err == nil {
+			named, err = p.dir.Lstat(p.name)
+		}
+		if err == nil && os.SameFile(info, named) {
+			return db, info, nil
 		}
 		if err := errors.Join(err, db.Close()); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-}
-
-// hasName tells whether path leads to an open file.
-func hasName(file *os.File, path string) (bool, error) {
-	mine, err := file.Stat()
-	if err != nil {
-		return false, err
-	}
-	named, err := os.Stat(path)
-	if err != nil {
-		return false, err
-	}
-	return os.SameFile(mine, named), nil
 }
 
 // openOnce opens the file. NoFreelistSync is off: with it every Open would read the whole file to find the free pages, in
 // a goroutine of bbolt's that damage would crash. It is meant for many small transactions; ours are few and large, and
 // writing the list does not show in them.
-func openOnce(path string, o Options, readOnly bool) (db *bolt.DB, file *os.File, err error) {
-	defer guard(path, &err)
+func openOnce(p place, o Options, readOnly bool) (db *bolt.DB, file *os.File, err error) {
+	defer guard(p.path(), &err)
 	defer faults(faults(true))
-	db, err = bolt.Open(path, 0o600, &bolt.Options{
+	db, err = bolt.Open(p.path(), 0o600, &bolt.Options{
 		Timeout:         max(o.Timeout, 1), // 0 is for ever
 		ReadOnly:        readOnly,
 		PageSize:        o.PageSize,
@@ -105,14 +107,14 @@ func openOnce(path string, o Options, readOnly bool) (db *bolt.DB, file *os.File
 		NoStatistics:    true,
 		FreelistType:    bolt.FreelistMapType,
 		InitialMmapSize: mmapBytes(readOnly),
-		OpenFile: func(name string, flag int, perm os.FileMode) (*os.File, error) {
+		OpenFile: func(_ string, flag int, perm os.FileMode) (*os.File, error) {
 			var err error
-			file, err = os.OpenFile(name, flag, perm)
+			file, err = p.dir.OpenFile(p.name, flag, perm)
 			return file, err
 		},
 	})
 	if err != nil {
-		return nil, nil, boltError(path, err)
+		return nil, nil, boltError(p.path(), err)
 	}
 	db.AllocSize = 1 << 20
 	return db, file, nil
@@ -150,16 +152,17 @@ func notOurs(path, why string) error {
 // probe refuses a file that bbolt would crash on: one that is shorter than its header says, whose pages do not form a tree,
 // or that does not list its free pages, as flashdb's files do. bbolt would look for those in a goroutine of its own, where
 // neither a panic nor a fault can be caught.
-func probe(db *bolt.DB) (err error) {
-	defer guard(db.Path(), &err)
+func probe(p place, db *bolt.DB) (err error) {
+	defer guard(p.path(), &err)
 	defer faults(faults(true))
-	return db.View(func(tx *bolt.Tx) error { return checkPages(db.Path(), tx, false) })
+	return db.View(func(tx *bolt.Tx) error { return checkPages(p, tx, false) })
 }
 
-// checkPages walks the pages that a transaction sees in the file at path, which bbolt itself may know by the name it had
+// checkPages walks the pages that a transaction sees in the file at p, which bbolt itself may know by the name it had
 // before Compact renamed it. See walkPages.
-func checkPages(path string, tx *bolt.Tx, deep bool) error {
-	f, err := os.Open(path)
+func checkPages(p place, tx *bolt.Tx, deep bool) error {
+	path := p.path()
+	f, err := p.dir.OpenFile(p.name, os.O_RDONLY, 0)
 	if err != nil {
 		return err
 	}
@@ -178,21 +181,8 @@ func checkPages(path string, tx *bolt.Tx, deep bool) error {
 	return walkPages(f, pageSize, uint64(tx.ID()), tx.Size()/pageSize, deep)
 }
 
-// syncDir makes a file just created survive a crash. Windows has no such call and needs none.
-func syncDir(dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	d, err := os.Open(filepath.Clean(dir))
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
-}
-
-func removeIfThere(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+func removeIfThere(p place) error {
+	if err := p.dir.Remove(p.name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil

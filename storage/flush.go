@@ -72,6 +72,9 @@ func (s *Store) update(fn func(tx *bolt.Tx) error) (err error) {
 			s.failed = err
 		}
 	}()
+	if err := s.Held(); err != nil {
+		return err
+	}
 	s.lease.Lock()
 	defer s.lease.Unlock()
 	if s.open != nil {

@@ -17,6 +17,9 @@ func (s *Store) PublishGeneration(uid uint32, number, buildLSN uint64) error {
 	if col == nil {
 		return fmt.Errorf("publish generation %d: %w", number, collectionNotFound(uid))
 	}
+	if number > maxGeneration {
+		return fmt.Errorf("publish generation %d of %q: at most %d are counted", number, col.name, uint64(maxGeneration))
+	}
 	if buildLSN > s.Applied() {
 		return fmt.Errorf("publish generation %d of %q: it was built at LSN %d, and only %d has been flushed", number, col.name, buildLSN, s.Applied())
 	}

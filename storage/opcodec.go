@@ -202,7 +202,7 @@ func decodeOp(r *format.Reader) Op {
 	uid := uvarint32(r)
 	switch kind {
 	case kindCreateCollection:
-		return CreateCollection{UID: uid, Name: r.String(), Schema: decodeSchema(r)}
+		return CreateCollection{UID: uid, Name: decodeCollectionName(r), Schema: decodeSchema(r)}
 	case kindDropCollection:
 		return DropCollection{UID: uid}
 	case kindPutNode:

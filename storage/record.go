@@ -18,6 +18,10 @@ const (
 	maxDim       = 1 << 20   // float32s in a row
 	maxBlobBytes = 1 << 30   // payloads, decoders, meta values: bbolt takes up to 2 GiB
 	maxID        = 1<<32 - 2 // so that NextID fits a uint32
+
+	// So that counting on never wraps, nor reaches a number that the name of a file cannot have.
+	maxGeneration = 1<<62 - 1
+	maxLSN        = 1<<62 - 1
 )
 
 // A Node is what is stored about a live id, apart from its row and links.
@@ -82,8 +86,20 @@ func decodeInfo(uid uint32, b []byte) (*collection, error) {
 	c := &collection{uid: uid, schema: decodeSchema(r)}
 	c.count = int(uvarint32(r))
 	c.nextID = uvarint32(r)
-	c.name = r.String()
+	c.name = decodeCollectionName(r)
 	return c, r.End()
+}
+
+// decodeCollectionName reads the name of a collection.
+func decodeCollectionName(r *format.Reader) string {
+	name := r.String()
+	if r.Err() != nil {
+		return ""
+	}
+	if err := CheckCollectionName(name); err != nil {
+		r.Fail("%w", err)
+	}
+	return name
 }
 
 func encodeGeneration(g generation) []byte {
@@ -96,6 +112,9 @@ func encodeGeneration(g generation) []byte {
 func decodeGeneration(b []byte) (generation, error) {
 	r := format.NewReader("", "value", 0, b)
 	g := generation{number: r.Uvarint(), buildLSN: r.Uvarint()}
+	if g.number > maxGeneration {
+		r.Fail("generation %d, want at most %d", g.number, uint64(maxGeneration))
+	}
 	return g, r.End()
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -14,12 +15,13 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 
 	"github.com/flashdb/flashdb/internal/format"
+	"github.com/flashdb/flashdb/internal/vfs"
 )
 
 // Sentinels matched by the errors of this package, beside those of internal/format.
 var (
 	// ErrLocked is returned by Open when another process, or another Store, has the file open.
-	ErrLocked = errors.New("database is locked by another process")
+	ErrLocked = errors.New("database is locked")
 
 	// ErrNotFound is matched by errors about a collection, node or decoder that does not exist.
 	ErrNotFound = errors.New("not found")
@@ -115,10 +117,17 @@ func (o *Options) withDefaults() (Options, error) {
 // A Store is an open bbolt file and the overlay above it. The package comment says which of its methods may run
 // beside which.
 type Store struct {
-	path   string
+	place  place
+	path   string // of place
+	ownDir bool   // place.dir is closed with the store
 	opts   Options
 	db     atomic.Pointer[bolt.DB] // Compact replaces it, holding file
 	sealed seals
+
+	// named guards id, which describes the file that db has open, and the moment of Compact in which the name leads to
+	// the next one already.
+	named sync.Mutex
+	id    fs.FileInfo
 
 	// state is what readers see. Publish and Flush replace it, holding mu.
 	state atomic.Pointer[state]
@@ -156,23 +165,39 @@ type staged struct {
 	lsn     uint64
 }
 
-// Open opens the file at path, and creates it unless it exists or Options.ReadOnly is set.
-//
-// It returns an error that matches ErrLocked if another process has it open, format.ErrCorrupt if it is damaged or no
-// flashdb database, and format.ErrVersion if a newer program wrote it.
+// Open is OpenIn of the directory that path says the file is in.
 func Open(path string, opt *Options) (*Store, error) {
-	o, err := opt.withDefaults()
-	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", path, err)
-	}
-	db, err := openBolt(path, o)
+	dir, err := vfs.OpenDir(filepath.Dir(path))
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{path: path, opts: o}
+	s, err := OpenIn(dir, filepath.Base(path), opt)
+	if err != nil {
+		return nil, errors.Join(err, dir.Close())
+	}
+	s.ownDir = true
+	return s, nil
+}
+
+// OpenIn opens the file of that name in a directory, and creates it unless it exists or Options.ReadOnly is set. The
+// directory must stay open for as long as the store.
+//
+// It returns an error that matches ErrLocked if another process, or another Store, has the file open, format.ErrCorrupt if
+// it is damaged or no flashdb database, and format.ErrVersion if a newer program wrote it.
+func OpenIn(dir *vfs.Dir, name string, opt *Options) (*Store, error) {
+	o, err := opt.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", dir.Path(name), err)
+	}
+	p := place{dir, name}
+	db, id, err := openBolt(p, o)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{place: p, path: p.path(), opts: o, id: id}
 	s.db.Store(db)
 	if !o.ReadOnly {
-		removeCopy(path + copySuffix)
+		removeCopy(p.copy())
 	}
 	if err := s.load(o); err != nil {
 		db.Close()
@@ -243,7 +268,7 @@ func (s *Store) create(o Options) error {
 	if err != nil || o.NoSync {
 		return err
 	}
-	return syncDir(filepath.Dir(s.path))
+	return s.place.dir.SyncDir(".")
 }
 
 // Close closes the file after the readers under way. It does not flush: what was not flushed must come from the log.
@@ -253,7 +278,20 @@ func (s *Store) Close() error {
 	s.file.Lock()
 	defer s.file.Unlock()
 	s.closed.Store(true)
-	return s.db.Load().Close()
+	err := s.db.Load().Close()
+	if s.ownDir {
+		err = errors.Join(err, s.place.dir.Close())
+	}
+	return err
+}
+
+// Held returns an error that matches vfs.ErrMoved unless the path of the directory still leads to it, and the name in it
+// to the file that the store has open. A store for which it does not holds the lock of nothing that others can see, and
+// writes nothing more. It is safe for concurrent use, and takes some system calls.
+func (s *Store) Held() error {
+	s.named.Lock()
+	defer s.named.Unlock()
+	return s.place.dir.CheckFile(s.place.name, s.id)
 }
 
 // Applied returns the LSN of the last change in the bbolt file, 0 if there is none.

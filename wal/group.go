@@ -144,6 +144,9 @@ func (l *Log) settle(group []*waiter) {
 
 // write appends the frames of count records to the active segment, or to a new one, and syncs it.
 func (l *Log) write(count int) error {
+	if err := l.check(); err != nil {
+		return err
+	}
 	if l.active == nil || l.restart || l.size >= l.segmentBytes && l.size > headerSize {
 		if err := l.rotate(); err != nil {
 			return err
@@ -159,12 +162,33 @@ func (l *Log) write(count int) error {
 		// Without the truncation acts that were reported as failed would be there after a reopen. That is allowed, but
 		// surprising; so this tries, and the log has failed either way.
 		_ = l.active.Truncate(l.size)
-		return fmt.Errorf("write to log segment %s: %w", l.path(l.segments[len(l.segments)-1]), err)
+		return fmt.Errorf("write to log segment %s: %w", l.fs.Path(l.path(l.segments[len(l.segments)-1])), err)
 	}
 	failpoint.WALDurable.Reach()
 	l.size += int64(len(l.frames))
 	l.next += LSN(count)
 	l.durable.Store(uint64(l.next - 1))
+	return nil
+}
+
+// check makes sure that the directory is still the caller's, and that the active segment is in it: what is written to a
+// segment that was removed or replaced is lost.
+func (l *Log) check() error {
+	if l.held != nil {
+		if err := l.held(); err != nil {
+			return err
+		}
+	}
+	if l.active == nil {
+		return nil
+	}
+	named, err := l.active.Named()
+	if err == nil && !named {
+		err = errors.New("it was moved, removed or replaced")
+	}
+	if err != nil {
+		return fmt.Errorf("log segment %s: %w", l.fs.Path(l.path(l.segments[len(l.segments)-1])), err)
+	}
 	return nil
 }
 

@@ -31,6 +31,7 @@ type Log struct {
 	dir          string
 	segmentBytes int64
 	readOnly     bool
+	held         func() error // nil: always
 	torn         *Torn
 
 	// lead has room for one element. Who has put it in leads: alone writes to the files and runs callbacks. It is a

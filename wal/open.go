@@ -18,6 +18,9 @@ type Options struct {
 	// ReadOnly opens the log of a directory in which nothing may change: a torn write at the end is passed over and
 	// stays, a missing directory is an empty log, and no act is taken.
 	ReadOnly bool
+	// Held, if set, is called before each group is written and before a segment is made or removed. If it returns an
+	// error nothing is changed, and the log has failed: its caller has lost the directory.
+	Held func() error
 }
 
 func (o *Options) withDefaults() Options {
@@ -47,7 +50,7 @@ func Open(fsys vfs.FS, dir string, opt *Options) (*Log, error) {
 	if o.SegmentBytes < 0 {
 		return nil, fmt.Errorf("open log %s: SegmentBytes is %d, must not be negative", dir, o.SegmentBytes)
 	}
-	l := &Log{fs: fsys, dir: dir, segmentBytes: o.SegmentBytes, readOnly: o.ReadOnly, lead: make(chan struct{}, 1), next: 1}
+	l := &Log{fs: fsys, dir: dir, segmentBytes: o.SegmentBytes, readOnly: o.ReadOnly, held: o.Held, lead: make(chan struct{}, 1), next: 1}
 	if err := l.open(); err != nil {
 		if l.active != nil {
 			l.active.Close() // nothing was written through it
@@ -80,7 +83,7 @@ func (l *Log) open() error {
 	for i, first := range segments {
 		last := i == len(segments)-1
 		if i > 0 && first != l.next {
-			return missing(l.path(first), l.next, first)
+			return missing(l.fs.Path(l.path(first)), l.next, first)
 		}
 		end, err := verifySegment(l.fs, l.path(first), first, last)
 		if err != nil {
@@ -133,6 +136,7 @@ func verifySegment(fsys vfs.FS, name string, first LSN, last bool) (end segmentE
 		return segmentEnd{}, err
 	}
 	defer f.Close()
+	name = fsys.Path(name)
 	size, err := f.Size()
 	if err != nil {
 		return segmentEnd{}, err

@@ -20,7 +20,7 @@ func (l *Log) Replay(after LSN, fn func(lsn LSN, payload []byte) error) error {
 	}
 	defer unlock()
 	if len(l.segments) > 0 && l.segments[0] > after+1 {
-		return fmt.Errorf("replay log: %w", missing(l.path(l.segments[0]), after+1, l.segments[0]))
+		return fmt.Errorf("replay log: %w", missing(l.fs.Path(l.path(l.segments[0])), after+1, l.segments[0]))
 	}
 	for i, first := range l.segments {
 		last := i == len(l.segments)-1
@@ -55,6 +55,7 @@ func readSegment(fsys vfs.FS, name string, first LSN, size int64, fn func(lsn LS
 		return err
 	}
 	defer f.Close()
+	name = fsys.Path(name)
 	actual, err := f.Size()
 	if err != nil {
 		return err
@@ -73,6 +74,7 @@ func readSegment(fsys vfs.FS, name string, first LSN, size int64, fn func(lsn LS
 	}
 	r := newSegmentReader(f, name, first, size)
 	for {
+		off := r.off
 		lsn, payload, err := r.read()
 		switch {
 		case err == io.EOF:
@@ -83,9 +85,17 @@ func readSegment(fsys vfs.FS, name string, first LSN, size int64, fn func(lsn LS
 			return err
 		}
 		if err := fn(lsn, payload); err != nil {
-			return err
+			return inRecord(err, lsn, name, off)
 		}
 	}
+}
+
+// inRecord says which record an error is about, and of damage in its content where the record is.
+func inRecord(err error, lsn LSN, name string, off int64) error {
+	if corrupt, ok := err.(*format.CorruptError); ok && corrupt.File == "" {
+		return format.Corrupt(name, corrupt.Section, off, "record %d: %w", lsn, corrupt.Cause)
+	}
+	return fmt.Errorf("record %d: %w", lsn, err)
 }
 
 // Check reads all of the log in dir, unpacks every record, and returns what is wrong with it first. A torn write at the
@@ -102,7 +112,7 @@ func Check(fsys vfs.FS, dir string) error {
 			err = readSegment(fsys, name, first, end.off, func(LSN, []byte) error { return nil })
 		}
 		if err == nil && i+1 < len(segments) && segments[i+1] != end.next {
-			err = missing(filepath.Join(dir, segmentName(segments[i+1])), end.next, segments[i+1])
+			err = missing(fsys.Path(filepath.Join(dir, segmentName(segments[i+1]))), end.next, segments[i+1])
 		}
 		if err != nil {
 			return fmt.Errorf("check log: %w", err)

@@ -14,7 +14,7 @@ func (l *Log) rotate() error {
 		err := l.active.Close()
 		l.active = nil
 		if err != nil {
-			return fmt.Errorf("close log segment %s: %w", l.path(l.segments[len(l.segments)-1]), err)
+			return fmt.Errorf("close log segment %s: %w", l.fs.Path(l.path(l.segments[len(l.segments)-1])), err)
 		}
 	}
 	if l.restart {
@@ -37,7 +37,7 @@ func (l *Log) rotate() error {
 		err = l.fs.SyncDir(l.dir)
 	}
 	if err != nil {
-		return fmt.Errorf("create log segment %s: %w", name, errors.Join(err, f.Close()))
+		return fmt.Errorf("create log segment %s: %w", l.fs.Path(name), errors.Join(err, f.Close()))
 	}
 	l.segments = append(l.segments, l.next)
 	l.active, l.size = f, headerSize
@@ -70,6 +70,11 @@ func (l *Log) Drop(upTo LSN) error {
 		return err
 	}
 	defer unlock()
+	if err := l.check(); err != nil {
+		err = fmt.Errorf("%w: %w", ErrFailed, err)
+		l.fail(err)
+		return err
+	}
 	if l.active != nil && l.size > headerSize && l.next-1 <= upTo && l.refusal() == nil {
 		if err := l.rotate(); err != nil {
 			err = fmt.Errorf("%w: %w", ErrFailed, err)

@@ -104,8 +104,8 @@ func (a *app) restoreCommand() *cobra.Command {
 verifies every checksum, opens what it unpacked beside DIR, checks it as
 ` + "`flashdb check`" + ` does, and only then gives it the name DIR.
 
-With --verify it reads all of FILE, verifies its checksums and stores nothing.
-FILE - is standard input.`,
+With --verify it does the same in the directory for temporary files (TMPDIR),
+which needs as much room, and keeps nothing. FILE - is standard input.`,
 		Example: `  flashdb restore papers.zst papers.flash
   flashdb restore --verify papers.zst`,
 		Args: func(cmd *cobra.Command, given []string) error {
@@ -124,7 +124,7 @@ FILE - is standard input.`,
 			return a.restore(cmd.Context(), args[0], args[1], limit)
 		},
 	}
-	cmd.Flags().BoolVar(&verify, "verify", false, "verify FILE and store nothing")
+	cmd.Flags().BoolVar(&verify, "verify", false, "do all of it with FILE and keep nothing")
 	cmd.Flags().Int64Var(&limit, "max-bytes", 0, "refuse a backup that unpacks to more (default 64 MiB and 1000 times its size)")
 	return cmd
 }

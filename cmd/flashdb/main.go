@@ -20,6 +20,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -28,9 +29,33 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	done := make(chan int, 1)
+	go func() { done <- run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr) }()
+	os.Exit(exitCode(ctx, done, stop, time.After, os.Stderr))
+}
+
+// graceTime is how long a command may take to end after it was interrupted. What
+// it was writing is safe at any moment: the next open finds it as after a crash.
+const graceTime = 10 * time.Second
+
+// exitCode waits for that of the command. One that waits where nothing can
+// interrupt it, as for the other end of a named pipe, is left to itself after
+// graceTime; and a second signal ends the process at once, as stop gives signals
+// back their effect.
+func exitCode(ctx context.Context, done <-chan int, stop func(), after func(time.Duration) <-chan time.Time, errOut io.Writer) int {
+	select {
+	case code := <-done:
+		return code
+	case <-ctx.Done():
+	}
 	stop()
-	os.Exit(code)
+	select {
+	case code := <-done:
+		return code
+	case <-after(graceTime):
+		fmt.Fprintln(errOut, "flashdb: interrupted")
+		return exitFailed
+	}
 }
 
 // run executes one command line and returns its exit code.

@@ -147,7 +147,10 @@ func scriptDeadSocket(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: deadsocket DIR")
 	}
-	l, err := control.Listen(ts.MkAbs(args[0]))
+	dir, err := os.OpenRoot(ts.MkAbs(args[0]))
+	ts.Check(err)
+	ts.Defer(func() { _ = dir.Close() })
+	l, err := control.Listen(dir)
 	ts.Check(err)
 	ts.Check(l.Close()) // which leaves the socket
 }

@@ -67,6 +67,7 @@ func Open(fs vfs.FS, path string) (*Index, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open index: %w", err)
 	}
+	path = fs.Path(path)
 	var ix *Index
 	err = catchFaults(path, m.Bytes(), func() (err error) {
 		ix, err = Load(m.Bytes(), path)

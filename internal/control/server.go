@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -44,7 +45,7 @@ func Handle[Req any](badRequest func(error) error, fn func(ctx context.Context, 
 type Server struct {
 	calls  map[string]Call
 	codeOf func(error) (code string, status int)
-	dir    string
+	dir    *os.Root
 	http   http.Server
 
 	mu     sync.Mutex // guards closed, and work from growing after it
@@ -54,7 +55,7 @@ type Server struct {
 
 // Serve makes the socket of dir, which the caller must own, and answers calls
 // on it under contexts of base. codeOf gives an error its code and HTTP status.
-func Serve(base context.Context, dir string, calls map[string]Call, codeOf func(error) (code string, status int)) (*Server, error) {
+func Serve(base context.Context, dir *os.Root, calls map[string]Call, codeOf func(error) (code string, status int)) (*Server, error) {
 	l, err := Listen(dir)
 	if err != nil {
 		return nil, err
@@ -70,10 +71,11 @@ func Serve(base context.Context, dir string, calls map[string]Call, codeOf func(
 	return s, nil
 }
 
-// Close ends the server and removes its socket. Calls under way should be
+// Close ends the server and, while the directory is the caller's, removes its
+// socket. Calls under way should be
 // ending, their base context done; a client that does not take its answer is
 // cut off after a moment.
-func (s *Server) Close() error {
+func (s *Server) Close(owned bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
 	if s.http.Shutdown(ctx) != nil {
@@ -83,6 +85,9 @@ func (s *Server) Close() error {
 	s.closed = true
 	s.mu.Unlock()
 	s.work.Wait()
+	if !owned {
+		return nil
+	}
 	return Sweep(s.dir)
 }
 

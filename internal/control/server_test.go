@@ -24,11 +24,21 @@ var errTeapot = errors.New("is a teapot")
 
 type number struct{ N int }
 
+// hold opens a directory until the test ends.
+func hold(t *testing.T, dir string) *os.Root {
+	t.Helper()
+	root, err := os.OpenRoot(dir)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = root.Close() })
+	return root
+}
+
 // serve answers calls in a new directory until the test ends.
 func serve(t *testing.T, dir string, calls map[string]Call) (*Client, *Server, context.CancelFunc) {
 	t.Helper()
 	base, cancel := context.WithCancel(context.Background())
-	s, err := Serve(base, dir, calls, func(err error) (string, int) {
+	root := hold(t, dir)
+	s, err := Serve(base, root, calls, func(err error) (string, int) {
 		if errors.Is(err, errTeapot) {
 			return errTeapot.Error(), http.StatusTeapot
 		}
@@ -39,7 +49,7 @@ func serve(t *testing.T, dir string, calls map[string]Call) (*Client, *Server, c
 	t.Cleanup(func() {
 		cancel()
 		client.Close()
-		assert.NoError(t, s.Close())
+		assert.NoError(t, s.Close(true))
 	})
 	return client, s, cancel
 }
@@ -160,7 +170,7 @@ func TestCloseEndsCallsAndRemovesTheSocket(t *testing.T) {
 	go func() { failed <- client.Call(context.Background(), "try", nil, nil, Reply{}) }()
 	<-started
 	cancel()
-	require.NoError(t, s.Close())
+	require.NoError(t, s.Close(true))
 	require.ErrorIs(t, <-failed, errTeapot, "the call's own last word")
 	assert.NoFileExists(t, filepath.Join(dir, SocketName))
 	require.ErrorIs(t, client.Call(context.Background(), "try", nil, nil, Reply{}), ErrNoOwner)
@@ -191,7 +201,7 @@ func TestLongPath(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), strings.Repeat("long/", 40))
 	require.NoError(t, os.MkdirAll(dir, 0o700))
 	if runtime.GOOS != "linux" {
-		_, err := Listen(dir)
+		_, err := Listen(hold(t, dir))
 		require.ErrorContains(t, err, "shorter path")
 		return
 	}
@@ -203,17 +213,17 @@ func TestLongPath(t *testing.T) {
 
 func TestSweep(t *testing.T) {
 	dir := t.TempDir()
-	require.NoError(t, Sweep(dir), "nothing there")
-	l, err := Listen(dir)
+	require.NoError(t, Sweep(hold(t, dir)), "nothing there")
+	l, err := Listen(hold(t, dir))
 	require.NoError(t, err)
 	require.NoError(t, l.Close()) // leaves its socket, as a crash would
 	require.ErrorIs(t, NewClient(dir).Call(context.Background(), "try", nil, nil, Reply{}), ErrNoOwner)
-	require.NoError(t, Sweep(dir))
+	require.NoError(t, Sweep(hold(t, dir)))
 	assert.NoFileExists(t, filepath.Join(dir, SocketName))
 
 	require.NoError(t, os.WriteFile(filepath.Join(dir, SocketName), []byte("mine"), 0o600))
-	require.ErrorContains(t, Sweep(dir), "is not a socket")
-	_, err = Listen(dir)
+	require.ErrorContains(t, Sweep(hold(t, dir)), "is not a socket")
+	_, err = Listen(hold(t, dir))
 	require.ErrorContains(t, err, "is not a socket")
 }
 

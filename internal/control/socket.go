@@ -20,11 +20,11 @@ const maxSocketPath = 103
 // Listen makes the socket of dir, which only this user may connect to. A
 // socket that is there already is taken for a dead owner's and replaced, so the
 // caller must own dir.
-func Listen(dir string) (net.Listener, error) {
+func Listen(dir *os.Root) (net.Listener, error) {
 	if err := Sweep(dir); err != nil {
 		return nil, err
 	}
-	path, release, err := socketPath(dir)
+	path, release, err := heldPath(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -32,12 +32,12 @@ func Listen(dir string) (net.Listener, error) {
 	config := net.ListenConfig{Control: restrict}
 	l, err := config.Listen(context.Background(), "unix", path)
 	if err != nil {
-		return nil, fmt.Errorf("listen on %s: %w", filepath.Join(dir, SocketName), err)
+		return nil, fmt.Errorf("listen on %s: %w", filepath.Join(dir.Name(), SocketName), err)
 	}
 	// The path bound may be short for this moment only: the owner removes the
 	// socket by its real one, with Sweep.
 	l.(*net.UnixListener).SetUnlinkOnClose(false)
-	if err := os.Chmod(filepath.Join(dir, SocketName), 0o600); err != nil {
+	if err := dir.Chmod(SocketName, 0o600); err != nil {
 		return nil, errors.Join(err, l.Close(), Sweep(dir))
 	}
 	return l, nil
@@ -45,18 +45,17 @@ func Listen(dir string) (net.Listener, error) {
 
 // Sweep removes the socket of dir. The caller must own dir: nobody else can be
 // listening.
-func Sweep(dir string) error {
-	path := filepath.Join(dir, SocketName)
-	info, err := os.Lstat(path)
+func Sweep(dir *os.Root) error {
+	info, err := dir.Lstat(SocketName)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
 		return err
 	case info.Mode()&fs.ModeSocket == 0:
-		return fmt.Errorf("%s is not a socket: move it out of the database directory", path)
+		return fmt.Errorf("%s is not a socket: move it out of the database directory", filepath.Join(dir.Name(), SocketName))
 	}
-	return os.Remove(path)
+	return dir.Remove(SocketName)
 }
 
 // dial connects to the socket of dir.

@@ -21,6 +21,21 @@ func socketPath(dir string) (path string, release func(), err error) {
 	return fmt.Sprintf("/proc/self/fd/%d/%s", d.Fd(), SocketName), func() { d.Close() }, nil
 }
 
+// heldPath returns a path of dir's socket, valid until release, that leads
+// there whatever becomes of the path of dir.
+func heldPath(dir *os.Root) (path string, release func(), err error) {
+	d, err := dir.Open(".")
+	if err != nil {
+		return "", nil, err
+	}
+	own := fmt.Sprintf("/proc/self/fd/%d", d.Fd())
+	if _, err := os.Stat(own); err != nil { // there is no /proc
+		d.Close()
+		return socketPath(dir.Name())
+	}
+	return own + "/" + SocketName, func() { d.Close() }, nil
+}
+
 // restrict gives the socket its mode before it has a name, so that there is no
 // moment at which others may connect.
 func restrict(_, _ string, conn syscall.RawConn) error {

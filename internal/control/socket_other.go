@@ -4,6 +4,7 @@ package control
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"syscall"
 )
@@ -12,10 +13,16 @@ import (
 func socketPath(dir string) (path string, release func(), err error) {
 	path = filepath.Join(dir, SocketName)
 	if len(path) > maxSocketPath {
-		return "", nil, fmt.Errorf("the path of the control socket, %s, has %d bytes, and this system takes %d: open the database by a shorter path, a relative one for instance",
+		return "", nil, fmt.Errorf("the path of the control socket, %s, has %d bytes, and this system takes %d: open the database by a shorter path",
 			path, len(path), maxSocketPath)
 	}
 	return path, func() {}, nil
+}
+
+// heldPath returns a path of dir's socket. Nothing here makes it lead to dir
+// when that was moved: the caller looks before.
+func heldPath(dir *os.Root) (path string, release func(), err error) {
+	return socketPath(dir.Name())
 }
 
 // restrict does nothing: Listen restricts the socket once it has a name.

@@ -24,7 +24,7 @@ func CheckFolder(fsys vfs.FS, dir string) error {
 	case err != nil:
 		return err
 	case kind != fs.ModeDir:
-		return fmt.Errorf("%s is %s where a directory of index files belongs: move it away", dir, Describe(kind))
+		return fmt.Errorf("%s is %s where a directory of index files belongs: move it away", fsys.Path(dir), Describe(kind))
 	}
 	return nil
 }
@@ -64,9 +64,9 @@ func Files(fsys vfs.FS, dir string) (own []string, strays []error) {
 		case err != nil:
 			strays = append(strays, err)
 		case !ownName.MatchString(name):
-			strays = append(strays, fmt.Errorf("%s is %s that flashdb has not made", path, Describe(kind)))
+			strays = append(strays, fmt.Errorf("%s is %s that flashdb has not made", fsys.Path(path), Describe(kind)))
 		case kind != 0:
-			strays = append(strays, fmt.Errorf("%s is %s where an index file belongs: move it away", path, Describe(kind)))
+			strays = append(strays, fmt.Errorf("%s is %s where an index file belongs: move it away", fsys.Path(path), Describe(kind)))
 		default:
 			own = append(own, name)
 		}

@@ -35,6 +35,9 @@ func TestConformance(t *testing.T) {
 		{"closed", testClosed},
 		{"map", testMap},
 		{"remove all", testRemoveAll},
+		{"named", testNamed},
+		{"root", testRoot},
+		{"outside", testOutside},
 	}
 	for _, sys := range systems {
 		for _, tt := range cases {
@@ -44,8 +47,25 @@ func TestConformance(t *testing.T) {
 				require.NoError(t, fsys.MkdirAll(dir), "again")
 				tt.run(t, fsys, dir)
 			})
+			t.Run(sys.name+" root/"+tt.name, func(t *testing.T) {
+				base := t.TempDir()
+				whole := sys.fs()
+				require.NoError(t, whole.MkdirAll(base))
+				fsys, dir := openRoot(t, whole, base), filepath.Join("a", "b")
+				require.NoError(t, fsys.MkdirAll(dir))
+				require.NoError(t, fsys.MkdirAll(dir), "again")
+				tt.run(t, fsys, dir)
+			})
 		}
 	}
+}
+
+func openRoot(t *testing.T, fsys FS, dir string) Root {
+	t.Helper()
+	root, err := fsys.OpenRoot(dir)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = root.Close() })
+	return root
 }
 
 func put(t *testing.T, fsys FS, name, content string) {
@@ -248,3 +268,110 @@ func testRemoveAll(t *testing.T, fsys FS, dir string) {
 	_, err := fsys.ReadDir(deep)
 	assert.ErrorIs(t, err, fs.ErrNotExist)
 }
+
+func testNamed(t *testing.T, fsys FS, dir string) {
+	name, other := filepath.Join(dir, "f"), filepath.Join(dir, "g")
+	named := func(f File) bool {
+		t.Helper()
+		yes, err := f.Named()
+		require.NoError(t, err)
+		return yes
+	}
+	f, err := fsys.Create(name)
+	require.NoError(t, err)
+	assert.True(t, named(f))
+	require.NoError(t, fsys.Rename(name, other))
+	assert.False(t, named(f), "it has another name")
+	require.NoError(t, fsys.Rename(other, name))
+	assert.True(t, named(f))
+	put(t, fsys, other, "other")
+	require.NoError(t, fsys.Rename(other, name))
+	assert.False(t, named(f), "replaced")
+	require.NoError(t, fsys.Remove(name))
+	assert.False(t, named(f), "removed")
+	require.NoError(t, fsys.RemoveAll(dir))
+	assert.False(t, named(f), "removed with its directory")
+	require.NoError(t, f.Close())
+	_, err = f.Named()
+	assert.ErrorIs(t, err, fs.ErrClosed)
+}
+
+// testRoot moves a directory that is held, and puts another in its place.
+func testRoot(t *testing.T, fsys FS, dir string) {
+	held, away := filepath.Join(dir, "held"), filepath.Join(dir, "away")
+	require.NoError(t, fsys.MkdirAll(held))
+	put(t, fsys, filepath.Join(held, "f"), "mine")
+	root := openRoot(t, fsys, held)
+	assert.Equal(t, fsys.Path(filepath.Join(held, "f")), root.Path("f"))
+	_, err := root.Open("none")
+	assert.ErrorContains(t, err, root.Path("none"), "errors name the whole path")
+
+	require.NoError(t, fsys.Rename(held, away))
+	require.NoError(t, fsys.MkdirAll(held))
+	put(t, fsys, filepath.Join(held, "f"), "another's")
+	assert.Equal(t, "mine", get(t, root, "f"))
+	put(t, root, "g", "new")
+	require.NoError(t, root.Rename("g", "h"))
+	require.NoError(t, root.MkdirAll("sub"))
+	require.NoError(t, root.SyncDir("."))
+	names, err := root.ReadDir(".")
+	require.NoError(t, err)
+	assert.Equal(t, []string{"f", "h", "sub"}, names)
+	require.NoError(t, root.Remove("f"))
+	require.NoError(t, root.RemoveAll("sub"))
+	names, err = fsys.ReadDir(away)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"h"}, names)
+	assert.Equal(t, "another's", get(t, fsys, filepath.Join(held, "f")))
+
+	require.NoError(t, root.Close())
+	_, err = root.Open("h")
+	assert.ErrorIs(t, err, fs.ErrClosed)
+
+	_, err = fsys.OpenRoot(filepath.Join(dir, "none"))
+	assert.ErrorIs(t, err, fs.ErrNotExist)
+	_, err = fsys.OpenRoot(filepath.Join(held, "f"))
+	assert.Error(t, err, "a file")
+}
+
+// testOutside tries every operation on names that lead out of a root.
+func testOutside(t *testing.T, fsys FS, dir string) {
+	inside, victim := filepath.Join(dir, "inside"), filepath.Join(dir, "victim")
+	require.NoError(t, fsys.MkdirAll(filepath.Join(inside, "sub")))
+	require.NoError(t, fsys.MkdirAll(victim))
+	put(t, fsys, filepath.Join(victim, "f"), "precious")
+	root := openRoot(t, fsys, inside)
+	put(t, root, "mine", "mine")
+	for _, out := range []string{"../victim", "../victim/f", "sub/../../victim", "sub/../../victim/f", fsys.Path(victim), "..", "../victim/new"} {
+		open := func(f File, err error) error {
+			if err == nil {
+				_ = f.Close()
+			}
+			return err
+		}
+		for name, err := range map[string]error{
+			"create":      open(root.Create(out)),
+			"open":        open(root.Open(out)),
+			"open-rw":     open(root.OpenRW(out)),
+			"rename from": root.Rename(out, "stolen"),
+			"rename to":   root.Rename("mine", out),
+			"remove":      root.Remove(out),
+			"remove all":  root.RemoveAll(out),
+			"mkdir":       root.MkdirAll(out),
+			"sync":        root.SyncDir(out),
+			"read dir":    second(root.ReadDir(out)),
+			"size":        second(root.Size(out)),
+			"map":         second(root.Map(out)),
+			"root":        second(root.OpenRoot(out)),
+		} {
+			assert.Error(t, err, "%s %s", name, out)
+		}
+	}
+	names, err := fsys.ReadDir(victim)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"f"}, names)
+	assert.Equal(t, "precious", get(t, fsys, filepath.Join(victim, "f")))
+	assert.Equal(t, "mine", get(t, root, "mine"))
+}
+
+func second[T any](_ T, err error) error { return err }

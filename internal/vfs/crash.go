@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"sync"
 )
 
 // CrashClone returns what a power failure at this moment could leave on disk: all that was synced, and of the rest a
@@ -14,7 +15,7 @@ func (m *Mem) CrashClone(rng *rand.Rand) *Mem {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := &crash{rng: rng, made: make(map[node]node)}
-	return &Mem{root: c.dir(m.root)}
+	return &Mem{mu: new(sync.Mutex), root: c.dir(m.root), fold: m.fold}
 }
 
 // crash is the making of one clone.

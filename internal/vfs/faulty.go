@@ -49,7 +49,7 @@ func (k Kind) Changes() bool {
 // Op is one operation about to happen.
 type Op struct {
 	Kind Kind
-	Path string // of a rename, the old name
+	Path string // the whole path; of a rename, that of the old name
 }
 
 func (o Op) String() string { return fmt.Sprintf("%s %s", o.Kind, o.Path) }
@@ -79,13 +79,31 @@ type faultyFS struct {
 	inject func(Op) error
 }
 
+type faultyRoot struct {
+	faultyFS
+	root Root
+}
+
 type faultyFile struct {
 	File
 	fs   *faultyFS
 	path string
 }
 
-func (f *faultyFS) before(kind Kind, path string) error { return f.inject(Op{kind, path}) }
+func (f *faultyFS) before(kind Kind, name string) error { return f.inject(Op{kind, f.base.Path(name)}) }
+
+// OpenRoot and Path are no operations that could fail by themselves.
+func (f *faultyFS) OpenRoot(dir string) (Root, error) {
+	root, err := f.base.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &faultyRoot{faultyFS{base: root, inject: f.inject}, root}, nil
+}
+
+func (f *faultyFS) Path(name string) string { return f.base.Path(name) }
+
+func (f *faultyRoot) Close() error { return f.root.Close() }
 
 func (f *faultyFS) open(kind Kind, name string, open func(string) (File, error)) (File, error) {
 	if err := f.before(kind, name); err != nil {

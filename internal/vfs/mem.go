@@ -14,16 +14,60 @@ var (
 	errIsDir    = errors.New("is a directory")
 	errNotDir   = errors.New("not a directory")
 	errNotEmpty = errors.New("directory not empty")
+	errEscapes  = errors.New("path escapes from parent") // the text of os.Root
 )
 
 // Mem is an FS in memory for tests. Relative and absolute names mean the same: there is one root, which always exists.
+// What its OpenRoot returns is a Mem as well.
 type Mem struct {
-	mu   sync.Mutex // guards everything below, through all nodes and handles
+	mu   *sync.Mutex // guards everything below, through all nodes and handles
 	root *memDir
+	fold bool // names that differ only in case are one
+
+	path   string // of a Root
+	closed bool   // a Root
 }
 
 // NewMem returns an empty FS.
-func NewMem() *Mem { return &Mem{root: newMemDir()} }
+func NewMem() *Mem { return &Mem{mu: new(sync.Mutex), root: newMemDir()} }
+
+// NewFoldingMem returns an empty FS for which names that differ only in case are the same, as on Windows and macOS. A
+// file keeps the name that it was made with.
+func NewFoldingMem() *Mem {
+	m := NewMem()
+	m.fold = true
+	return m
+}
+
+// OpenRoot implements FS.
+func (m *Mem) OpenRoot(dir string) (Root, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	d, err := m.lookupDir("open", dir)
+	if err != nil {
+		return nil, err
+	}
+	return &Mem{mu: m.mu, root: d, fold: m.fold, path: m.Path(dir)}, nil
+}
+
+// Path implements FS.
+func (m *Mem) Path(name string) string {
+	if m.path == "" || filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(m.path, name)
+}
+
+// Close implements Root.
+func (m *Mem) Close() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return fs.ErrClosed
+	}
+	m.closed = true
+	return nil
+}
 
 // node is a *memDir or a *memFile.
 type node any
@@ -62,31 +106,52 @@ func (d *memDir) change(c nameChange) {
 }
 
 // split returns the elements of a name below the root.
-func split(name string) []string {
+func (m *Mem) split(op, name string) ([]string, error) {
+	switch {
+	case m.closed:
+		return nil, pathError(op, m.Path(name), fs.ErrClosed)
+	case m.path != "" && !filepath.IsLocal(name):
+		return nil, pathError(op, name, errEscapes)
+	}
 	name = filepath.Clean(name)
 	name = filepath.ToSlash(name[len(filepath.VolumeName(name)):])
-	return slices.DeleteFunc(strings.Split(name, "/"), func(s string) bool { return s == "" || s == "." || s == ".." })
+	return slices.DeleteFunc(strings.Split(name, "/"), func(s string) bool { return s == "" || s == "." || s == ".." }), nil
+}
+
+// known returns the name that a directory has for what e leads to, or e if there is nothing.
+func (m *Mem) known(d *memDir, e string) string {
+	if m.fold {
+		for name := range d.names {
+			if strings.EqualFold(name, e) {
+				return name
+			}
+		}
+	}
+	return e
 }
 
 // lookup returns the directory that holds, or would hold, the last element of name, that element, and what is there:
 // nil for nothing. The root has no last element.
 func (m *Mem) lookup(op, name string) (dir *memDir, last string, n node, err error) {
-	elems := split(name)
+	elems, err := m.split(op, name)
+	if err != nil {
+		return nil, "", nil, err
+	}
 	if len(elems) == 0 {
 		return nil, "", m.root, nil
 	}
 	dir = m.root
 	for _, e := range elems[:len(elems)-1] {
-		switch next := dir.names[e].(type) {
+		switch next := dir.names[m.known(dir, e)].(type) {
 		case nil:
-			return nil, "", nil, pathError(op, name, fs.ErrNotExist)
+			return nil, "", nil, pathError(op, m.Path(name), fs.ErrNotExist)
 		case *memDir:
 			dir = next
 		default:
-			return nil, "", nil, pathError(op, name, errNotDir)
+			return nil, "", nil, pathError(op, m.Path(name), errNotDir)
 		}
 	}
-	last = elems[len(elems)-1]
+	last = m.known(dir, elems[len(elems)-1])
 	return dir, last, dir.names[last], nil
 }
 
@@ -97,11 +162,11 @@ func (m *Mem) lookupDir(op, name string) (*memDir, error) {
 	}
 	switch d := n.(type) {
 	case nil:
-		return nil, pathError(op, name, fs.ErrNotExist)
+		return nil, pathError(op, m.Path(name), fs.ErrNotExist)
 	case *memDir:
 		return d, nil
 	default:
-		return nil, pathError(op, name, errNotDir)
+		return nil, pathError(op, m.Path(name), errNotDir)
 	}
 }
 
@@ -112,11 +177,11 @@ func (m *Mem) lookupFile(op, name string) (*memFile, error) {
 	}
 	switch f := n.(type) {
 	case nil:
-		return nil, pathError(op, name, fs.ErrNotExist)
+		return nil, pathError(op, m.Path(name), fs.ErrNotExist)
 	case *memFile:
 		return f, nil
 	default:
-		return nil, pathError(op, name, errIsDir)
+		return nil, pathError(op, m.Path(name), errIsDir)
 	}
 }
 
@@ -134,7 +199,7 @@ func (m *Mem) Create(name string) (File, error) {
 	}
 	switch f := n.(type) {
 	case *memDir:
-		return nil, pathError("create", name, errIsDir)
+		return nil, pathError("create", m.Path(name), errIsDir)
 	case *memFile:
 		f.write(fileChange{truncate: true})
 		return &memHandle{fs: m, file: f, name: name, writable: true}, nil
@@ -169,14 +234,14 @@ func (m *Mem) Rename(from, to string) error {
 		return err
 	}
 	if n == nil || fromDir == nil {
-		return pathError("rename", from, fs.ErrNotExist)
+		return pathError("rename", m.Path(from), fs.ErrNotExist)
 	}
 	toDir, toLast, old, err := m.lookup("rename", to)
 	if err != nil {
 		return err
 	}
 	if _, isDir := old.(*memDir); isDir {
-		return pathError("rename", to, errIsDir)
+		return pathError("rename", m.Path(to), errIsDir)
 	}
 	if n == old {
 		return nil
@@ -199,10 +264,10 @@ func (m *Mem) Remove(name string) error {
 		return err
 	}
 	if n == nil {
-		return pathError("remove", name, fs.ErrNotExist)
+		return pathError("remove", m.Path(name), fs.ErrNotExist)
 	}
 	if d, isDir := n.(*memDir); isDir && (dir == nil || len(d.names) > 0) {
-		return pathError("remove", name, errNotEmpty)
+		return pathError("remove", m.Path(name), errNotEmpty)
 	}
 	dir.change(nameChange{gone: last})
 	return nil
@@ -220,7 +285,7 @@ func (m *Mem) RemoveAll(name string) error {
 		return err
 	}
 	if dir == nil {
-		return pathError("remove", name, errNotEmpty) // the root stays
+		return pathError("remove", m.Path(name), errNotEmpty) // the root stays
 	}
 	dir.change(nameChange{gone: last})
 	return nil
@@ -230,9 +295,13 @@ func (m *Mem) RemoveAll(name string) error {
 func (m *Mem) MkdirAll(name string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	elems, err := m.split("mkdir", name)
+	if err != nil {
+		return err
+	}
 	dir := m.root
-	for _, e := range split(name) {
-		switch next := dir.names[e].(type) {
+	for _, e := range elems {
+		switch next := dir.names[m.known(dir, e)].(type) {
 		case nil:
 			d := newMemDir()
 			dir.change(nameChange{name: e, node: d})
@@ -240,7 +309,7 @@ func (m *Mem) MkdirAll(name string) error {
 		case *memDir:
 			dir = next
 		default:
-			return pathError("mkdir", name, errNotDir)
+			return pathError("mkdir", m.Path(name), errNotDir)
 		}
 	}
 	return nil

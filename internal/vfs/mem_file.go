@@ -61,7 +61,7 @@ func (f *memFile) sync() {
 type memHandle struct {
 	fs       *Mem
 	file     *memFile
-	name     string
+	name     string // as given to fs
 	writable bool
 	pos      int64
 	closed   bool
@@ -79,7 +79,7 @@ func (h *memHandle) lock(op string, write bool) (unlock func(), err error) {
 		return h.fs.mu.Unlock, nil
 	}
 	h.fs.mu.Unlock()
-	return nil, pathError(op, h.name, err)
+	return nil, pathError(op, h.fs.Path(h.name), err)
 }
 
 func (h *memHandle) Read(b []byte) (int, error) {
@@ -106,7 +106,7 @@ func (h *memHandle) ReadAt(b []byte, off int64) (int, error) {
 	}
 	defer unlock()
 	if off < 0 {
-		return 0, pathError("read", h.name, errors.New("negative offset"))
+		return 0, pathError("read", h.fs.Path(h.name), errors.New("negative offset"))
 	}
 	n := copy(b, h.file.data[min(off, int64(len(h.file.data))):])
 	if n < len(b) {
@@ -133,7 +133,7 @@ func (h *memHandle) WriteAt(b []byte, off int64) (int, error) {
 	}
 	defer unlock()
 	if off < 0 {
-		return 0, pathError("write", h.name, errors.New("negative offset"))
+		return 0, pathError("write", h.fs.Path(h.name), errors.New("negative offset"))
 	}
 	h.file.write(fileChange{off: off, bytes: slices.Clone(b)})
 	return len(b), nil
@@ -146,7 +146,7 @@ func (h *memHandle) Truncate(size int64) error {
 	}
 	defer unlock()
 	if size < 0 {
-		return pathError("truncate", h.name, errors.New("negative size"))
+		return pathError("truncate", h.fs.Path(h.name), errors.New("negative size"))
 	}
 	h.file.write(fileChange{off: size, truncate: true})
 	return nil
@@ -169,6 +169,19 @@ func (h *memHandle) Size() (int64, error) {
 	}
 	defer unlock()
 	return int64(len(h.file.data)), nil
+}
+
+func (h *memHandle) Named() (bool, error) {
+	unlock, err := h.lock("stat", false)
+	if err != nil {
+		return false, err
+	}
+	defer unlock()
+	f, err := h.fs.lookupFile("stat", h.name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return f == h.file, err
 }
 
 func (h *memHandle) Close() error {

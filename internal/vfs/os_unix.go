@@ -9,11 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// oNoFollow makes opening a symbolic link an error.
-const oNoFollow = unix.O_NOFOLLOW
+const (
+	oNoFollow  = unix.O_NOFOLLOW  // opening a symbolic link is an error
+	oNonBlock  = unix.O_NONBLOCK  // opening a named pipe does not wait; it changes nothing for regular files
+	oDirectory = unix.O_DIRECTORY // opening anything but a directory is an error
+)
 
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
+func syncDir(c calls, dir string) error {
+	d, err := c.OpenFile(dir, os.O_RDONLY|oDirectory|oNonBlock, 0)
 	if err != nil {
 		return err
 	}

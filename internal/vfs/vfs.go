@@ -5,6 +5,9 @@
 //   - [Mem] lives in memory and knows what has been synced: [Mem.CrashClone] returns what a power failure could leave.
 //   - [Faulty] wraps another and fails the operations a test picks.
 //
+// The files of a database are reached through a [Root]: a directory that is held, below which all names are looked up,
+// and out of which none leads. The system's is a [Dir].
+//
 // Durability has the meaning POSIX gives it, and no more: what was written to a file survives a crash after the file's
 // Sync; that a file was created, renamed or removed survives after SyncDir of its directory.
 //
@@ -45,6 +48,18 @@ type FS interface {
 	SyncDir(dir string) error
 	// Map returns the content of a file.
 	Map(name string) (Mapping, error)
+	// OpenRoot holds a directory.
+	OpenRoot(dir string) (Root, error)
+	// Path returns what messages call a name: a whole path.
+	Path(name string) string
+}
+
+// Root is the part of a file system below one directory. Names are relative to it, and one that would lead out of it,
+// or passes through a symbolic link, is an error. It stays the same directory when that gets another name, or when its
+// path leads to another one. Close lets go of the directory; files that are open stay open.
+type Root interface {
+	FS
+	io.Closer
 }
 
 // File is an open file.
@@ -59,6 +74,8 @@ type File interface {
 	Sync() error
 	// Size returns the length of the file in bytes.
 	Size() (int64, error)
+	// Named tells whether the name that the file was opened by still leads to it.
+	Named() (bool, error)
 	Close() error
 }
 
