@@ -33,7 +33,7 @@ func main() {
 		{"exhaustive", "1", "", "if not empty, damage every byte of headers, tables and borders"},
 		{"histories", "5000", "20", "random histories"},
 		{"steps", "100", "30", "steps of a history"},
-		{"fuzz", "10m", "1s", "time to fuzz a target for; 0 leaves fuzzing out"},
+		{"fuzz", "10m", "300x", "time, or number of inputs, to fuzz a target for; 0 leaves fuzzing out"},
 	} {
 		c[f.name] = flag.String(f.name, "", fmt.Sprintf("%s (default %q, with -quick %q)", f.usage, f.long, f.short))
 		defaults[f.name] = [2]string{f.long, f.short}
