@@ -9,11 +9,11 @@ import (
 	"math/rand/v2"
 	"path"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/flashdb/flashdb/index/ivf"
 	"github.com/flashdb/flashdb/internal/backup"
+	"github.com/flashdb/flashdb/internal/output"
 	"github.com/flashdb/flashdb/internal/rebuild"
 	"github.com/flashdb/flashdb/internal/vfs"
 	"github.com/flashdb/flashdb/storage"
@@ -81,11 +81,17 @@ func (db *DB) Backup(ctx context.Context, w io.Writer, opts *BackupOptions) (Bac
 
 // BackupFile is Backup into a file. The stream goes to a temporary file beside
 // it, which is synced and then renamed, so that the file is either what it was
-// before or the whole backup.
+// before or the whole backup. A file in the directory of a database, this one or
+// another, is ErrInvalid.
 func (db *DB) BackupFile(ctx context.Context, file string, opts *BackupOptions) (res BackupResult, err error) {
-	if file, err = filepath.Abs(file); err != nil {
-		return res, fmt.Errorf("back up %s: %w", db.dir, err)
+	target, err := output.Resolve(file, db.dir)
+	if err == nil && target.Stream {
+		err = fmt.Errorf("%s is not a regular file: open it, and give it to Backup", file)
 	}
+	if err != nil {
+		return res, fmt.Errorf("back up %s: %w: %w", db.dir, ErrInvalid, err)
+	}
+	file = target.Path
 	tmp := fmt.Sprintf("%s.%08x.tmp", file, rand.Uint32())
 	f, err := db.system.Create(tmp)
 	if err != nil {
@@ -287,23 +293,6 @@ const (
 	imagePrefix = "backup-"
 	imageSuffix = ".tmp"
 )
-
-// sweepImages removes the copies that dead backups left in the directory.
-func (db *DB) sweepImages() error {
-	names, err := db.fs.ReadDir(".")
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	for _, name := range names {
-		if strings.HasPrefix(name, imagePrefix) && strings.HasSuffix(name, imageSuffix) {
-			if err := db.fs.Remove(name); err != nil {
-				return fmt.Errorf("remove what a dead backup left: %w", err)
-			}
-			db.slog.Info("removed what a dead backup left", "dir", db.dir, "file", name)
-		}
-	}
-	return nil
-}
 
 func removeIfThere(fsys vfs.FS, name string) error {
 	if err := fsys.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/flashdb/flashdb/internal/attempts"
 )
 
 // A frame is where a file says how it is to be read: runs of bytes that lead to
@@ -150,6 +152,7 @@ func TestCorruptionOfFrames(t *testing.T) {
 				tried++
 				count[im.judge(t, all[i], rng)]++
 			}
+			attempts.Count(t, tried, "files damaged")
 			t.Logf("%d of %d damages, FLASHDB_SEED=%d: %s", tried, len(all), seed, fmt.Sprint(count))
 		})
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"sync"
 
 	"github.com/flashdb/flashdb/decoder"
@@ -128,7 +127,8 @@ func (db *DB) loaded(uid uint32) *Collection {
 	return db.collections[uid]
 }
 
-// DropCollection deletes a collection with all it holds.
+// DropCollection deletes a collection with all it holds. Files in the folder of
+// its index that flashdb has not made stay, and Options.Logger is told.
 func (db *DB) DropCollection(name string) error {
 	return db.dropCollection(context.Background(), name)
 }
@@ -166,9 +166,7 @@ func (db *DB) dropCollection(ctx context.Context, name string) error {
 		c.release()
 	}
 	failpoint.DropRemove.Reach()
-	if err := db.fs.RemoveAll(filepath.Join(indexDir, name)); err != nil {
-		return fmt.Errorf("drop collection %q: remove its index: %w", name, err)
-	}
+	db.removeFolder(name)
 	return nil
 }
 

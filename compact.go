@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"time"
 
+	"github.com/flashdb/flashdb/internal/rebuild"
 	"github.com/flashdb/flashdb/storage"
 	"github.com/flashdb/flashdb/wal"
 )
@@ -196,16 +196,13 @@ func (db *DB) diskUse() (u DiskUse, err error) {
 	if u.WAL, err = dirBytes(db.fs, walDir); err != nil {
 		return u, err
 	}
-	dirs, err := db.fs.ReadDir(indexDir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return u, nil
-	}
+	// What is not the index's may lie in its directory, and counts nothing.
+	dirs, _ := db.fs.ReadDir(indexDir)
 	for _, name := range dirs {
-		n, err := dirBytes(db.fs, filepath.Join(indexDir, name))
-		if err != nil {
-			return u, err
+		dir := filepath.Join(indexDir, name)
+		if n, err := dirBytes(db.fs, dir); err == nil && rebuild.CheckFolder(db.fs, dir) == nil {
+			u.Index += n
 		}
-		u.Index += n
 	}
-	return u, err
+	return u, nil
 }

@@ -26,7 +26,11 @@ func (db *DB) controlCalls() map[string]control.Call {
 		}),
 		control.CallCheck: answer(func(ctx context.Context, _ *control.None, _ *control.Stream) (any, error) {
 			findings, err := db.Check(ctx)
-			return control.Findings{Findings: findings}, err
+			if err != nil {
+				return nil, err
+			}
+			strays, err := db.Strays(ctx)
+			return control.Findings{Findings: findings, Strays: strays}, err
 		}),
 		control.CallCheckpoint: answer(func(ctx context.Context, _ *control.None, _ *control.Stream) (any, error) {
 			return nil, db.Checkpoint(ctx)

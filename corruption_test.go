@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/internal/attempts"
 	"github.com/flashdb/flashdb/internal/vfs"
 )
 
@@ -311,12 +312,14 @@ func TestCorruption(t *testing.T) {
 		t.Run(strings.ReplaceAll(name, "/", "_"), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(uint64(seed), uint64(len(name))))
 			count := map[outcome]int{}
-			for _, m := range mutations(name, data, n, rng) {
+			all := mutations(name, data, n, rng)
+			for _, m := range all {
 				if testing.Verbose() {
 					t.Log(m)
 				}
 				count[im.judge(t, m, rng)]++
 			}
+			attempts.Count(t, len(all), "files damaged")
 			t.Logf("outcomes: %v", count)
 		})
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/flashdb/flashdb/internal/attempts"
 	"github.com/flashdb/flashdb/internal/vfs"
 )
 
@@ -115,5 +116,5 @@ func TestPowerFailure(t *testing.T) {
 		ok := t.Run(fmt.Sprintf("%d before %s", i, filepath.Base(p.before)), func(t *testing.T) { p.verify(t, dir, p.fs) })
 		require.True(t, ok, "power failure before %s", p.before)
 	}
-	t.Logf("%d states", len(f.taken))
+	attempts.Count(t, len(f.taken), "states of the disk")
 }

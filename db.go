@@ -156,7 +156,7 @@ func (db *DB) begin() error {
 		return err
 	}
 	if err := control.Sweep(db.home.Handle()); err != nil { // a dead owner's
-		return err
+		db.leftAlone(err) // only who listens needs the name
 	}
 	db.flusher.start(db)
 	if db.opts.Control {

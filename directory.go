@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/flashdb/flashdb/internal/output"
 	"github.com/flashdb/flashdb/internal/vfs"
 )
 
@@ -62,6 +63,9 @@ func (db *DB) ensureDir(mustExist bool) error {
 		if mustExist {
 			return fmt.Errorf("%w: there is no such directory; create a database with `flashdb create`, or Open without MustExist", ErrNotFound)
 		}
+		if err := output.Within(db.dir); err != nil {
+			return fmt.Errorf("%w: %w", ErrInvalid, err)
+		}
 		if err := vfs.MakeDir(db.system, db.dir); err != nil {
 			return err
 		}
@@ -90,24 +94,25 @@ func refuseForeign(dir *vfs.Dir, mustExist bool) error {
 	if mustExist {
 		return fmt.Errorf("%w: the directory is empty; create a database with `flashdb create`, or Open without MustExist", ErrNotFound)
 	}
+	if err := output.Within(dir.Path(".")); err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
 	return nil
 }
 
 // refuseSymlinks makes sure that nothing in the database directory leads
 // elsewhere. Links that come later lead nowhere, see vfs.Root; at Open they are
-// told of. The directory itself may be one; that is the caller's.
+// told of. The directory itself may be one; that is the caller's. Links below index
+// are no reason to refuse: see strays.
 func refuseSymlinks(dir *vfs.Dir) error {
-	for _, sub := range []string{".", indexDir} {
-		names, err := dir.ReadDir(sub)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		for _, name := range names {
-			name = filepath.Join(sub, name)
-			info, err := dir.Lstat(name)
-			if err == nil && info.Mode()&fs.ModeSymlink != 0 {
-				return fmt.Errorf("%w: %s is a symbolic link, which is not followed: put what it leads to there", ErrInvalid, dir.Path(name))
-			}
+	names, err := dir.ReadDir(".")
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		info, err := dir.Lstat(name)
+		if err == nil && info.Mode()&fs.ModeSymlink != 0 {
+			return fmt.Errorf("%w: %s is a symbolic link, which is not followed: put what it leads to there", ErrInvalid, dir.Path(name))
 		}
 	}
 	return nil

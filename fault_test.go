@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/internal/attempts"
 	"github.com/flashdb/flashdb/internal/vfs"
 )
 
@@ -240,6 +241,7 @@ func TestNthOperationFails(t *testing.T) {
 					require.Fail(t, "operation that failed", "number %d, %s", n, ops[n-1])
 				}
 			}
+			attempts.Count(t, len(ops), "operations")
 			t.Logf("%d operations, %d runs ended with an error", len(ops), failed)
 		})
 	}

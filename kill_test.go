@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/internal/attempts"
 	"github.com/flashdb/flashdb/internal/failpoint"
 )
 
@@ -322,5 +323,7 @@ func TestKill(t *testing.T) {
 		}
 		survived++
 	}
+	attempts.Count(t, survived, "processes killed")
+	attempts.Count(t, int(acts), "acknowledged batches compared")
 	t.Logf("%d kills survived, %d at instants and at failpoints %v; %d acknowledged acts, all there", survived, instants, reached, acts)
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/flashdb/flashdb"
 	"github.com/flashdb/flashdb/decoder"
+	"github.com/flashdb/flashdb/internal/attempts"
 	"github.com/flashdb/flashdb/internal/vfs"
 )
 
@@ -393,5 +394,8 @@ func TestModel(t *testing.T) {
 		require.NoError(rt, h.db.Close())
 		require.NoError(rt, os.RemoveAll(h.dir))
 	})
+	attempts.Count(t, int(total.histories.Load()), "histories")
+	attempts.Count(t, int(total.steps.Load()), "calls")
+	attempts.Count(t, int(total.reads.Load()), "reads beside them")
 	t.Logf("%d histories, %d calls, %d reads beside them", total.histories.Load(), total.steps.Load(), total.reads.Load())
 }

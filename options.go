@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"runtime"
 	"time"
 
@@ -207,6 +208,9 @@ func (o *PredictOptions) Validate() error {
 	default:
 		bad("anchors from %q is unknown: use round, all or both", o.AnchorsFrom)
 	}
+	if o.MinScore != nil && math.IsNaN(float64(*o.MinScore)) {
+		bad("min-score is NaN: use a number")
+	}
 	if !(o.Recall >= 0 && o.Recall <= 1) {
 		bad("recall %v is outside (0, 1]", o.Recall)
 	}
@@ -283,6 +287,6 @@ func (o *SearchOptions) Validate() error {
 	default:
 		errs = append(errs, fmt.Errorf("%w: metric %q is unknown: use ip, cosine or l2", ErrInvalid, o.Metric))
 	}
-	p := PredictOptions{Probes: o.Probes, Filter: o.Filter}
+	p := PredictOptions{Probes: o.Probes, Filter: o.Filter, MinScore: o.MinScore}
 	return errors.Join(append(errs, p.Validate())...)
 }

@@ -166,7 +166,10 @@ func (c *Collection) rebuildOnce(ctx context.Context, o RebuildOptions) (res Reb
 	if err != nil || reason != "" {
 		return RebuildResult{Reason: reason, Generation: info.Generation}, err
 	}
-	number := info.Generation + 1
+	if err := c.db.checkFolder(c.name); err != nil {
+		return RebuildResult{}, err
+	}
+	number := rebuild.Free(c.db.fs, filepath.Join(indexDir, c.name), info.Generation+1)
 	c.db.events.rebuildStarted(RebuildStarted{Collection: c.name, Generation: number})
 	progress := o.Progress
 	o.Progress = func(stage string, done, total int64) {
@@ -301,51 +304,10 @@ func (c *Collection) removeGeneration(number uint64) {
 		return
 	}
 	failpoint.PublishRemove.Reach()
-	err := c.db.fs.Remove(generationName(c.name, number))
+	err := rebuild.Remove(c.db.fs, filepath.Join(indexDir, c.name), number)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		c.db.slog.Warn("retired index not removed; the next open removes it", "collection", c.name, "generation", number, "err", err)
 	}
-}
-
-// sweep removes what dead backups left, and what dead rebuilds and dropped
-// collections left in the index directory. It runs at open, before any generation is mapped.
-func (db *DB) sweep() error {
-	if err := db.sweepImages(); err != nil {
-		return err
-	}
-	served := map[string]uint64{}
-	err := db.store.View(func(v *storage.View) error {
-		for _, info := range v.Collections() {
-			served[info.Name] = info.Generation
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	dirs, err := db.fs.ReadDir(indexDir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	for _, name := range dirs {
-		generation, live := served[name]
-		removed, err := rebuild.Sweep(db.fs, filepath.Join(indexDir, name), generation)
-		if err != nil {
-			return err
-		}
-		if len(removed) > 0 {
-			db.slog.Info("swept index files that nobody serves", "collection", name, "files", removed)
-		}
-		if !live {
-			if err := db.fs.Remove(filepath.Join(indexDir, name)); err != nil {
-				return fmt.Errorf("remove the index directory of dropped collection %q: %w", name, err)
-			}
-		}
-	}
-	return nil
 }
 
 // storeRows streams a collection's rows and keys from bbolt for a build.

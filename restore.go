@@ -16,6 +16,7 @@ import (
 
 	"github.com/flashdb/flashdb/internal/backup"
 	"github.com/flashdb/flashdb/internal/format"
+	"github.com/flashdb/flashdb/internal/output"
 	"github.com/flashdb/flashdb/internal/vfs"
 	"github.com/flashdb/flashdb/storage"
 )
@@ -83,6 +84,9 @@ func restoreTo(fsys vfs.FS, ctx context.Context, in io.Reader, dir string, opts 
 	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return res, err
+	}
+	if err := output.Within(abs); err != nil {
+		return res, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	parent, name := filepath.Dir(abs), filepath.Base(abs)
 	r := &restoring{system: fsys, temp: fmt.Sprintf("%s.restore-%08x", name, rand.Uint32())}

@@ -162,6 +162,9 @@ func (c *Collection) openGeneration(info storage.Info) *ivf.Index {
 // mapGeneration opens the served generation of a collection, and makes sure
 // that it is the one the store means.
 func (db *DB) mapGeneration(info storage.Info) (*ivf.Index, error) {
+	if err := db.checkFolder(info.Name); err != nil {
+		return nil, err
+	}
 	gen, err := ivf.Open(db.fs, generationName(info.Name, info.Generation))
 	if err != nil {
 		return nil, err

@@ -129,16 +129,25 @@ func (db *DB) indexStats(s *CollectionStats, info storage.Info) error {
 	return err
 }
 
-// dirBytes sums the sizes of the files in dir; a missing dir has none.
+// dirBytes sums the sizes of the files in dir; a missing dir has none, and what
+// is not a regular file counts nothing.
 func dirBytes(fsys vfs.FS, dir string) (sum int64, err error) {
 	names, err := fsys.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return 0, err
 	}
 	for _, name := range names {
-		size, err := fsys.Size(filepath.Join(dir, name))
+		path := filepath.Join(dir, name)
+		kind, err := fsys.Type(path)
+		if kind != 0 || errors.Is(err, fs.ErrNotExist) {
+			continue // or removed since
+		}
+		var size int64
+		if err == nil {
+			size, err = fsys.Size(path)
+		}
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // dropped since
+			continue
 		}
 		if err != nil {
 			return 0, err

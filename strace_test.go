@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/flashdb/flashdb/internal/attempts"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -60,5 +61,7 @@ func TestSystemCalls(t *testing.T) {
 			acts += s.total
 		}
 	}
+	attempts.Count(t, lives, "processes")
+	attempts.Count(t, int(acts), "acknowledged batches compared")
 	t.Logf("%d lives, of which these ended early: %v; %d acknowledged acts, all there", lives, hit, acts)
 }

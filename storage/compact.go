@@ -57,7 +57,8 @@ func (s *Store) Compact(ctx context.Context, fsys vfs.FS, progress func(copied i
 	temp := s.place.copy()
 	copied, id, err := s.copyTo(ctx, temp, progress)
 	if err != nil {
-		return 0, 0, fmt.Errorf("compact %s: %w", s.path, errors.Join(err, removeIfThere(temp)))
+		removeCopy(temp)
+		return 0, 0, fmt.Errorf("compact %s: %w", s.path, err)
 	}
 	if err := s.swap(fsys, temp, copied, id); err != nil {
 		return 0, 0, fmt.Errorf("compact %s: %w", s.path, err)
@@ -69,8 +70,19 @@ func (s *Store) Compact(ctx context.Context, fsys vfs.FS, progress func(copied i
 // copy returns the place of the copy that Compact makes.
 func (p place) copy() place { return place{p.dir, p.name + copySuffix} }
 
+// removeCopy removes the copy of a Compact that died. What else may have its name is no reason not to open, and not ours
+// to remove; the next Compact says so.
+func removeCopy(p place) {
+	if info, err := p.dir.Lstat(p.name); err == nil && info.Mode().IsRegular() {
+		_ = p.dir.Remove(p.name) // the next Compact tries again
+	}
+}
+
 // copyTo makes a new bbolt file of what is in the store's, and leaves it open and synced. The file must be at rest.
 func (s *Store) copyTo(ctx context.Context, to place, progress func(int64)) (dst *boltFile, id fs.FileInfo, err error) {
+	if info, err := to.dir.Lstat(to.name); err == nil && !info.Mode().IsRegular() {
+		return nil, nil, fmt.Errorf("%s is not a regular file: move it away", to.path())
+	}
 	if err := removeIfThere(to); err != nil {
 		return nil, nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/flashdb/flashdb/internal/attempts"
 	"github.com/flashdb/flashdb/storage"
 )
 
@@ -37,6 +38,7 @@ func TestHistories(t *testing.T) {
 			h.published.equalStreams(t, h.s)
 		})
 	}
+	attempts.Count(t, len(seeds), "histories")
 }
 
 // A history is a store and what it should hold at each of its stages.

@@ -200,9 +200,7 @@ func OpenIn(dir *vfs.Dir, name string, opt *Options) (*Store, error) {
 	s := &Store{place: p, path: p.path(), opts: o, id: id}
 	s.db.Store(db)
 	if !o.ReadOnly {
-		if err := removeIfThere(p.copy()); err != nil { // of a Compact that died
-			return nil, errors.Join(err, db.close())
-		}
+		removeCopy(p.copy())
 	}
 	if err := s.load(o); err != nil {
 		return nil, errors.Join(err, db.close())

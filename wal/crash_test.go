@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/flashdb/flashdb/internal/attempts"
 	"github.com/flashdb/flashdb/internal/vfs"
 )
 
@@ -53,6 +54,7 @@ func TestCrashAnywhere(t *testing.T) {
 			require.NoError(t, h.log.Close())
 			h.verify(h.mem)
 			require.Positive(t, h.crashes)
+			attempts.Count(t, h.crashes, "states of the disk")
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/flashdb/flashdb/internal/attempts"
 	"github.com/flashdb/flashdb/internal/format"
 )
 
@@ -83,6 +84,7 @@ func TestTruncationAtEveryByte(t *testing.T) {
 			}
 		})
 	}
+	attempts.Count(t, len(data)+1, "cuts")
 }
 
 // TestDamageAtEveryByte flips every byte of a log. Only damage to the last group may be taken for a torn write, and no
@@ -109,6 +111,7 @@ func TestDamageAtEveryByte(t *testing.T) {
 			require.NoError(t, l.Close())
 		}
 	}
+	attempts.Count(t, 3*len(data), "bytes damaged")
 }
 
 // TestLookalikes fills a tail with bytes that look like ever more overlapping frames: Open must neither take long over

@@ -150,6 +150,9 @@ func (l *Log) write(count int) error {
 	if err := l.check(); err != nil {
 		return err
 	}
+	if err := l.intact(l.size); err != nil {
+		return err
+	}
 	if l.active == nil || l.restart || l.size >= l.segmentBytes && l.size > headerSize {
 		if err := l.rotate(); err != nil {
 			return err
@@ -177,8 +180,8 @@ func (l *Log) write(count int) error {
 	return nil
 }
 
-// check makes sure that the directory is still the caller's, and that the active segment is in it and whole: what is
-// written to a segment that was removed or replaced is lost, and so is what comes behind a hole.
+// check makes sure that the directory is still the caller's, and that the active segment is in it: what is written to a
+// segment that was removed or replaced is lost.
 func (l *Log) check() error {
 	if l.held != nil {
 		if err := l.held(); err != nil {
@@ -187,9 +190,6 @@ func (l *Log) check() error {
 	}
 	if l.active == nil {
 		return nil
-	}
-	if err := l.intact(l.size); err != nil {
-		return err
 	}
 	named, err := l.active.Named()
 	if err == nil && !named {

@@ -70,8 +70,6 @@ func appendAnswer(text []byte, format string, res flashdb.Result) []byte {
 }
 
 // digits writes the fewest that tell a float32.
-func digits(f float32) string { return strconv.FormatFloat(float64(f), 'g', -1, 32) }
-
 // appendRecord writes one answer as bytes, integers little-endian:
 //
 //	length of source (uvarint), source, number of hits (uvarint),

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/internal/output"
 )
 
 // stdStream names standard input or output where a file is wanted.
@@ -39,14 +41,27 @@ func (a *app) backup(ctx context.Context, dir, file string, opts flashdb.BackupO
 	if file == stdStream && isTerminal(a.data()) {
 		return errors.New("backup: standard output is a terminal: redirect it, or name a file")
 	}
+	var target output.Target
+	if file != stdStream {
+		var err error
+		if target, err = output.Resolve(file, dir); err != nil {
+			return err
+		}
+	}
 	p := newProgress(a.err)
 	opts.Progress = func(done, total int64) { p.update("back up", done, total) }
 	var res flashdb.BackupResult
 	err := a.withDB(ctx, dir, flashdb.Options{}, func(db database) (err error) {
-		if file == stdStream {
+		switch {
+		case file == stdStream:
 			res, err = db.Backup(ctx, a.data(), &opts)
-		} else {
-			res, err = db.BackupFile(ctx, file, &opts)
+		case target.Stream:
+			err = target.Write(func(w io.Writer) (err error) {
+				res, err = db.Backup(ctx, w, &opts)
+				return err
+			})
+		default:
+			res, err = db.BackupFile(ctx, target.Path, &opts)
 		}
 		return err
 	})

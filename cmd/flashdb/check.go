@@ -14,13 +14,14 @@ func (a *app) checkCommand() *cobra.Command {
 		Use:   "check DIR",
 		Short: "Read every file of a database and report what is wrong",
 		Long: `Check reads every file of a database, verifies checksums and that the parts agree,
-and prints one line a finding. Exit code: 0 clean, 1 something was found.`,
+and prints one line a finding. Files in the directory that flashdb has not made are
+no damage: they are warnings. Exit code: 0 clean, warnings or not; 1 something was found.`,
 		Example: `  flashdb check papers.flash`,
 		Args:    args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var findings []string
+			var findings, strays []string
 			err := a.withDB(cmd.Context(), args[0], flashdb.Options{ReadOnly: true}, func(db database) (err error) {
-				findings, err = db.Check(cmd.Context())
+				findings, strays, err = db.Check(cmd.Context())
 				return err
 			})
 			switch {
@@ -29,7 +30,7 @@ and prints one line a finding. Exit code: 0 clean, 1 something was found.`,
 			case err != nil:
 				return err
 			}
-			if err := a.printFindings(args[0], findings); err != nil {
+			if err := a.printFindings(args[0], findings, strays); err != nil {
 				return err
 			}
 			if len(findings) > 0 {
@@ -40,12 +41,16 @@ and prints one line a finding. Exit code: 0 clean, 1 something was found.`,
 	}
 }
 
-func (a *app) printFindings(dir string, findings []string) error {
+func (a *app) printFindings(dir string, findings, strays []string) error {
 	if a.json {
 		return a.emit(struct {
 			OK       bool     `json:"ok"`
 			Findings []string `json:"findings"`
-		}{len(findings) == 0, append([]string{}, findings...)})
+			Warnings []string `json:"warnings"`
+		}{len(findings) == 0, jsonTexts(findings), jsonTexts(strays)})
+	}
+	for _, s := range strays {
+		fmt.Fprintf(a.out, "warning: %s\n", shown(s))
 	}
 	for _, f := range findings {
 		fmt.Fprintln(a.out, f)

@@ -32,6 +32,12 @@ output, progress and remarks to standard error. An error is one line, and nothin
 SIGINT and SIGTERM end what is under way in good order. A second signal ends the process at once, and so does a command that has not
 ended ten seconds after the first, such as one that waits for the other end of a pipe; the next open finds the database as after a crash.
 
+A file that a command writes is there when it is whole; until then the earlier one stays. It may not lie in the directory of a
+database, by whatever path. A device or a named pipe is written to as it is.
+
+A score that overflows is printed as Infinity, -Infinity or NaN, in text, CSV and TSV alike, and in JSON as text; a .parquet has the
+numbers themselves.
+
 Text is coloured on a terminal only, and not there when ` + "`NO_COLOR`" + ` is set; ` + "`--color always`" + ` and ` + "`never`" + ` say otherwise.
 
 A database that another process has open is asked through its [control socket](control.md), without further ado.

@@ -21,7 +21,7 @@ type database interface {
 	DropCollection(ctx context.Context, name string) error
 	Stats(ctx context.Context) (flashdb.Stats, error)
 	Metrics(ctx context.Context) (flashdb.Metrics, error)
-	Check(ctx context.Context) ([]string, error)
+	Check(ctx context.Context) (findings, strays []string, err error)
 	Checkpoint(ctx context.Context) error
 	Compact(ctx context.Context, opts *flashdb.CompactOptions) (flashdb.CompactResult, error)
 	Backup(ctx context.Context, w io.Writer, opts *flashdb.BackupOptions) (flashdb.BackupResult, error)
@@ -77,6 +77,13 @@ func (db localDB) Collection(_ context.Context, name string) (collection, error)
 }
 
 func (db localDB) Metrics(context.Context) (flashdb.Metrics, error) { return db.DB.Metrics(), nil }
+
+func (db localDB) Check(ctx context.Context) (findings, strays []string, err error) {
+	if findings, err = db.DB.Check(ctx); err == nil {
+		strays, err = db.DB.Strays(ctx)
+	}
+	return findings, strays, err
+}
 
 func (db localDB) CreateCollection(_ context.Context, name string, s flashdb.Schema) error {
 	_, err := db.DB.CreateCollection(name, s)

@@ -172,7 +172,7 @@ func (a *app) printEval(r evalReport, drawn, against string) error {
 	fmt.Fprintf(a.out, "recall@%d of %s%s against %s\n", r.K, counted(r.Sources, "source"), drawn, against)
 	err := a.table(0, func(w io.Writer) {
 		fmt.Fprintf(w, "  recall\tmean %.4f\tp5 %.4f\tworst %.4f\n", r.RecallMean, r.RecallP5, r.RecallWorst)
-		fmt.Fprintf(w, "  score difference, largest\tabsolute %.2g\trelative %.2g\t\n", r.MaxAbsDiff, r.MaxRelDiff)
+		fmt.Fprintf(w, "  score difference, largest\tabsolute %s\trelative %s\t\n", r.MaxAbsDiff, r.MaxRelDiff)
 		fmt.Fprintf(w, "  time a source\tfast %.3g ms\texact %s\t%s\n", r.FastMS, exactTime(r), ratio(r))
 		visited := "no list visited"
 		if r.RowsVisited > 0 {

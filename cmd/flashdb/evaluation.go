@@ -36,8 +36,8 @@ type evalReport struct {
 	RecallMean       float64        `json:"recall_mean"`
 	RecallP5         float64        `json:"recall_p5"`
 	RecallWorst      float64        `json:"recall_worst"`
-	MaxAbsDiff       float64        `json:"max_abs_diff"`
-	MaxRelDiff       float64        `json:"max_rel_diff"`
+	MaxAbsDiff       jsonNumber     `json:"max_abs_diff"`
+	MaxRelDiff       jsonNumber     `json:"max_rel_diff"`
 	RowsScored       float64        `json:"rows_scored"`
 	CodesScanned     float64        `json:"codes_scanned"`
 	RowsVisited      float64        `json:"rows_visited"`
@@ -154,8 +154,8 @@ func (e *evaluation) run(ctx context.Context, questions []question, p *progress)
 		r.add(res)
 		o := compare(res.Hits, q.exact.cut(e.k))
 		recalls = append(recalls, o.recall)
-		r.MaxAbsDiff = max(r.MaxAbsDiff, o.maxAbs)
-		r.MaxRelDiff = max(r.MaxRelDiff, o.maxRel)
+		r.MaxAbsDiff = max(r.MaxAbsDiff, jsonNumber(o.maxAbs))
+		r.MaxRelDiff = max(r.MaxRelDiff, jsonNumber(o.maxRel))
 	}
 	r.RecallMean, r.RecallP5, r.RecallWorst = spread(recalls)
 	return r, e.finish(ctx, &r, fast, exact)

@@ -5,50 +5,37 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 
 	"github.com/flashdb/flashdb/decoder"
 	"github.com/flashdb/flashdb/internal/codec"
+	"github.com/flashdb/flashdb/internal/output"
 )
 
 // writeFile makes a file of what fn writes, compressed as its name says, or
 // writes to standard output for "-". The file appears under its name when it is
-// whole and synced; one that is there already is left alone.
+// whole and synced; one that is there already is left alone, unless it is a device
+// or a pipe, which is written to.
 func (a *app) writeFile(name string, fn func(w io.Writer) error) error {
 	if name == standardInput {
 		return fn(a.data())
 	}
-	if _, err := os.Lstat(name); !errors.Is(err, os.ErrNotExist) {
-		if err != nil {
-			return err
-		}
+	target, err := output.Resolve(name)
+	if err != nil {
+		return err
+	}
+	if target.Exists && !target.Stream {
 		return fmt.Errorf("%s exists: remove it, or give another name", name)
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
-	if err != nil {
-		return err
-	}
-	err = errors.Join(fillFile(tmp, name, fn), tmp.Close())
-	if err == nil {
-		err = os.Rename(tmp.Name(), name)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(tmp.Name()))
-	}
-	return nil
+	return target.Write(func(w io.Writer) error { return pack(w, name, fn) })
 }
 
-// fillFile writes and syncs what fn writes, compressed as the name says.
-func fillFile(f *os.File, name string, fn func(w io.Writer) error) error {
-	packed, err := codec.NewCompressor(f, name)
+// pack has fn write to w, compressed as the name says.
+func pack(w io.Writer, name string, fn func(w io.Writer) error) error {
+	packed, err := codec.NewCompressor(w, name)
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(fn(packed), packed.Close()); err != nil {
-		return err
-	}
-	return f.Sync()
+	return errors.Join(fn(packed), packed.Close())
 }
 
 // writeSpec writes a spec as a person would.

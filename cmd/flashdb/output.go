@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -180,31 +179,6 @@ func took(d time.Duration) string {
 }
 
 func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-
-// probability writes a sigmoid without rounding it to a certainty it is not.
-func probability(p float32) string {
-	s := strconv.FormatFloat(float64(p), 'f', 4, 32)
-	switch {
-	case s == "1.0000" && p < 1:
-		return ">.9999"
-	case s == "0.0000" && p > 0:
-		return "<.0001"
-	}
-	return s
-}
-
-// jsonScore widens a float32 so that JSON prints its own few digits and not
-// those of its binary expansion.
-func jsonScore(f float32) float64 {
-	if math.IsInf(float64(f), 0) || math.IsNaN(float64(f)) {
-		return 0 // JSON has no such number, and no hit has such a score
-	}
-	v, err := strconv.ParseFloat(strconv.FormatFloat(float64(f), 'g', -1, 32), 64)
-	if err != nil {
-		return float64(f)
-	}
-	return v
-}
 
 // folded breaks a text at spaces so that it fits the terminal, or 108
 // columns of a file. Lines but the first are indented by so much.

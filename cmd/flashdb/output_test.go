@@ -59,8 +59,8 @@ func TestProbabilityIsNotRoundedToCertainty(t *testing.T) {
 }
 
 func TestJSONScoreKeepsFloat32Digits(t *testing.T) {
-	assert.Equal(t, 0.1, jsonScore(0.1))
-	assert.Equal(t, -12.345678, jsonScore(-12.345678))
+	assert.Equal(t, jsonNumber(0.1), jsonScore(0.1))
+	assert.Equal(t, jsonNumber(-12.345678), jsonScore(-12.345678))
 }
 
 func TestProgressIsSilentOffTheTerminal(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/flashdb/flashdb"
 	"github.com/flashdb/flashdb/decoder"
+	"github.com/flashdb/flashdb/internal/output"
 )
 
 // manySources is how many sources are asked before their answers are made
@@ -84,6 +85,10 @@ func (a *app) predictMany(ctx context.Context, r manyRequest) error {
 	if err := r.validate(); err != nil {
 		return err
 	}
+	target, err := r.target()
+	if err != nil {
+		return err
+	}
 	return a.withCollection(ctx, r.dir, r.collection, flashdb.Options{ReadOnly: true}, func(db database, c collection) error {
 		from := c
 		if r.sourceCollection != "" {
@@ -100,23 +105,52 @@ func (a *app) predictMany(ctx context.Context, r manyRequest) error {
 		if err != nil {
 			return err
 		}
-		if r.out == "" || r.out == "-" {
+		if target.Path == "" {
 			_, err = a.answerMany(ctx, r, from, c, sources, func(text []byte, _ uint32) error {
 				_, err := a.data().Write(text)
 				return err
 			})
 			return err
 		}
-		return a.predictFile(ctx, r, from, c, sources, print)
+		if target.Stream {
+			return a.predictStream(ctx, r, from, c, sources, target)
+		}
+		return a.predictFile(ctx, r, target.Path, from, c, sources, print)
 	})
 }
 
-func (a *app) predictFile(ctx context.Context, r manyRequest, from, c collection, sources []manySource, print string) (err error) {
+// target says where the answers go: no path means standard output.
+func (r *manyRequest) target() (t output.Target, err error) {
+	if r.out == "" || r.out == standardInput {
+		return t, nil
+	}
+	t, err = output.Resolve(r.out, r.dir)
+	if err == nil && t.Stream && r.format == formatParquet {
+		err = fmt.Errorf("%s is not a regular file, and a .parquet is not whole before its end: name a file with --out", r.out)
+	}
+	return t, err
+}
+
+// predictStream writes the answers to a device or a pipe.
+func (a *app) predictStream(ctx context.Context, r manyRequest, from, c collection, sources []manySource, target output.Target) error {
+	return target.Write(func(w io.Writer) error {
+		_, err := a.answerMany(ctx, r, from, c, sources, func(text []byte, _ uint32) error {
+			piece, err := compressed(r.out, text)
+			if err == nil {
+				_, err = w.Write(piece)
+			}
+			return err
+		})
+		return err
+	})
+}
+
+func (a *app) predictFile(ctx context.Context, r manyRequest, name string, from, c collection, sources []manySource, print string) (err error) {
 	var join func(io.ReadSeeker, io.Writer) error
 	if r.format == formatParquet {
 		join = joinAnswers
 	}
-	file, err := openResultFile(r.out, print, r.restart, join)
+	file, err := openResultFile(name, print, r.restart, join)
 	if err != nil {
 		return err
 	}
@@ -200,14 +234,19 @@ func (r *manyRequest) fingerprint(ctx context.Context, c collection, sources []m
 			fmt.Fprintf(keys, "%d\t%s\n", s.position, s.key)
 		}
 	}
+	opts, minScore := r.opts, ""
+	if opts.MinScore != nil { // perhaps an infinity, for which JSON has no number
+		minScore, opts.MinScore = digits(*opts.MinScore), nil
+	}
 	text, err := json.Marshal(struct {
 		Collection, Sources, Format string
 		K                           int
 		Options                     flashdb.PredictOptions
+		MinScore                    string
 		Shard                       string
 		Decoder, Keys               uint32
 	}{
-		r.collection, r.sourceCollection, r.format, r.k, r.opts, fmt.Sprint(r.shard), crc32.ChecksumIEEE(decoder.Marshal(d)), keys.Sum32(),
+		r.collection, r.sourceCollection, r.format, r.k, opts, minScore, fmt.Sprint(r.shard), crc32.ChecksumIEEE(decoder.Marshal(d)), keys.Sum32(),
 	})
 	return string(text), err
 }

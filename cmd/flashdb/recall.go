@@ -46,23 +46,37 @@ func compare(hits []flashdb.Hit, exact truth) outcome {
 		known[key] = exact.scores[i]
 	}
 	kth := exact.scores[len(exact.scores)-1]
-	least := kth - tieTolerance*max(math.Abs(kth), scoreFloor)
+	least := kth
+	if !math.IsInf(kth, 0) {
+		least -= tieTolerance * max(math.Abs(kth), scoreFloor)
+	}
 	var o outcome
 	counted := make(map[string]bool, len(hits))
 	for _, h := range hits {
 		score := float64(h.Score)
 		if want, ok := known[h.Key]; ok {
-			diff := math.Abs(score - want)
-			o.maxAbs = max(o.maxAbs, diff)
-			o.maxRel = max(o.maxRel, diff/max(math.Abs(want), scoreFloor))
+			abs, rel := differ(score, want)
+			o.maxAbs, o.maxRel = max(o.maxAbs, abs), max(o.maxRel, rel)
 			score = want
 		}
-		if score >= least {
+		if score >= least || math.IsNaN(least) { // a NaN ranks last: no score is below it
 			counted[h.Key] = true
 		}
 	}
 	o.recall = float64(min(len(counted), len(exact.keys))) / float64(len(exact.keys))
 	return o
+}
+
+// differ returns how far a score is from the true one, and that relative to it. The
+// same infinity twice, or NaN, is no difference; to any other score each is infinite.
+func differ(score, want float64) (abs, rel float64) {
+	if score == want || math.IsNaN(score) && math.IsNaN(want) {
+		return 0, 0
+	}
+	if abs = math.Abs(score - want); math.IsNaN(abs) || math.IsInf(abs, 0) {
+		return math.Inf(1), math.Inf(1)
+	}
+	return abs, abs / max(math.Abs(want), scoreFloor)
 }
 
 // spread returns the mean, the 5th percentile (nearest rank) and the smallest

@@ -6,12 +6,11 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"os"
-	"path/filepath"
 
 	"github.com/flashdb/flashdb"
 	"github.com/flashdb/flashdb/decoder"
 	"github.com/flashdb/flashdb/internal/control"
+	"github.com/flashdb/flashdb/internal/output"
 )
 
 // A remoteDB is a directory that another process has open, asked through its
@@ -74,10 +73,10 @@ func (db remoteDB) Metrics(ctx context.Context) (flashdb.Metrics, error) {
 	return m, err
 }
 
-func (db remoteDB) Check(ctx context.Context) ([]string, error) {
+func (db remoteDB) Check(ctx context.Context) (findings, strays []string, err error) {
 	var f control.Findings
-	err := db.ask(ctx, control.CallCheck, nil, &f)
-	return f.Findings, err
+	err = db.ask(ctx, control.CallCheck, nil, &f)
+	return f.Findings, f.Strays, err
 }
 
 func (db remoteDB) Checkpoint(ctx context.Context) error {
@@ -318,21 +317,15 @@ func (db remoteDB) Compact(ctx context.Context, opts *flashdb.CompactOptions) (r
 
 // BackupFile writes the owner's backup to a file, whole or not at all.
 func (db remoteDB) BackupFile(ctx context.Context, file string, opts *flashdb.BackupOptions) (res flashdb.BackupResult, err error) {
-	tmp, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+".*.tmp")
+	target, err := output.Resolve(file)
 	if err != nil {
 		return res, err
 	}
-	if res, err = db.Backup(ctx, tmp, opts); err == nil {
-		err = tmp.Sync()
-	}
-	err = errors.Join(err, tmp.Close())
-	if err == nil {
-		err = os.Rename(tmp.Name(), file)
-	}
-	if err != nil {
-		return res, errors.Join(err, os.Remove(tmp.Name()))
-	}
-	return res, nil
+	err = target.Write(func(w io.Writer) (err error) {
+		res, err = db.Backup(ctx, w, opts)
+		return err
+	})
+	return res, err
 }
 
 func (db remoteDB) Backup(ctx context.Context, w io.Writer, opts *flashdb.BackupOptions) (res flashdb.BackupResult, err error) {

@@ -5,14 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/internal/output"
 	"github.com/flashdb/flashdb/internal/report"
 )
 
@@ -49,6 +50,10 @@ a temporary directory, as far as --growth-time allows.`,
 			if r.growthTime < 0 {
 				return fmt.Errorf("--growth-time is %v: want a time, or 0 to leave it out", r.growthTime)
 			}
+			target, err := output.Resolve(out, args[0])
+			if err != nil {
+				return err
+			}
 			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{ReadOnly: true}, func(db database, c collection) error {
 				r.db, r.c, r.from = db, c, c
 				r.progress = newProgress(a.err)
@@ -57,10 +62,13 @@ a temporary directory, as far as --growth-time allows.`,
 				if err != nil {
 					return err
 				}
-				if err := writeReport(out, page); err != nil {
+				if err := target.Write(func(w io.Writer) error { return writeReport(w, page) }); err != nil {
 					return err
 				}
 				r.progress.clear()
+				if target.Stream {
+					return nil // it may be the standard output
+				}
 				if a.json {
 					return a.emit(struct {
 						File string `json:"file"`
@@ -80,17 +88,12 @@ a temporary directory, as far as --growth-time allows.`,
 	return cmd
 }
 
-func writeReport(name string, page report.Page) (err error) {
-	f, err := os.Create(name)
-	if err != nil {
+func writeReport(w io.Writer, page report.Page) error {
+	buffered := bufio.NewWriter(w)
+	if err := report.Write(buffered, page); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	w := bufio.NewWriter(f)
-	if err := report.Write(w, page); err != nil {
-		return err
-	}
-	return w.Flush()
+	return buffered.Flush()
 }
 
 // A reporter collects what a page shows.

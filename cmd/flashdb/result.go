@@ -34,7 +34,7 @@ func (a *app) printResult(res flashdb.Result, columns resultColumns, names map[u
 			fmt.Fprintf(w, "  %srank\tkey\t%s\n", of, columns.score)
 		}
 		for i, h := range res.Hits {
-			fmt.Fprintf(w, "  %s%d\t%s\t%.4f", source, i+1, shown(h.Key), h.Score)
+			fmt.Fprintf(w, "  %s%d\t%s\t%s", source, i+1, shown(h.Key), score(h.Score))
 			if columns.probability {
 				fmt.Fprintf(w, "\t%s", probability(h.Probability))
 			}
@@ -72,7 +72,7 @@ func (a *app) printVerification(hits int, v *flashdb.Verification) {
 		case !m.Visited:
 			where = fmt.Sprintf("in list %d, which was not visited: more --probes would reach it", m.List)
 		}
-		fmt.Fprintln(a.out, a.folded(fmt.Sprintf("    rank %d  %s  %.4f  %s", m.Rank, shown(m.Key), m.Score, where), 8))
+		fmt.Fprintln(a.out, a.folded(fmt.Sprintf("    rank %d  %s  %s  %s", m.Rank, shown(m.Key), score(m.Score), where), 8))
 	}
 }
 
@@ -97,7 +97,7 @@ func (a *app) printTrace(trace []flashlight.Round, names map[uint32]string) {
 		line := fmt.Sprintf("  round %d: may visit %s; %s more, %s scanned; %s scored, %d entered the top-k",
 			i+1, r.Probes, counted(r.Cost.Lists, "list"), counted(r.Cost.Codes, "code"), counted(r.Scored, "row"), r.Entered)
 		if r.Scored > 0 {
-			line += fmt.Sprintf(", best %.4f", r.Best)
+			line += fmt.Sprintf(", best %s", score(r.Best))
 		}
 		line += "; " + took(r.Elapsed)
 		if r.Widening {
@@ -154,9 +154,9 @@ func anchorKeys(ctx context.Context, c collection, trace []flashlight.Round) (ma
 }
 
 type jsonHit struct {
-	Key         string   `json:"key"`
-	Score       float64  `json:"score"`
-	Probability *float64 `json:"probability,omitempty"` // of a decoder's score
+	Key         string      `json:"key"`
+	Score       jsonNumber  `json:"score"`
+	Probability *jsonNumber `json:"probability,omitempty"` // of a decoder's score
 }
 
 // newJSONHits writes hits of a decoder.
@@ -192,11 +192,11 @@ type jsonVerification struct {
 }
 
 type jsonMissed struct {
-	Key     string  `json:"key"`
-	Rank    int     `json:"rank"`
-	Score   float64 `json:"score"`
-	List    int     `json:"list"` // -1: newer than the index
-	Visited bool    `json:"visited"`
+	Key     string     `json:"key"`
+	Rank    int        `json:"rank"`
+	Score   jsonNumber `json:"score"`
+	List    int        `json:"list"` // -1: newer than the index
+	Visited bool       `json:"visited"`
 }
 
 func newJSONVerification(v *flashdb.Verification) *jsonVerification {
@@ -211,16 +211,16 @@ func newJSONVerification(v *flashdb.Verification) *jsonVerification {
 }
 
 type jsonRound struct {
-	Aims      []jsonAim `json:"aims"`
-	Probes    string    `json:"probes"`
-	Lists     int       `json:"lists"`
-	Codes     int       `json:"codes"`
-	Rows      int       `json:"rows"`
-	Scored    int       `json:"scored"`
-	Best      *float64  `json:"best,omitempty"` // none when nothing was scored
-	Entered   int       `json:"entered"`
-	Widening  bool      `json:"widening,omitempty"`
-	ElapsedMS float64   `json:"elapsed_ms"`
+	Aims      []jsonAim   `json:"aims"`
+	Probes    string      `json:"probes"`
+	Lists     int         `json:"lists"`
+	Codes     int         `json:"codes"`
+	Rows      int         `json:"rows"`
+	Scored    int         `json:"scored"`
+	Best      *jsonNumber `json:"best,omitempty"` // none when nothing was scored
+	Entered   int         `json:"entered"`
+	Widening  bool        `json:"widening,omitempty"`
+	ElapsedMS float64     `json:"elapsed_ms"`
 }
 
 type jsonAim struct {

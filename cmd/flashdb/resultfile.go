@@ -48,6 +48,9 @@ type resultState struct {
 // or begins one.
 func openResultFile(name, request string, restart bool, join func(pieces io.ReadSeeker, w io.Writer) error) (*resultFile, error) {
 	f := &resultFile{name: name, join: join, state: resultState{Request: request}}
+	if err := f.checkNames(); err != nil {
+		return nil, err
+	}
 	if _, err := os.Lstat(f.partName()); errors.Is(err, fs.ErrNotExist) {
 		restart = true // the run that wrote the state was killed behind its end
 	}
@@ -83,8 +86,21 @@ func openResultFile(name, request string, restart bool, join func(pieces io.Read
 	return f, nil
 }
 
-func (f *resultFile) partName() string  { return f.name + ".part" }
-func (f *resultFile) stateName() string { return f.name + ".state" }
+// checkNames makes sure that the files beside the result are its own: a link would
+// lead a write elsewhere, and a pipe would wait for its other end.
+func (f *resultFile) checkNames() error {
+	for _, name := range []string{f.partName(), f.stateName(), f.newState(), f.joinedName()} {
+		if info, err := os.Lstat(name); err == nil && !info.Mode().IsRegular() {
+			return fmt.Errorf("%s is not a regular file: move it away, or write to another file", name)
+		}
+	}
+	return nil
+}
+
+func (f *resultFile) newState() string   { return f.stateName() + newSuffix }
+func (f *resultFile) joinedName() string { return f.name + ".joined" }
+func (f *resultFile) partName() string   { return f.name + ".part" }
+func (f *resultFile) stateName() string  { return f.name + ".state" }
 
 // append makes a piece durable, and that next comes after it.
 func (f *resultFile) append(text []byte, next uint32) error {
@@ -134,11 +150,14 @@ func (f *resultFile) publish() error {
 // publishJoined makes the file of its pieces. A run that is killed here leaves
 // them, and the next one joins them again.
 func (f *resultFile) publishJoined() error {
-	joined, err := os.OpenFile(f.name+".joined", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	joined, err := os.OpenFile(f.joinedName(), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
-	err = fillFile(joined, f.name, func(w io.Writer) error { return f.join(f.part, w) })
+	err = pack(joined, f.name, func(w io.Writer) error { return f.join(f.part, w) })
+	if err == nil {
+		err = joined.Sync()
+	}
 	if err = errors.Join(err, joined.Close(), f.close()); err != nil {
 		return errors.Join(err, os.Remove(joined.Name()))
 	}
@@ -158,10 +177,13 @@ func (f *resultFile) close() error {
 	return part.Close()
 }
 
+// newSuffix is added to the name of a file that is about to be replaced.
+const newSuffix = ".new"
+
 // replaceFile writes a small file so that it is there whole or as it was. What a
 // killed run leaves beside it, the next one overwrites.
 func replaceFile(name string, content []byte) error {
-	tmp, err := os.OpenFile(name+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	tmp, err := os.OpenFile(name+newSuffix, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ func (a *app) scoreCommand() *cobra.Command {
 				return a.titled(func(w io.Writer) {
 					fmt.Fprintln(w, "candidate\tscore\tprobability")
 					for _, h := range hits {
-						fmt.Fprintf(w, "%s\t%.4f\t%s\n", shown(h.Key), h.Score, probability(h.Probability))
+						fmt.Fprintf(w, "%s\t%s\t%s\n", shown(h.Key), score(h.Score), probability(h.Probability))
 					}
 				})
 			})

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/flashdb/flashdb/internal/output"
 	"github.com/flashdb/flashdb/internal/shell"
 )
 
@@ -113,7 +114,11 @@ func (s *session) output(name string) error {
 	if name == "" || closed != nil {
 		return closed
 	}
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	target, err := output.Resolve(name, s.dir)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(target.Path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}

@@ -25,8 +25,8 @@
 //	    -d '{"collection": "papers", "keys": ["1706.03762"], "k": 5}'
 //
 // JSON text is Unicode, and keys are any bytes: text that is not UTF-8, or that
-// begins with "base64:", travels as "base64:" and its bytes in base64. Infinite
-// numbers travel as the largest finite ones of their type. A Vector travels as
-// the base64 of its little-endian float32 values, and is read from an array of
-// numbers as well.
+// begins with "base64:", travels as "base64:" and its bytes in base64. Floats
+// that JSON has no number for travel as "Infinity", "-Infinity" and "NaN". A Vector
+// travels as the base64 of its little-endian float32 values, and is read from an
+// array of numbers as well.
 package control

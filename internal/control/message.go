@@ -67,9 +67,11 @@ type Chunk struct {
 	Bytes []byte `json:"bytes"`
 }
 
-// Findings are what a check found wrong, one line each.
+// Findings are what a check found wrong, and what lies in the directory without
+// being the database's, one line each.
 type Findings struct {
 	Findings []string `json:"findings"`
+	Strays   []string `json:"strays"`
 }
 
 // Names are names or keys.

@@ -75,17 +75,34 @@ func (v *Vector) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// encode returns the JSON of v, with text quoted and infinities bounded.
+// encode returns the JSON of v, with text quoted and words where JSON has no number.
 func encode(v any) ([]byte, error) {
 	if v == nil {
 		return []byte("{}"), nil
 	}
-	return json.Marshal(portable(reflect.ValueOf(v)).Interface())
+	whole := true
+	b, err := json.Marshal(portable(reflect.ValueOf(v), &whole).Interface())
+	if whole || err != nil {
+		return b, err
+	}
+	tree, err := parseTree(b)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(floats(tree, reflect.ValueOf(v), false))
 }
 
 // decode reads JSON that encode made into the value that v points to. Strictly,
 // a field that v does not have is an error.
 func decode(b []byte, v any, strict bool) error {
+	tree := wordTree(b)
+	if tree != nil {
+		numbers, err := json.Marshal(withoutWords(tree, reflect.TypeOf(v).Elem()))
+		if err != nil {
+			return err
+		}
+		b = numbers
+	}
 	d := json.NewDecoder(bytes.NewReader(b))
 	if strict {
 		d.DisallowUnknownFields()
@@ -95,6 +112,9 @@ func decode(b []byte, v any, strict bool) error {
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return errors.New("there is more after the JSON object")
+	}
+	if tree != nil {
+		floats(tree, reflect.ValueOf(v).Elem(), true)
 	}
 	return restore(reflect.ValueOf(v).Elem())
 }
@@ -113,8 +133,9 @@ func opaque(t reflect.Type) bool {
 	return true
 }
 
-// portable returns a copy of v that JSON can hold.
-func portable(v reflect.Value) reflect.Value {
+// portable returns a copy of v that JSON can hold. Where v has a float that JSON has
+// no number for, the copy has 0, and whole is set to false.
+func portable(v reflect.Value, whole *bool) reflect.Value {
 	t := v.Type()
 	if opaque(t) {
 		return v
@@ -123,14 +144,16 @@ func portable(v reflect.Value) reflect.Value {
 	switch t.Kind() {
 	case reflect.String:
 		c.SetString(quote(v.String()))
-	case reflect.Float32:
-		c.SetFloat(max(-math.MaxFloat32, min(math.MaxFloat32, v.Float())))
-	case reflect.Float64:
-		c.SetFloat(max(-math.MaxFloat64, min(math.MaxFloat64, v.Float())))
+	case reflect.Float32, reflect.Float64:
+		if _, special := wordOf(v.Float()); special {
+			*whole = false
+		} else {
+			c.SetFloat(v.Float())
+		}
 	case reflect.Struct:
 		for i := range t.NumField() {
 			if f := t.Field(i); f.IsExported() && f.Tag.Get("json") != "-" {
-				c.Field(i).Set(portable(v.Field(i)))
+				c.Field(i).Set(portable(v.Field(i), whole))
 			}
 		}
 	case reflect.Slice:
@@ -140,13 +163,13 @@ func portable(v reflect.Value) reflect.Value {
 		fallthrough
 	case reflect.Array:
 		for i := range v.Len() {
-			c.Index(i).Set(portable(v.Index(i)))
+			c.Index(i).Set(portable(v.Index(i), whole))
 		}
 	case reflect.Pointer, reflect.Interface:
 		if v.IsNil() {
 			break
 		}
-		inner := portable(v.Elem())
+		inner := portable(v.Elem(), whole)
 		if t.Kind() == reflect.Pointer {
 			c.Set(reflect.New(t.Elem()))
 			c.Elem().Set(inner)
@@ -158,7 +181,7 @@ func portable(v reflect.Value) reflect.Value {
 			c.Set(reflect.MakeMapWithSize(t, v.Len()))
 		}
 		for it := v.MapRange(); it.Next(); {
-			c.SetMapIndex(portable(it.Key()), portable(it.Value()))
+			c.SetMapIndex(portable(it.Key(), whole), portable(it.Value(), whole))
 		}
 	}
 	return c

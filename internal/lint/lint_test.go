@@ -26,7 +26,7 @@ const (
 // No package imports one that stands in a later row.
 var imports = map[string][]string{
 	// L0: no package of ours
-	"internal/simd": {}, "internal/simd/internal/roofline": {}, "internal/format": {}, "internal/mmap": {}, "internal/failpoint": {}, "internal/codec": {}, "internal/onnx": {}, "internal/control": {}, "internal/shell": {}, "internal/report": {}, "internal/lint": {},
+	"internal/simd": {}, "internal/simd/internal/roofline": {}, "internal/format": {}, "internal/mmap": {}, "internal/failpoint": {}, "internal/codec": {}, "internal/onnx": {}, "internal/control": {}, "internal/shell": {}, "internal/report": {}, "internal/lint": {}, "internal/output": {}, "internal/attempts": {},
 	// L1
 	"internal/vfs":    {"internal/mmap"},
 	"internal/kmeans": {"internal/simd"},
@@ -47,9 +47,11 @@ var imports = map[string][]string{
 	"internal/rebuild":   {"index/ivf", "internal/vfs"},
 	"internal/calibrate": {"index", "decoder", "flashlight", "internal/format"},
 	// L5: the root knows every layer but the kernels
-	"": {"internal/control", "storage", "wal", "index", "index/ivf", "decoder", "flashlight", "internal/delta", "internal/rebuild", "internal/calibrate", "internal/format", "internal/vfs", "internal/failpoint", "internal/backup"},
+	"": {"internal/control", "storage", "wal", "index", "index/ivf", "decoder", "flashlight", "internal/delta", "internal/rebuild", "internal/calibrate", "internal/format", "internal/vfs", "internal/failpoint", "internal/backup", "internal/output"},
+	// for developers
+	"internal/reliability": {"internal/attempts"},
 	// L6
-	"cmd/flashdb": {"", "internal/control", "internal/shell", "internal/report", "decoder", "flashlight", "internal/codec", "internal/parquet"},
+	"cmd/flashdb": {"", "internal/control", "internal/shell", "internal/report", "decoder", "flashlight", "internal/codec", "internal/parquet", "internal/output"},
 }
 
 // third lists the modules outside the standard library that non-test code may

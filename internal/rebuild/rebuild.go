@@ -1,7 +1,7 @@
 // Package rebuild makes a new generation of a collection's index: it trains,
 // streams the rows into a file, opens what it wrote and checks it. It owns the
-// names of generation files and sweeps those nobody serves. Publishing is the
-// caller's: until its commit, a generation is a file that the next sweep
+// names of generation files, sweeps those nobody serves, and leaves files of
+// other names alone. Publishing is the caller's: until its commit, a generation is a file that the next sweep
 // removes.
 //
 // The functions keep no state and may run on any goroutine, one rebuild of a
@@ -12,9 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
-	"strings"
 
 	"github.com/flashdb/flashdb/index/ivf"
 	"github.com/flashdb/flashdb/internal/vfs"
@@ -65,28 +63,4 @@ func openChecked(fsys vfs.FS, path string) (*ivf.Index, error) {
 		return nil, err
 	}
 	return gen, nil
-}
-
-// Sweep removes from dir every generation file but the one served (0 keeps
-// none), and the unfinished files of rebuilds that died. It returns the names
-// it removed. A missing dir is an empty one; files of other names are left.
-func Sweep(fsys vfs.FS, dir string, served uint64) (removed []string, err error) {
-	names, err := fsys.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("sweep %s: %w", dir, err)
-	}
-	keep := FileName(served)
-	for _, name := range names {
-		if !strings.HasPrefix(name, filePrefix) || (served != 0 && name == keep) {
-			continue
-		}
-		if err := fsys.Remove(filepath.Join(dir, name)); err != nil {
-			return removed, fmt.Errorf("sweep %s: %w", dir, err)
-		}
-		removed = append(removed, name)
-	}
-	return removed, nil
 }

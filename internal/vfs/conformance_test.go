@@ -189,6 +189,8 @@ func testMissing(t *testing.T, fsys FS, dir string) {
 		assert.ErrorIs(t, err, fs.ErrNotExist)
 		_, err = fsys.Size(name)
 		assert.ErrorIs(t, err, fs.ErrNotExist)
+		_, err = fsys.Type(name)
+		assert.ErrorIs(t, err, fs.ErrNotExist)
 		_, err = fsys.Map(name)
 		assert.ErrorIs(t, err, fs.ErrNotExist)
 		_, err = fsys.ReadDir(name)
@@ -205,7 +207,14 @@ func testMissing(t *testing.T, fsys FS, dir string) {
 func testWrongKind(t *testing.T, fsys FS, dir string) {
 	file := filepath.Join(dir, "f")
 	put(t, fsys, file, "x")
-	_, err := fsys.Create(dir)
+	for name, want := range map[string]fs.FileMode{file: 0, dir: fs.ModeDir} {
+		kind, err := fsys.Type(name)
+		require.NoError(t, err)
+		assert.Equal(t, want, kind)
+	}
+	_, err := fsys.Type(filepath.Join(file, "x"))
+	assert.Error(t, err)
+	_, err = fsys.Create(dir)
 	assert.Error(t, err)
 	_, err = fsys.Open(dir)
 	assert.Error(t, err)

@@ -2,6 +2,7 @@ package vfs
 
 import (
 	"fmt"
+	"io/fs"
 	"sync/atomic"
 )
 
@@ -19,6 +20,7 @@ const (
 	OpMkdirAll
 	OpReadDir
 	OpSize
+	OpType
 	OpSyncDir
 	OpMap
 	OpRead
@@ -29,7 +31,7 @@ const (
 )
 
 var kindNames = [...]string{
-	"create", "open", "open-rw", "rename", "remove", "remove-all", "mkdir-all", "read-dir", "size", "sync-dir", "map",
+	"create", "open", "open-rw", "rename", "remove", "remove-all", "mkdir-all", "read-dir", "size", "type", "sync-dir", "map",
 	"read", "write", "truncate", "sync", "close",
 }
 
@@ -160,6 +162,13 @@ func (f *faultyFS) Size(name string) (int64, error) {
 		return 0, err
 	}
 	return f.base.Size(name)
+}
+
+func (f *faultyFS) Type(name string) (fs.FileMode, error) {
+	if err := f.before(OpType, name); err != nil {
+		return 0, err
+	}
+	return f.base.Type(name)
 }
 
 func (f *faultyFS) SyncDir(dir string) error {

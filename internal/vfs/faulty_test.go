@@ -29,6 +29,7 @@ func exercise(fsys FS) error {
 		func() (err error) { f, err = fsys.OpenRW("d/f"); return err },
 		func() error { return f.Close() },
 		func() error { _, err := fsys.Size("d/f"); return err },
+		func() error { _, err := fsys.Type("d/f"); return err },
 		func() error { _, err := fsys.ReadDir("d"); return err },
 		func() (err error) { m, err = fsys.Map("d/f"); return err },
 		func() error { return m.Close() },

@@ -337,6 +337,23 @@ func (m *Mem) Size(name string) (int64, error) {
 	return int64(len(f.data)), nil
 }
 
+// Type implements FS.
+func (m *Mem) Type(name string) (fs.FileMode, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, _, n, err := m.lookup("stat", name)
+	if err != nil {
+		return 0, err
+	}
+	switch n.(type) {
+	case nil:
+		return 0, pathError("stat", name, fs.ErrNotExist)
+	case *memDir:
+		return fs.ModeDir, nil
+	}
+	return 0, nil
+}
+
 // SyncDir implements FS.
 func (m *Mem) SyncDir(name string) error {
 	m.mu.Lock()

@@ -237,6 +237,17 @@ func (s osFS) Size(name string) (int64, error) {
 	return info.Size(), s.checkRegular(name, info)
 }
 
+func (s osFS) Type(name string) (fs.FileMode, error) {
+	if err := s.within(name); err != nil {
+		return 0, err
+	}
+	info, err := s.calls.Lstat(name)
+	if err != nil {
+		return 0, s.located(err)
+	}
+	return info.Mode().Type(), nil
+}
+
 func (s osFS) SyncDir(dir string) error {
 	if err := s.within(dir); err != nil {
 		return err

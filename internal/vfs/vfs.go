@@ -16,6 +16,7 @@ package vfs
 
 import (
 	"io"
+	"io/fs"
 
 	"github.com/flashdb/flashdb/internal/mmap"
 )
@@ -41,6 +42,8 @@ type FS interface {
 	ReadDir(dir string) ([]string, error)
 	// Size returns the length of a file in bytes.
 	Size(name string) (int64, error)
+	// Type returns the type bits of what has the name: 0 for a regular file. A symbolic link is not followed.
+	Type(name string) (fs.FileMode, error)
 	// SyncDir makes durable which names the directory holds.
 	SyncDir(dir string) error
 	// Map returns the content of a file.

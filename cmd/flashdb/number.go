@@ -1,0 +1,82 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+)
+
+// A decoder whose arithmetic overflows gives infinite scores, or NaN. They are
+// written as Infinity, -Infinity and NaN in every format, in JSON as text, which has
+// no such numbers: what reads numbers from text reads these words in most languages.
+
+// wordOf returns the word for a float that has no digits.
+func wordOf(f float64) (word string, special bool) {
+	switch {
+	case math.IsInf(f, 1):
+		return "Infinity", true
+	case math.IsInf(f, -1):
+		return "-Infinity", true
+	case math.IsNaN(f):
+		return "NaN", true
+	}
+	return "", false
+}
+
+// digits writes all digits of a score for programs.
+func digits(f float32) string {
+	if word, special := wordOf(float64(f)); special {
+		return word
+	}
+	return strconv.FormatFloat(float64(f), 'g', -1, 32)
+}
+
+// score writes a score for people.
+func score(f float32) string {
+	if word, special := wordOf(float64(f)); special {
+		return word
+	}
+	return strconv.FormatFloat(float64(f), 'f', 4, 32)
+}
+
+// probability writes a sigmoid without rounding it to a certainty it is not.
+func probability(p float32) string {
+	s := score(p)
+	switch {
+	case s == "1.0000" && p < 1:
+		return ">.9999"
+	case s == "0.0000" && p > 0:
+		return "<.0001"
+	}
+	return s
+}
+
+// A jsonNumber is a float in JSON.
+type jsonNumber float64
+
+// MarshalJSON implements json.Marshaler.
+func (n jsonNumber) MarshalJSON() ([]byte, error) {
+	if word, special := wordOf(float64(n)); special {
+		return strconv.AppendQuote(nil, word), nil
+	}
+	return json.Marshal(float64(n))
+}
+
+// String writes two digits of it for people.
+func (n jsonNumber) String() string {
+	if word, special := wordOf(float64(n)); special {
+		return word
+	}
+	return fmt.Sprintf("%.2g", float64(n))
+}
+
+// jsonScore widens a float32 so that JSON prints its own few digits and not
+// those of its binary expansion.
+func jsonScore(f float32) jsonNumber {
+	v, err := strconv.ParseFloat(strconv.FormatFloat(float64(f), 'g', -1, 32), 64)
+	if err != nil {
+		return jsonNumber(f)
+	}
+	return jsonNumber(v)
+}

@@ -1,0 +1,32 @@
+package main
+
+// A suite is a row of the table: tests of one package, with the settings that say how
+// often they try.
+type suite struct {
+	what string // is tried
+	pkg  string
+	test string // regular expression of their names
+	// settings are environment variables, or flags of the test; counts stand in
+	// braces.
+	settings []string
+}
+
+// suites are the rows. A test tells its count by attempts.Count.
+var suites = []suite{
+	{"kill the process, at failpoints and at any instant", ".", "TestKill", set("FLASHDB_KILLS={kills}")},
+	{"kill it at a system call, or fail the call: also those of bbolt", ".", "TestSystemCalls", set("FLASHDB_SYSCALLS={syscalls}")},
+	{"cut the power before an operation on the disk", ".", "TestPowerFailure", nil},
+	{"cut the power while the log is written", "./wal", "TestCrashAnywhere", nil},
+	{"fail each operation on the disk, once and from then on", ".", "TestNthOperationFails", nil},
+	{"fail each operation of a backup and of a restore", ".", "TestEveryFailureOfABackup|TestEveryFailureOfARestore", nil},
+	{"fill the disk", ".", "TestDiskFull", nil},
+	{"damage a file of the database at random", ".", "TestCorruption", set("FLASHDB_CORRUPTIONS={corruptions}")},
+	{"damage headers, tables and borders of its files", ".", "TestCorruptionOfFrames", set("FLASHDB_EXHAUSTIVE={exhaustive}")},
+	{"damage and cut the log at every byte", "./wal", "TestDamageAtEveryByte|TestTruncationAtEveryByte", nil},
+	{"random histories of calls against a model, with crashes, rebuilds and readers beside them", ".", "TestModel", set("-rapid.checks={histories}", "-rapid.steps={steps}")},
+	{"random histories of the store against a model", "./storage", "TestHistories", nil},
+	{"put entries of every kind at every place of the directory", ".", "TestStrayEntriesStopNothing", nil},
+	{"direct every output into a database, by every way", "./cmd/flashdb", "TestNoOutputIntoADatabase", nil},
+}
+
+func set(settings ...string) []string { return settings }
