@@ -9,33 +9,9 @@ import (
 	"strings"
 )
 
-const (
-	// holdBase + holdRatio x the size of the input bounds what is held of it
-	// at once (see the package comment). 100 is beyond what zstd makes of
-	// trained weights or embeddings and far below what it makes of zeros.
-	holdBase  = 16 << 20
-	holdRatio = 100
-
-	// growStep is how much memory is trusted to a declared length before the
-	// bytes themselves have been seen.
-	growStep = 64 << 10
-)
-
-// allowance counts down the memory that one input may still claim.
-type allowance struct{ limit, left int64 }
-
-func allow(inputSize int64) *allowance {
-	limit := int64(holdBase) + holdRatio*inputSize
-	return &allowance{limit: limit, left: limit}
-}
-
-func (a *allowance) spend(n int64) error {
-	if n > a.left {
-		return fmt.Errorf("expands to more than %d bytes (16 MiB + 100 x the file's size): refused as a decompression bomb; decompress the file first if it is sound", a.limit)
-	}
-	a.left -= n
-	return nil
-}
+// growStep is how much memory is trusted to a declared length before the bytes
+// themselves have been seen.
+const growStep = 64 << 10
 
 // blob is a run of bytes as they are after decompression: an input file, or one
 // entry of a zip archive. Blobs of one input share its allowance.
@@ -211,7 +187,7 @@ func newInput(name string, at io.ReaderAt, size int64) (*blob, error) {
 		return in, nil
 	}
 	in.size = -1
-	in.stream = func() (io.ReadCloser, error) { return kind.reader(raw(), in.mem.limit) }
+	in.stream = func() (io.ReadCloser, error) { return kind.reader(raw(), in.mem) }
 	in.fetch = in.load
 	return in, nil
 }
