@@ -59,9 +59,12 @@ func allow(inputSize int64) *allowance {
 	return &allowance{
 		bound: of(holdBase, holdRatio, "expands to more than %d bytes (16 MiB + 100 x the file's size): refused as a decompression bomb; decompress the file first if it is sound"),
 		parts: of(partsBase, partsRatio, "names, shapes and nested values take more than %d bytes (16 MiB + 8 x the file's size): refused; save the tensors alone, as .safetensors"),
-		pass:  passBase + passRatio*inputSize,
+		pass:  PassLimit(inputSize),
 	}
 }
+
+// PassLimit is how many bytes a file of a size may be decompressed to in one pass.
+func PassLimit(size int64) int64 { return passBase + passRatio*size }
 
 // passes checks what a pass gives out, or is declared to.
 func (a *allowance) passes(n int64) error {

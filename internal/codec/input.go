@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
 )
@@ -152,20 +153,45 @@ func (f *forward) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// openInput opens a regular file. The caller calls close.
-func openInput(path string) (*blob, error) {
-	f, err := os.Open(path)
+// OpenRegular opens a regular file to read and returns its size. Anything else is
+// an error without opening it: to open a pipe waits for its writer.
+func OpenRegular(path string) (f *os.File, size int64, err error) {
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		err = &fs.PathError{Op: "open", Path: path, Err: errors.New("not a regular file")}
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	if f, err = os.Open(path); err != nil {
+		return nil, 0, err
+	}
+	if info, err = f.Stat(); err != nil {
+		return nil, 0, errors.Join(err, f.Close())
+	}
+	return f, info.Size(), nil
+}
+
+// ReadSmall reads a regular file of at most so many bytes whole.
+func ReadSmall(path string, most int64) ([]byte, error) {
+	f, size, err := OpenRegular(path)
 	if err != nil {
 		return nil, err
 	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("open %s: not a regular file", path)
+	defer f.Close() //nolint:errcheck // nothing was written
+	if size > most {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: fmt.Errorf("%d bytes, at most %d are read", size, most)}
 	}
-	var in *blob
-	if err == nil {
-		in, err = newInput(path, f, info.Size())
+	return io.ReadAll(io.LimitReader(f, most))
+}
+
+// openInput opens a regular file. The caller calls close.
+func openInput(path string) (*blob, error) {
+	f, size, err := OpenRegular(path)
+	if err != nil {
+		return nil, err
 	}
+	in, err := newInput(path, f, size)
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
