@@ -244,3 +244,35 @@ func TestSparseFeaturesPass(t *testing.T) {
 	require.Equal(t, 131072, rows-1)
 	t.Logf("%d bytes of 512 MiB", b.Len())
 }
+
+// TestOddText: text that is not what it should be is told by its line, or read.
+func TestOddText(t *testing.T) {
+	deep := strings.Repeat("[", 20_000)
+	for _, tt := range []struct{ name, text, want string }{
+		{"x.csv", "\xff\xfe1\x00,\x002\x00", "text in UTF-16: save it as UTF-8"},
+		{"x.jsonl", "\xfe\xff\x00{", "text in UTF-16: save it as UTF-8"},
+		{"x.csv", "1,2\n3,1e999\n", `line 2: byte 4: field 2: "1e999" is not a float32`},
+		{"x.csv", "1,2\n3,\x004\n", `line 2: byte 4: field 2: "\x004" is not a float32`},
+		{"x.csv", "1,2\n3\n", "line 2: byte 4: 1 values, the first row has 2"},
+		{"x.csv", "\xef\xbb\xbf1,2\r\n3,4\r\n", ""},
+		{"x.jsonl", "\xef\xbb\xbf{\"embedding\":[1]}\r\n", ""},
+		{"x.jsonl", `{"embedding":[1]}` + "\n" + `{"embedding":[1e999]}`, "line 2: "},
+		{"x.jsonl", `{"embedding":[NaN]}`, "line 1: byte 15: invalid character 'N'"},
+		{"x.jsonl", `{"embedding":["NaN"]}`, "is not a float32"},
+		{"x.jsonl", `{"embedding":` + deep, "exceeded max depth"},
+		{"x.jsonl", `{"embedding":[1],"payload":` + deep, "exceeded max depth"},
+		{"x.jsonl", "{\"embedding\":[1],\"key\":\"\xff\"}", "line 1: byte 0: not UTF-8"},
+		{"x.jsonl", "{\"embedding\":[1],\"key\":\"\x00\"}", "line 1: "},
+		{"x.jsonl", `{"key":"a","key":"b","embedding":[1],"embedding":[2]}`, ""},
+	} {
+		r, err := ParseRows(tt.name, []byte(tt.text))
+		for err == nil {
+			_, err = r.Next(make([]float32, r.Dim()))
+		}
+		if tt.want == "" {
+			require.Equal(t, io.EOF, err, "%q", tt.text)
+		} else {
+			requireFault(t, err, tt.name, tt.want)
+		}
+	}
+}
