@@ -335,6 +335,14 @@ func TestONNXExternalValues(t *testing.T) {
 	}
 }
 
+// Dimensions are computed before inputs are counted.
+func TestSizesOfTooFewInputs(t *testing.T) {
+	for _, op := range sizeOps {
+		v := computeSizes(&onnx.Node{Op: op}, []onnxValue{{sizes: &onnxSizes{dims: []int64{3}}}})
+		assert.NotNil(t, v.sizes, op)
+	}
+}
+
 func TestONNXFileRefusals(t *testing.T) {
 	write := func(b []byte) string {
 		path := filepath.Join(t.TempDir(), "m.onnx")
