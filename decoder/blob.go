@@ -80,7 +80,7 @@ func Unmarshal(blob []byte) (Decoder, error) {
 func readTensors(r *format.Reader) map[string]Tensor {
 	const smallest = 2 // bytes of a tensor: an empty key and no dimensions
 	count := r.Count(smallest)
-	tensors := make(map[string]Tensor, count)
+	tensors := map[string]Tensor{} // a false count takes no room
 	for range count {
 		key := r.String()
 		shape := make([]int, r.Count(1))

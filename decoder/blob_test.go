@@ -1,12 +1,14 @@
 package decoder_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -156,4 +158,21 @@ func FuzzUnmarshal(f *testing.F) {
 		bound.Score(&s, make([]float32, 1), source)
 		bound.Gradient(&s, make([]float32, d.Dim()), source, nil)
 	})
+}
+
+// A count of tensors that are not there takes no memory for them.
+func TestUnmarshalFalseCount(t *testing.T) {
+	w := format.NewWriter(nil)
+	w.Bytes([]byte("fdec"))
+	w.Uint32(1)
+	w.Blob([]byte(`{"kind":"dot","dim":1}`))
+	w.Uvarint(1 << 20)
+	w.Bytes(bytes.Repeat([]byte{0xff}, 2<<20))
+	w.CRC(0)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := decoder.Unmarshal(w.Data())
+	runtime.ReadMemStats(&after)
+	require.ErrorIs(t, err, format.ErrCorrupt)
+	assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(len(w.Data())))
 }

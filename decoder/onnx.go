@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/flashdb/flashdb/internal/codec"
 	"github.com/flashdb/flashdb/internal/onnx"
 )
 
@@ -20,18 +21,16 @@ func readONNX(path string, o ReadOptions) (Decoder, error) {
 	if o.Spec != nil || o.Layout != "" || o.Prefix != "" || o.Activation != "" || o.Residual != "" {
 		return nil, errors.New("an ONNX graph says itself what it computes: give no spec, layout, prefix, activation or residual")
 	}
-	info, err := os.Stat(path)
+	data, err := codec.ReadSmall(path, maxONNX)
 	if err != nil {
 		return nil, pathless(err)
 	}
-	if info.Size() > maxONNX || !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%d bytes: want a regular file of at most %d", info.Size(), int64(maxONNX))
-	}
-	data, err := os.ReadFile(path)
+	root, err := os.OpenRoot(filepath.Dir(path))
 	if err != nil {
 		return nil, pathless(err)
 	}
-	beside := besides{dir: filepath.Dir(path), left: map[string]int64{}}
+	defer root.Close() //nolint:errcheck // nothing is written
+	beside := besides{root: root, left: map[string]int64{}}
 	m, err := onnx.Parse(data, beside.read)
 	if err != nil {
 		return nil, fmt.Errorf("ONNX: %w", err)
@@ -43,11 +42,11 @@ func readONNX(path string, o ReadOptions) (Decoder, error) {
 	return d, nil
 }
 
-// besides reads files that lie in the folder of an ONNX file or below it. Of each no more bytes are read, over all tensors, than it has:
-// tensors that share values would multiply them.
+// besides reads files that lie in the folder of an ONNX file or below it, which no symbolic link leads out of. Of each no more bytes are
+// read, over all tensors, than it has: tensors that share values, or name one file in many ways, would multiply them.
 type besides struct {
-	dir  string
-	left map[string]int64
+	root *os.Root
+	left map[string]int64 // by the clean path
 }
 
 func (b *besides) read(location string, offset, length int64) (data []byte, err error) {
@@ -55,23 +54,27 @@ func (b *besides) read(location string, offset, length int64) (data []byte, err 
 		return nil, fmt.Errorf("its values are in %s, which is not below the folder of the model: save it with "+
 			"its values in that folder, or within it (external_data=False)", quote(location))
 	}
-	f, err := os.Open(filepath.Join(b.dir, filepath.FromSlash(location)))
+	name := filepath.Clean(filepath.FromSlash(location))
+	info, err := b.root.Stat(name) // before it is opened: to open a pipe waits for its writer
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("not a regular file")
+	}
+	var f *os.File
+	if err == nil {
+		f, err = b.root.Open(name)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("its values are in a file that must lie beside the model (copy it there, or export with external_data=False): %w",
-			err)
+		return nil, fmt.Errorf("its values are in %s, a file that must lie beside the model (copy it there, or export with "+
+			"external_data=False): %w", quote(location), pathless(err))
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
+	if _, known := b.left[name]; !known {
+		b.left[name] = info.Size()
 	}
-	if _, known := b.left[location]; !known {
-		b.left[location] = info.Size()
-	}
-	if offset > info.Size() || length > info.Size()-offset || length > b.left[location] || !info.Mode().IsRegular() {
+	if offset > info.Size() || length > info.Size()-offset || length > b.left[name] {
 		return nil, fmt.Errorf("its values are bytes %d to %d of %s, which has %d", offset, offset+length, quote(location), info.Size())
 	}
-	b.left[location] -= length
+	b.left[name] -= length
 	data = make([]byte, length)
 	_, err = io.ReadFull(io.NewSectionReader(f, offset, length), data)
 	return data, err

@@ -298,20 +298,49 @@ func TestRecognise(t *testing.T) {
 func TestONNXExternalValues(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "w"), []byte("0123456789"), 0o600))
-	b := besides{dir: dir, left: map[string]int64{}}
+	outside := filepath.Join(t.TempDir(), "secret")
+	require.NoError(t, os.WriteFile(outside, []byte("0123456789"), 0o600))
+	links := map[string]string{"out": outside, "in": "w"}
+	for name, target := range links {
+		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
+			t.Logf("no symbolic links here: %v", err)
+			links = nil
+			break
+		}
+	}
+	root, err := os.OpenRoot(dir)
+	require.NoError(t, err)
+	defer root.Close()
+	b := besides{root: root, left: map[string]int64{}}
 	for location, want := range map[string]string{
-		"../w": "not below the folder", "/etc/hostname": "not below the folder", "": "not below the folder", "none": "no such file", ".": "which has",
+		"../w": "not below the folder", "/etc/hostname": "not below the folder", "": "not below the folder", "none": "no such file", ".": "not a regular file",
 	} {
 		_, err := b.read(location, 0, 4)
 		assert.ErrorContains(t, err, want, location)
 	}
-	_, err := b.read("w", 8, 4)
+	if links != nil {
+		_, err := b.read("out", 0, 4)
+		assert.ErrorContains(t, err, "escapes", "a link out of the folder is not followed")
+		_, err = b.read("in", 0, 4)
+		assert.NoError(t, err)
+	}
+	_, err = b.read("w", 8, 4)
 	assert.ErrorContains(t, err, "bytes 8 to 12 of \"w\", which has 10")
 	got, err := b.read("w", 2, 6)
 	require.NoError(t, err)
 	assert.Equal(t, "234567", string(got))
-	_, err = b.read("w", 0, 6)
-	assert.Error(t, err, "12 bytes of a file of 10")
+	for _, same := range []string{"w", "./w", "x/../w"} {
+		_, err = b.read(same, 0, 6)
+		assert.Error(t, err, "12 bytes of a file of 10")
+	}
+}
+
+// Dimensions are computed before inputs are counted.
+func TestSizesOfTooFewInputs(t *testing.T) {
+	for _, op := range sizeOps {
+		v := computeSizes(&onnx.Node{Op: op}, []onnxValue{{sizes: &onnxSizes{dims: []int64{3}}}})
+		assert.NotNil(t, v.sizes, op)
+	}
 }
 
 func TestONNXFileRefusals(t *testing.T) {

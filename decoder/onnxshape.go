@@ -30,6 +30,9 @@ func computeSizes(n *onnx.Node, in []onnxValue) onnxValue {
 	case "Cast", "Identity", "Squeeze", "Unsqueeze": // a scalar is kept as a list of one
 		out = in[0].sizes
 	case "Gather":
+		if len(in) < 2 {
+			break
+		}
 		if at, ok := scalar(in[1]); ok && in[0].sizes != nil {
 			dims := in[0].sizes.dims
 			if at < 0 {

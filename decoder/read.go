@@ -3,10 +3,8 @@ package decoder
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -142,17 +140,9 @@ func readSpecOnly(path string, spec *Spec) (Decoder, error) {
 	if spec != nil {
 		return nil, errors.New("this is no file of weights: give the .safetensors, .npz or .pt file that the spec describes")
 	}
-	f, err := os.Open(path)
+	data, err := codec.ReadSmall(path, maxSpecFile)
 	if err != nil {
 		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxSpecFile+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(data) > maxSpecFile {
-		return nil, fmt.Errorf("more than %d bytes are too many for a decoder spec", maxSpecFile)
 	}
 	parsed, err := ParseSpec(data)
 	if err != nil {

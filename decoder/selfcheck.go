@@ -2,12 +2,14 @@ package decoder
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math"
-	"os"
+
+	"github.com/flashdb/flashdb/internal/codec"
 )
 
 // Case is a pair of embeddings and its logit as the framework that trained the decoder computes it.
@@ -60,7 +62,7 @@ const maxCaseLine = 8 << 20
 
 // ReadCases reads a .jsonl file of cases: a line each, {"source": [...], "candidate": [...], "logit": number}. Other fields are ignored.
 func ReadCases(path string) ([]Case, error) {
-	f, err := os.Open(path)
+	f, _, err := codec.OpenRegular(path)
 	if err != nil {
 		return nil, fmt.Errorf("read cases: %w", err)
 	}
@@ -79,10 +81,14 @@ func parseCases(r io.Reader) ([]Case, error) {
 	n := 0
 	for lines.Scan() {
 		n++
-		if len(lines.Bytes()) == 0 {
+		line := lines.Bytes()
+		if n == 1 {
+			line = bytes.TrimPrefix(line, utf8Mark)
+		}
+		if len(line) == 0 {
 			continue
 		}
-		c, err := parseCase(lines.Bytes())
+		c, err := parseCase(line)
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)
 		}

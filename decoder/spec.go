@@ -72,9 +72,13 @@ const (
 // defaultEps is PyTorch's eps of layer and batch norms.
 const defaultEps = 1e-5
 
+// utf8Mark is the byte order mark that some editors put before text.
+var utf8Mark = []byte("\xef\xbb\xbf")
+
 // ParseSpec reads the JSON form of a spec and validates it. Unknown fields are faults, since a misspelt one would change the
 // decoder silently; "dropout" and "comment" are ignored.
 func ParseSpec(data []byte) (Spec, error) {
+	data = bytes.TrimPrefix(data, utf8Mark)
 	var spec Spec
 	if err := json.Unmarshal(data, &spec); err != nil {
 		return Spec{}, fmt.Errorf("decoder spec: %w", jsonFault(err))

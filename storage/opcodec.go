@@ -182,8 +182,9 @@ func DecodeOps(b []byte) ([]Op, error) {
 			return nil, err
 		}
 	}
-	n := r.Count(2) // an operation has at least a kind and a UID
-	ops := make([]Op, 0, n)
+	n := r.Count(2)         // an operation has at least a kind and a UID
+	const trusted = 1 << 12 // a false count takes no more room than this
+	ops := make([]Op, 0, min(n, trusted))
 	for range n {
 		op := decodeOp(r)
 		if r.Err() != nil {
@@ -241,9 +242,14 @@ func decodeTags(r *format.Reader) []string {
 	if n == 0 {
 		return nil
 	}
-	tags := make([]string, n)
-	for i := range tags {
-		tags[i] = r.String()
+	const trusted = 64 // a false count takes no more room than this
+	tags := make([]string, 0, min(n, trusted))
+	for range n {
+		tag := r.String()
+		if r.Err() != nil {
+			break
+		}
+		tags = append(tags, tag)
 	}
 	return tags
 }

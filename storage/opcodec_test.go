@@ -201,3 +201,30 @@ func FuzzDecodeOps(f *testing.F) {
 		assert.Equal(t, encoded, storage.EncodeOps(again))
 	})
 }
+
+// Counts of operations and of tags that are not there take no memory for them.
+func TestDecodeOpsFalseCounts(t *testing.T) {
+	filler := bytes.Repeat([]byte{0xff}, 2<<20)
+	ops := format.NewWriter(nil)
+	ops.Uint8(2)
+	ops.Uvarint(1 << 20)
+	ops.Bytes(filler)
+
+	tags := format.NewWriter(nil)
+	tags.Uint8(2)
+	tags.Uvarint(1)
+	tags.Uint8(3) // PutNode
+	for range 4 { // collection, id, an empty key, no row
+		tags.Uvarint(0)
+	}
+	tags.Uvarint(1 << 20)
+	tags.Bytes(filler)
+	for _, b := range [][]byte{ops.Data(), tags.Data()} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := storage.DecodeOps(b)
+		runtime.ReadMemStats(&after)
+		require.ErrorIs(t, err, format.ErrCorrupt)
+		assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20))
+	}
+}

@@ -3,13 +3,13 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/flashdb/flashdb"
 	"github.com/flashdb/flashdb/decoder"
+	"github.com/flashdb/flashdb/internal/codec"
 )
 
 func (a *app) decoderCommand() *cobra.Command {
@@ -101,7 +101,8 @@ func readDecoder(file, specFile string, opts decoder.ReadOptions) (decoder.Decod
 	if specFile == "" {
 		return decoder.Read(file, opts)
 	}
-	b, err := os.ReadFile(specFile)
+	const most = 1 << 20 // bytes; a spec of 64 layers has some ten thousand
+	b, err := codec.ReadSmall(specFile, most)
 	if err != nil {
 		return nil, fmt.Errorf("--spec: %w", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"time"
 
@@ -50,7 +51,7 @@ its row number in decimal. Rows are numbered from 0, by the whole file also unde
 					return err
 				}
 				defer func() { err = errors.Join(err, im.file.remove()) }()
-				if err := im.use(keysFile); err != nil {
+				if err := im.use(keysFile, a.err); err != nil {
 					return err
 				}
 				if dryRun {
@@ -81,8 +82,9 @@ its row number in decimal. Rows are numbered from 0, by the whole file also unde
 }
 
 // use sets what the importer reads.
-func (im *importer) use(keysFile string) error {
+func (im *importer) use(keysFile string, notes io.Writer) error {
 	im.name = im.file.name
+	im.notes = notes
 	im.open = func() (codec.RowReader, error) { return im.file.rows(im.columns) }
 	if keysFile == "" {
 		return nil

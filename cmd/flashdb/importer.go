@@ -25,6 +25,7 @@ type importer struct {
 	name         string // of the file, for messages
 	open         func() (codec.RowReader, error)
 	file         *inputFile // what open opens; nil for the demo
+	notes        io.Writer  // takes what is to be known before the end; nil: nothing is told, or was
 	columns      codec.Columns
 	keysFile     *tableFile // nil without --keys
 	keysIdentity string
@@ -116,6 +117,7 @@ func (im *importer) scan(ctx context.Context, p *progress, stage string, dst fun
 	if r.Dim() != im.schema.Dim {
 		return 0, fmt.Errorf("%s: its rows have %s, the collection holds %d", im.name, counted(r.Dim(), "value"), im.schema.Dim)
 	}
+	im.announce(r.Count())
 	skipped := make([]float32, im.schema.Dim)
 	for row := int64(0); im.wants(row) || row < im.start; row++ {
 		if row%1024 == 0 {
@@ -153,6 +155,20 @@ func (im *importer) scan(ctx context.Context, p *progress, stage string, dst fun
 		return 0, fmt.Errorf("%s: --start is %d, but the file has %s", im.name, im.start, counted(im.start, "row"))
 	}
 	return rows, nil
+}
+
+// announceBytes is how large embeddings are announced before they are read.
+const announceBytes = 256 << 20
+
+// announce says once how much is to come of a file that may take a while, where
+// the file tells.
+func (im *importer) announce(rows int64) {
+	size := float64(rows) * 4 * float64(im.schema.Dim)
+	if im.notes == nil || size < announceBytes {
+		return
+	}
+	fmt.Fprintf(im.notes, "%s: %s of %s, %.1f GB\n", im.name, counted(rows, "row"), counted(im.schema.Dim, "value"), size/1e9)
+	im.notes = nil
 }
 
 // node puts together what the files and flags say of a row.

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/internal/codec"
 )
 
 // A dying collection fails its Upsert after a number of them, as if the process
@@ -65,7 +66,7 @@ func TestImportGoesOn(t *testing.T) {
 		in, err := a.openInput(file, "")
 		require.NoError(t, err)
 		im := &importer{file: in}
-		require.NoError(t, im.use(keys))
+		require.NoError(t, im.use(keys, nil))
 		d := &dyingCollection{collection: c, left: acts}
 		rows, err := a.importRows(ctx, d, im)
 		return d, rows, err
@@ -99,4 +100,24 @@ func TestImportGoesOn(t *testing.T) {
 	require.NoError(t, err)
 	assert.EqualValues(t, n-1, rows)
 	assert.Equal(t, n-1, d.stored)
+}
+
+// endless says that it has more rows than anybody waits for, and has none.
+type endless struct{ codec.RowReader }
+
+func (endless) Dim() int                          { return 128 }
+func (endless) Count() int64                      { return 2 << 20 }
+func (endless) Next([]float32) (codec.Row, error) { return codec.Row{}, errKilled }
+func (endless) Position() string                  { return "row 0" }
+func (endless) Close() error                      { return nil }
+
+// How much is to come is said before the first row is read, and once.
+func TestImportAnnounces(t *testing.T) {
+	var notes strings.Builder
+	im := &importer{name: "x.npz", notes: &notes, schema: flashdb.Schema{Dim: 128}, open: func() (codec.RowReader, error) { return endless{}, nil }}
+	for range 2 {
+		_, err := im.check(context.Background(), newProgress(&notes), nil)
+		require.ErrorIs(t, err, errKilled)
+	}
+	assert.Equal(t, "x.npz: 2,097,152 rows of 128 values, 1.1 GB\n", notes.String())
 }

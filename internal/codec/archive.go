@@ -2,6 +2,7 @@ package codec
 
 import (
 	"archive/zip"
+	"cmp"
 	"errors"
 	"fmt"
 	"hash"
@@ -22,12 +23,16 @@ func openArchive(in *blob) (*archive, error) {
 	if err := in.hold(); err != nil {
 		return nil, err
 	}
-	meter := &metered{at: in.at, mem: in.mem, cost: directoryCost}
+	meter := &metered{at: in.at, mem: &in.mem.parts, cost: directoryCost}
 	directory, err := zip.NewReader(meter, in.size)
+	if meter.err != nil {
+		return nil, in.fault(0, "zip archive: %w", meter.err)
+	}
 	if err != nil && !errors.Is(err, zip.ErrInsecurePath) { // names are never used as paths
 		return nil, in.fault(0, "zip archive, truncated or damaged: %w", err)
 	}
 	meter.cost = 0
+	stored := int64(0) // sizes of entries; those that overlap are more than the file
 	a := &archive{in: in, entries: make(map[string]*blob, len(directory.File))}
 	for _, f := range directory.File {
 		if strings.HasSuffix(f.Name, "/") {
@@ -39,6 +44,9 @@ func openArchive(in *blob) (*archive, error) {
 		entry, err := a.entry(f)
 		if err != nil {
 			return nil, in.fault(0, "zip archive: entry %s: %w", quote(f.Name), err)
+		}
+		if stored += int64(f.CompressedSize64); stored > in.size {
+			return nil, in.fault(0, "zip archive: entry %s: the entries overlap, or reach past the end of the file", quote(f.Name))
 		}
 		a.names = append(a.names, f.Name)
 		a.entries[f.Name] = entry
@@ -52,14 +60,15 @@ const directoryCost = 24
 // metered charges cost bytes of the allowance for each byte read.
 type metered struct {
 	at   io.ReaderAt
-	mem  *allowance
+	mem  *bound
 	cost int64
+	err  error // that the allowance is spent
 }
 
 func (m *metered) ReadAt(p []byte, off int64) (int, error) {
 	n, err := m.at.ReadAt(p, off)
-	if spent := m.mem.spend(m.cost * int64(n)); spent != nil {
-		return n, spent
+	if m.err = cmp.Or(m.err, m.mem.spend(m.cost*int64(n))); m.err != nil {
+		return n, m.err
 	}
 	return n, err
 }
@@ -74,7 +83,10 @@ func (a *archive) entry(f *zip.File) (*blob, error) {
 	case f.Flags&1 != 0:
 		return nil, errors.New("encrypted")
 	case f.Method == zip.Deflate:
-		b.stream = func() (io.ReadCloser, error) { return f.Open() }
+		if err := b.mem.passes(b.size); err != nil {
+			return nil, err
+		}
+		b.stream = func() (io.ReadCloser, error) { return f.Open() } // gives out what is declared, or fails
 		b.fetch = b.load
 		return b, nil
 	case f.Method != zip.Store:

@@ -41,32 +41,39 @@ func compressionOf(name string, r io.Reader) (compression, error) {
 	return plain, nil
 }
 
-// reader decompresses r without starting goroutines. limit is what the input
-// may make us hold.
-func (c compression) reader(r io.Reader, limit int64) (io.ReadCloser, error) {
+// reader decompresses r without starting goroutines, within what the input may
+// make us hold and pass.
+func (c compression) reader(r io.Reader, mem *allowance) (io.ReadCloser, error) {
 	if c == gzipped {
 		gz, err := gzip.NewReader(r)
 		if err != nil {
 			return nil, fmt.Errorf("gzip: %w", noEOF(err))
 		}
-		return &named{ReadCloser: gz, kind: "gzip"}, nil
+		return &named{ReadCloser: gz, kind: "gzip", mem: mem}, nil
 	}
 	zs, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
-		zstd.WithDecoderMaxWindow(uint64(min(limit, maxWindow))))
+		zstd.WithDecoderMaxWindow(uint64(min(mem.limit, maxWindow))))
 	if err != nil {
 		return nil, fmt.Errorf("zstd: %w", noEOF(err))
 	}
-	return &named{ReadCloser: zs.IOReadCloser(), kind: "zstd"}, nil
+	return &named{ReadCloser: zs.IOReadCloser(), kind: "zstd", mem: mem}, nil
 }
 
-// named says which decompressor an error comes from.
+// named says which decompressor an error comes from, and ends one that gives
+// out too much.
 type named struct {
 	io.ReadCloser
 	kind string
+	mem  *allowance
+	out  int64 // bytes given out
 }
 
 func (d *named) Read(p []byte) (int, error) {
 	n, err := d.ReadCloser.Read(p)
+	d.out += int64(n)
+	if spent := d.mem.passes(d.out); spent != nil {
+		return n, spent
+	}
 	switch {
 	case err == nil || errors.Is(err, io.EOF):
 		return n, err

@@ -35,7 +35,14 @@
 //     inside a compressed file) may grow to 16 MiB + 100 times the size of the file on disk,
 //     inflated bytes and float32 values together. Beyond that it is refused as
 //     a decompression bomb; a sound file can be decompressed before it is imported.
-//   - zstd windows are held to the same bound, and to 128 MiB.
+//   - What tells where tensors are (the directory of an archive, the values of a
+//     pickle, names, shapes) may take 16 MiB + 8 times the size of the file.
+//   - What is streamed out of a compressed file or entry may be 256 MiB + 256 times
+//     the size of the file: it takes time, and room where it is stored. Where a
+//     header declares more, the file is refused before it is read. Deflate makes up
+//     to 1,032 times its input, of zeros; zstd has no such end.
+//   - Tensors have at most 64 dimensions, and entries of an archive do not overlap.
+//   - zstd windows are held to the first of these bounds, and to 128 MiB.
 //
 // # Concurrency
 //

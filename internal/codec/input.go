@@ -5,37 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
 )
 
-const (
-	// holdBase + holdRatio x the size of the input bounds what is held of it
-	// at once (see the package comment). 100 is beyond what zstd makes of
-	// trained weights or embeddings and far below what it makes of zeros.
-	holdBase  = 16 << 20
-	holdRatio = 100
-
-	// growStep is how much memory is trusted to a declared length before the
-	// bytes themselves have been seen.
-	growStep = 64 << 10
-)
-
-// allowance counts down the memory that one input may still claim.
-type allowance struct{ limit, left int64 }
-
-func allow(inputSize int64) *allowance {
-	limit := int64(holdBase) + holdRatio*inputSize
-	return &allowance{limit: limit, left: limit}
-}
-
-func (a *allowance) spend(n int64) error {
-	if n > a.left {
-		return fmt.Errorf("expands to more than %d bytes (16 MiB + 100 x the file's size): refused as a decompression bomb; decompress the file first if it is sound", a.limit)
-	}
-	a.left -= n
-	return nil
-}
+// growStep is how much memory is trusted to a declared length before the bytes
+// themselves have been seen.
+const growStep = 64 << 10
 
 // blob is a run of bytes as they are after decompression: an input file, or one
 // entry of a zip archive. Blobs of one input share its allowance.
@@ -176,20 +153,45 @@ func (f *forward) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// openInput opens a regular file. The caller calls close.
-func openInput(path string) (*blob, error) {
-	f, err := os.Open(path)
+// OpenRegular opens a regular file to read and returns its size. Anything else is
+// an error without opening it: to open a pipe waits for its writer.
+func OpenRegular(path string) (f *os.File, size int64, err error) {
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		err = &fs.PathError{Op: "open", Path: path, Err: errors.New("not a regular file")}
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	if f, err = os.Open(path); err != nil {
+		return nil, 0, err
+	}
+	if info, err = f.Stat(); err != nil {
+		return nil, 0, errors.Join(err, f.Close())
+	}
+	return f, info.Size(), nil
+}
+
+// ReadSmall reads a regular file of at most so many bytes whole.
+func ReadSmall(path string, most int64) ([]byte, error) {
+	f, size, err := OpenRegular(path)
 	if err != nil {
 		return nil, err
 	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("open %s: not a regular file", path)
+	defer f.Close() //nolint:errcheck // nothing was written
+	if size > most {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: fmt.Errorf("%d bytes, at most %d are read", size, most)}
 	}
-	var in *blob
-	if err == nil {
-		in, err = newInput(path, f, info.Size())
+	return io.ReadAll(io.LimitReader(f, most))
+}
+
+// openInput opens a regular file. The caller calls close.
+func openInput(path string) (*blob, error) {
+	f, size, err := OpenRegular(path)
+	if err != nil {
+		return nil, err
 	}
+	in, err := newInput(path, f, size)
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
@@ -211,7 +213,7 @@ func newInput(name string, at io.ReaderAt, size int64) (*blob, error) {
 		return in, nil
 	}
 	in.size = -1
-	in.stream = func() (io.ReadCloser, error) { return kind.reader(raw(), in.mem.limit) }
+	in.stream = func() (io.ReadCloser, error) { return kind.reader(raw(), in.mem) }
 	in.fetch = in.load
 	return in, nil
 }

@@ -28,9 +28,12 @@ func openLines(in *blob) (*lines, error) {
 		return nil, in.located(err, 0)
 	}
 	l := &lines{in: in, stream: stream, r: bufio.NewReaderSize(stream, 64<<10)}
-	if bom, _ := l.r.Peek(3); bytes.Equal(bom, []byte("\xef\xbb\xbf")) { // spreadsheets write one
+	switch mark, _ := l.r.Peek(3); {
+	case bytes.Equal(mark, []byte("\xef\xbb\xbf")): // spreadsheets write one
 		n, _ := l.r.Discard(3) // they are in the buffer
 		l.next = int64(n)
+	case bytes.HasPrefix(mark, []byte("\xff\xfe")), bytes.HasPrefix(mark, []byte("\xfe\xff")):
+		return nil, errors.Join(in.fault(0, "text in UTF-16: save it as UTF-8"), stream.Close())
 	}
 	return l, nil
 }

@@ -42,6 +42,11 @@ func newMatrixRows(in *blob, v *view) (RowReader, error) {
 			return nil, err
 		}
 	}
+	if v.blob.at == nil { // the size that is declared is told before it is waited for
+		if err := in.mem.passes(v.end); err != nil {
+			return nil, v.fault("shape %v: %w", v.shape, err)
+		}
+	}
 	var err error
 	if m.at, m.done, err = v.blob.pass(); err != nil {
 		return nil, err

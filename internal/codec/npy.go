@@ -218,6 +218,10 @@ func (p *literal) tuple() []int64 {
 			p.fail("want a dimension")
 			return nil
 		}
+		if len(values) == maxRank {
+			p.fail("more than %d dimensions", maxRank)
+			return nil
+		}
 		values = append(values, value)
 		p.pos += len(digits)
 		p.accept('L') // Python 2 marked long integers

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -11,18 +12,31 @@ import (
 // callables stand behind findGlobal, reduce and persistent, in torch.go; every
 // opcode that could reach another one is refused.
 //
-// Each opcode takes at least a byte of input and adds at most a few words, so
-// memory is proportional to the pickle.
+// Few opcodes make much of little: an opcode of one byte makes a list, a memo of
+// two bytes is given a shape of any length. What the values take is charged to
+// mem before they are made, and text is not copied out of the pickle.
 type unpickler struct {
-	code  []byte
+	code  string
 	pos   int
 	stack []any
-	memo  map[uint64]any
+	peak  int   // the most values the stack has held
+	memo  []any // by slot; unset where nothing was stored
+	mem   *bound
 }
 
-// unpickle returns the value a pickle builds, or the position of its fault.
-func unpickle(code []byte) (value any, at int, err error) {
-	u := &unpickler{code: code, memo: map[uint64]any{}}
+// What values take in memory, in bytes. A slot is an interface value in the
+// stack, the memo or a container, with the room such arrays grow ahead by.
+const (
+	slotCost      = 24
+	scalarCost    = 16
+	containerCost = 48
+	tensorCost    = 128
+)
+
+// unpickle returns the value a pickle builds within mem, or the position of its
+// fault. The value shares the memory of code.
+func unpickle(code string, mem *bound) (value any, at int, err error) {
+	u := &unpickler{code: code, mem: mem}
 	for {
 		at = u.pos
 		op, err := u.take(1)
@@ -35,6 +49,12 @@ func unpickle(code []byte) (value any, at int, err error) {
 		}
 		if err := u.step(op[0]); err != nil {
 			return nil, at, fmt.Errorf("opcode 0x%02x: %w", op[0], err)
+		}
+		if len(u.stack) > u.peak {
+			u.peak++
+			if err := mem.spend(slotCost); err != nil {
+				return nil, at, err
+			}
 		}
 	}
 }
@@ -60,9 +80,9 @@ func (u *unpickler) step(op byte) error {
 var errUnknownOpcode = errors.New("refused: not an opcode that builds tensors, dicts or lists")
 
 // take consumes n bytes of code.
-func (u *unpickler) take(n uint64) ([]byte, error) {
+func (u *unpickler) take(n uint64) (string, error) {
 	if n > uint64(len(u.code)-u.pos) {
-		return nil, fmt.Errorf("truncated: wants %d bytes, %d are left", n, len(u.code)-u.pos)
+		return "", fmt.Errorf("truncated: wants %d bytes, %d are left", n, len(u.code)-u.pos)
 	}
 	p := u.code[u.pos : u.pos+int(n)]
 	u.pos += int(n)
@@ -82,6 +102,12 @@ func (u *unpickler) number(width uint64) (uint64, error) {
 
 func (u *unpickler) push(v any) { u.stack = append(u.stack, v) }
 
+// make pushes a value that takes cost bytes beside its slot.
+func (u *unpickler) make(cost int, v any) error {
+	u.push(v)
+	return u.mem.spend(int64(cost))
+}
+
 func (u *unpickler) pop() (any, error) {
 	if len(u.stack) == 0 {
 		return nil, errors.New("the stack is empty")
@@ -95,11 +121,11 @@ func (u *unpickler) pop() (any, error) {
 }
 
 // popMark pops everything above the topmost mark, and the mark. The items are
-// copied, so that later pushes do not overwrite them.
+// valid until the next push.
 func (u *unpickler) popMark() ([]any, error) {
 	for i := len(u.stack) - 1; i >= 0; i-- {
 		if u.stack[i] == (mark{}) {
-			items := append([]any(nil), u.stack[i+1:]...)
+			items := u.stack[i+1:]
 			u.stack = u.stack[:i]
 			return items, nil
 		}
@@ -130,11 +156,10 @@ func (u *unpickler) memory(op byte) error {
 		if err != nil {
 			return err
 		}
-		v, known := u.memo[slot]
-		if !known {
+		if slot >= uint64(len(u.memo)) || u.memo[slot] == (unset{}) {
 			return fmt.Errorf("memo %d is not set", slot)
 		}
-		u.push(v)
+		u.push(u.memo[slot])
 	case '0': // POP; a mark may go too
 		if len(u.stack) == 0 {
 			return errors.New("the stack is empty")
@@ -164,6 +189,17 @@ func (u *unpickler) remember(op byte) error {
 	}
 	if len(u.stack) == 0 || u.stack[len(u.stack)-1] == (mark{}) {
 		return errors.New("nothing on the stack to remember")
+	}
+	// Python numbers the slots one after another, so they are a slice; what a
+	// slot far away makes of it is charged.
+	if gap := int64(slot) + 1 - int64(len(u.memo)); gap > 0 {
+		if err := u.mem.spend(slotCost * gap); err != nil {
+			return err
+		}
+		u.memo = slices.Grow(u.memo, int(gap))
+		for range gap {
+			u.memo = append(u.memo, unset{})
+		}
 	}
 	u.memo[slot] = u.stack[len(u.stack)-1]
 	return nil
@@ -202,15 +238,16 @@ func (u *unpickler) call(op byte) error {
 		if err != nil {
 			return err
 		}
-		perform := reduce
 		if op == 'b' {
-			perform = build
+			v, err := build(object, arg)
+			u.push(v)
+			return err
 		}
-		v, err := perform(object, arg)
+		v, cost, err := reduce(object, arg)
 		if err != nil {
 			return err
 		}
-		u.push(v)
+		return u.make(cost, v)
 	case 'Q': // BINPERSID
 		id, err := u.pop()
 		if err != nil {
@@ -220,11 +257,9 @@ func (u *unpickler) call(op byte) error {
 		if err != nil {
 			return err
 		}
-		u.push(v)
-	default:
-		return errUnknownOpcode
+		return u.make(containerCost, v)
 	}
-	return nil
+	return errUnknownOpcode
 }
 
 func (u *unpickler) pushGlobal(module, name string) error {
@@ -238,7 +273,7 @@ func (u *unpickler) pushGlobal(module, name string) error {
 
 // lines consumes n lines of text.
 func (u *unpickler) lines(n int) ([]string, error) {
-	parts := strings.SplitN(string(u.code[u.pos:min(len(u.code), u.pos+1024)]), "\n", n+1)
+	parts := strings.SplitN(u.code[u.pos:min(len(u.code), u.pos+1024)], "\n", n+1)
 	if len(parts) <= n {
 		return nil, errors.New("truncated: the name of a global does not end")
 	}

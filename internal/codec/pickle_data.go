@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+	"slices"
 )
 
 // The values a pickle builds here, beside string, int64, float64, bool and nil.
@@ -19,6 +20,8 @@ type (
 	inert struct{}
 	// mark separates the items of a container under construction from what lies below.
 	mark struct{}
+	// unset is what a slot of the memo holds before it is given a value.
+	unset struct{}
 )
 
 // scalar runs the opcodes of numbers and constants.
@@ -37,7 +40,7 @@ func (u *unpickler) scalar(op byte) error {
 		if err != nil {
 			return err
 		}
-		u.push(int64(int32(v)))
+		return u.make(scalarCost, int64(int32(v)))
 	case 0x8a: // LONG1
 		return u.long(1)
 	case 0x8b: // LONG4
@@ -47,7 +50,7 @@ func (u *unpickler) scalar(op byte) error {
 		if err != nil {
 			return err
 		}
-		u.push(math.Float64frombits(binary.BigEndian.Uint64(p)))
+		return u.make(scalarCost, math.Float64frombits(binary.BigEndian.Uint64([]byte(p))))
 	default:
 		return errUnknownOpcode
 	}
@@ -60,8 +63,7 @@ func (u *unpickler) integer(width uint64) error {
 	if err != nil {
 		return err
 	}
-	u.push(int64(v))
-	return nil
+	return u.make(scalarCost, int64(v))
 }
 
 // long pushes a two's complement little-endian integer whose length stands
@@ -80,14 +82,13 @@ func (u *unpickler) long(width uint64) error {
 		return nil
 	}
 	var v int64
-	for i, b := range p {
-		v |= int64(b) << (8 * i)
+	for i := range len(p) {
+		v |= int64(p[i]) << (8 * i)
 	}
 	if n > 0 && n < 8 && p[n-1]&0x80 != 0 {
 		v -= 1 << (8 * n)
 	}
-	u.push(v)
-	return nil
+	return u.make(scalarCost, v)
 }
 
 // text runs the opcodes of strings and bytes.
@@ -122,10 +123,9 @@ func (u *unpickler) text(op byte) error {
 		return err
 	}
 	if isText {
-		u.push(string(p))
-	} else {
-		u.push(inert{})
+		return u.make(scalarCost, p)
 	}
+	u.push(inert{})
 	return nil
 }
 
@@ -137,9 +137,9 @@ func (u *unpickler) container(op byte) error {
 	case ')':
 		u.push(tuple{})
 	case ']', 0x8f: // EMPTY_LIST, EMPTY_SET
-		u.push(&sequence{})
+		return u.make(containerCost, &sequence{})
 	case '}':
-		u.push(&dict{})
+		return u.make(containerCost, &dict{})
 	case 0x85, 0x86, 0x87: // TUPLE1 to TUPLE3
 		n := int(op - 0x84)
 		items := make(tuple, n)
@@ -149,7 +149,7 @@ func (u *unpickler) container(op byte) error {
 				return err
 			}
 		}
-		u.push(items)
+		return u.make(containerCost+slotCost*n, items)
 	case 't', 'l', 'd', 0x91: // TUPLE, LIST, DICT, FROZENSET
 		items, err := u.popMark()
 		if err != nil {
@@ -164,7 +164,7 @@ func (u *unpickler) container(op byte) error {
 		if len(u.stack) < n {
 			return errors.New("the stack is empty")
 		}
-		items := append([]any(nil), u.stack[len(u.stack)-n:]...)
+		items := u.stack[len(u.stack)-n:]
 		u.stack = u.stack[:len(u.stack)-n]
 		return u.extend(op == 's', items)
 	case 'e', 0x90, 'u': // APPENDS, ADDITEMS, SETITEMS
@@ -181,15 +181,20 @@ func (u *unpickler) container(op byte) error {
 
 // collect pushes a container of the items above a mark.
 func (u *unpickler) collect(op byte, items []any) error {
+	if err := u.mem.spend(int64(containerCost + slotCost*len(items))); err != nil {
+		return err
+	}
 	switch op {
 	case 't':
-		u.push(tuple(items))
+		u.push(tuple(slices.Clone(items)))
 	case 'd':
 		d := &dict{}
+		if err := d.set(items); err != nil {
+			return err
+		}
 		u.push(d)
-		return d.set(items)
 	default:
-		u.push(&sequence{items: items})
+		u.push(&sequence{items: slices.Clone(items)})
 	}
 	return nil
 }
@@ -198,6 +203,9 @@ func (u *unpickler) collect(op byte, items []any) error {
 func (u *unpickler) extend(pairs bool, items []any) error {
 	if len(u.stack) == 0 {
 		return errors.New("the stack is empty")
+	}
+	if err := u.mem.spend(int64(slotCost * len(items))); err != nil {
+		return err
 	}
 	for _, item := range items {
 		if item == (mark{}) {

@@ -11,6 +11,11 @@ import (
 // conversions to int cannot overflow.
 const maxOffset = math.MaxInt / 4
 
+// maxRank is the most dimensions read, as many as PyTorch and NumPy write.
+const maxRank = 64
+
+func errRank(n int) error { return fmt.Errorf("%d dimensions: at most %d are read", n, maxRank) }
+
 // product multiplies the dimensions of a declared shape; ok is false for
 // negative ones and for arrays beyond any address space. The bound holds for
 // the product of the nonzero dimensions, so later partial products are safe too.

@@ -106,6 +106,12 @@ func (v *view) fault(format string, args ...any) error {
 // is known, the blob can hold. Nil strides mean row-major.
 func newView(b *blob, name string, t dtype, shape, strides []int64, offset int64) (*view, error) {
 	v := &view{name: name, blob: b, dtype: t, offset: offset, end: -1}
+	if len(shape) > maxRank {
+		return nil, v.fault("%w", errRank(len(shape)))
+	}
+	if err := b.mem.parts.spend(viewCost + int64(rankCost*len(shape))); err != nil {
+		return nil, v.fault("%w", err)
+	}
 	_, ok := product(shape)
 	if !ok {
 		return nil, v.fault("shape %s is impossible", shapeText(shape))

@@ -4,20 +4,14 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 )
 
-const (
-	// What a byte of pickle and a view of a tensor may take in memory, charged
-	// against the allowance of the input.
-	pickleCost = 64
-	viewCost   = 256
-
-	// maxNesting bounds the walk of containers that contain themselves. Walking
-	// shared ones again and again is bounded by viewCost.
-	maxNesting = 64
-)
+// maxNesting bounds the walk of containers that contain themselves. Walking
+// shared ones again and again is bounded by viewCost.
+const maxNesting = 64
 
 // The globals a file may name. The first three may be
 // called, by reduce; storage types only select a dtype.
@@ -107,37 +101,40 @@ func build(object, _ any) (any, error) {
 	return nil, errors.New("refused: sets attributes of something that is not an OrderedDict")
 }
 
-// reduce calls one of the few globals that may be called.
-func reduce(object, arg any) (any, error) {
+// reduce calls one of the few globals that may be called. The result takes cost
+// bytes of memory.
+func reduce(object, arg any) (result any, cost int, err error) {
 	args, isTuple := arg.(tuple)
 	if !isTuple {
-		return nil, errors.New("a call without a tuple of arguments")
+		return nil, 0, errors.New("a call without a tuple of arguments")
 	}
 	switch object {
 	case orderedDict:
-		return newOrderedDict(args)
+		d, err := newOrderedDict(args)
+		return d, containerCost + 2*slotCost*len(d.keys), err
 	case rebuildTensor:
-		return newStoredTensor(args)
+		t, err := newStoredTensor(args)
+		return t, tensorCost + scalarCost*len(t.shape), err
 	case rebuildParameter:
 		if len(args) > 0 {
 			if t, isTensor := args[0].(*storedTensor); isTensor {
-				return t, nil
+				return t, 0, nil
 			}
 		}
-		return nil, errors.New("_rebuild_parameter wants a tensor")
+		return nil, 0, errors.New("_rebuild_parameter wants a tensor")
 	}
-	return nil, errors.New("refused: calls something that is not a function")
+	return nil, 0, errors.New("refused: calls something that is not a function")
 }
 
 // newOrderedDict takes no arguments, or a list of pairs as Python 2 wrote it.
-func newOrderedDict(args tuple) (any, error) {
+func newOrderedDict(args tuple) (*dict, error) {
 	d := &dict{}
 	if len(args) == 0 {
 		return d, nil
 	}
 	pairs, isList := args[0].(*sequence)
 	if !isList || len(args) > 1 {
-		return nil, errors.New("OrderedDict of something that is not a list of pairs")
+		return d, errors.New("OrderedDict of something that is not a list of pairs")
 	}
 	for _, item := range pairs.items {
 		var pair []any
@@ -148,7 +145,7 @@ func newOrderedDict(args tuple) (any, error) {
 			pair = p.items
 		}
 		if len(pair) != 2 {
-			return nil, errors.New("OrderedDict of something that is not a list of pairs")
+			return d, errors.New("OrderedDict of something that is not a list of pairs")
 		}
 		d.keys = append(d.keys, pair[0])
 		d.values = append(d.values, pair[1])
@@ -157,37 +154,50 @@ func newOrderedDict(args tuple) (any, error) {
 }
 
 // newStoredTensor reads (storage, offset, shape, strides, requires_grad, hooks, ...).
-func newStoredTensor(args tuple) (any, error) {
+func newStoredTensor(args tuple) (*storedTensor, error) {
+	t := &storedTensor{}
+	wrong := errors.New("_rebuild_tensor_v2 wants storage, offset, shape and strides")
 	if len(args) < 4 {
-		return nil, errors.New("_rebuild_tensor_v2 wants storage, offset, shape and strides")
+		return t, wrong
 	}
-	s, isStorage := args[0].(storage)
-	offset, isInt := args[1].(int64)
-	shape, isShape := integers(args[2])
-	strides, isStrides := integers(args[3])
-	if !isStorage || !isInt || !isShape || !isStrides {
-		return nil, errors.New("_rebuild_tensor_v2 wants storage, offset, shape and strides")
+	var err error
+	var isStorage, isInt bool
+	t.storage, isStorage = args[0].(storage)
+	t.offset, isInt = args[1].(int64)
+	if t.shape, err = integers(args[2]); err == nil {
+		t.strides, err = integers(args[3])
 	}
-	if s.dtype == 0 {
-		return nil, errors.New("a tensor over an untyped storage has no dtype here")
+	switch {
+	case !isStorage || !isInt:
+		return t, wrong
+	case err != nil:
+		return t, fmt.Errorf("%w: %w", wrong, err)
+	case t.storage.dtype == 0:
+		return t, errors.New("a tensor over an untyped storage has no dtype here")
+	case t.offset < 0 || t.offset > maxOffset/8:
+		return t, fmt.Errorf("storage offset %d is impossible", t.offset)
 	}
-	if offset < 0 || offset > maxOffset/8 {
-		return nil, fmt.Errorf("storage offset %d is impossible", offset)
-	}
-	return &storedTensor{storage: s, offset: offset, shape: shape, strides: strides}, nil
+	return t, nil
 }
 
-func integers(v any) ([]int64, bool) {
+// integers reads a shape or strides.
+func integers(v any) ([]int64, error) {
 	items, isTuple := v.(tuple)
+	if !isTuple {
+		return nil, errors.New("a shape that is not a tuple")
+	}
+	if len(items) > maxRank {
+		return nil, errRank(len(items))
+	}
 	values := make([]int64, len(items))
 	for i, item := range items {
 		n, isInt := item.(int64)
 		if !isInt {
-			return nil, false
+			return nil, errors.New("a dimension that is not an integer")
 		}
 		values[i] = n
 	}
-	return values, isTuple
+	return values, nil
 }
 
 // looksLikePickle recognises what torch.save wrote before version 1.6: pickles
@@ -207,17 +217,18 @@ func listTorch(a *archive, prefix string) ([]*view, error) {
 		return nil, err
 	}
 	entry := a.entries[prefix+"data.pkl"]
+	if err := a.in.mem.parts.spend(entry.size); err != nil {
+		return nil, entry.fault(0, "pickle of %d bytes: %w", entry.size, err)
+	}
 	if err := entry.hold(); err != nil {
 		return nil, err
 	}
-	if err := a.in.mem.spend(pickleCost * entry.size); err != nil {
-		return nil, entry.fault(0, "pickle of %d bytes: %w", entry.size, err)
+	var code strings.Builder
+	code.Grow(int(entry.size))
+	if _, err := io.Copy(&code, io.NewSectionReader(entry.at, 0, entry.size)); err != nil {
+		return nil, entry.fault(int64(code.Len()), "read pickle: %w", err)
 	}
-	code := make([]byte, entry.size)
-	if err := entry.readFull(entry.at, code, 0, "pickle"); err != nil {
-		return nil, err
-	}
-	root, position, err := unpickle(code)
+	root, position, err := unpickle(code.String(), &a.in.mem.parts)
 	if err != nil {
 		return nil, entry.fault(int64(position), "%w", err)
 	}
@@ -304,11 +315,13 @@ func (w *walker) walkEntry(path string, key, value any, depth int) error {
 		}
 		return nil
 	}
+	if err := w.archive.in.mem.parts.spend(stepCost + int64(len(path)+len(name))); err != nil {
+		return fmt.Errorf("%s: %w", quote(path), err)
+	}
 	if depth > 0 {
 		name = path + "." + name
-	}
-	if err := w.archive.in.mem.spend(viewCost + int64(len(name))); err != nil {
-		return fmt.Errorf("%s: %w", quote(name), err)
+	} else {
+		name = strings.Clone(name) // or it would hold the whole pickle
 	}
 	return w.walk(name, value, depth+1)
 }

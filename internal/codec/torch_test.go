@@ -110,7 +110,7 @@ func TestTorchRefused(t *testing.T) {
 		{"two tensors of one name", "}(" + text("a.b") + vector + text("a") + "}" + text("b") + vector + "su.", "the name is used twice"},
 		{"nothing in it", "}.", "holds no tensors"},
 		{"list within itself", "]q\x00h\x00a.", "nested more than 64 deep"},
-		{"sixty-four doublings", "]q\x00" + strings.Repeat("](h\x00h\x00eq\x00", 60) + ".", "expands to more than"},
+		{"sixty-four doublings", "]q\x00" + strings.Repeat("](h\x00h\x00eq\x00", 60) + ".", "nested values take more than"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -58,7 +58,7 @@ var imports = map[string][]string{
 // import, and the packages that may.
 var third = map[string][]string{
 	"go.etcd.io/bbolt":                    {"storage"},
-	"github.com/klauspost/compress":       {"wal", "internal/backup", "internal/codec", "cmd/flashdb"},
+	"github.com/klauspost/compress":       {"wal", "internal/backup", "internal/codec", "internal/parquet", "cmd/flashdb"},
 	"github.com/RoaringBitmap/roaring/v2": {"", "storage", "index", "index/ivf", "internal/delta", "flashlight", "internal/calibrate"},
 	"golang.org/x/sys":                    {"internal/simd", "internal/mmap", "internal/vfs"},
 	"github.com/spf13/cobra":              {"cmd/flashdb"},
@@ -66,7 +66,9 @@ var third = map[string][]string{
 	"golang.org/x/term":                   {"cmd/flashdb"},
 	"github.com/peterh/liner":             {"internal/shell"},
 	"github.com/parquet-go/parquet-go":    {"internal/parquet"}, // which only the command imports
-	"google.golang.org/protobuf":          {"internal/onnx"},    // protowire alone: no generated code, no reflection
+	"github.com/andybalholm/brotli":       {"internal/parquet"},
+	"github.com/pierrec/lz4/v4":           {"internal/parquet"},
+	"google.golang.org/protobuf":          {"internal/onnx"}, // protowire alone: no generated code, no reflection
 }
 
 // source is one parsed Go file of the module.

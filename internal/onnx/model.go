@@ -57,6 +57,9 @@ type Attribute struct {
 // maxParts bounds the nodes, the tensors, and the inputs and outputs of a graph: hundreds of times what the deepest decoder has.
 const maxParts = 1 << 16
 
+// maxNames bounds the inputs and outputs of all nodes.
+const maxNames = 8 * maxParts
+
 // External reads length bytes at offset of the file that a tensor names as the place of its values; length is -1 for all from offset on.
 type External func(location string, offset, length int64) ([]byte, error)
 
@@ -99,6 +102,7 @@ type parser struct {
 	model    *Model
 	external External
 	tensors  int
+	names    int // inputs and outputs of nodes
 }
 
 func (p *parser) opset(b []byte) error {
@@ -165,6 +169,11 @@ func (p *parser) node(b []byte) (Node, error) {
 	n := Node{Attributes: map[string]Attribute{}}
 	err := fields(b, func(f field) error {
 		var text string
+		if f.num == 1 || f.num == 2 {
+			if p.names++; p.names > maxNames {
+				return fmt.Errorf("more than %d inputs and outputs of nodes", maxNames)
+			}
+		}
 		switch f.num {
 		case 1:
 			err := f.text(&text)

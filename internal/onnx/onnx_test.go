@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -186,6 +187,36 @@ func TestInnerGraph(t *testing.T) {
 	m, err := onnx.Parse(blob(nil, 7, blob(nil, 1, blob(nil, 5, blob(blob(nil, 1, []byte("then")), 6, nil)))), nil)
 	require.NoError(t, err)
 	assert.True(t, m.Nodes[0].Attributes["then"].Graph)
+}
+
+// Whatever a model repeats, memory follows its bytes: a packed integer of one byte is eight bytes, then a float of four.
+func TestParseMemory(t *testing.T) {
+	const n = 4 << 20
+	zeros := make([]byte, n)
+	deep := []byte{}
+	for range 64 { // graphs within the attribute of a node, and groups, which are skipped
+		deep = blob(nil, 7, blob(nil, 1, blob(nil, 5, blob(nil, 6, deep))))
+	}
+	for name, b := range map[string][]byte{
+		"integers":       inGraph(blob(tensor(7, n), 7, zeros)),
+		"floats":         inGraph(blob(tensor(1, n/4), 4, zeros)),
+		"doubles":        inGraph(blob(tensor(11, n/8), 10, zeros)),
+		"dimensions":     inGraph(blob(nil, 1, zeros)),
+		"attribute":      blob(nil, 7, blob(nil, 1, blob(nil, 5, blob(nil, 8, zeros)))),
+		"inputs":         blob(nil, 7, blob(nil, 1, bytes.Repeat([]byte{1<<3 | 2, 0}, n/2))),
+		"nodes":          blob(nil, 7, bytes.Repeat([]byte{1<<3 | 2, 0}, n/2)),
+		"external_data":  inGraph(bytes.Repeat([]byte{13<<3 | 2, 0}, n/2)),
+		"nested graphs":  deep,
+		"nested groups":  bytes.Repeat([]byte{1<<3 | 3}, n),
+		"graph is empty": blob(nil, 7, zeros),
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := onnx.Parse(b, nil)
+		runtime.ReadMemStats(&after)
+		t.Logf("%s: %v", name, err)
+		assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(16*len(b)+64<<20), name)
+	}
 }
 
 func FuzzParse(f *testing.F) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"google.golang.org/protobuf/encoding/protowire"
 )
@@ -84,6 +85,13 @@ func (f field) integers(dst []int64) ([]int64, error) {
 	if f.typ != protowire.BytesType {
 		return nil, errWireType
 	}
+	count := 0 // a varint ends at its first byte below 0x80
+	for _, c := range f.bytes {
+		if c < 0x80 {
+			count++
+		}
+	}
+	dst = slices.Grow(dst, count)
 	for b := f.bytes; len(b) > 0; {
 		v, n := protowire.ConsumeVarint(b)
 		if n < 0 {
@@ -103,6 +111,7 @@ func (f field) floats(dst []float32) ([]float32, error) {
 	case f.typ != protowire.BytesType || len(f.bytes)%4 != 0:
 		return nil, errWireType
 	}
+	dst = slices.Grow(dst, len(f.bytes)/4)
 	for b := f.bytes; len(b) > 0; b = b[4:] {
 		v, _ := protowire.ConsumeFixed32(b)
 		dst = append(dst, math.Float32frombits(v))
@@ -118,6 +127,7 @@ func (f field) doubles(dst []float32) ([]float32, error) {
 	case f.typ != protowire.BytesType || len(f.bytes)%8 != 0:
 		return nil, errWireType
 	}
+	dst = slices.Grow(dst, len(f.bytes)/8)
 	for b := f.bytes; len(b) > 0; b = b[8:] {
 		v, _ := protowire.ConsumeFixed64(b)
 		dst = append(dst, float32(math.Float64frombits(v)))

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-
-	"github.com/parquet-go/parquet-go"
 )
 
 const (
@@ -14,9 +12,21 @@ const (
 	maxPageHeader = 1 << 20
 
 	// What a page may expand to: a base, and so many times its compressed bytes.
-	pageBase   = 16 << 20
-	valuesBase = 1 << 20
-	pageRatio  = 1024
+	pageBase  = 16 << 20
+	pageRatio = 100
+
+	// What an element of a list in the footer may take in the memory of parquet-go,
+	// and a struct down to the depth where chunks of columns lie; and what all of
+	// the footer may: a base, and so many times the file.
+	elementCost = 64
+	structCost  = 1024
+	chunkDepth  = 3
+	footerBase  = 16 << 20
+	footerRatio = 8
+
+	// How deep columns may lie, and how many there may be.
+	maxDepth   = 64
+	maxColumns = 1 << 15
 )
 
 // checkFooter checks the end of a file before parquet-go reads it:
@@ -43,50 +53,74 @@ func checkFooter(r io.ReaderAt, size int64) error {
 		return fmt.Errorf("read the footer: %w", err)
 	}
 	w := walker{b: footer}
-	w.structure(0, nil, nil)
-	if w.err != nil {
-		return fmt.Errorf("footer: %w", w.err)
+	schema := shape{open: []int64{1}}
+	w.fields(0, fields{list: func(id int64) func(id, value int64) {
+		if id != footerSchema {
+			return nil
+		}
+		return schema.field
+	}, element: func(id int64) {
+		if id == footerSchema {
+			schema.close()
+		}
+	}})
+	err := w.err
+	switch {
+	case err != nil:
+	case schema.err != nil:
+		err = schema.err
+	case w.memory > footerBase+footerRatio*size:
+		err = fmt.Errorf("damaged: its lists take %d bytes of memory, more than 16 MiB + 8 x the file's size", w.memory)
+	default:
+		return nil
 	}
-	return nil
+	return fmt.Errorf("footer: %w", err)
 }
 
-// checkPages checks the header of every page of a column in a row group.
-func checkPages(r io.ReaderAt, size int64, f *parquet.File, group, column int) error {
-	groups := f.Metadata().RowGroups
-	if group >= len(groups) || column >= len(groups[group].Columns) {
-		return errors.New("damaged: a row group without all its columns")
+// shape checks the tree of columns, which the footer holds as a list in
+// depth-first order: parquet-go takes memory for each column times its depth.
+type shape struct {
+	columns  int
+	children int64   // of the element being read
+	open     []int64 // children that each group above still waits for
+	err      error
+}
+
+// field is given the fields of a schema element.
+func (s *shape) field(id, value int64) {
+	if id == schemaChildren {
+		s.children = value
 	}
-	m := &groups[group].Columns[column].MetaData
-	if groups[group].Columns[column].FilePath != "" {
-		return errors.New("its data is in another file, which is not supported")
-	}
-	start := m.DataPageOffset
-	if m.DictionaryPageOffset > 0 && m.DictionaryPageOffset < start {
-		start = m.DictionaryPageOffset
-	}
-	if start < 4 || m.TotalCompressedSize < 0 || start > size || m.TotalCompressedSize > size-start {
-		return fmt.Errorf("damaged: pages at bytes %d to %d of a file of %d", start, start+m.TotalCompressedSize, size)
-	}
-	buf := make([]byte, 0, 512)
-	for at, end := start, start+m.TotalCompressedSize; at < end; {
-		p, err := pageAt(r, buf, at, end)
-		if err != nil {
-			return fmt.Errorf("page at byte %d: %w", at, err)
+}
+
+// close ends a schema element.
+func (s *shape) close() {
+	n := s.children
+	s.children = 0
+	s.columns++
+	switch {
+	case s.err != nil:
+		return
+	case len(s.open) == 0:
+		s.err = errors.New("damaged: a column that belongs to no group")
+	case n < 0 || n > maxColumns || s.columns > maxColumns:
+		s.err = fmt.Errorf("%d columns in a group, or more than %d in all", n, maxColumns)
+	case n > 0:
+		s.open[len(s.open)-1]--
+		if s.open = append(s.open, n); len(s.open) > maxDepth {
+			s.err = fmt.Errorf("columns nested more than %d deep", maxDepth)
 		}
-		room := end - at - int64(p.header)
-		if p.compressed < 0 || p.compressed > room {
-			return fmt.Errorf("page at byte %d: damaged: %d bytes where %d are left", at, p.compressed, room)
-		}
-		if p.uncompressed < 0 || p.uncompressed > pageBase+pageRatio*p.compressed || p.values < 0 || p.values > valuesBase+pageRatio*p.compressed {
-			return fmt.Errorf("page at byte %d: %d bytes expand to %d, %d values: refused as a decompression bomb", at, p.compressed, p.uncompressed, p.values)
-		}
-		at += int64(p.header) + p.compressed
+		return
+	default:
+		s.open[len(s.open)-1]--
 	}
-	return nil
+	for len(s.open) > 0 && s.open[len(s.open)-1] == 0 {
+		s.open = s.open[:len(s.open)-1]
+	}
 }
 
 // pageAt reads a page header, most of which are small; with statistics of long values they are not.
-func pageAt(r io.ReaderAt, buf []byte, at, end int64) (p pageSizes, err error) {
+func pageAt(r io.ReaderAt, buf []byte, at, end int64) (p pageHeader, err error) {
 	for n := int64(cap(buf)); ; n *= 8 {
 		n = min(n, end-at, maxPageHeader)
 		if int64(cap(buf)) < n {

@@ -9,116 +9,162 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// cursor reads the values of one leaf column, row by row, across pages and row groups.
+// cursor reads the values of one leaf column, row by row, across pages and row groups. It holds the page it is in, its dictionary and
+// one row.
 type cursor struct {
-	file  *file
-	leaf  *parquet.Column
-	name  string // of the top-level column
-	group int    // the row group being read
-	pages parquet.Pages
-	page  parquet.ValueReader // nil between pages
-	buf   []parquet.Value
-	at, n int // the values of buf not yet returned
-	end   bool
-	row   []parquet.Value // of the row returned last; its bytes are valid until the next
+	file     *file
+	leaf     *parquet.Column
+	physical physical
+	name     string // of the top-level column
+	group    int    // the row group being read
+	codec    format.CompressionCodec
+	at, end  int64 // what is left of its pages, bytes of the file
+	values   int64 // it should still have
+
+	dictionary *dictionary
+	page       *page // nil between pages
+	zstd       *zstd.Decoder
+	head       []byte // room for a page header
+
+	ahead value // the first value of the next row, if begun
+	begun bool  // ahead is there
+	done  bool
+	row   []value // of the row returned last; its bytes are valid until the next
 }
 
-// valuesHeld is how many values of a column are decoded at a time.
-const valuesHeld = 1024
-
 func newCursor(f *file, leaf *parquet.Column) *cursor {
-	return &cursor{file: f, leaf: leaf, name: leaf.Path()[0], group: -1, buf: make([]parquet.Value, valuesHeld)}
+	return &cursor{file: f, leaf: leaf, physical: physicalOf(leaf.Type()), name: leaf.Path()[0], group: -1, head: make([]byte, 0, 512)}
 }
 
 // repeated tells whether a row may have more than one value.
 func (c *cursor) repeated() bool { return c.leaf.MaxRepetitionLevel() > 0 }
 
-// null tells whether a value stands for a null or an empty list.
-func (c *cursor) null(v parquet.Value) bool { return v.DefinitionLevel() < c.leaf.MaxDefinitionLevel() }
-
 // next returns the values of the next row: at least one, which may be null. At the end it is io.EOF.
-func (c *cursor) next(limit int) ([]parquet.Value, error) {
+func (c *cursor) next(limit int) ([]value, error) {
 	c.row = c.row[:0]
+	size := 0
 	for {
-		if c.at == c.n {
-			if err := c.fill(); err != nil {
-				if errors.Is(err, io.EOF) && len(c.row) > 0 {
-					return c.row, nil
-				}
+		if !c.begun {
+			err := c.read()
+			if errors.Is(err, io.EOF) && len(c.row) > 0 {
+				return c.row, nil
+			}
+			if err != nil {
 				return nil, err
 			}
-			continue
+			c.begun = true
 		}
-		v := c.buf[c.at]
-		if len(c.row) > 0 && v.RepetitionLevel() == 0 {
+		switch begins := c.ahead.rep == 0; {
+		case begins && len(c.row) > 0:
 			return c.row, nil
-		}
-		if len(c.row) == limit {
+		case !begins && len(c.row) == 0:
+			return nil, c.fault(errors.New("damaged: values that belong to no row"))
+		case len(c.row) == limit:
 			return nil, fmt.Errorf("column %s: more than %d values", strconv.Quote(c.name), limit)
 		}
-		if c.leaf.Type().Kind() == parquet.ByteArray || c.leaf.Type().Kind() == parquet.FixedLenByteArray {
-			v = v.Clone() // the page it points into may end inside the row
+		if size += len(c.ahead.bytes); size > maxText {
+			return nil, fmt.Errorf("column %s: more than %d bytes in one row", strconv.Quote(c.name), maxText)
 		}
-		c.row = append(c.row, v)
-		c.at++
+		c.row = append(c.row, c.ahead)
+		c.begun = false
 	}
 }
 
-// fill decodes more values, from the next page or row group where one ends.
-func (c *cursor) fill() error {
-	for {
-		if c.end {
-			return io.EOF
-		}
-		if c.page != nil {
-			n, err := c.page.ReadValues(c.buf)
-			if n > 0 {
-				c.at, c.n = 0, n
-				return nil
-			}
-			if err != nil && !errors.Is(err, io.EOF) {
-				return c.fault(err)
-			}
-			c.page = nil
-		}
-		if c.pages == nil {
-			if err := c.nextGroup(); err != nil {
-				return err
-			}
-			continue
-		}
-		page, err := c.pages.ReadPage()
-		if errors.Is(err, io.EOF) {
-			err = c.pages.Close()
-			c.pages = nil
-		}
-		if err != nil {
-			return c.fault(err)
-		}
-		if page != nil {
-			c.page = page.Values()
+// read decodes one value into ahead. At the end of the column it is io.EOF.
+func (c *cursor) read() error {
+	for c.page == nil || c.page.left == 0 {
+		if err := c.nextPage(); err != nil {
+			return err
 		}
 	}
-}
-
-// nextGroup opens the pages of the next row group.
-func (c *cursor) nextGroup() error {
-	groups := c.file.pq.RowGroups()
-	for c.group++; c.group < len(groups) && groups[c.group].NumRows() == 0; c.group++ { // it may name no pages
-	}
-	if c.group >= len(groups) {
-		c.end = true
-		return nil
-	}
-	if err := checkPages(c.file.at, c.file.size, c.file.pq, c.group, c.leaf.Index()); err != nil {
+	p := c.page
+	p.left--
+	c.ahead = value{}
+	rep, err := level(p.reps, c.leaf.MaxRepetitionLevel())
+	if err != nil {
 		return c.fault(err)
 	}
-	c.pages = groups[c.group].ColumnChunks()[c.leaf.Index()].Pages()
+	def, err := level(p.defs, c.leaf.MaxDefinitionLevel())
+	if err != nil {
+		return c.fault(err)
+	}
+	c.ahead.rep = rep
+	if c.ahead.null = def < c.leaf.MaxDefinitionLevel(); c.ahead.null {
+		return nil
+	}
+	if err = p.values.next(&c.ahead); err == nil {
+		err = c.file.spend(int64(len(c.ahead.bytes)))
+	}
+	if err != nil {
+		return c.fault(err)
+	}
 	return nil
+}
+
+// nextPage opens the next page, of the next row group where one ends.
+func (c *cursor) nextPage() error {
+	c.page = nil
+	if c.done {
+		return io.EOF
+	}
+	if c.at == c.end {
+		if c.values != 0 {
+			return c.fault(fmt.Errorf("damaged: %d values are missing, or too many", c.values))
+		}
+		return c.nextGroup()
+	}
+	p, next, err := c.readPage(c.at, c.end)
+	if err != nil {
+		return c.fault(fmt.Errorf("page at byte %d: %w", c.at, err))
+	}
+	c.page, c.at = p, next
+	if p != nil {
+		c.values -= p.left
+	}
+	return nil
+}
+
+// nextGroup finds the pages of the next row group.
+func (c *cursor) nextGroup() error {
+	groups := c.file.pq.Metadata().RowGroups
+	for c.group++; c.group < len(groups) && groups[c.group].NumRows == 0; c.group++ { // it may name no pages
+	}
+	if c.done = c.group >= len(groups); c.done {
+		return io.EOF
+	}
+	c.dictionary = nil
+	var err error
+	if c.at, c.end, err = c.chunk(groups[c.group].Columns); err != nil {
+		c.at, c.end = 0, 0
+		return c.fault(err)
+	}
+	return nil
+}
+
+// chunk returns where the pages of the column lie in a row group.
+func (c *cursor) chunk(columns []format.ColumnChunk) (start, end int64, err error) {
+	if c.leaf.Index() >= len(columns) {
+		return 0, 0, errors.New("damaged: a row group without all its columns")
+	}
+	chunk := &columns[c.leaf.Index()]
+	if chunk.FilePath != "" {
+		return 0, 0, errors.New("its data is in another file, which is not supported")
+	}
+	m := &chunk.MetaData
+	start = m.DataPageOffset
+	if m.DictionaryPageOffset > 0 && m.DictionaryPageOffset < start {
+		start = m.DictionaryPageOffset
+	}
+	if start < 4 || m.TotalCompressedSize < 0 || start > c.file.size || m.TotalCompressedSize > c.file.size-start {
+		return 0, 0, fmt.Errorf("damaged: pages of %d bytes at byte %d of a file of %d", m.TotalCompressedSize, start, c.file.size)
+	}
+	c.codec, c.values = m.Codec, m.NumValues
+	return start, start + m.TotalCompressedSize, nil
 }
 
 func (c *cursor) fault(err error) error {
@@ -128,45 +174,29 @@ func (c *cursor) fault(err error) error {
 	return fmt.Errorf("row group %d, column %s: %w", c.group, strconv.Quote(c.name), err)
 }
 
-func (c *cursor) close() error {
-	if c == nil || c.pages == nil {
-		return nil
+func (c *cursor) close() {
+	if c != nil && c.zstd != nil {
+		c.zstd.Close()
 	}
-	return c.pages.Close()
 }
 
-// floats decodes a row of numbers into dst and returns them.
-func (c *cursor) floats(dst []float32, values []parquet.Value) ([]float32, error) {
-	kind := c.leaf.Type().Kind()
-	for i, v := range values {
-		if c.null(v) {
+// floats appends a row of numbers to dst.
+func (c *cursor) floats(dst []float32, values []value) ([]float32, error) {
+	for i := range values {
+		if values[i].null {
 			return nil, fmt.Errorf("column %s: value %d is null", strconv.Quote(c.name), i)
 		}
-		switch kind {
-		case parquet.Float:
-			dst = append(dst, v.Float())
-		case parquet.Double:
-			dst = append(dst, float32(v.Double()))
-		default:
-			b := v.ByteArray()
-			if len(b) != 2 {
-				return nil, fmt.Errorf("column %s: a half of %d bytes", strconv.Quote(c.name), len(b))
-			}
-			dst = append(dst, half(uint16(b[0])|uint16(b[1])<<8))
-		}
+		dst = append(dst, values[i].number)
 	}
 	return dst, nil
 }
 
 // text is a value of a column of strings, bytes or integers.
-func (c *cursor) text(v parquet.Value) string {
-	switch c.leaf.Type().Kind() {
-	case parquet.Int32:
-		return strconv.FormatInt(int64(v.Int32()), 10)
-	case parquet.Int64:
-		return strconv.FormatInt(v.Int64(), 10)
+func (c *cursor) text(v *value) string {
+	if c.physical.size > 0 {
+		return strconv.FormatInt(v.whole, 10)
 	}
-	return string(v.ByteArray())
+	return string(v.bytes)
 }
 
 // half widens an IEEE half precision number.

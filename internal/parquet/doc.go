@@ -9,13 +9,22 @@
 //
 // Edges have the columns source and target, predictions (see hitRow) also rank, score and probability.
 //
-// Rows are read column by column: of each column one page at a time is held, and 1,024 of its values.
+// parquet-go decodes the footer and writes files. Pages are decoded here (page.go, runs.go, source.go), value by value: of each column
+// one page is held as it is after decompression, its dictionary, and one row. Read are pages of versions 1 and 2; snappy, gzip, zstd,
+// brotli and lz4_raw; values that are plain, of a dictionary, split by bytes, or stored as differences, lengths or prefixes.
 //
 // # Untrusted bytes
 //
-// parquet-go trusts the sizes a file declares. Therefore they are checked first (see thrift.go): every length in the footer and in the
-// header of every page that will be read must fit the bytes that are there, a page may hold at most 16 MiB + 1,024 times its
-// compressed bytes, and 2^20 values + 1,024 times its compressed bytes. A panic of the library on a damaged file becomes an error.
+// Every length and count of the footer must fit the bytes that are there, its columns lie at most 64 deep, and what its lists take in
+// memory is at most 16 MiB + 8 times the file (check.go): parquet-go takes memory for each column times its depth.
+//
+// A page may declare 16 MiB + 100 times its compressed bytes. It must expand to exactly what it declares, and no more is decompressed.
+// Runs, differences and dictionary indexes are read as they are needed, so that a run of a billion values takes no memory. All pages
+// that are read, four bytes a value and every string, may come to 256 MiB + 256 times the file. A row has at most 32 MiB of strings.
+//
+// parquet-go's own decoders of pages are not used because they trust these numbers: a damaged lz4 page, a run-length of a billion
+// or prefixes of prefixes end the process for want of memory, which no recover can catch. A panic of the library on a damaged footer
+// becomes an error.
 //
 // # Concurrency
 //

@@ -2,6 +2,7 @@ package parquet
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"os"
@@ -9,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/klauspost/compress/snappy"
+	"github.com/parquet-go/parquet-go/format"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -228,7 +231,7 @@ func TestPageHeaderLimits(t *testing.T) {
 	header := []byte{0x25, 0x80, 0x80, 0x80, 0x80, 0x08, 0x15, 0x08, 0x2c, 0x15, 0x0e, 0x00, 0x00}
 	p, err := readPageHeader(append(header, 9, 9))
 	require.NoError(t, err)
-	assert.Equal(t, pageSizes{header: len(header), uncompressed: 1 << 30, compressed: 4, values: 7}, p)
+	assert.Equal(t, pageHeader{header: len(header), uncompressed: 1 << 30, compressed: 4, values: 7, isCompressed: true}, p)
 	for n := range header {
 		_, err := readPageHeader(header[:n])
 		assert.ErrorIs(t, err, errThrift, "cut to %d bytes", n)
@@ -252,6 +255,9 @@ func FuzzRows(f *testing.F) {
 		f.Add(data)
 	}
 	f.Add(written(f, 5, 3, true))
+	for _, l := range layouts() {
+		f.Add(made(f, l, 5))
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		file, err := newFile(bytes.NewReader(data), int64(len(data)), "x")
 		if err != nil {
@@ -267,5 +273,59 @@ func FuzzRows(f *testing.F) {
 		for n := 0; err == nil && n < 10_000; n++ {
 			_, _, err = table.Next()
 		}
+	})
+}
+
+// FuzzPages fuzzes what stands in the header and the bytes of a page of strings
+// behind a dictionary, within a sound file.
+func FuzzPages(f *testing.F) {
+	both := append(append(deltas(3, 0, 2), deltas(3, 2, 0)...), "abcdef"...)
+	f.Add(uint8(0), uint8(format.Plain), uint8(0), int64(2), int64(10), plain("b"), plain("a", "b"))
+	f.Add(uint8(3), uint8(format.RLEDictionary), uint8(0), int64(9), int64(4), plain("a", "b"), []byte{1, 3, 0x55, 2, 1})
+	f.Add(uint8(0), uint8(format.DeltaByteArray), uint8(0), int64(3), int64(len(both)), []byte(nil), both)
+	f.Add(uint8(0), uint8(format.DeltaLengthByteArray), uint8(0), int64(3), int64(16), []byte(nil), append(deltas(3, 2, 0), "abcdef"...))
+	f.Add(uint8(0), uint8(format.Plain), uint8(format.Snappy), int64(1), int64(5), []byte(nil), snappy.Encode(nil, plain("a")))
+	f.Add(uint8(0), uint8(format.Plain), uint8(format.Lz4Raw), int64(1), int64(5), []byte(nil), append([]byte{0x50}, plain("a")...))
+	f.Fuzz(func(t *testing.T, typ, encoding, compression uint8, values, uncompressed int64, dict, body []byte) {
+		header := object{}.i32(1, values).i32(2, int64(encoding)).i32(3, 3).i32(4, 3)
+		field := 5
+		if typ == pageDataV2 {
+			header, field = object{}.i32(1, values).i32(2, 0).i32(3, values).i32(4, int64(encoding)).i32(5, 0).i32(6, 0), 8
+		}
+		var pages [][]byte
+		if dict != nil {
+			pages = append(pages, dictionaryOf(2, int64(len(dict)), dict))
+		}
+		pages = append(pages, pageOf(int64(typ), uncompressed, body, field, header))
+		data := single(format.CompressionCodec(compression), values, pages...)
+		if _, err := drained(data); err != nil {
+			assert.Regexp(t, "^x: ", err.Error())
+			assert.NotContains(t, err.Error(), "runtime error", "bounds are checked, not recovered from")
+		}
+	})
+}
+
+// FuzzFooter fuzzes the footer of a file of sound pages.
+func FuzzFooter(f *testing.F) {
+	add := func(data []byte) {
+		end := len(data) - 8
+		start := end - int(binary.LittleEndian.Uint32(data[end:]))
+		f.Add(bytes.Clone(data[start:end]), bytes.Clone(data[4:start]))
+	}
+	add(written(f, 3, 2, false))
+	add(made(f, layouts()[1], 3))
+	add(single(format.Uncompressed, 2, dataV1(format.Plain, 2, 10, plain("a", "b"))))
+	f.Fuzz(func(t *testing.T, footer, pages []byte) {
+		data := append(append([]byte("PAR1"), pages...), footer...)
+		data = append(binary.LittleEndian.AppendUint32(data, uint32(len(footer))), "PAR1"...)
+		file, err := newFile(bytes.NewReader(data), int64(len(data)), "x")
+		if err != nil {
+			return
+		}
+		r, err := newRows(file, codec.Columns{})
+		for n := 0; err == nil && n < 10_000; n++ {
+			_, err = r.Next(make([]float32, r.Dim()))
+		}
+		_, _ = drained(data)
 	})
 }

@@ -24,24 +24,26 @@ type file struct {
 	pq     *parquet.File
 	leaves []*parquet.Column
 	halves map[int]bool // by the index of the leaf: its values are float16
+	left   int64        // bytes its pages may still expand to
+}
+
+// spend counts what pages expand to.
+func (f *file) spend(n int64) error {
+	if f.left -= n; f.left < 0 {
+		return fmt.Errorf("the file expands to more than %d bytes (256 MiB + 256 x its size): refused as a decompression bomb", codec.PassLimit(f.size))
+	}
+	return nil
 }
 
 func open(path, name string) (*file, error) {
-	f, err := os.Open(path)
+	f, size, err := codec.OpenRegular(path)
 	if err != nil {
 		return nil, err
-	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("open %s: not a regular file", path)
-	}
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
 	}
 	if name == "" {
 		name = path
 	}
-	opened, err := newFile(f, info.Size(), name)
+	opened, err := newFile(f, size, name)
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
@@ -50,7 +52,7 @@ func open(path, name string) (*file, error) {
 }
 
 func newFile(at io.ReaderAt, size int64, name string) (opened *file, err error) {
-	f := &file{name: name, at: at, size: size}
+	f := &file{name: name, at: at, size: size, left: codec.PassLimit(size)}
 	defer f.guard(&err)
 	if err := checkFooter(at, size); err != nil {
 		return nil, f.fault(err)
@@ -189,7 +191,10 @@ func (r *Rows) Position() string { return fmt.Sprintf("row %d", r.row-1) }
 
 // Close closes the file.
 func (r *Rows) Close() error {
-	return errors.Join(r.embedding.close(), r.key.close(), r.tags.close(), r.payload.close(), r.file.close())
+	for _, c := range []*cursor{r.embedding, r.key, r.tags, r.payload} {
+		c.close()
+	}
+	return r.file.close()
 }
 
 // Next decodes the next row into dst[:Dim()]. At the end it returns io.EOF.
@@ -246,7 +251,7 @@ func (r *Rows) meta() (row codec.Row, err error) {
 		if err != nil {
 			return "", false, err
 		}
-		return c.text(values[0]), c.null(values[0]), nil
+		return c.text(&values[0]), values[0].null, nil
 	}
 	if r.key != nil {
 		null := false
@@ -281,9 +286,10 @@ func (r *Rows) readTags() (tags []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, v := range values {
+	for i := range values {
+		v := &values[i]
 		switch {
-		case r.tags.null(v):
+		case v.null:
 		case r.tags.repeated():
 			tags = append(tags, r.tags.text(v))
 		default:

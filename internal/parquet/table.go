@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-
-	"github.com/parquet-go/parquet-go"
 )
 
 // Table reads a few columns of strings or integers row by row, such as the two of edges.
@@ -75,22 +73,20 @@ func (t *Table) Next() (fields []string, row int, err error) {
 }
 
 func (t *Table) field(c *cursor) (string, error) {
-	var values []parquet.Value
 	values, err := c.next(1)
 	if err != nil {
 		return "", err
 	}
-	if c.null(values[0]) {
+	if values[0].null {
 		return "", fmt.Errorf("column %s is null", strconv.Quote(c.name))
 	}
-	return c.text(values[0]), nil
+	return c.text(&values[0]), nil
 }
 
 // Close closes the file.
 func (t *Table) Close() error {
-	errs := []error{t.file.close()}
 	for _, c := range t.cursors {
-		errs = append(errs, c.close())
+		c.close()
 	}
-	return errors.Join(errs...)
+	return t.file.close()
 }

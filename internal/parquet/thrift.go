@@ -3,13 +3,16 @@ package parquet
 import (
 	"encoding/binary"
 	"errors"
+
+	"github.com/parquet-go/parquet-go/format"
 )
 
 // walker steps over values of Thrift's compact protocol, in which footers and page headers are written, and checks that each length and
 // count fits the bytes that follow. The first fault sticks.
 type walker struct {
-	b   []byte
-	err error
+	b      []byte
+	memory int64 // bytes that the elements of lists may take, decoded
+	err    error
 }
 
 var errThrift = errors.New("damaged: a length or count that does not fit the bytes that are there")
@@ -71,9 +74,16 @@ func (w *walker) byte() byte {
 	return c
 }
 
-// structure walks the fields of a struct. fn, which may be nil, is given every integer field; nested returns it for the fields of a
-// field that is a struct itself.
-func (w *walker) structure(depth int, fn func(id int64, value int64), nested func(id int64) func(id int64, value int64)) {
+// fields are what is done with the fields of a struct; each may be nil.
+type fields struct {
+	number  func(id, value int64)                // is given an integer, or a boolean as 0 or 1
+	nested  func(id int64) func(id, value int64) // is the number of a field that is a struct itself
+	list    func(id int64) func(id, value int64) // is the number of the structs in a list
+	element func(id int64)                       // is told the end of each of these
+}
+
+// fields walks a struct.
+func (w *walker) fields(depth int, f fields) {
 	if depth > maxThriftDepth {
 		w.fail()
 	}
@@ -88,22 +98,61 @@ func (w *walker) structure(depth int, fn func(id int64, value int64), nested fun
 		} else {
 			id = w.zigzag()
 		}
+		var v int64
 		switch typ {
 		case thriftI16, thriftI32, thriftI64:
-			if v := w.zigzag(); fn != nil {
-				fn(id, v)
-			}
+			v = w.zigzag()
+		case thriftTrue: // the value is the type
+			v = 1
+		case thriftFalse:
 		case thriftStruct:
-			var inner func(id int64, value int64)
-			if nested != nil {
-				inner = nested(id)
+			inner := fields{}
+			if f.nested != nil {
+				inner.number = f.nested(id)
 			}
-			w.structure(depth+1, inner, nil)
-		case thriftTrue, thriftFalse: // the value is the type
+			w.fields(depth+1, inner)
+			continue
+		case thriftList:
+			w.list(depth+1, id, f)
+			continue
 		default:
 			w.value(typ, depth+1)
+			continue
+		}
+		if f.number != nil {
+			f.number(id, v)
 		}
 	}
+}
+
+// list walks the list in a field.
+func (w *walker) list(depth int, id int64, f fields) {
+	n, typ := w.listHead()
+	var number func(id, value int64)
+	if f.list != nil && typ == thriftStruct {
+		number = f.list(id)
+	}
+	if number == nil {
+		w.values(n, depth, typ)
+		return
+	}
+	for ; n > 0 && w.err == nil; n-- {
+		w.memory += structCost
+		w.fields(depth+1, fields{number: number})
+		f.element(id)
+	}
+}
+
+// listHead reads how many elements a list has, and their type.
+func (w *walker) listHead() (n uint64, typ byte) {
+	head := w.byte()
+	if n = uint64(head >> 4); n == 15 {
+		n = w.uvarint()
+	}
+	if n > uint64(len(w.b)) {
+		w.fail()
+	}
+	return n, head & 15
 }
 
 // value walks one value of a type, in a field or in a list.
@@ -121,19 +170,15 @@ func (w *walker) value(typ byte, depth int) {
 	case thriftBinary:
 		w.skip(w.uvarint())
 	case thriftList, thriftSet:
-		head := w.byte()
-		n := uint64(head >> 4)
-		if n == 15 {
-			n = w.uvarint()
-		}
-		w.values(n, depth, head&15)
+		n, elements := w.listHead()
+		w.values(n, depth, elements)
 	case thriftMap:
 		if n := w.uvarint(); n > 0 {
 			types := w.byte()
 			w.values(n, depth, types>>4, types&15)
 		}
 	case thriftStruct:
-		w.structure(depth, nil, nil)
+		w.fields(depth, fields{})
 	default:
 		w.fail()
 	}
@@ -146,40 +191,83 @@ func (w *walker) values(n uint64, depth int, types ...byte) {
 	}
 	for ; n > 0 && w.err == nil; n-- {
 		for _, typ := range types {
+			w.memory += elementCost
+			if typ == thriftStruct && depth <= chunkDepth {
+				w.memory += structCost
+			}
 			w.value(typ, depth+1)
 		}
 	}
 }
 
-// pageSizes are what the header of a page declares.
-type pageSizes struct {
+// Fields that are read, by their numbers in parquet.thrift.
+const (
+	footerSchema   = 2 // FileMetaData.schema
+	schemaChildren = 5 // SchemaElement.num_children
+
+	pageData       = 0 // PageType
+	pageIndex      = 1
+	pageDictionary = 2
+	pageDataV2     = 3
+)
+
+// pageHeader is what the header of a page declares.
+type pageHeader struct {
 	header       int // bytes of the header itself
+	typ          int64
 	uncompressed int64
 	compressed   int64
 	values       int64
+	crc          uint32
+	hasCRC       bool
+	encoding     format.Encoding // of the values
+	defEncoding  format.Encoding // of the levels, version 1
+	repEncoding  format.Encoding
+	defBytes     int64 // of the levels, version 2
+	repBytes     int64
+	isCompressed bool // version 2
 }
 
-// readPageHeader reads PageHeader: 2 uncompressed_page_size, 3 compressed_page_size, 5 data_page_header, 7 dictionary_page_header,
-// 8 data_page_header_v2, each of which has num_values as its field 1.
-func readPageHeader(b []byte) (p pageSizes, err error) {
+// readPageHeader reads PageHeader, of which DataPageHeader is field 5, DictionaryPageHeader 7 and DataPageHeaderV2 8.
+func readPageHeader(b []byte) (p pageHeader, err error) {
+	p.isCompressed = true
 	w := walker{b: b}
-	w.structure(0, func(id, v int64) {
+	w.fields(0, fields{number: func(id, v int64) {
 		switch id {
+		case 1:
+			p.typ = v
 		case 2:
 			p.uncompressed = v
 		case 3:
 			p.compressed = v
+		case 4:
+			p.crc, p.hasCRC = uint32(v), true
 		}
-	}, func(id int64) func(id, value int64) {
-		if id != 5 && id != 7 && id != 8 {
-			return nil
-		}
-		return func(id, v int64) {
-			if id == 1 {
-				p.values = v
-			}
-		}
-	})
+	}, nested: p.inner})
 	p.header = len(b) - len(w.b)
 	return p, w.err
+}
+
+// inner is given the fields of the header of one kind of page.
+func (p *pageHeader) inner(kind int64) func(id, v int64) {
+	return func(id, v int64) {
+		version2 := kind == 8
+		switch known := kind == 5 || kind == 7 || version2; {
+		case !known:
+		case id == 1:
+			p.values = v
+		case id == 2 && !version2, id == 4 && version2:
+			p.encoding = format.Encoding(v)
+		case id == 3 && kind == 5:
+			p.defEncoding = format.Encoding(v)
+		case id == 4 && kind == 5:
+			p.repEncoding = format.Encoding(v)
+		case id == 5 && version2:
+			p.defBytes = v
+		case id == 6 && version2:
+			p.repBytes = v
+		case id == 7 && version2:
+			p.isCompressed = v != 0
+		}
+	}
 }
