@@ -153,6 +153,9 @@ func (l *Log) write(count int) error {
 	if err := l.intact(l.size); err != nil {
 		return err
 	}
+	if err := l.named(); err != nil {
+		return err
+	}
 	if l.active == nil || l.restart || l.size >= l.segmentBytes && l.size > headerSize {
 		if err := l.rotate(); err != nil {
 			return err
@@ -180,14 +183,16 @@ func (l *Log) write(count int) error {
 	return nil
 }
 
-// check makes sure that the directory is still the caller's, and that the active segment is in it: what is written to a
-// segment that was removed or replaced is lost.
+// check makes sure that the directory is still the caller's.
 func (l *Log) check() error {
-	if l.held != nil {
-		if err := l.held(); err != nil {
-			return err
-		}
+	if l.held == nil {
+		return nil
 	}
+	return l.held()
+}
+
+// named makes sure that the active segment has its name: what is written to one that was replaced is lost.
+func (l *Log) named() error {
 	if l.active == nil {
 		return nil
 	}
