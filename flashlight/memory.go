@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/flashdb/flashdb/index"
+	"github.com/flashdb/flashdb/internal/simd"
 )
 
 // Memory holds rows in memory: Rows, and the source of Searchers that compute every inner product. It is immutable and
@@ -60,6 +61,8 @@ type MemorySearch struct {
 	m    *Memory
 	cost index.Cost
 	best [maxQueries]index.Best
+
+	scores [scoreBlock]float32
 }
 
 // Reset begins another query.
@@ -75,10 +78,13 @@ func (s *MemorySearch) Search(ctx context.Context, queries [][]float32, n int, _
 	for q, query := range queries {
 		best := &s.best[q]
 		best.Reset(n)
-		for i, id := range s.m.ids {
-			score := dot(query, s.m.row(i))
-			if score >= best.Threshold() && filter.Keep(id) {
-				best.Offer(index.Candidate{ID: id, Ref: uint32(i), Score: score})
+		for from := 0; from < len(s.m.ids); from += len(s.scores) {
+			scores := s.scores[:min(len(s.scores), len(s.m.ids)-from)]
+			simd.DotRows(scores, query, s.m.rows[from*s.m.dim:])
+			for i, score := range scores {
+				if at := from + i; score >= best.Threshold() && filter.Keep(s.m.ids[at]) {
+					best.Offer(index.Candidate{ID: s.m.ids[at], Ref: uint32(at), Score: score})
+				}
 			}
 		}
 		dst[q] = best.Sorted(dst[q][:0])
@@ -93,11 +99,3 @@ func (s *MemorySearch) Cost() index.Cost { return s.cost }
 
 // Exhausted implements Searcher.
 func (s *MemorySearch) Exhausted() bool { return s.cost.Lists > 0 }
-
-func dot(a, b []float32) float32 {
-	var sum float32
-	for i, v := range a {
-		sum += v * b[i]
-	}
-	return sum
-}
