@@ -98,14 +98,8 @@ func measureSeeds(ctx context.Context, d *dataset, f seedFlags, log io.Writer) (
 	}
 	for _, n := range counts {
 		seeds := flashlight.NewSeeds(d.info.Dim, prototypes[:min(n, len(prototypes))])
-		for _, seed := range []flashlight.Seed{flashlight.SeedMean, flashlight.SeedNearest, flashlight.SeedOnesNearest, flashlight.SeedMeanNearest} {
-			name := string(seed)
-			if len(counts) > 1 {
-				name = fmt.Sprintf("%s of %d", seed, seeds.Len())
-			}
-			if err := b.addRow(ctx, &t, name, seed, seeds); err != nil {
-				return t, err
-			}
+		if err := b.addRow(ctx, &t, fmt.Sprintf("learned from %d", seeds.Len()), flashlight.SeedLearned, seeds); err != nil {
+			return t, err
 		}
 	}
 	return t, nil

@@ -13,11 +13,15 @@ import (
 // ErrNotSeparable says that a decoder has no gradient to learn from: it is linear, and needs no seed, or not a network.
 var ErrNotSeparable = errors.New("the decoder has no gradient with respect to z")
 
+// learnRows is the number of best rows whose gradients a prototype is the mean of. With 20 or fewer it misses what lies
+// around them, with 100 the best lose their weight.
+const learnRows = 50
+
 // LearnPlan returns the plan of the thorough search that a prototype is learned from, for rows of which so many lie in
 // the index.
 func LearnPlan(rows int) Plan {
 	plan := DefaultPlan(100, rows)
-	plan.Seed, plan.Rounds, plan.PerRound, plan.Patience = SeedBoth, 6, 200, 6
+	plan.Seed, plan.Anchors, plan.Rounds, plan.PerRound, plan.Patience = SeedBoth, learnRows, 6, 200, 6
 	plan.Probes = index.Probes{Share: min(1, 2*plan.Probes.Share)}
 	return plan
 }

@@ -69,7 +69,7 @@ func (p Plan) Validate() error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("plan: "+format, args...)) }
 	if !p.Seed.valid() {
-		bad("seed %q: use ones, source, both, mean, nearest, ones+nearest or mean+nearest", p.Seed)
+		bad("seed %q: use ones, source, both or learned", p.Seed)
 	}
 	switch p.AnchorsFrom {
 	case AnchorsRound, AnchorsAll, AnchorsBoth:

@@ -8,30 +8,17 @@ import (
 // Seed says what the first round searches for. Linear decoders have one query of their own and need no seed.
 type Seed string
 
-// The seeds. The last four are learned and need Query.Seeds; without, and where what they lead to is no query (zeros, or
-// not finite), a query begins with the ones seed.
+// The seeds.
 const (
-	SeedOnes        Seed = "ones"         // the decoder's gradient with every neuron taken active, as in the paper
-	SeedSource      Seed = "source"       // the source's row, Query.Source
-	SeedBoth        Seed = "both"         // ones and source: two queries, half of the round each
-	SeedMean        Seed = "mean"         // the mean of the stored gradients
-	SeedNearest     Seed = "nearest"      // the mean of the gradients of the stored sources most like this one
-	SeedOnesNearest Seed = "ones+nearest" // the sum of ones and nearest, each divided by its length: one query
-	SeedMeanNearest Seed = "mean+nearest" // the sum of mean and nearest, likewise
+	SeedOnes    Seed = "ones"    // the decoder's gradient with every neuron taken active, as in the paper
+	SeedSource  Seed = "source"  // the source's row, Query.Source
+	SeedBoth    Seed = "both"    // ones and source: two queries, half of the round each
+	SeedLearned Seed = "learned" // what searches for the sources most like this one ended with (Query.Seeds); ones without
 )
-
-// Learned reports whether the seed needs Query.Seeds.
-func (s Seed) Learned() bool {
-	switch s {
-	case SeedMean, SeedNearest, SeedOnesNearest, SeedMeanNearest:
-		return true
-	}
-	return false
-}
 
 // valid reports whether there is such a seed.
 func (s Seed) valid() bool {
-	return s == SeedOnes || s == SeedSource || s == SeedBoth || s.Learned()
+	return s == SeedOnes || s == SeedSource || s == SeedBoth || s == SeedLearned
 }
 
 // seed sets the queries of the first round. The plan of the report has the seed that was used.
@@ -41,8 +28,8 @@ func (e *Executor) seed() {
 	if e.q.Bound.Linear() {
 		seed = SeedOnes // the one query that a linear decoder has
 	}
-	if seed.Learned() {
-		if e.learnedSeed(seed) {
+	if seed == SeedLearned {
+		if e.learnedSeed() {
 			return
 		}
 		seed = SeedOnes
@@ -56,51 +43,35 @@ func (e *Executor) seed() {
 	}
 }
 
-// learnedSeed makes the query of a learned seed, or reports false and makes none.
-func (e *Executor) learnedSeed(seed Seed) bool {
+// learnedSeed makes the query of the learned seed, or reports false and makes none: without stored sources, and where
+// what they lead to is no query (zeros, or not finite).
+func (e *Executor) learnedSeed() bool {
 	stored := e.q.Seeds
 	bound, ok := e.q.Bound.(decoder.Separable)
-	if !ok || stored.Len() == 0 || stored.dim != e.dim {
+	if !ok || stored.Len() == 0 || stored.dim != e.dim || len(e.q.Source) != e.dim || !usable(e.q.Source) {
 		return false
 	}
-	query, other := e.vectors[0], e.vectors[1] // neither is in use yet
-	if seed == SeedMean {
-		bound.FromZ(query, stored.mean)
-	} else {
-		if len(e.q.Source) != e.dim || !usable(e.q.Source) {
-			return false
-		}
-		copy(other, e.q.Source)
-		scaleTo1(other)
-		e.seedScores = sized(e.seedScores, stored.Len())
-		e.leaders = stored.nearest(e.leaders, e.seedScores, other)
-		stored.meanOf(query, e.leaders)
-		bound.FromZ(query, query)
-	}
-	switch seed {
-	case SeedOnesNearest:
-		e.q.Bound.Ones(other)
-	case SeedMeanNearest:
-		bound.FromZ(other, stored.mean)
-	default:
-		other = nil
-	}
-	if other != nil && !addUnits(query, other) || !usable(query) {
+	query, ones := e.vectors[0], e.vectors[1] // neither is in use yet
+	copy(ones, e.q.Source)
+	scaleTo1(ones)
+	e.seedScores = sized(e.seedScores, stored.Len())
+	e.leaders = stored.nearest(e.leaders, e.seedScores, ones)
+	stored.meanOf(query, e.leaders)
+	bound.FromZ(query, query)
+	if !usable(query) {
 		e.leaders = e.leaders[:0]
 		return false
 	}
-	e.nextQuery(string(seed))
-	return true
-}
-
-// addUnits sets a to a/|a| + b/|b|, or reports false where one has no length.
-func addUnits(a, b []float32) bool {
-	if !usable(a) || !usable(b) {
-		return false
+	scaleTo1(query)
+	if e.q.Bound.Ones(ones); usable(ones) {
+		scaleTo1(ones)
+		share := float32(onesShare)
+		if e.leaders[0].cosine < leastAlike {
+			share = 1
+		}
+		simd.Axpy(query, share, ones)
 	}
-	scaleTo1(a)
-	scaleTo1(b)
-	simd.Axpy(a, 1, b)
+	e.nextQuery(string(SeedLearned))
 	return true
 }
 

@@ -6,11 +6,21 @@ import (
 	"github.com/flashdb/flashdb/internal/simd"
 )
 
+// The constants of the learned seed: docs/algorithms.md has what they were measured against.
 const (
+	// maxPrototypes is the number of stored sources from which on more gain next to nothing.
+	maxPrototypes = 512
 	// maxSeedBytes bounds what Seeds hold and are stored in, whatever the dimension.
 	maxSeedBytes = 2 << 20
-	// nearestSources is the number of stored sources whose gradients the nearest seeds take the mean of.
-	nearestSources = 16
+	// nearestShare is the inverse of the share of the stored sources whose gradients are taken, within fewestNearest and
+	// mostNearest. Few of many resemble the source most, and yet miss what they have in common with the others.
+	nearestShare               = 8
+	fewestNearest, mostNearest = 16, maxPrototypes / nearestShare
+	// onesShare is the length of the ones seed in the query, beside 1 of the stored gradients.
+	onesShare = 0.1
+	// leastAlike is the cosine with the most alike stored source below which none resembles the source and the ones
+	// seed weighs as much as they do.
+	leastAlike = 0.5
 )
 
 // Prototype is what a thorough search for one source taught: see Executor.Learn.
@@ -21,19 +31,20 @@ type Prototype struct {
 }
 
 // Seeds are first queries learned from thorough searches for sampled sources: the gradient at the end of a good search
-// varies little and smoothly from source to source, so that the mean of all, or of those for the sources most like a new
-// one, leads to the best rows of that one. They belong to one decoder. Immutable and safe for concurrent use; a nil
+// varies little and smoothly from source to source, so that the mean of those for the sources most like a new one leads
+// to the best rows of that one. They belong to one decoder. Immutable and safe for concurrent use; a nil
 // Seeds is one without prototypes.
 type Seeds struct {
 	dim       int
 	ids       []uint32
 	units     []float32 // row-major, len(ids) x dim: sources of length 1
 	gradients []float32 // row-major, len(ids) x dim
-	mean      []float32 // of the gradients
 }
 
 // MaxPrototypes returns how many prototypes of dim floats Seeds hold at most.
-func MaxPrototypes(dim int) int { return (maxSeedBytes - seedHeaderBytes) / prototypeBytes(dim) }
+func MaxPrototypes(dim int) int {
+	return min(maxPrototypes, (maxSeedBytes-seedHeaderBytes)/prototypeBytes(dim))
+}
 
 // NewSeeds returns the seeds that the prototypes teach, in their order. It leaves out those that teach nothing (a source
 // or a gradient of zeros, as where every neuron is inactive at the best rows, of another length, or with a value that is
@@ -53,20 +64,7 @@ func NewSeeds(dim int, prototypes []Prototype) *Seeds {
 		scaleTo1(s.units[len(s.units)-dim:])
 		s.gradients = append(s.gradients, p.Gradient...)
 	}
-	s.setMean()
 	return s
-}
-
-// setMean sets the mean of the gradients. It sums in float64: the gradients may be as large as floats are.
-func (s *Seeds) setMean() {
-	sum := make([]float64, s.dim)
-	for i, g := range s.gradients {
-		sum[i%s.dim] += float64(g)
-	}
-	s.mean = make([]float32, s.dim)
-	for i, v := range sum {
-		s.mean[i] = float32(v / float64(max(1, len(s.ids))))
-	}
 }
 
 // Len returns the number of prototypes.
@@ -87,8 +85,9 @@ type near struct {
 // first, ties in the order they are stored in. Scores is scratch of Len floats.
 func (s *Seeds) nearest(dst []near, scores, unit []float32) []near {
 	simd.DotRows(scores, unit, s.units)
+	most := min(max(len(s.ids)/nearestShare, fewestNearest), mostNearest)
 	for i, c := range scores {
-		if len(dst) == nearestSources {
+		if len(dst) == most {
 			if !(c > dst[len(dst)-1].cosine) {
 				continue
 			}

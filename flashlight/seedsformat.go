@@ -60,6 +60,5 @@ func DecodeSeeds(r *format.Reader, dim int) *Seeds {
 			return nil
 		}
 	}
-	s.setMean()
 	return s
 }
