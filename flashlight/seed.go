@@ -25,15 +25,15 @@ func (s Seed) valid() bool {
 func (e *Executor) seed() {
 	e.queries, e.leaders = e.queries[:0], e.leaders[:0]
 	seed := e.q.Plan.Seed
-	if e.q.Bound.Linear() {
-		seed = SeedOnes // the one query that a linear decoder has
-	}
 	if seed == SeedLearned {
 		if e.learnedSeed() {
 			return
 		}
 		seed = SeedOnes
 		e.report.Plan.Seed = seed
+	}
+	if e.q.Bound.Linear() {
+		seed = SeedOnes // the one query that a linear decoder has
 	}
 	if seed == SeedOnes || seed == SeedBoth {
 		e.q.Bound.Ones(e.nextQuery(string(SeedOnes)))
