@@ -75,6 +75,14 @@ func (s *Seeds) Len() int {
 	return len(s.ids)
 }
 
+// Dim returns the number of values of a source and of a gradient, 0 of nil.
+func (s *Seeds) Dim() int {
+	if s == nil {
+		return 0
+	}
+	return s.dim
+}
+
 // near is a stored source and how much it resembles another.
 type near struct {
 	at     int // of Seeds.ids
