@@ -53,7 +53,7 @@ func upTo(n, step int) []uint32 {
 func TestLearn(t *testing.T) {
 	g := newGraph(t, 31, 900, 6, 12, 8)
 	plan := flashlight.LearnPlan(g.n())
-	plan.PerRound = g.n()
+	plan.PerRound, plan.Probes.Share = g.n(), 1
 	m := g.memory()
 	q := g.query(5, 10, plan)
 	p, err := new(flashlight.Executor).Learn(context.Background(), 77, q, m.NewSearch(), m)
