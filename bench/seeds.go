@@ -29,8 +29,10 @@ var seedShapes = []struct{ rounds, perRound int }{{1, 200}, {1, 500}, {1, 1000},
 type seedFlags struct {
 	data, graph string
 	k           int
+	from        int
 	sources     int
 	stored      string
+	variants    bool
 	probes      float64
 	seed        uint64
 	markdown    bool
@@ -43,6 +45,8 @@ func seedsCommand(ctx context.Context, args []string, stdout, stderr io.Writer) 
 	fs.StringVar(&f.graph, "graph", demoGraph, "`name` of the graph")
 	fs.IntVar(&f.k, "k", 100, "nodes asked for")
 	fs.IntVar(&f.sources, "sources", 60, "sources of the oracle to ask; none of them is learned from")
+	fs.IntVar(&f.from, "from", 0, "first source of the oracle to ask")
+	fs.BoolVar(&f.variants, "variants", false, "ask with other ways to make a seed of what was learned, too")
 	fs.StringVar(&f.stored, "stored", "512", "`numbers` of sources to learn from, with commas between them")
 	fs.Float64Var(&f.probes, "probes", 0, "visit this `share` of the rows of an index; 0: compare every row's exact inner product, without an index")
 	fs.Uint64Var(&f.seed, "seed", 1, "of the sources to learn from")
@@ -50,8 +54,8 @@ func seedsCommand(ctx context.Context, args []string, stdout, stderr io.Writer) 
 	if err := parse(fs, args); err != nil {
 		return err
 	}
-	if f.k < 1 || f.sources < 1 || !(f.probes >= 0 && f.probes <= 1) {
-		return errors.New("-k and -sources want a positive number, -probes one from 0 to 1")
+	if f.k < 1 || f.sources < 1 || f.from < 0 || !(f.probes >= 0 && f.probes <= 1) {
+		return errors.New("-k and -sources want a positive number, -from 0 or more, -probes a number from 0 to 1")
 	}
 	d, err := openDataset(f.data, f.graph)
 	if err != nil {
@@ -93,14 +97,20 @@ func measureSeeds(ctx context.Context, d *dataset, f seedFlags, log io.Writer) (
 		return t, err
 	}
 	fmt.Fprintf(log, "%s: asking %d others\n", d.name, len(b.questions))
-	if err := b.addRow(ctx, &t, "ones", flashlight.SeedOnes, nil); err != nil {
+	if err := b.addRow(ctx, &t, "ones", func(q *flashlight.Query) { q.Plan.Seed = flashlight.SeedOnes }); err != nil {
 		return t, err
 	}
 	for _, n := range counts {
 		seeds := flashlight.NewSeeds(d.info.Dim, prototypes[:min(n, len(prototypes))])
-		if err := b.addRow(ctx, &t, fmt.Sprintf("learned from %d", seeds.Len()), flashlight.SeedLearned, seeds); err != nil {
+		err := b.addRow(ctx, &t, fmt.Sprintf("learned from %d", seeds.Len()), func(q *flashlight.Query) {
+			q.Plan.Seed, q.Seeds = flashlight.SeedLearned, seeds
+		})
+		if err != nil {
 			return t, err
 		}
+	}
+	if f.variants {
+		return t, b.addVariants(ctx, &t, prototypes)
 	}
 	return t, nil
 }
@@ -148,7 +158,10 @@ func newSeedBench(ctx context.Context, d *dataset, f seedFlags) (*seedBench, err
 			b.unasked = append(b.unasked, i)
 		}
 	}
-	b.questions = lines[:min(len(lines), f.sources)]
+	if f.from >= len(lines) {
+		return nil, fmt.Errorf("-from %d: the oracle has %d sources", f.from, len(lines))
+	}
+	b.questions = lines[f.from:min(len(lines), f.from+f.sources)]
 	if f.probes == 0 {
 		m := flashlight.NewMemory(d.info.Dim, nil, candidates.values)
 		b.rows = m
@@ -208,19 +221,19 @@ func (b *seedBench) learn(ctx context.Context, n int) ([]flashlight.Prototype, e
 	return prototypes, nil
 }
 
-// addRow adds the recall of one seed in every shape.
-func (b *seedBench) addRow(ctx context.Context, t *table, name string, seed flashlight.Seed, seeds *flashlight.Seeds) error {
+// addRow adds the recall of one seed, which set sets, in every shape.
+func (b *seedBench) addRow(ctx context.Context, t *table, name string, set func(q *flashlight.Query)) error {
 	cells := []string{name}
 	for _, s := range seedShapes {
 		plan := flashlight.Plan{
-			Mode: flashlight.ModeFlashlight, Seed: seed, AnchorsFrom: flashlight.AnchorsBoth, Anchors: 20,
+			Mode: flashlight.ModeFlashlight, AnchorsFrom: flashlight.AnchorsBoth, Anchors: 20,
 			Rounds: s.rounds, PerRound: s.perRound, Patience: s.rounds, Probes: b.probes,
 		}
 		var recalls []float64
 		for i := range b.questions {
 			l := &b.questions[i]
 			q := b.query(int(l.Source), plan)
-			q.Seeds = seeds
+			set(q)
 			hits, _, err := b.e.Run(ctx, q, b.searcher(), b.rows, nil)
 			if err != nil {
 				return err
