@@ -34,6 +34,9 @@ func (db *DB) checkIndex(ctx context.Context, info storage.Info, live *roaring.B
 	}
 	err = gen.Guard(func() error {
 		db.checkCoverage(info, gen, live, dirty, found)
+		if err := db.checkKeys(info, gen, live, found); err != nil {
+			return err
+		}
 		return db.checkRows(ctx, info, gen, roaring.AndNot(live, dirty), found)
 	})
 	var corrupt *CorruptError
@@ -57,6 +60,37 @@ func (db *DB) checkCoverage(info storage.Info, gen *ivf.Index, live, dirty *roar
 		found("collection %q: index: %d live nodes are neither in the generation nor in the delta, the first has id %d (rebuild mends it)",
 			info.Name, missing.GetCardinality(), missing.Minimum())
 	}
+}
+
+// checkKeys compares the keys of the generation that hits are named by with
+// those of the store.
+func (db *DB) checkKeys(info storage.Info, gen *ivf.Index, live *roaring.Bitmap, found func(string, ...any)) error {
+	const page = 4096 // ids a transaction
+	differ, first := 0, uint32(0)
+	for ids := range slices.Chunk(gen.IDs(), page) {
+		err := db.store.View(func(v *storage.View) error {
+			for _, id := range ids {
+				key, ok := gen.Key(id)
+				if !ok || !live.Contains(id) {
+					continue
+				}
+				if stored, _ := v.Key(info.UID, id); stored != string(key) {
+					if differ == 0 || id < first {
+						first = id
+					}
+					differ++
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if differ > 0 {
+		found("collection %q: index: %d keys are not those of the store, the first has id %d (rebuild mends it)", info.Name, differ, first)
+	}
+	return nil
 }
 
 // checkRows compares the rows of the generation that queries score by with

@@ -39,8 +39,9 @@ type Collection struct {
 	queries  sync.Pool // of *query
 
 	dot        decoder.Decoder // what Search ranks by
-	decodersMu sync.Mutex      // guards decoders
+	decodersMu sync.Mutex      // guards decoders and only
 	decoders   map[string]*trained
+	only       *trained // the one decoder there is, once it was asked for; nil where unknown
 }
 
 // CreateCollection creates an empty collection. Its name has 1 to 64 letters,

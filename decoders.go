@@ -108,22 +108,42 @@ type trained struct {
 
 // trained returns a decoder by its name, parsed once.
 func (c *Collection) trained(name string) (*trained, error) {
-	if name == "" {
-		names, err := c.storedDecoders()
-		if err != nil {
-			return nil, fmt.Errorf("collection %q: %w", c.name, err)
-		}
-		switch len(names) {
-		case 1:
-			name = names[0]
-		case 0:
-			return nil, fmt.Errorf("collection %q: decoder %w: none is stored; add one with PutDecoder or `flashdb decoder add`", c.name, ErrNotFound)
-		default:
-			return nil, fmt.Errorf("collection %q: %w: it has several decoders, name one of %s", c.name, ErrInvalid, strings.Join(names, ", "))
-		}
-	}
 	c.decodersMu.Lock()
 	defer c.decodersMu.Unlock()
+	if name == "" && c.only != nil {
+		return c.only, nil
+	}
+	only := name == ""
+	if only {
+		var err error
+		if name, err = c.onlyDecoder(); err != nil {
+			return nil, err
+		}
+	}
+	t, err := c.parsed(name)
+	if only && err == nil {
+		c.only = t
+	}
+	return t, err
+}
+
+// onlyDecoder returns the name of the one decoder there is.
+func (c *Collection) onlyDecoder() (string, error) {
+	names, err := c.storedDecoders()
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("collection %q: %w", c.name, err)
+	case len(names) == 0:
+		return "", fmt.Errorf("collection %q: decoder %w: none is stored; add one with PutDecoder or `flashdb decoder add`", c.name, ErrNotFound)
+	case len(names) > 1:
+		return "", fmt.Errorf("collection %q: %w: it has several decoders, name one of %s", c.name, ErrInvalid, strings.Join(names, ", "))
+	}
+	return names[0], nil
+}
+
+// parsed returns a decoder by its name, from memory if it was asked for before.
+// The caller holds decodersMu.
+func (c *Collection) parsed(name string) (*trained, error) {
 	if t := c.decoders[name]; t != nil {
 		return t, nil
 	}
@@ -160,4 +180,5 @@ func (c *Collection) forgetDecoder(name string) {
 	c.decodersMu.Lock()
 	defer c.decodersMu.Unlock()
 	delete(c.decoders, name)
+	c.only = nil // there may be another, or none
 }

@@ -35,6 +35,7 @@ type query struct {
 	decodes  bool                   // a decoder of the user's is asked, which may be calibrated
 	broken   bool                   // a fault ended it halfway: it is not used again
 	hits     []index.Hit
+	names    names
 }
 
 func newQuery(c *Collection) *query {
@@ -133,6 +134,14 @@ type selection struct {
 // on the collection that it saw.
 func (q *query) resolve(sel selection) (lsn uint64, err error) {
 	c := q.c
+	if sel.source == "" && len(sel.exclude) == 0 && sel.filter == nil { // nothing to look up
+		info, lsn, ok := c.db.store.Collection(c.name)
+		if !ok || info.UID != c.uid {
+			return 0, fmt.Errorf("collection %q %w: it was dropped", c.name, ErrNotFound)
+		}
+		q.nodes = uint64(info.Count)
+		return lsn, nil
+	}
 	err = c.db.store.View(func(v *storage.View) error {
 		info, ok := v.Collection(c.name)
 		if !ok || info.UID != c.uid {
@@ -178,35 +187,6 @@ func (q *query) bind(d decoder.Decoder) {
 	}
 	q.bound = d.Bind(q.bound, q.source)
 	q.run.Bound = q.bound
-}
-
-// named turns q.hits into the result's hits. A node deleted since it was found
-// has no key any more and is left out.
-func (q *query) named(withNode, probability bool) ([]Hit, error) {
-	hits := make([]Hit, 0, len(q.hits))
-	uid := q.c.uid
-	err := q.c.db.store.View(func(v *storage.View) error {
-		for _, h := range q.hits {
-			hit := Hit{Score: h.Score}
-			var ok bool
-			if withNode {
-				var n storage.Node
-				n, ok = v.Node(uid, h.ID)
-				hit.Key, hit.Tags, hit.Payload = n.Key, n.Tags, n.Payload
-			} else {
-				hit.Key, ok = v.Key(uid, h.ID)
-			}
-			if !ok {
-				continue
-			}
-			if probability {
-				hit.Probability = decoder.Probability(h.Score)
-			}
-			hits = append(hits, hit)
-		}
-		return nil
-	})
-	return hits, err
 }
 
 // stats fills the result's stats from the executor's report.

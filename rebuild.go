@@ -17,14 +17,15 @@ import (
 )
 
 // minIndexedRows is the size below which an exact scan is as fast as an index
-// and never misses, so that Rebuild builds none unless it is forced to.
+// and never misses, so that Rebuild builds none unless it is forced to. One that
+// is served is kept up to date whatever is left.
 const minIndexedRows = 20_000
 
 // RebuildOptions shape the new generation. The zero value, or nil, means the
 // defaults.
 type RebuildOptions struct {
-	// Force builds an index below 20,000 rows, and when nothing has changed,
-	// and publishes it whatever it finds.
+	// Force builds a first index below 20,000 rows, and one when nothing has
+	// changed, and publishes it whatever it finds.
 	Force bool
 	// MinDrift skips the rebuild while less of the rows have moved: see
 	// Drift.Moved. Zero means that any change is enough.
@@ -180,6 +181,7 @@ func (c *Collection) rebuildOnce(ctx context.Context, o RebuildOptions) (res Reb
 		Bits:       o.Bits,
 		Seed:       o.Seed,
 		OmitRows:   o.OmitRows,
+		Keys:       storeRows{c},
 		Workers:    o.Workers,
 		Collection: c.uid,
 		BuildLSN:   buildLSN,
@@ -230,8 +232,7 @@ func (c *Collection) needsRebuild(o RebuildOptions) (info storage.Info, reason s
 		}
 	case info.Generation != 0:
 		return info, "", nil // it is damaged or missing: whatever its size, it is rebuilt
-	}
-	if info.Count < minIndexedRows {
+	case info.Count < minIndexedRows:
 		return info, fmt.Sprintf("%d rows are scanned exactly: an index is built from %d rows on, or when forced", info.Count, minIndexedRows), nil
 	}
 	unchanged, err := c.unchangedSince(info, gen)
@@ -347,10 +348,15 @@ func (db *DB) sweep() error {
 	return nil
 }
 
-// storeRows streams a collection's rows from bbolt for a build.
+// storeRows streams a collection's rows and keys from bbolt for a build.
 type storeRows struct{ c *Collection }
 
 // Rows implements ivf.RowSource.
 func (s storeRows) Rows(ctx context.Context, fn func(ids []uint32, rows []float32) error) error {
 	return s.c.db.store.Rows(ctx, s.c.uid, 0, fn)
+}
+
+// Keys implements ivf.KeySource.
+func (s storeRows) Keys(ctx context.Context, fn func(ids []uint32, keys [][]byte) error) error {
+	return s.c.db.store.Keys(ctx, s.c.uid, fn)
 }

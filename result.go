@@ -18,7 +18,8 @@ type Result struct {
 type Hit struct {
 	Key string
 	// Score is the decoder's raw logit (for Search, the metric's value). It is
-	// exact for what is returned: only membership is approximate.
+	// exact for what is returned: only membership is approximate. It may be
+	// infinite, and NaN where a decoder overflows: see Node.Embedding.
 	Score float32
 	// Probability is the sigmoid of Score; zero in the results of Search.
 	Probability float32

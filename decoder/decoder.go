@@ -16,6 +16,12 @@
 // The score is the logit: what the network yields before the final sigmoid or ReLU its [Spec] may name. All
 // ranking is done on it, because a float32 sigmoid saturates above about 17 and a final ReLU ties every negative.
 //
+// # Extreme rows
+//
+// Rows may hold any finite float32. A score that is beyond the range of a float32 is an infinity. A linear decoder sums
+// in float64 and never scores NaN. A network may: where a hidden value overflows, later layers compute with an infinity, and
+// infinities of both signs add up to a NaN. A ReLU makes zero of a NaN. What a score is then, every way to ask has in common.
+//
 // Weights come from .safetensors, .npz, PyTorch .pt and .onnx files ([ReadFile], [Read]), from tensors in memory ([New]) or from
 // slices ([NewHadamardMLP] and the other constructors). [SelfCheck] compares an import with scores the
 // training framework computed. [Marshal] and [Unmarshal] keep a decoder in a database; blob.go has the layout.
@@ -84,10 +90,11 @@ type Bound interface {
 	Gradient(s *Scratch, dst, rows, weights []float32)
 
 	// Ones writes the gradient the network would have if every neuron were active (derivative 1, a norm counted as its
-	// weight): the first query of Flashlight, algorithm 1. For a linear decoder that is its only query.
+	// weight): the first query of Flashlight, algorithm 1. For a linear decoder that is its only query, scaled to fit where
+	// its values are beyond a float32.
 	Ones(dst []float32)
 
-	// Linear tells whether the score is the inner product with Ones plus a constant.
+	// Linear tells whether the score is the inner product with Ones, times a positive number, plus a constant.
 	Linear() bool
 }
 

@@ -1,6 +1,10 @@
 package decoder
 
-import "github.com/flashdb/flashdb/internal/simd"
+import (
+	"math"
+
+	"github.com/flashdb/flashdb/internal/simd"
+)
 
 // linearDecoder is a Dot, Bilinear or DistMult decoder: bound to a source it is one query vector.
 type linearDecoder struct{ model }
@@ -39,7 +43,7 @@ func (d *linearDecoder) Bind(into Bound, source []float32) Bound {
 // float32 would lose it.
 type linearBound struct {
 	exact    []float64 // the query
-	query    []float32 // the query, rounded
+	query    []float32 // the query, rounded: see round
 	constant float64   // added to the inner product
 }
 
@@ -52,10 +56,20 @@ func reuseLinear(into Bound, dim int) *linearBound {
 	return &linearBound{exact: make([]float64, dim), query: make([]float32, dim)}
 }
 
-// round sets the float32 query from the exact one.
+// round sets the float32 query from the exact one, scaled by a power of two if that has values that a float32 cannot hold:
+// the rows of highest inner product with it are the same.
 func (b *linearBound) round() {
+	most := 0.0
+	for _, q := range b.exact {
+		most = max(most, math.Abs(q))
+	}
+	scale := 1.0
+	if most > math.MaxFloat32 || (most < 1./(1<<100) && most > 0) {
+		_, exponent := math.Frexp(most)
+		scale = math.Ldexp(1, -exponent)
+	}
 	for k, q := range b.exact {
-		b.query[k] = float32(q)
+		b.query[k] = float32(scale * q)
 	}
 }
 

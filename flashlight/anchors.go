@@ -22,7 +22,7 @@ func (a *anchors) reset(limit, dim int) {
 	a.hits, a.rows, a.fresh = a.hits[:0], a.rows[:0], a.fresh[:0]
 }
 
-// offer keeps a copy of the row if it is among the best so far.
+// offer keeps a copy of the row if it is among the best so far. Where the score is no number, no gradient leads anywhere.
 func (a *anchors) offer(h index.Hit, row []float32) {
 	if h.Score != h.Score { // NaN
 		return
@@ -32,7 +32,7 @@ func (a *anchors) offer(h index.Hit, row []float32) {
 		a.rows = append(a.rows, row...)
 		a.fresh = append(a.fresh, true)
 	} else {
-		if compareHits(h, a.hits[a.worst]) > 0 {
+		if !h.Before(a.hits[a.worst]) {
 			return
 		}
 		a.hits[a.worst] = h
@@ -42,7 +42,7 @@ func (a *anchors) offer(h index.Hit, row []float32) {
 	if len(a.hits) == a.limit {
 		a.worst = 0
 		for i := range a.hits {
-			if compareHits(a.hits[i], a.hits[a.worst]) > 0 {
+			if a.hits[a.worst].Before(a.hits[i]) {
 				a.worst = i
 			}
 		}
@@ -59,7 +59,7 @@ func (a *anchors) allFresh() bool { return !slices.Contains(a.fresh, false) }
 func (a *anchors) best() []float32 {
 	best := 0
 	for i := range a.hits {
-		if compareHits(a.hits[i], a.hits[best]) < 0 {
+		if a.hits[i].Before(a.hits[best]) {
 			best = i
 		}
 	}
@@ -68,21 +68,10 @@ func (a *anchors) best() []float32 {
 
 // ids returns the ids held, best first.
 func (a *anchors) ids() []uint32 {
-	hits := slices.SortedFunc(slices.Values(a.hits), compareHits)
+	hits := slices.SortedFunc(slices.Values(a.hits), index.Hit.Compare)
 	ids := make([]uint32, len(hits))
 	for i, h := range hits {
 		ids[i] = h.ID
 	}
 	return ids
-}
-
-// compareHits orders hits as index.TopK does: higher score first, ties by lower id.
-func compareHits(a, b index.Hit) int {
-	switch {
-	case a.Score > b.Score || (a.Score == b.Score && a.ID < b.ID):
-		return -1
-	case a == b:
-		return 0
-	}
-	return 1
 }

@@ -197,10 +197,10 @@ func (w *exactWorker) score(ids []uint32, rows []float32) {
 	w.scored += len(ids)
 }
 
-// applyMinScore drops the hits after the first n that score less than least, and reports whether there were any.
+// applyMinScore drops the hits after the first n that score less than least, or NaN, and reports whether there were any.
 func applyMinScore(hits []index.Hit, n int, least *float32) ([]index.Hit, bool) {
 	end := len(hits)
-	for least != nil && end > n && hits[end-1].Score < *least {
+	for least != nil && end > n && !(hits[end-1].Score >= *least) {
 		end--
 	}
 	return hits[:end], end < len(hits)

@@ -161,10 +161,11 @@ func (e *Executor) rounds(ctx context.Context) (Stop, error) {
 	}
 }
 
-// fill searches everything for the hits that are missing, if any, after the rounds ended for the reason stop.
+// fill searches everything for the hits that are missing, if any, after the rounds ended for the reason stop. A row whose
+// score is a NaN is a hit only where there is no other.
 func (e *Executor) fill(ctx context.Context, stop Stop) (Stop, error) {
-	missing := e.q.K - e.top.Len()
-	for n := missing; missing > 0; n *= 2 { // more each time: a score that is not a number takes no place in the top-k
+	missing := e.q.K - e.top.Numbers()
+	for n := missing; missing > 0; n *= 2 { // more each time: a NaN does not reduce what is missing
 		switch {
 		case e.seenAll:
 			return StopExhausted, nil
@@ -177,7 +178,7 @@ func (e *Executor) fill(ctx context.Context, stop Stop) (Stop, error) {
 		if e.q.Explain {
 			e.report.Trace[len(e.report.Trace)-1].Widening = true
 		}
-		missing = e.q.K - e.top.Len()
+		missing = e.q.K - e.top.Numbers()
 	}
 	return stop, nil
 }

@@ -242,7 +242,7 @@ func TestStops(t *testing.T) {
 		{"exact", func(q *flashlight.Query) { q.Plan = flashlight.Plan{Mode: flashlight.ModeExact} }, want{"exact", 0, 10, 500}},
 		{"paper", func(q *flashlight.Query) { q.Plan = flashlight.PaperPlan() }, want{"exhausted", 3, 10, 500}},
 		{"min score", func(q *flashlight.Query) { q.Plan = plan(3, 5, 6); q.MinScore = &least }, want{"min-score", 3, 0, 15}},
-		{"scores that are not numbers", func(q *flashlight.Query) { q.Bound = flat{4, nan}; q.Plan = plan(4, 5, 4); q.Plan.Patience = 9 }, want{"exhausted", 10, 0, 500}},
+		{"scores that are not numbers", func(q *flashlight.Query) { q.Bound = flat{4, nan}; q.Plan = plan(4, 5, 4); q.Plan.Patience = 9 }, want{"exhausted", 10, 10, 500}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -82,7 +82,11 @@ func (s *MemorySearch) Search(ctx context.Context, queries [][]float32, n int, _
 			scores := s.scores[:min(len(s.scores), len(s.m.ids)-from)]
 			simd.DotRows(scores, query, s.m.rows[from*s.m.dim:])
 			for i, score := range scores {
-				if at := from + i; score >= best.Threshold() && filter.Keep(s.m.ids[at]) {
+				at := from + i
+				if score-score != 0 {
+					score = wideDot(query, s.m.row(at))
+				}
+				if score >= best.Threshold() && filter.Keep(s.m.ids[at]) {
 					best.Offer(index.Candidate{ID: s.m.ids[at], Ref: uint32(at), Score: score})
 				}
 			}
@@ -99,3 +103,13 @@ func (s *MemorySearch) Cost() index.Cost { return s.cost }
 
 // Exhausted implements Searcher.
 func (s *MemorySearch) Exhausted() bool { return s.cost.Lists > 0 }
+
+// wideDot is the inner product where that in float32 overflows: of two finite rows it is no NaN, although partial sums may
+// be infinite.
+func wideDot(a, b []float32) float32 {
+	var sum float64
+	for i, v := range a {
+		sum += float64(v) * float64(b[i])
+	}
+	return float32(sum)
+}

@@ -15,8 +15,8 @@ import (
 type Searcher interface {
 	// Search extends the search set, by the most promising rows for these queries, until it has reached probes, and
 	// stores in dst[i] the n rows of highest inner product with queries[i] that the filter keeps, best first, reusing
-	// dst[i]'s memory: fewer than n only when the search set holds no more. There are one or two queries, and
-	// len(dst) = len(queries).
+	// dst[i]'s memory: fewer than n only when the search set holds no more. There are one or two queries, of finite
+	// values, and len(dst) = len(queries).
 	Search(ctx context.Context, queries [][]float32, n int, probes index.Probes, filter index.Filter,
 		dst [][]index.Candidate) error
 	// Cost is the work done for this query so far.

@@ -30,6 +30,24 @@ func (e *Executor) aim() {
 	if from == AnchorsAll || from == AnchorsBoth {
 		e.linearise(fromAll, e.nextQuery(string(AnchorsAll)))
 	}
+	e.bound()
+}
+
+// bound makes the queries finite, as a Searcher wants them. Where the arithmetic of the decoder overflowed, the largest
+// number stands for an infinity, and zero for what is no number: then the query is a guess, like any other.
+func (e *Executor) bound() {
+	for _, query := range e.queries {
+		for j, x := range query {
+			switch {
+			case x != x:
+				query[j] = 0
+			case x > math.MaxFloat32:
+				query[j] = math.MaxFloat32
+			case x < -math.MaxFloat32:
+				query[j] = -math.MaxFloat32
+			}
+		}
+	}
 }
 
 // linearise writes the mean gradient at a set of anchors to query. For a ReLU network with one anchor this is the

@@ -41,6 +41,7 @@ func (e *Executor) seed() {
 	if seed == SeedSource || seed == SeedBoth {
 		copy(e.nextQuery(string(SeedSource)), e.q.Source)
 	}
+	e.bound()
 }
 
 // learnedSeed makes the query of the learned seed, or reports false and makes none: without stored sources, and where

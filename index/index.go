@@ -3,7 +3,9 @@
 // immutable generation) and internal/delta (rows newer than it).
 //
 // Scores order hits everywhere in the same way: higher score first, ties by lower id. The order is total, so every
-// answer is reproducible whatever the order in which candidates were found. A NaN score never enters a result.
+// answer is reproducible whatever the order in which candidates were found. A decoder may score a row NaN, where its
+// arithmetic overflows: such a hit ranks after all others, minus infinity included. Candidates have inner products of
+// finite vectors and never score NaN.
 //
 // Filter, Probes and Cost are plain values. TopK and Best belong to one goroutine and are made to be reused.
 package index
@@ -29,12 +31,12 @@ type Candidate struct {
 	Score float32
 }
 
-// before reports whether a hit (id, score) ranks before a hit (otherID, other).
+// before reports whether (id, score) ranks before (otherID, other). Neither score is a NaN.
 func before(score float32, id uint32, other float32, otherID uint32) bool {
 	return score > other || (score == other && id < otherID)
 }
 
-// compare orders two hits for sorting, best first.
+// compare orders two candidates for sorting, best first. Neither score is a NaN.
 func compare(score float32, id uint32, other float32, otherID uint32) int {
 	switch {
 	case before(score, id, other, otherID):
@@ -43,6 +45,34 @@ func compare(score float32, id uint32, other float32, otherID uint32) int {
 		return 0
 	}
 	return 1
+}
+
+// Before reports whether h ranks before other. A NaN ranks last, and like any score ties by lower id.
+func (h Hit) Before(other Hit) bool {
+	switch {
+	case h.Score > other.Score:
+		return true
+	case h.Score < other.Score:
+		return false
+	case h.Score == other.Score:
+		return h.ID < other.ID
+	}
+	isNaN, otherIsNaN := h.Score != h.Score, other.Score != other.Score
+	if isNaN && otherIsNaN {
+		return h.ID < other.ID
+	}
+	return otherIsNaN
+}
+
+// Compare orders hits for sorting, best first: see Before.
+func (h Hit) Compare(other Hit) int {
+	switch {
+	case h.Before(other):
+		return -1
+	case other.Before(h):
+		return 1
+	}
+	return 0
 }
 
 // Filter says which ids a search may return. A nil bitmap is ignored, so the zero Filter keeps everything. The bitmaps

@@ -1,6 +1,8 @@
 package index_test
 
 import (
+	"cmp"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -136,18 +138,43 @@ func TestTopKSortedAppendsAndKeeps(t *testing.T) {
 	assert.Equal(t, want[1:], top.Sorted(nil), "a second call gives the same hits")
 }
 
-func TestNaNNeverEnters(t *testing.T) {
+// TestNaNRanksLast: whatever the order of the offers, the order of the hits is the same.
+func TestNaNRanksLast(t *testing.T) {
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
-	top := index.NewTopK(2)
-	assert.False(t, top.Offer(1, nan))
-	assert.True(t, top.Offer(2, -inf))
-	assert.True(t, top.Offer(3, inf))
-	assert.False(t, top.Offer(4, nan))
-	assert.Equal(t, []index.Hit{{ID: 3, Score: inf}, {ID: 2, Score: -inf}}, top.Sorted(nil))
-
+	ranked := []index.Hit{
+		{ID: 4, Score: inf},
+		{ID: 9, Score: inf},
+		{ID: 3, Score: math.MaxFloat32},
+		{ID: 1, Score: 0},
+		{ID: 8, Score: float32(math.Copysign(0, -1))}, // equal to zero
+		{ID: 2, Score: -inf},
+		{ID: 7, Score: -inf},
+		{ID: 0, Score: nan},
+		{ID: 5, Score: math.Float32frombits(0xffc00001)}, // a NaN with a sign and other bits
+		{ID: 6, Score: nan},
+	}
+	text := func(hits []index.Hit) string { return fmt.Sprint(hits) }
+	rng := rand.New(rand.NewPCG(5, 6))
+	for i, a := range ranked {
+		for j, b := range ranked {
+			require.Equal(t, i < j, a.Before(b), "%v before %v", a, b)
+			require.Equal(t, cmp.Compare(i, j), a.Compare(b))
+		}
+	}
+	for range 200 {
+		for k := range len(ranked) + 2 {
+			top := index.NewTopK(k + 1)
+			for _, i := range rng.Perm(len(ranked)) {
+				top.Offer(ranked[i].ID, ranked[i].Score)
+			}
+			want := ranked[:min(k+1, len(ranked))]
+			require.Equal(t, text(want), text(top.Sorted(nil)))
+			require.Equal(t, min(len(want), 7), top.Numbers())
+		}
+	}
 	best := index.NewBest(2)
 	best.Offer(index.Candidate{ID: 1, Score: nan})
-	assert.Empty(t, best.Sorted(nil))
+	assert.Empty(t, best.Sorted(nil), "a candidate is an inner product of finite vectors")
 }
 
 func TestBestEqualsSorting(t *testing.T) {

@@ -28,16 +28,13 @@ func (t *TopK) Reset(k int) {
 
 // Offer adds a hit if it is among the k best so far and reports whether it is. Ids must not repeat.
 func (t *TopK) Offer(id uint32, score float32) bool {
-	if score != score { // NaN
-		return false
-	}
 	h := Hit{ID: id, Score: score}
 	if len(t.heap) < t.k {
 		t.heap = append(t.heap, h)
 		t.up(len(t.heap) - 1)
 		return true
 	}
-	if w := t.heap[0]; !before(score, id, w.Score, w.ID) {
+	if !h.Before(t.heap[0]) {
 		return false
 	}
 	t.heap[0] = h
@@ -48,8 +45,18 @@ func (t *TopK) Offer(id uint32, score float32) bool {
 // Len returns how many hits are kept.
 func (t *TopK) Len() int { return len(t.heap) }
 
-// Worst returns the lowest score kept and whether all k places are taken: once they are, a hit that scores less cannot
-// enter. It returns minus infinity when nothing is kept.
+// Numbers returns how many hits are kept whose score is not a NaN.
+func (t *TopK) Numbers() (n int) {
+	for _, h := range t.heap {
+		if h.Score == h.Score {
+			n++
+		}
+	}
+	return n
+}
+
+// Worst returns the lowest score kept, a NaN being lowest, and whether all k places are taken: once they are, a hit that
+// scores less cannot enter. It returns minus infinity when nothing is kept.
 func (t *TopK) Worst() (score float32, full bool) {
 	if len(t.heap) == 0 {
 		return float32(math.Inf(-1)), false
@@ -61,14 +68,14 @@ func (t *TopK) Worst() (score float32, full bool) {
 func (t *TopK) Sorted(dst []Hit) []Hit {
 	n := len(dst)
 	dst = append(dst, t.heap...)
-	slices.SortFunc(dst[n:], func(a, b Hit) int { return compare(a.Score, a.ID, b.Score, b.ID) })
+	slices.SortFunc(dst[n:], Hit.Compare)
 	return dst
 }
 
 func (t *TopK) up(i int) {
 	for i > 0 {
 		parent := (i - 1) / 2
-		if !worse(t.heap[i], t.heap[parent]) {
+		if !t.heap[parent].Before(t.heap[i]) {
 			return
 		}
 		t.heap[i], t.heap[parent] = t.heap[parent], t.heap[i]
@@ -80,7 +87,7 @@ func (t *TopK) down() {
 	for i := 0; ; {
 		last := i
 		for child := 2*i + 1; child <= 2*i+2 && child < len(t.heap); child++ {
-			if worse(t.heap[child], t.heap[last]) {
+			if t.heap[last].Before(t.heap[child]) {
 				last = child
 			}
 		}
@@ -91,5 +98,3 @@ func (t *TopK) down() {
 		i = last
 	}
 }
-
-func worse(a, b Hit) bool { return before(b.Score, b.ID, a.Score, a.ID) }

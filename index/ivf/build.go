@@ -11,7 +11,6 @@ import (
 
 	"github.com/flashdb/flashdb/index/pq"
 	"github.com/flashdb/flashdb/internal/format"
-	"github.com/flashdb/flashdb/internal/kmeans"
 	"github.com/flashdb/flashdb/internal/vfs"
 )
 
@@ -35,15 +34,16 @@ const (
 // BuildOptions says how to build an index. Zero fields but Dim are defaults.
 type BuildOptions struct {
 	Dim        int    // dimensions of a row
-	Lists      int    // lists to train; default min(n/16, 16 sqrt n) of n rows, at least 1; empty ones are dropped
+	Lists      int    // lists to train; default min(n/16, 16 sqrt n) of n rows, at least 1; empty ones are dropped; rows of other norms have more
 	Bits       int    // bits a sub-vector of the codes: 4 (default) or 8
 	Seed       uint64 // of every random choice
 	SampleRows int    // rows to train on, about; default 32 a list, at least 16,384
 	OmitRows   bool   // leave the rows out of the file, halving it: scores are then estimates
 	Workers    int    // goroutines; default GOMAXPROCS; the file does not depend on it
 
-	Collection uint32 // UID of the collection, kept in the header
-	BuildLSN   uint64 // what the rows reflect of the log, kept in the header
+	Keys       KeySource // of the rows, to be kept in the file; nil: none
+	Collection uint32    // UID of the collection, kept in the header
+	BuildLSN   uint64    // what the rows reflect of the log, kept in the header
 
 	// Progress, when set, is called by Build's own goroutine after each part of a stage. A total of 0 is not known.
 	Progress func(stage string, done, total int64)
@@ -149,7 +149,7 @@ type builder struct {
 
 	total     int64     // rows of the first pass
 	training  []float32 // rows the codebooks are trained on, row-major
-	assigner  *kmeans.Assigner
+	partition *partition
 	quantizer *pq.Quantizer
 	layout    layout
 }
@@ -173,21 +173,16 @@ func (b *builder) train(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d, n := b.opt.Dim, int64(len(sample.ids))
 	b.total = sample.seen
-	lists := min(int64(b.opt.listCount(b.total)), n)
-	b.opt.Progress(StageTrain, 0, lists)
-	centroids, err := kmeans.Train(ctx, sample.rows, d, kmeans.Options{
-		K: int(lists), Seed: b.opt.Seed, Workers: b.opt.Workers, PointsPerCentroid: int(n/lists + 1),
-	})
-	if err != nil {
+	b.training = sample.some(sampleLeast, b.opt.Dim)
+	lists := min(int(b.opt.listCount(b.total)), len(sample.ids))
+	b.partition = newPartition(sample.rows, b.opt.Dim, lists)
+	total := int64(b.partition.lists)
+	b.opt.Progress(StageTrain, 0, total)
+	if err := b.partition.train(ctx, b.opt.Seed, b.opt.Workers); err != nil {
 		return err
 	}
-	if b.assigner, err = kmeans.NewAssigner(ctx, centroids, d, b.opt.Workers); err != nil {
-		return err
-	}
-	b.training = sample.some(sampleLeast, d)
-	b.opt.Progress(StageTrain, lists, lists)
+	b.opt.Progress(StageTrain, total, total)
 	return nil
 }
 
@@ -196,7 +191,7 @@ func (b *builder) trainCodebooks(ctx context.Context) error {
 	d, rows := b.opt.Dim, b.training
 	b.training = nil
 	lists := make([]uint32, len(rows)/d)
-	if err := b.assigner.Assign(ctx, lists, rows, b.opt.Workers); err != nil {
+	if err := b.partition.assign(ctx, lists, rows, b.opt.Workers); err != nil {
 		return err
 	}
 	residuals := rows[:0]

@@ -67,6 +67,9 @@ func (ix *Index) check() error {
 	if err := ix.checkPadding(found[kindCodes]); err != nil {
 		return err
 	}
+	if err := ix.checkKeys(found[kindKeys]); err != nil {
+		return err
+	}
 	return ix.checkCodes(found[kindCodes])
 }
 

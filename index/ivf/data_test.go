@@ -89,7 +89,9 @@ func (t *table) exact(q []float32, n int, filter index.Filter) []index.Hit {
 // recall is the share of the exact answer that was found, by score, so that ties are no misses.
 func recall(exact []index.Hit, found []index.Candidate) float64 {
 	worst := exact[len(exact)-1].Score
-	worst -= 1e-5 * float32(math.Abs(float64(worst)))
+	if worst-worst == 0 { // not an infinity
+		worst -= 1e-5 * float32(math.Abs(float64(worst)))
+	}
 	hits := 0
 	for _, c := range found {
 		if c.Score >= worst {

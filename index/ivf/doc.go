@@ -9,7 +9,8 @@
 //
 //	q.row = q.centroid + spread * (q.residual/spread)
 //
-// one lookup table a query serves all lists. A row's position is its number in list order: lists one after the other, ids
+// one lookup table a query serves all lists. Rows whose norms differ by orders of magnitude are in lists of their own, see
+// stratum.go, and queries are scaled so that no estimate overflows, see scale.go. A row's position is its number in list order: lists one after the other, ids
 // ascending inside each.
 //
 // # Probing
@@ -19,8 +20,8 @@
 //
 //	priority(l) = q.c_l + sqrt(2 ln n_l) * s_l * sqrt(sum_d q_d^2 p_d)
 //
-// where c_l is the centroid, s_l the spread of the list and p_d the variance, in each dimension, of all residuals divided
-// by the spread of their list: lists are taken to be of one shape and to differ in size. The root is one number a query.
+// where c_l is the centroid, s_l the spread of the list and p_d the variance of the residuals in each dimension, relative to
+// its mean over all: lists are taken to be of one shape and to differ in size. The root is one number a query.
 // The set of visited lists belongs to a Search and only grows: each further query adds its best unvisited lists, and
 // scans every list visited so far, best first, except those that lie too low to reach what it has found by then.
 //
@@ -71,7 +72,7 @@
 //
 //	kind           required  content
 //	1  centroids   yes       float32, lists x dim
-//	2  variances   yes       float32, lists x dim
+//	2  variances   yes       float32, lists x dim; of list l times 4^e when exponent l is e
 //	3  lists       yes       uint32, lists+1: list l holds the positions lists[l] to lists[l+1]; none is empty
 //	4  ids         yes       uint32, by position
 //	5  codebooks   yes       see index/pq
@@ -79,6 +80,8 @@
 //	                         8 bits: code after code, by position
 //	7  rows        no        float32, rows x dim, by position
 //	8              no        reserved for calibration
+//	9  exponents   if there  int8, a list each: 0 where a float32 holds the variances of the list; left out when all are
+//	10 keys        no        see keys.go
 //
 // Open verifies all checksums but those of the codes and rows, which are as large as the data; Verify verifies these, and
 // Check everything. Any code is a valid code, so damage there costs recall and not safety.

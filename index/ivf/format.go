@@ -30,26 +30,41 @@ const (
 	kindCodebooks
 	kindCodes
 	kindRows
+	kindReserved // for calibration, which came to lie elsewhere
+	kindExponents
+	kindKeys
 	kindEnd // first unknown kind
 )
 
-var kindNames = [...]string{"", "centroids", "variances", "lists", "ids", "codebooks", "codes", "rows"}
+var kindNames = [...]string{"", "centroids", "variances", "lists", "ids", "codebooks", "codes", "rows", "", "exponents", "keys"}
 
 func (k kind) String() string {
-	if k >= 1 && k < kindEnd {
+	if k.known() {
 		return kindNames[k]
 	}
 	return fmt.Sprintf("section of kind %d", uint32(k))
 }
 
 // known reports whether this version reads sections of the kind.
-func (k kind) known() bool { return k >= 1 && k < kindEnd }
+func (k kind) known() bool { return k >= 1 && k < kindEnd && k != kindReserved }
 
 // verifiedAtLoad reports whether Load verifies the checksum of sections of the kind: of all that are small.
-func (k kind) verifiedAtLoad() bool { return k >= kindCentroids && k <= kindCodebooks }
+func (k kind) verifiedAtLoad() bool {
+	return k >= kindCentroids && k <= kindCodebooks || k == kindExponents
+}
 
 // required reports whether a file without a section of the kind is broken.
-func (k kind) required() bool { return k.known() && k != kindRows }
+func (k kind) required() bool {
+	return k.known() && k != kindRows && k != kindExponents && k != kindKeys
+}
+
+// flags returns the flags of sections of the kind. Who does not know the exponents misreads the variances.
+func (k kind) flags() uint32 {
+	if k.required() || k == kindExponents {
+		return flagRequired
+	}
+	return 0
+}
 
 // header is the fixed part of the file.
 type header struct {

@@ -120,6 +120,8 @@ func annotate(t *testing.T, data []byte) string {
 				u32("position")
 			case kindIDs:
 				u32("id")
+			case kindExponents:
+				field(1, "exponent %d", int8(data[at]))
 			default:
 				f32("")
 			}
@@ -137,6 +139,21 @@ func TestFrozenFile(t *testing.T) {
 	ix, err := Load(data, "v1.ivf")
 	require.NoError(t, err)
 	require.NoError(t, ix.Check())
+	golden(t, "v1.golden", answers(t, ix, "%.2f"))
+}
+
+// TestFrozenExponents is TestFrozenFile for a file of the first release that wrote exponents.
+func TestFrozenExponents(t *testing.T) {
+	data, err := os.ReadFile("testdata/v1-exponents.ivf")
+	require.NoError(t, err)
+	ix, err := Load(data, "v1-exponents.ivf")
+	require.NoError(t, err)
+	require.NoError(t, ix.Check())
+	golden(t, "v1-exponents.golden", answers(t, ix, "%.4g"))
+}
+
+// answers describes an index and what some queries find.
+func answers(t *testing.T, ix *Index, score string) string {
 	rows := clustered(2022, 1000, 6)
 	var out strings.Builder
 	fmt.Fprintf(&out, "%+v\n", ix.Info())
@@ -149,12 +166,12 @@ func TestFrozenFile(t *testing.T) {
 			require.NoError(t, s.Search(t.Context(), [][]float32{q}, 5, probes, index.Filter{}, dst))
 			fmt.Fprintf(&out, "  %-8v %2d lists %4d rows %4d codes:", probes, s.Cost().Lists, s.Cost().Rows, s.Cost().Codes)
 			for _, c := range dst[0] {
-				fmt.Fprintf(&out, "  %d at %d %.2f", c.ID, c.Ref, c.Score)
+				fmt.Fprintf(&out, "  %d at %d "+score, c.ID, c.Ref, c.Score)
 			}
 			fmt.Fprintln(&out)
 		}
 	}
-	golden(t, "v1.golden", out.String())
+	return out.String()
 }
 
 func TestTruncated(t *testing.T) {
@@ -186,9 +203,40 @@ func TestTruncated(t *testing.T) {
 	require.EqualError(t, err, fmt.Sprintf("corrupt gen.ivf: header at offset 64: file length is %d, want %d", len(data)+1, len(data)))
 }
 
+// tinyAndHuge is tiny with a list of rows whose variances no float32 can hold.
+func tinyAndHuge() (*table, BuildOptions) {
+	rows, opt := tiny()
+	rows.ids = append(rows.ids, 23, 29)
+	rows.rows = append(rows.rows, 1<<100, 0, 0, 3*(1<<100), 1<<101, 1<<101)
+	opt.Lists++
+	return rows, opt
+}
+
+func TestExponents(t *testing.T) {
+	rows, opt := tinyAndHuge()
+	data := buildBytes(t, rows, opt)
+	golden(t, "exponents.hex", annotate(t, data))
+	ix, err := Load(data, "gen.ivf")
+	require.NoError(t, err)
+	require.NoError(t, ix.Check())
+	last := ix.Info().Lists - 1
+	require.Equal(t, float32(1<<100), ix.spread[last])
+	s := ix.section(kindExponents)
+	require.NotNil(t, s)
+	assert.EqualValues(t, flagRequired, s.flags, "without it, variances are misread")
+	assert.EqualValues(t, ix.Info().Lists, s.length)
+	rows, opt = tiny()
+	assert.Nil(t, build(t, rows, opt).section(kindExponents), "left out where all are 0")
+
+	_, err = Load(edit(t, data, func(_ *header, sections *[]section, _ []byte) {
+		(*sections)[len(*sections)-1].length--
+	}), "gen.ivf")
+	require.ErrorContains(t, err, "corrupt gen.ivf: exponents at offset")
+}
+
 // TestFlippedBytes damages every byte of a file in turn. Load or Check notices and says where.
 func TestFlippedBytes(t *testing.T) {
-	rows, opt := tiny()
+	rows, opt := tinyAndHuge()
 	data := buildBytes(t, rows, opt)
 	_, sections, err := parseHeader(data, "f")
 	require.NoError(t, err)

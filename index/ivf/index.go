@@ -28,6 +28,7 @@ type Index struct {
 	spread    []float32 // what the residuals of every list were divided by: see spreads
 	breadth   []float32 // spread times sqrt(2 ln n_l) of every list, the expected maximum of n_l standard Gaussians
 	profile   []float32 // variance of a residual in each dimension, of residuals with a spread of 1: see profile
+	reach     float64   // see reachOf
 	begin     []uint32  // list l holds the positions begin[l] to begin[l+1]
 	codeBytes int       // bytes of one code
 	maxID     uint32    // the highest id
@@ -40,6 +41,7 @@ type Index struct {
 	ids       []uint32  // by position
 	codes     []byte    // see the package comment
 	rows      []float32 // row-major, rows x dim, by position; nil when left out
+	keys      keyTable  // of the ids; empty when left out
 
 	refs    atomic.Int64
 	mapping vfs.Mapping // nil when loaded from bytes
@@ -112,7 +114,14 @@ func (ix *Index) load() error {
 	ix.centroids = append([]float32(nil), format.Float32s(ix.bytes(found[kindCentroids]))...)
 	ix.variances = format.Float32s(ix.bytes(found[kindVariances]))
 	ix.begin = append([]uint32(nil), format.Uint32s(ix.bytes(found[kindLists]))...)
-	ix.spread = spreads(ix.variances, ix.header.dim)
+	var exponents []int8
+	if s := found[kindExponents]; s != nil {
+		for _, e := range ix.bytes(s) {
+			exponents = append(exponents, int8(e))
+		}
+	}
+	ix.spread = spreads(ix.variances, exponents, ix.header.dim)
+	ix.reach = reachOf(ix.centroids, ix.spread, ix.header.dim)
 	ix.ids = format.Uint32s(ix.bytes(found[kindIDs]))
 	ix.codes = ix.bytes(found[kindCodes])
 	if s := found[kindRows]; s != nil {
@@ -121,7 +130,7 @@ func (ix *Index) load() error {
 	if err := ix.loadLists(found); err != nil {
 		return err
 	}
-	ix.profile = profile(ix.variances, ix.begin, ix.header.dim)
+	ix.profile = profile(ix.variances, ix.spread, ix.begin, ix.header.dim)
 	s := found[kindCodebooks]
 	ix.quantizer, err = pq.Unmarshal(format.NewReader(ix.name, s.kind.String(), s.offset, ix.bytes(s)))
 	if err != nil {
@@ -129,6 +138,11 @@ func (ix *Index) load() error {
 	}
 	if shape := ix.quantizer.Shape(); shape != ix.header.shape() {
 		return ix.corrupt(s, 0, "codebooks of %+v, the header says %+v", shape, ix.header.shape())
+	}
+	if s := found[kindKeys]; s != nil {
+		if err := ix.loadKeys(s); err != nil {
+			return err
+		}
 	}
 	ix.loss = float32(math.Sqrt(float64(ix.quantizer.Loss())))
 	return nil
@@ -159,6 +173,8 @@ func (ix *Index) find() (found [kindEnd]*section, err error) {
 		kindCodebooks: int64(h.shape().MarshalBytes()),
 		kindCodes:     -1, // depends on the sizes of the lists
 		kindRows:      4 * rows * dim,
+		kindExponents: lists,
+		kindKeys:      -1, // says so itself
 	}
 	for k := kind(1); k < kindEnd; k++ {
 		switch s := found[k]; {
@@ -192,7 +208,7 @@ func (ix *Index) loadLists(found [kindEnd]*section) error {
 			}
 		}
 		ix.maxID = max(ix.maxID, ix.ids[end-1])
-		ix.breadth[l] = ix.spread[l] * float32(math.Sqrt(2*math.Log(float64(end-begin))))
+		ix.breadth[l] = min(math.MaxFloat32, ix.spread[l]*float32(math.Sqrt(2*math.Log(float64(end-begin)))))
 		ix.codeBegin[l+1] = ix.codeBegin[l] + int64(shape.ListBytes(int(end-begin)))
 	}
 	if want := ix.codeBegin[lists]; int64(len(ix.codes)) != want {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // dropped marks a trained list that no row was assigned to.
@@ -16,7 +17,8 @@ type layout struct {
 	at         []uint32 // position of each of ids
 	begin      []uint32 // list l holds the positions begin[l] to begin[l+1]
 	centroids  []float32
-	variances  []float32
+	variances  []float32 // of list l times 4^exponents[l]
+	exponents  []int8    // of every list, see exponentOf
 	spread     []float32 // of every list, see spreads
 	renumbered []uint32  // trained list -> list of the file, or dropped
 }
@@ -29,10 +31,10 @@ func (y *layout) centroid(l int) []float32 { return y.centroids[l*y.dim : (l+1)*
 func (b *builder) assign(ctx context.Context) error {
 	y := &b.layout
 	y.dim = b.opt.Dim
-	var sums moments
+	sums := newMoments(b.partition.maxLists())
 	err := b.batches(ctx, func(ids []uint32, rows []float32) error {
 		lists := make([]uint32, len(ids))
-		if err := b.assigner.Assign(ctx, lists, rows, b.opt.Workers); err != nil {
+		if err := b.partition.assign(ctx, lists, rows, b.opt.Workers); err != nil {
 			return err
 		}
 		y.ids = append(y.ids, ids...)
@@ -49,30 +51,46 @@ func (b *builder) assign(ctx context.Context) error {
 	if len(y.ids) == 0 {
 		return fmt.Errorf("%w: they have vanished since the first pass", ErrRowsGone)
 	}
-	y.place(&sums)
+	y.place(sums)
 	return nil
 }
 
 // moments sums up rows list by list, in the order of the rows so that the result does not depend on the workers.
 type moments struct {
 	count   []uint32
-	sum     [][]float64 // nil for lists without rows
-	squares [][]float64
+	first   [][]float32 // the first row of each list; nil for lists without rows
+	sum     [][]float64
+	squares [][]float64 // of differences from the first row: the variance of rows far from zero is lost in their own squares
+}
+
+func newMoments(lists int) *moments {
+	return &moments{
+		count: make([]uint32, lists), first: make([][]float32, lists),
+		sum: make([][]float64, lists), squares: make([][]float64, lists),
+	}
 }
 
 func (m *moments) add(l int, row []float32) {
-	for len(m.count) <= l {
-		m.count, m.sum, m.squares = append(m.count, 0), append(m.sum, nil), append(m.squares, nil)
-	}
 	if m.count[l] == 0 {
+		m.first[l] = slices.Clone(row)
 		m.sum[l], m.squares[l] = make([]float64, len(row)), make([]float64, len(row))
 	}
 	m.count[l]++
-	sum, squares := m.sum[l], m.squares[l]
+	first, sum, squares := m.first[l], m.sum[l], m.squares[l]
 	for j, x := range row {
+		by := float64(x) - float64(first[j])
 		sum[j] += float64(x)
-		squares[j] += float64(x) * float64(x)
+		squares[j] += by * by
 	}
+}
+
+// mean returns the mean of a list in dimension j.
+func (m *moments) mean(l, j int) float64 { return m.sum[l][j] / float64(m.count[l]) }
+
+// variance returns the variance of a list in dimension j.
+func (m *moments) variance(l, j int) float64 {
+	by := m.mean(l, j) - float64(m.first[l][j])
+	return max(0, m.squares[l][j]/float64(m.count[l])-by*by)
 }
 
 // place numbers the lists that have rows, computes their centroids and variances, and turns the list of each row into
@@ -87,14 +105,18 @@ func (y *layout) place(m *moments) {
 		}
 		y.renumbered[trained] = uint32(y.lists())
 		y.begin = append(y.begin, y.begin[y.lists()]+count)
-		for j, sum := range m.sum[trained] {
-			mean := sum / float64(count)
-			variance := m.squares[trained][j]/float64(count) - mean*mean
-			y.centroids = append(y.centroids, float32(mean))
-			y.variances = append(y.variances, float32(min(max(0, variance), math.MaxFloat32)))
+		var total float64
+		for j := range y.dim {
+			total += m.variance(trained, j)
+		}
+		exponent := exponentOf(total / float64(y.dim))
+		y.exponents = append(y.exponents, exponent)
+		for j := range y.dim {
+			y.centroids = append(y.centroids, float32(m.mean(trained, j)))
+			y.variances = append(y.variances, float32(math.Ldexp(m.variance(trained, j), 2*int(exponent))))
 		}
 	}
-	y.spread = spreads(y.variances, y.dim)
+	y.spread = spreads(y.variances, y.exponents, y.dim)
 	next := append([]uint32(nil), y.begin...)
 	for i, trained := range y.at {
 		l := y.renumbered[trained]
@@ -103,39 +125,80 @@ func (y *layout) place(m *moments) {
 	}
 }
 
-// spreads returns the standard deviation of the residuals of each list, over all dimensions. Residuals are divided by it
-// before they are quantized: real lists differ by orders of magnitude, and one codebook for all would see every row of a
-// tight list in the same place.
-func spreads(variances []float32, dim int) []float32 {
+// exponentOf returns the exponent of a list of that mean variance: 0, unless the variance is too large or too small for a
+// float32. The variances of the list are those of its rows times 2^exponent.
+func exponentOf(variance float64) int8 {
+	_, e := math.Frexp(variance)
+	if variance == 0 || (e >= -varianceBits && e <= varianceBits) {
+		return 0
+	}
+	return int8(min(math.MaxInt8, max(math.MinInt8, -e/2)))
+}
+
+// varianceBits is how many binary orders of magnitude from 1 a variance may lie without an exponent: far enough from the
+// bounds of a float32 for those of single dimensions.
+const varianceBits = 80
+
+// spreads returns the standard deviation of the residuals of each list, over all dimensions; nil exponents are all 0.
+// Residuals are divided by it before they are quantized: real lists differ by orders of magnitude, and one codebook for all
+// would see every row of a tight list in the same place.
+func spreads(variances []float32, exponents []int8, dim int) []float32 {
 	out := make([]float32, len(variances)/dim)
 	for l := range out {
 		var sum float64
 		for _, v := range variances[l*dim : (l+1)*dim] {
 			sum += float64(v)
 		}
-		out[l] = float32(math.Sqrt(sum / float64(dim)))
+		spread := math.Sqrt(sum / float64(dim))
+		if exponents != nil {
+			spread = math.Ldexp(spread, -int(exponents[l]))
+		}
+		out[l] = float32(min(spread, math.MaxFloat32))
 	}
 	return out
 }
 
 // profile returns the variance of the residuals of all rows in each dimension, as a multiple of their mean variance over
-// all dimensions: how a residual of spread 1 is shaped, on average.
-func profile(variances []float32, begin []uint32, dim int) []float32 {
+// all dimensions: how a residual of spread 1 is shaped, on average. Lists wider by far than most are left out: a few rows
+// that are a thousand times as long as the others would decide alone.
+func profile(variances, spread []float32, begin []uint32, dim int) []float32 {
+	most := profiled * medianSpread(spread)
 	sums, total := make([]float64, dim), 0.0
 	for l := range len(begin) - 1 {
-		n := float64(begin[l+1] - begin[l])
-		for j, v := range variances[l*dim : (l+1)*dim] {
-			sums[j] += n * float64(v)
-			total += n * float64(v)
+		s := float64(spread[l])
+		if s == 0 || s > most {
+			continue
 		}
+		var mean float64
+		for _, v := range variances[l*dim : (l+1)*dim] {
+			mean += float64(v) / float64(dim)
+		}
+		n := float64(begin[l+1]-begin[l]) * (s / most) * (s / most)
+		for j, v := range variances[l*dim : (l+1)*dim] {
+			sums[j] += n * (float64(v) / mean)
+		}
+		total += n
 	}
 	out := make([]float32, dim)
 	for j, sum := range sums {
 		if total > 0 {
-			out[j] = float32(float64(dim) * (sum / total))
+			out[j] = float32(sum / total)
 		}
 	}
 	return out
+}
+
+// profiled is how many times as wide as the median a list of the profile may be.
+const profiled = 64
+
+// medianSpread returns the median of the spreads that are not zero, or zero.
+func medianSpread(spread []float32) float64 {
+	sorted := slices.DeleteFunc(slices.Clone(spread), func(s float32) bool { return s == 0 })
+	if len(sorted) == 0 {
+		return 0
+	}
+	slices.Sort(sorted)
+	return float64(sorted[len(sorted)/2])
 }
 
 // residual turns a row of list l into what is quantized of it.
@@ -143,11 +206,18 @@ func (y *layout) residual(row []float32, l int) { residualOf(row, y.centroid(l),
 
 // residualOf turns a row into what is quantized of it, in a list of that centroid and spread.
 func residualOf(row, centroid []float32, spread float32) {
-	scale := float32(0) // the rows of a list without spread are their centroid
-	if spread > 0 {
-		scale = 1 / spread
-	}
-	for j, c := range centroid {
-		row[j] = (row[j] - c) * scale
+	const most = 1 << 60 // up to it, and down to its inverse, float32 neither overflows nor underflows
+	switch {
+	case spread == 0: // the rows of a list without spread are their centroid
+		clear(row)
+	case spread <= most && spread >= 1./most:
+		scale := 1 / spread
+		for j, c := range centroid {
+			row[j] = (row[j] - c) * scale
+		}
+	default:
+		for j, c := range centroid {
+			row[j] = float32((float64(row[j]) - float64(c)) / float64(spread))
+		}
 	}
 }

@@ -23,10 +23,23 @@ func (ix *Index) ResidualOf(rows []float32) float64 {
 	for ; len(rows) >= d; rows = rows[d:] {
 		nearest := math.Inf(1)
 		for l := range ix.header.lists {
-			nearest = min(nearest, float64(simd.SquaredL2(rows[:d], ix.centroids[l*d:(l+1)*d])))
+			nearest = min(nearest, squaredDistance(rows[:d], ix.centroids[l*d:(l+1)*d]))
 		}
 		sum += nearest
 		n++
 	}
 	return math.Sqrt(sum / float64(max(1, n)))
+}
+
+// squaredDistance computes in float64 what float32 cannot hold.
+func squaredDistance(a, b []float32) float64 {
+	if fast := simd.SquaredL2(a, b); simd.Safe(fast) && fast > 0 {
+		return float64(fast)
+	}
+	var sum float64
+	for j, x := range a {
+		by := float64(x) - float64(b[j])
+		sum += by * by
+	}
+	return sum
 }

@@ -54,7 +54,10 @@ type Search struct {
 
 // query is what a Search knows of one query vector.
 type query struct {
-	vector      []float32
+	given       []float32         // as the caller gave it
+	vector      []float32         // times a power of two, see scaled
+	scaled      []float32         // memory of vector
+	unscale     float64           // turns inner products with vector into those with what was given
 	products    []float32         // with the centroid of every list
 	priorities  []float32         // of every list, while lists are being chosen
 	reaching    bitset            // of lists
@@ -109,7 +112,7 @@ func (s *Search) Search(ctx context.Context, queries [][]float32, n int, probes 
 	}
 	active := s.queries[:len(queries)]
 	for i := range active {
-		active[i].vector = queries[i]
+		active[i].take(s.ix, queries[i])
 	}
 	s.visitMore(active, probes)
 	s.thorough = probes.All()
@@ -122,7 +125,7 @@ func (s *Search) Search(ctx context.Context, queries [][]float32, n int, probes 
 	}
 	for i := range active {
 		dst[i] = s.refine(&active[i], n, dst[i][:0])
-		active[i].vector = nil // the caller's
+		active[i].given, active[i].vector = nil, nil // the caller's
 	}
 	return nil
 }
@@ -139,6 +142,9 @@ func (s *Search) check(queries [][]float32, n int, probes index.Probes, dst [][]
 	for i, q := range queries {
 		if len(q) != s.ix.header.dim {
 			return fmt.Errorf("query %d has dimension %d, the index %d", i, len(q), s.ix.header.dim)
+		}
+		if !finite(q) {
+			return fmt.Errorf("query %d has a value that is not finite", i)
 		}
 	}
 	return probes.Validate()
@@ -168,7 +174,12 @@ func ranked(n int) int { return n + max(n, min(2*n, n/2+300)) }
 // refine appends the n best candidates of the query to dst, ranked by their rows if the index holds them.
 func (s *Search) refine(q *query, n int, dst []index.Candidate) []index.Candidate {
 	if s.ix.rows == nil {
-		return q.best.Sorted(dst)
+		n := len(dst)
+		dst = q.best.Sorted(dst)
+		for i := range dst[n:] {
+			dst[n+i].Score = float32(float64(dst[n+i].Score) * q.unscale)
+		}
+		return dst
 	}
 	s.final.Reset(n)
 	kept := q.best.Kept()
@@ -179,7 +190,7 @@ func (s *Search) refine(q *query, n int, dst []index.Candidate) []index.Candidat
 		if i+aheadRows < len(kept) {
 			simd.Prefetch(s.ix.row(kept[i+aheadRows].Ref))
 		}
-		c.Score = simd.Dot(q.vector, s.ix.row(c.Ref))
+		c.Score = simd.SafeDot(q.given, s.ix.row(c.Ref))
 		s.final.Offer(c)
 	}
 	return s.final.Sorted(dst)

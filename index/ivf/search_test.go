@@ -337,12 +337,18 @@ func TestStrangeQueriesDoNoHarm(t *testing.T) {
 	rows := clustered(24, 300, 3)
 	ix := build(t, rows, BuildOptions{Dim: 3, Lists: 5})
 	nan, inf, huge := float32(math.NaN()), float32(math.Inf(1)), float32(math.MaxFloat32)
-	for _, q := range [][]float32{{nan, nan, nan}, {inf, 0, -inf}, {huge, -huge, huge}, {nan, 1, 2}, {1e-45, 0, 0}} {
+	for _, q := range [][]float32{{huge, -huge, huge}, {huge, huge, huge}, {1e-45, 0, 0}, {1e-45, huge, -1e-45}} {
 		for _, probes := range []index.Probes{everything, {Lists: 3}} {
-			for _, c := range search(t, ix, q, 50, probes, index.Filter{}) {
+			found := search(t, ix, q, 50, probes, index.Filter{})
+			require.Len(t, found, 50)
+			for _, c := range found {
 				require.False(t, math.IsNaN(float64(c.Score)))
 			}
 		}
+	}
+	for _, q := range [][]float32{{nan, nan, nan}, {inf, 0, -inf}, {1, 2, nan}} {
+		err := ix.NewSearch().Search(t.Context(), [][]float32{q}, 50, everything, index.Filter{}, make([][]index.Candidate, 1))
+		require.EqualError(t, err, "search index: query 0 has a value that is not finite")
 	}
 }
 

@@ -87,6 +87,9 @@ func (b *builder) writeSections(ctx context.Context, f vfs.File) (err error) {
 	if err := w.writeCodes(ctx); err != nil {
 		return err
 	}
+	if err := w.writeKeys(ctx); err != nil {
+		return err
+	}
 	_, err = f.WriteAt(marshalHeader(w.header, w.sections), 0)
 	return err
 }
@@ -108,6 +111,13 @@ func (w *writer) plan() map[kind][]byte {
 		kindIDs:       format.Uint32Bytes(byPosition),
 		kindCodebooks: books.Data(),
 	}
+	if slices.ContainsFunc(y.exponents, func(e int8) bool { return e != 0 }) {
+		exponents := make([]byte, len(y.exponents))
+		for l, e := range y.exponents {
+			exponents[l] = byte(e)
+		}
+		small[kindExponents] = exponents
+	}
 	codes := int64(0)
 	for l := range y.lists() {
 		codes += int64(shape.ListBytes(int(y.begin[l+1] - y.begin[l])))
@@ -119,16 +129,16 @@ func (w *writer) plan() map[kind][]byte {
 	if !w.opt.OmitRows {
 		lengths[kindRows] = 4 * int64(n) * d
 	}
+	if w.wantsKeys() {
+		lengths[kindKeys] = 0 // grows as they are written, behind all else
+	}
 	end := int64(headerBytes + entryBytes*len(lengths))
 	for k := kind(1); k < kindEnd; k++ {
 		length, ok := lengths[k]
 		if !ok {
 			continue
 		}
-		s := section{kind: k, offset: align(end), length: length}
-		if k.required() {
-			s.flags = flagRequired
-		}
+		s := section{kind: k, flags: k.flags(), offset: align(end), length: length}
 		w.sections = append(w.sections, s)
 		end = s.end()
 	}

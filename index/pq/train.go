@@ -57,7 +57,7 @@ func (q *Quantizer) measure(rows []float32) {
 		total += float64(simd.Dot(row, row))
 	}
 	if total > 0 {
-		q.loss = float32(lost / total)
+		q.loss = float32(min(1, lost/total)) // more than all, where rows of the measure were not trained on
 	}
 }
 

@@ -52,10 +52,13 @@ func (t *truth) recall(hits []index.Hit, k int) float64 {
 		return 1
 	}
 	kth := t.hits[k-1].Score
-	least := kth - tieTolerance*max(float32(math.Abs(float64(kth))), scoreFloor)
+	least := kth
+	if kth-kth == 0 { // a number, and finite
+		least -= tieTolerance * max(float32(math.Abs(float64(kth))), scoreFloor)
+	}
 	found := 0
 	for _, h := range hits {
-		if h.Score >= least {
+		if !(h.Score < least) && (h.Score == h.Score || kth != kth) { // any hit is as good as a NaN
 			found++
 		}
 	}

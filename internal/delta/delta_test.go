@@ -3,6 +3,7 @@ package delta_test
 import (
 	"context"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -291,5 +292,32 @@ func BenchmarkSearch(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		table.Snapshot().Search(queries, 150, index.Filter{}, dst)
+	}
+}
+
+// TestSearchOfExtremeRows: inner products whose float32 sums overflow on the way are those of float64.
+func TestSearchOfExtremeRows(t *testing.T) {
+	const huge = math.MaxFloat32
+	inf := float32(math.Inf(1))
+	table := delta.New(3)
+	for id, row := range [][]float32{{huge, huge, -huge}, {-huge, -huge, huge}, {1, 1, 1}, {huge, -huge, 5}, {-huge, 0, 0}, {0, 0, 0}} {
+		table.Put(uint32(id), row, uint64(id)+1)
+	}
+	for _, tt := range []struct {
+		query []float32
+		want  []index.Hit
+	}{
+		{[]float32{1, 1, 1}, []index.Hit{{ID: 0, Score: huge}, {ID: 3, Score: 5}, {ID: 2, Score: 3}, {ID: 5, Score: 0}, {ID: 1, Score: -huge}, {ID: 4, Score: -huge}}},
+		{[]float32{huge, huge, huge}, []index.Hit{{ID: 0, Score: inf}, {ID: 2, Score: inf}, {ID: 3, Score: inf}, {ID: 5, Score: 0}, {ID: 1, Score: -inf}, {ID: 4, Score: -inf}}},
+	} {
+		for n := 1; n <= len(tt.want)+1; n++ {
+			dst := make([][]index.Candidate, 1)
+			table.Snapshot().Search([][]float32{tt.query}, n, index.Filter{}, dst)
+			var got []index.Hit
+			for _, c := range dst[0] {
+				got = append(got, index.Hit{ID: c.ID, Score: c.Score})
+			}
+			require.Equal(t, tt.want[:min(n, len(tt.want))], got)
+		}
 	}
 }

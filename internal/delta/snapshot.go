@@ -2,6 +2,7 @@ package delta
 
 import (
 	"context"
+	"math"
 	"sync"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -104,7 +105,7 @@ var searches = sync.Pool{New: func() any { return new(search) }}
 
 // Search finds, for each query, the n rows of highest inner product that the filter keeps, and stores them in dst[i],
 // best first, reusing its memory. Ref is the slot, for Gather. Scores are exact. n must be positive, queries are of dim
-// floats and len(dst) >= len(queries).
+// finite floats and len(dst) >= len(queries).
 func (s *Snapshot) Search(queries [][]float32, n int, filter index.Filter, dst [][]index.Candidate) {
 	sc := searches.Get().(*search)
 	defer searches.Put(sc)
@@ -122,7 +123,7 @@ func (s *Snapshot) Search(queries [][]float32, n int, filter index.Filter, dst [
 		scores := sc.scores[:len(ids)]
 		for q, query := range queries {
 			simd.DotRows(scores, query, rows)
-			s.offer(&sc.best[q], ids, scores, first, &filter)
+			s.offer(&sc.best[q], query, ids, scores, first, &filter)
 		}
 	}
 	for q := range queries {
@@ -130,14 +131,18 @@ func (s *Snapshot) Search(queries [][]float32, n int, filter index.Filter, dst [
 	}
 }
 
-// offer adds the rows of one chunk that live and that the filter keeps.
-func (s *Snapshot) offer(best *index.Best, ids []uint32, scores []float32, first int, filter *index.Filter) {
+// offer adds the rows of one chunk that live and that the filter keeps. A score may have overflowed on the way to one that
+// is high after all.
+func (s *Snapshot) offer(best *index.Best, query []float32, ids []uint32, scores []float32, first int, filter *index.Filter) {
 	for i, score := range scores {
-		if score < best.Threshold() {
+		if score < best.Threshold() && score >= -math.MaxFloat32 {
 			continue
 		}
 		slot := uint32(first + i)
-		if !s.dead.Contains(slot) && filter.Keep(ids[i]) {
+		if !simd.Safe(score) {
+			score = simd.SafeDot(query, s.row(int(slot)))
+		}
+		if score >= best.Threshold() && !s.dead.Contains(slot) && filter.Keep(ids[i]) {
 			best.Offer(index.Candidate{ID: ids[i], Ref: slot, Score: score})
 		}
 	}

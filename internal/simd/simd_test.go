@@ -190,3 +190,38 @@ func TestWrongShapesPanic(t *testing.T) {
 		t.Run(name, func(t *testing.T) { assert.Panics(t, call) })
 	}
 }
+
+func TestSafeDot(t *testing.T) {
+	inf := float32(math.Inf(1))
+	const huge, tiny = math.MaxFloat32, 1e-30
+	tests := []struct {
+		a, b []float32
+		want float32
+	}{
+		{nil, nil, 0},
+		{[]float32{1, 2, 3}, []float32{4, 5, 6}, 32},
+		{[]float32{huge, huge, -huge, -huge, 1e35}, []float32{1, 1, 1, 1, 2}, 2e35},
+		{[]float32{-huge, -huge, huge, huge, huge}, []float32{1, 1, 1, 1, 1}, huge},
+		{[]float32{huge, -huge}, []float32{huge, huge}, 0},
+		{[]float32{huge, 1}, []float32{2, 1}, inf},
+		{[]float32{huge, 1}, []float32{-2, 1}, -inf},
+		{[]float32{tiny, 1e-20}, []float32{1e-14, 1e-24}, 2e-44},
+		{[]float32{0, 0}, []float32{huge, -huge}, 0},
+	}
+	for _, tt := range tests {
+		// The terms lie in every lane of a kernel, in turn.
+		for before := range 40 {
+			a, b := append(make([]float32, before), tt.a...), append(make([]float32, before), tt.b...)
+			got := SafeDot(a, b)
+			if tt.want != got { // the rounding of a term may remain
+				require.InEpsilon(t, tt.want, got, 1e-4, "%v . %v after %d zeros: %v", tt.a, tt.b, before, got)
+			}
+		}
+	}
+	for _, sum := range []float32{inf, -inf, float32(math.NaN()), 1e-31, -1e-45} {
+		require.False(t, Safe(sum), "%v", sum)
+	}
+	for _, sum := range []float32{0, 1, -1, huge, -huge, 1e-30} {
+		require.True(t, Safe(sum), "%v", sum)
+	}
+}

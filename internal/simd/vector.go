@@ -1,6 +1,9 @@
 package simd
 
-import "unsafe"
+import (
+	"math"
+	"unsafe"
+)
 
 // Dot returns the inner product of a and the first len(a) values of b.
 //
@@ -9,6 +12,33 @@ import "unsafe"
 //	}
 func Dot(a, b []float32) float32 {
 	return dot(a, b[:len(a)])
+}
+
+// SafeDot returns Dot(a, b), unless a sum in float32 overflowed or came close to
+// zero: then it is the sum in float64, rounded. That is infinite where the true sum
+// is beyond the range of a float32, and no NaN for finite a and b.
+func SafeDot(a, b []float32) float32 {
+	sum := Dot(a, b)
+	if !Safe(sum) {
+		return dotSlow(a, b)
+	}
+	return sum
+}
+
+// Safe reports whether sum, an inner product computed in float32, has its digits:
+// it is a number that did not overflow, and zero or so far from it that no term that
+// matters underflowed.
+func Safe(sum float32) bool {
+	const least = 1. / (1 << 100)
+	return (sum >= least && sum <= math.MaxFloat32) || (sum <= -least && sum >= -math.MaxFloat32) || sum == 0
+}
+
+func dotSlow(a, b []float32) float32 {
+	var sum float64
+	for i, x := range a {
+		sum += float64(x) * float64(b[i])
+	}
+	return float32(sum)
 }
 
 // DotWide returns the inner product in float64 of a and the first len(a) values

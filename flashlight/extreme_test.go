@@ -1,0 +1,55 @@
+package flashlight_test
+
+import (
+	"context"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/flashdb/flashdb/decoder"
+	"github.com/flashdb/flashdb/flashlight"
+	"github.com/flashdb/flashdb/index"
+)
+
+// steep is a decoder whose gradients are what they are, and whose score is the first value of a row.
+type steep struct{ gradient []float32 }
+
+func (s steep) Score(_ *decoder.Scratch, dst, rows []float32) {
+	for i := range dst {
+		dst[i] = rows[i*len(s.gradient)]
+	}
+}
+func (s steep) Gradient(_ *decoder.Scratch, dst, _, _ []float32) { copy(dst, s.gradient) }
+func (s steep) Ones(dst []float32)                               { copy(dst, s.gradient) }
+func (s steep) Linear() bool                                     { return false }
+
+// finiteOnly demands finite queries.
+type finiteOnly struct {
+	flashlight.Searcher
+	t *testing.T
+}
+
+func (f finiteOnly) Search(ctx context.Context, queries [][]float32, n int, probes index.Probes, filter index.Filter, dst [][]index.Candidate) error {
+	for _, q := range queries {
+		for _, x := range q {
+			require.False(f.t, math.IsNaN(float64(x)) || math.IsInf(float64(x), 0), "query %v", q)
+		}
+	}
+	return f.Searcher.Search(ctx, queries, n, probes, filter, dst)
+}
+
+// TestQueriesAreFinite: whatever a decoder's gradient overflows to, the searcher is asked for finite queries, and finds k.
+func TestQueriesAreFinite(t *testing.T) {
+	nan, inf := float32(math.NaN()), float32(math.Inf(1))
+	g := newGraph(t, 10, 500, 4, 8)
+	for _, gradient := range [][]float32{{inf, -inf, 0, 1}, {nan, nan, nan, nan}, {nan, 1, -inf, 2}, {0, 0, 0, 0}, {math.MaxFloat32, 1, 1, 1}} {
+		q := g.query(1, 10, flashlight.DefaultPlan(10, g.n()))
+		q.Bound = steep{gradient}
+		var e flashlight.Executor
+		m := g.memory()
+		hits, _, err := e.Run(t.Context(), q, finiteOnly{m.NewSearch(), t}, m, nil)
+		require.NoError(t, err)
+		require.Len(t, hits, 10, "gradient %v", gradient)
+	}
+}

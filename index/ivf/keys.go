@@ -1,0 +1,231 @@
+package ivf
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/flashdb/flashdb/internal/format"
+)
+
+// The keys section maps ids to keys, so that a query names its hits without a lookup in the store for each. A key never
+// changes as long as its id lives; whether it lives is the store's to say. Ids are dense but for deleted ones, so the
+// offsets form a table by id, and the section is written in one pass over the keys in the order of their ids:
+//
+//	bytes    the keys one after the other, and zeros up to a multiple of 8
+//	bases    uint64, ceil(ids / 4096): where the keys of each 4096 ids begin
+//	ends     uint32, ids: where the key of an id ends, counted from its base; an id without a key has no bytes
+//	         and zeros up to a multiple of 8
+//	ids      uint64, one more than the highest id of the index
+//	length   uint64, of the bytes, without zeros
+//
+// It is left out when fewer than a quarter of the ids are in the index: the table would be mostly holes.
+const (
+	idsPerBase   = 4096
+	keysFooter   = 16
+	keysPerID    = 4       // ids at most, in multiples of the rows
+	keysBuffer   = 1 << 20 // bytes written at a time
+	maxKeyLength = 1 << 16 // no end overflows: 4096 keys of this length
+)
+
+// KeySource streams the keys of the rows to be indexed.
+type KeySource interface {
+	// Keys calls fn with keys in ascending order of their ids. fn keeps neither slice, nor the bytes.
+	Keys(ctx context.Context, fn func(ids []uint32, keys [][]byte) error) error
+}
+
+// keyTable is the keys section of an open index. Its slices are views of the mapping.
+type keyTable struct {
+	bytes []byte
+	bases []uint64
+	ends  []uint32
+}
+
+// Key returns the key of an id as of the build, without a copy: it lies in the mapping. It returns false for an id that
+// the index has no key of.
+func (ix *Index) Key(id uint32) (key []byte, ok bool) {
+	t := &ix.keys
+	if int(id) >= len(t.ends) {
+		return nil, false
+	}
+	base := t.bases[id/idsPerBase]
+	begin, end := base, base+uint64(t.ends[id])
+	if id%idsPerBase > 0 {
+		begin += uint64(t.ends[id-1])
+	}
+	// The section is verified by the first query at the earliest, and may be damaged.
+	if begin >= end || end > uint64(len(t.bytes)) || end < base {
+		return nil, false
+	}
+	return t.bytes[begin:end:end], true
+}
+
+// HasKeys reports whether the index holds the keys of its rows.
+func (ix *Index) HasKeys() bool { return ix.keys.ends != nil }
+
+// loadKeys takes the section apart.
+func (ix *Index) loadKeys(s *section) error {
+	b := ix.bytes(s)
+	if len(b) < keysFooter {
+		return ix.corrupt(s, 0, "%d bytes, want at least %d", len(b), keysFooter)
+	}
+	footer := format.Uint64s(b[len(b)-keysFooter:])
+	ids, length := footer[0], footer[1]
+	if want := uint64(ix.maxID) + 1; ids != want {
+		return ix.corrupt(s, s.length-keysFooter, "keys of %d ids, want %d", ids, want)
+	}
+	bases := (int64(ids) + idsPerBase - 1) / idsPerBase
+	tables := 8*bases + align8(4*int64(ids)) + keysFooter
+	if length > uint64(len(b)) || align8(int64(length))+tables != int64(len(b)) {
+		return ix.corrupt(s, s.length-8, "%d bytes of keys and %d of tables, the section has %d", length, tables, len(b))
+	}
+	at := align8(int64(length))
+	ix.keys.bytes = b[:length:length]
+	ix.keys.bases = format.Uint64s(b[at : at+8*bases])
+	ix.keys.ends = format.Uint32s(b[at+8*bases:][:4*ids])
+	return nil
+}
+
+func align8(n int64) int64 { return (n + 7) &^ 7 }
+
+// checkKeys verifies that the offsets ascend. A row may lack a key: its node was deleted during the build.
+func (ix *Index) checkKeys(s *section) error {
+	if s == nil {
+		return nil
+	}
+	t, at := &ix.keys, uint64(0)
+	for i, base := range t.bases {
+		if base != at {
+			return ix.corrupt(s, 0, "the keys from id %d on begin at %d, want %d", i*idsPerBase, base, at)
+		}
+		last := uint32(0)
+		for id, end := range t.ends[i*idsPerBase : min((i+1)*idsPerBase, len(t.ends))] {
+			if end < last {
+				return ix.corrupt(s, 0, "the key of id %d ends at %d, that before it at %d", i*idsPerBase+id, end, last)
+			}
+			last = end
+		}
+		at += uint64(last)
+	}
+	if at != uint64(len(t.bytes)) {
+		return ix.corrupt(s, 0, "the last key ends at %d, want %d", at, len(t.bytes))
+	}
+	return nil
+}
+
+// wantsKeys reports whether the file is to have keys.
+func (b *builder) wantsKeys() bool {
+	y := &b.layout
+	return b.opt.Keys != nil && uint64(y.ids[len(y.ids)-1])+1 <= keysPerID*uint64(len(y.ids))
+}
+
+// errKeysDone ends a stream of keys whose rest is of no use.
+var errKeysDone = errors.New("no more keys are wanted")
+
+// writeKeys writes the keys behind all other sections and sets the length of the file.
+func (w *writer) writeKeys(ctx context.Context) error {
+	s := w.section(kindKeys)
+	if s == nil {
+		return nil
+	}
+	y := &w.layout
+	k := keyWriter{writer: w, s: s, ids: uint64(y.ids[len(y.ids)-1]) + 1}
+	next := 0 // first of y.ids not yet passed
+	err := w.opt.Keys.Keys(ctx, func(ids []uint32, keys [][]byte) error {
+		for i, id := range ids {
+			for next < len(y.ids) && y.ids[next] < id {
+				next++
+			}
+			if next == len(y.ids) {
+				return errKeysDone
+			}
+			if y.ids[next] != id {
+				continue
+			}
+			if len(keys[i]) == 0 || len(keys[i]) > maxKeyLength {
+				return fmt.Errorf("id %d has a key of %d bytes, want 1 to %d", id, len(keys[i]), maxKeyLength)
+			}
+			k.skip(id)
+			if err := k.add(keys[i]); err != nil {
+				return err
+			}
+		}
+		return ctx.Err()
+	})
+	if err != nil && !errors.Is(err, errKeysDone) {
+		return err
+	}
+	return k.finish()
+}
+
+// keyWriter appends to the section.
+type keyWriter struct {
+	*writer
+	s      *section
+	ids    uint64 // one more than the highest of the index
+	buf    []byte
+	length uint64   // bytes of keys so far
+	bases  []uint64 // see the section
+	ends   []uint32
+}
+
+// skip gives the ids before id no key.
+func (k *keyWriter) skip(id uint32) {
+	for uint64(len(k.ends)) < uint64(id) {
+		k.next(nil)
+	}
+}
+
+// add gives the next id a key.
+func (k *keyWriter) add(key []byte) error {
+	k.next(key)
+	return k.write(key)
+}
+
+func (k *keyWriter) next(key []byte) {
+	if len(k.ends)%idsPerBase == 0 {
+		k.bases = append(k.bases, k.length)
+	}
+	k.length += uint64(len(key))
+	k.ends = append(k.ends, uint32(k.length-k.bases[len(k.bases)-1]))
+}
+
+func (k *keyWriter) write(b []byte) error {
+	k.buf = append(k.buf, b...)
+	if len(k.buf) < keysBuffer {
+		return nil
+	}
+	return k.flush()
+}
+
+func (k *keyWriter) flush() error {
+	if _, err := k.f.WriteAt(k.buf, k.s.end()); err != nil {
+		return err
+	}
+	k.s.crc = format.CRCUpdate(k.s.crc, k.buf)
+	k.s.length += int64(len(k.buf))
+	k.buf = k.buf[:0]
+	return nil
+}
+
+// finish writes the tables.
+func (k *keyWriter) finish() error {
+	for uint64(len(k.ends)) < k.ids {
+		k.next(nil)
+	}
+	pad := make([]byte, align8(int64(k.length))-int64(k.length))
+	ends := format.Uint32Bytes(k.ends)
+	for _, part := range [][]byte{
+		pad, format.Uint64Bytes(k.bases), ends, make([]byte, align8(int64(len(ends)))-int64(len(ends))),
+		format.Uint64Bytes([]uint64{uint64(len(k.ends)), k.length}),
+	} {
+		if err := k.write(part); err != nil {
+			return err
+		}
+	}
+	if err := k.flush(); err != nil {
+		return err
+	}
+	k.header.length = k.s.end()
+	return nil
+}

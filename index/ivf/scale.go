@@ -1,0 +1,51 @@
+package ivf
+
+import "math"
+
+// Inner products with centroids, spreads and codes are float32. A query so long or short that they could overflow or vanish
+// is multiplied by a power of two first, which changes neither their order nor their digits.
+
+const (
+	// mostProduct, 2^100, bounds inner products of scaled queries with centroids. What is computed with it on the way to an
+	// estimate may be larger by the square root of the dimension, a few deviations, and the longest code of a codebook.
+	mostProduct = 1 << 100
+	// mostQuery bounds the values of a query, above and by its inverse below, so that their squares stay normal.
+	mostQuery = 1 << 40
+)
+
+// reachOf returns a bound of the norms of the centroids and of the residuals in their lists, one deviation out.
+func reachOf(centroids, spread []float32, dim int) float64 {
+	var most float32
+	for _, x := range centroids {
+		most = max(most, x, -x)
+	}
+	for _, x := range spread {
+		most = max(most, x)
+	}
+	return float64(most) * math.Sqrt(float64(dim))
+}
+
+// take sets the vector of the query, scaled if need be.
+func (q *query) take(ix *Index, given []float32) {
+	q.given, q.vector, q.unscale = given, given, 1
+	var largest float32
+	for _, x := range given {
+		largest = max(largest, x, -x)
+	}
+	most := float64(mostQuery)
+	if reach := ix.reach * math.Sqrt(float64(len(given))); reach > 0 {
+		most = min(most, mostProduct/reach)
+	}
+	least := min(1./mostQuery, most/2)
+	if largest == 0 || (float64(largest) >= least && float64(largest) <= most) {
+		return
+	}
+	_, have := math.Frexp(float64(largest))
+	_, want := math.Frexp(min(1, most))
+	q.unscale = math.Ldexp(1, have-want+1)
+	q.scaled = resize(q.scaled, len(given))
+	for j, x := range given {
+		q.scaled[j] = float32(float64(x) / q.unscale)
+	}
+	q.vector = q.scaled
+}

@@ -1,0 +1,81 @@
+package flashdb
+
+import (
+	"slices"
+
+	"github.com/flashdb/flashdb/decoder"
+	"github.com/flashdb/flashdb/storage"
+)
+
+// names is the memory of a query for the keys of its hits.
+type names struct {
+	bytes []byte // of the keys that the generation holds, one after the other
+	ends  []int  // of each hit's in bytes; of a hit without one, the end of the one before
+}
+
+// named turns q.hits into the result's hits. A node deleted since it was found
+// is left out.
+func (q *query) named(withNode, probability bool) ([]Hit, error) {
+	hits := make([]Hit, len(q.hits))
+	for i, h := range q.hits {
+		hits[i].Score = h.Score
+		if probability {
+			hits[i].Probability = decoder.Probability(h.Score)
+		}
+	}
+	missing := len(hits)
+	if !withNode {
+		missing = q.nameFromIndex(hits)
+	}
+	if missing > 0 {
+		if err := q.nameFromStore(hits, withNode); err != nil {
+			return nil, err
+		}
+	}
+	return slices.DeleteFunc(hits, func(h Hit) bool { return h.Key == "" }), nil
+}
+
+// nameFromIndex sets the keys of the hits that the served generation knows and
+// that are live now, and returns how many of the others are live. The key of an
+// id never changes, so that only liveness has to come from the store. All keys
+// are one string's parts: one allocation instead of one a hit.
+func (q *query) nameFromIndex(hits []Hit) (missing int) {
+	gen, live := q.view.pinned.gen, q.c.db.store.Liveness(q.c.uid)
+	n := &q.names
+	n.bytes, n.ends = n.bytes[:0], n.ends[:0]
+	for _, h := range q.hits {
+		if live.Has(h.ID) {
+			var key []byte
+			if gen != nil {
+				key, _ = gen.Key(h.ID)
+			}
+			if len(key) == 0 {
+				missing++
+			}
+			n.bytes = append(n.bytes, key...)
+		}
+		n.ends = append(n.ends, len(n.bytes))
+	}
+	all, begin := string(n.bytes), 0
+	for i, end := range n.ends {
+		hits[i].Key, begin = all[begin:end], end
+	}
+	return missing
+}
+
+// nameFromStore sets what is missing of the hits: keys, or whole nodes.
+func (q *query) nameFromStore(hits []Hit, withNode bool) error {
+	uid := q.c.uid
+	return q.c.db.store.View(func(v *storage.View) error {
+		for i, h := range q.hits {
+			switch {
+			case withNode:
+				n, _ := v.Node(uid, h.ID)
+				hits[i].Key, hits[i].Tags, hits[i].Payload = n.Key, n.Tags, n.Payload
+			case hits[i].Key == "":
+				hits[i].Key, _ = v.Key(uid, h.ID)
+			}
+		}
+		return nil
+	})
+}
