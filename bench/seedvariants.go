@@ -14,7 +14,10 @@ import (
 // addVariants adds the recall of other seeds than the learned one, made of the same prototypes: the mean gradient of the
 // n nearest stored sources, or of all, and its sums with the ones seed, each divided by its length.
 func (b *seedBench) addVariants(ctx context.Context, t *table, prototypes []flashlight.Prototype) error {
-	for _, n := range []int{len(prototypes), 16, 64} {
+	for i, n := range []int{len(prototypes), 16, 64} {
+		if n > len(prototypes) || (n == len(prototypes) && i > 0) {
+			continue // that is the mean of all
+		}
 		for _, ones := range []float64{0, 0.1, 1} {
 			name := fmt.Sprintf("nearest %d", n)
 			if n == len(prototypes) {
