@@ -212,6 +212,8 @@ func TestLearnedSeedFallsBack(t *testing.T) {
 	huge := flashlight.NewSeeds(4, []flashlight.Prototype{{Source: []float32{1, 1, 1, 1}, Gradient: []float32{3e38, 3e38, 3e38, 3e38}}})
 	dot, err := decoder.NewDot(4)
 	require.NoError(t, err)
+	concat, err := decoder.NewConcatMLP(4, layers(rand.New(rand.NewPCG(35, 2)), 8, 6, 1)...)
+	require.NoError(t, err)
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
 	bind := func(q *flashlight.Query, source ...float32) {
 		q.Source, q.Bound = source, g.dec.Bind(nil, source)
@@ -226,6 +228,10 @@ func TestLearnedSeedFallsBack(t *testing.T) {
 			q.Seeds = flashlight.NewSeeds(5, []flashlight.Prototype{{Source: make([]float32, 5), Gradient: normal(rand.New(rand.NewPCG(1, 1)), 5, 1)}})
 		}},
 		{"a source of zeros", func(q *flashlight.Query) { bind(q, 0, 0, 0, 0) }},
+		{"a source of zeros, of a ConcatMLP", func(q *flashlight.Query) {
+			q.Source = make([]float32, 4)
+			q.Bound = concat.Bind(nil, q.Source)
+		}},
 		{"a source that is not finite", func(q *flashlight.Query) { bind(q, 1, nan, 1, inf) }},
 		{"no source", func(q *flashlight.Query) { q.Source = nil }},
 		{"a source of another dim", func(q *flashlight.Query) { q.Source = q.Source[:3] }},
