@@ -124,9 +124,10 @@ type AnchorsFrom = flashlight.AnchorsFrom
 
 // Seeds and anchor rules of Flashlight (see package flashlight).
 const (
-	SeedOnes   = flashlight.SeedOnes
-	SeedSource = flashlight.SeedSource
-	SeedBoth   = flashlight.SeedBoth
+	SeedOnes    = flashlight.SeedOnes
+	SeedSource  = flashlight.SeedSource
+	SeedBoth    = flashlight.SeedBoth
+	SeedLearned = flashlight.SeedLearned // seed ones where no calibration has learned any
 
 	AnchorsRound = flashlight.AnchorsRound
 	AnchorsAll   = flashlight.AnchorsAll
@@ -199,9 +200,9 @@ func (o *PredictOptions) Validate() error {
 		bad("mode %q is unknown: use auto, paper or exact", o.Mode)
 	}
 	switch o.Seed {
-	case "", SeedOnes, SeedSource, SeedBoth:
+	case "", SeedOnes, SeedSource, SeedBoth, SeedLearned:
 	default:
-		bad("seed %q is unknown: use ones, source or both", o.Seed)
+		bad("seed %q is unknown: use ones, source, both or learned", o.Seed)
 	}
 	switch o.AnchorsFrom {
 	case "", AnchorsRound, AnchorsAll, AnchorsBoth:

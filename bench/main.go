@@ -31,6 +31,7 @@ const usage = `usage: bench COMMAND [flags]
   graph    measure plans on one graph: recall, latency, queries a second, build, disk, memory
   growth   measure how the time of a query grows with the number of rows
   scan     measure searches of the index alone, without a decoder: codes a second
+  seeds    measure what the seeds of the first round find: recall
   rebuild  measure reads beside writes and an online rebuild: latency, errors, memory
   report   rewrite the tables of a Markdown file and the plots from results in JSON lines
 
@@ -54,7 +55,7 @@ func main() {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) == 0 {
 		fmt.Fprint(stderr, usage)
-		return errors.New("no command: use graph, growth, scan, rebuild or report")
+		return errors.New("no command: use graph, growth, scan, seeds, rebuild or report")
 	}
 	switch name, rest := args[0], args[1:]; name {
 	case "graph":
@@ -63,6 +64,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return growthCommand(ctx, rest, stdout, stderr)
 	case "scan":
 		return scanCommand(ctx, rest, stdout, stderr)
+	case "seeds":
+		return seedsCommand(ctx, rest, stdout, stderr)
 	case "rebuild":
 		return rebuildCommand(ctx, rest, stdout, stderr)
 	case "report":
@@ -71,7 +74,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		fmt.Fprint(stdout, usage)
 		return nil
 	default:
-		return fmt.Errorf("unknown command %q: use graph, growth, scan, rebuild or report", name)
+		return fmt.Errorf("unknown command %q: use graph, growth, scan, seeds, rebuild or report", name)
 	}
 }
 

@@ -105,6 +105,19 @@ type Neurons interface {
 	Active(s *Scratch, dst []bool, row []float32) []bool
 }
 
+// Separable is implemented by the Bounds of networks, whose gradient comes in two steps: with respect to z, what the
+// network reads, and from there to the row. The first step hardly depends on the source's own values, so what it gives for
+// one source serves others.
+type Separable interface {
+	// GradientZ is Gradient with respect to z in place of the row: source * row for a HadamardMLP, before any norm, and for a
+	// ConcatMLP the half of z that is the row. dst has Dim values. Nothing is divided by the source.
+	GradientZ(s *Scratch, dst, rows, weights []float32)
+
+	// FromZ turns a gradient with respect to z into that with respect to the row: it sets dst to source * g for a HadamardMLP
+	// and to g for a ConcatMLP. dst may be g.
+	FromZ(dst, g []float32)
+}
+
 // New makes the decoder the spec describes of the tensors it names. A prefix that all keys of the file share
 // ("predictor.module.") may be missing from the spec; tensors the spec does not name are ignored. The data of the
 // tensors is retained and must not be changed. The error lists every fault.

@@ -3,6 +3,21 @@ package decoder
 import "github.com/flashdb/flashdb/internal/simd"
 
 func (b *mlpBound) Gradient(s *Scratch, dst, rows, weights []float32) {
+	b.GradientZ(s, dst, rows, weights)
+	b.FromZ(dst, dst)
+}
+
+// FromZ implements Separable.
+func (b *mlpBound) FromZ(dst, g []float32) {
+	if b.spec.Kind == HadamardMLP {
+		simd.Mul(dst, g, b.source)
+		return
+	}
+	copy(dst, g)
+}
+
+// GradientZ implements Separable.
+func (b *mlpBound) GradientZ(s *Scratch, dst, rows, weights []float32) {
 	dim := len(b.source)
 	n := checkGradient(dst, rows, weights, dim)
 	clear(dst)
@@ -20,7 +35,7 @@ func (b *mlpBound) Gradient(s *Scratch, dst, rows, weights []float32) {
 	}
 }
 
-// addGradient adds to dst the gradients at one tile of rows, each times its weight. The product with the Jacobian is linear in
+// addGradient adds to dst the gradients with respect to z at one tile of rows, each times its weight. The product with the Jacobian is linear in
 // what it is seeded with, so the weights go in at the logit and the sum over rows comes out once, as early as it may.
 func (b *mlpBound) addGradient(s *Scratch, dst, rows, weights []float32) {
 	n, net := len(weights), b.net
@@ -35,9 +50,6 @@ func (b *mlpBound) addGradient(s *Scratch, dst, rows, weights []float32) {
 		sum = b.explicitSum(s, frames, grad, z, n)
 	} else {
 		sum = b.foldedSum(s, net.backward(s, frames, grad, nil, n), n)
-	}
-	if b.spec.Kind == HadamardMLP {
-		simd.Mul(sum, sum, b.source)
 	}
 	simd.Axpy(dst, 1, sum[len(sum)-len(dst):])
 }

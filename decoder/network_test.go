@@ -427,6 +427,7 @@ func TestWrongSizesPanic(t *testing.T) {
 	assert.Panics(t, func() { bound.Gradient(&s, v[:11], v, nil) })
 	assert.Panics(t, func() { bound.Gradient(&s, v, v[:11], nil) })
 	assert.Panics(t, func() { bound.Gradient(&s, v, v, v[:2]) })
+	assert.Panics(t, func() { bound.(decoder.Separable).GradientZ(&s, v[:11], v, nil) })
 }
 
 func TestString(t *testing.T) {

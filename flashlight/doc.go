@@ -3,7 +3,7 @@
 // arXiv 2209.10100), Algorithm 1, with several anchors, a second query aimed at the best rows of all rounds, and early
 // stops. A decoder bound to a source is a function f of a candidate's row. The executor goes round by round:
 //
-//	queries <- the seed: the gradient of f with every neuron active, or the source's row, or both
+//	queries <- the seed: the gradient of f with every neuron active, the source's row, both, or a learned one (Seeds)
 //	for t = 1..Rounds:
 //	    rows     <- the PerRound rows of highest inner product with the queries, not excluded   (Searcher)
 //	    excluded <- excluded + rows                                                     (X <- X \ N[t] in the paper)

@@ -44,7 +44,11 @@ type Executor struct {
 	rows    []float32                     // one block of them, row-major
 	scores  []float32
 	decoder decoder.Scratch
-	own     roaring.Bitmap // for excluded, when the query brings none
+
+	leaders    []near    // stored sources that led to the seed, nearest first
+	seedScores []float32 // cosines of all of them
+
+	own roaring.Bitmap // for excluded, when the query brings none
 }
 
 // Where anchors come from, as indexes of Executor.anchors.

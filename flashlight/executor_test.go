@@ -451,9 +451,17 @@ func TestMergeAlternates(t *testing.T) {
 // room as well: its one container is a bitmap already.
 func TestSteadyStateAllocatesNothing(t *testing.T) {
 	g := newGraph(t, 14, 6000, 8, 16, 8)
+	seeds := flashlight.NewSeeds(g.dim, learn(t, g, upTo(20, 9)))
+	for _, seed := range []flashlight.Seed{flashlight.SeedBoth, flashlight.SeedLearned} {
+		t.Run(string(seed), func(t *testing.T) { testSteadyState(t, g, seed, seeds) })
+	}
+}
+
+func testSteadyState(t *testing.T, g *graph, seed flashlight.Seed, seeds *flashlight.Seeds) {
 	plan := flashlight.DefaultPlan(20, g.n())
-	plan.Rounds, plan.PerRound, plan.Patience, plan.Seed = 4, 40, 9, flashlight.SeedBoth
+	plan.Rounds, plan.PerRound, plan.Patience, plan.Seed = 4, 40, 9, seed
 	q := g.query(1, 20, plan)
+	q.Seeds = seeds
 	excluded := roaring.New()
 	for id := uint32(0); id < 10_000; id += 2 {
 		excluded.Add(id)

@@ -34,6 +34,7 @@ func TestTraces(t *testing.T) {
 		Rounds: 4, PerRound: 15, Patience: 1, Probes: index.Probes{Share: 0.3},
 	}
 	least := float32(0)
+	seeds := flashlight.NewSeeds(g.dim, learn(t, g, upTo(40, 50)))
 	tests := []struct {
 		name   string
 		change func(q *flashlight.Query)
@@ -42,6 +43,7 @@ func TestTraces(t *testing.T) {
 		{"paper", func(q *flashlight.Query) { q.Plan = flashlight.PaperPlan(); q.Plan.Probes.Share = 0.3 }},
 		{"source-seed", func(q *flashlight.Query) { q.Plan.Seed = flashlight.SeedSource }},
 		{"both-seeds", func(q *flashlight.Query) { q.Plan.Seed = flashlight.SeedBoth }},
+		{"learned-seed", func(q *flashlight.Query) { q.Plan.Seed, q.Seeds = flashlight.SeedLearned, seeds }},
 		{"anchors-round", func(q *flashlight.Query) { q.Plan.AnchorsFrom = flashlight.AnchorsRound }},
 		{"anchors-all", func(q *flashlight.Query) { q.Plan.AnchorsFrom = flashlight.AnchorsAll }},
 		{"budget", func(q *flashlight.Query) { q.Plan.MaxScored = 40 }},
@@ -87,6 +89,9 @@ func describe(plan flashlight.Plan, hits []index.Hit, report flashlight.Report, 
 			fmt.Fprintf(&w, "  aim     %s", a.From)
 			if a.Anchors != nil {
 				fmt.Fprintf(&w, " %v, %d of %d neurons changed", a.Anchors, a.Changed, a.Neurons)
+			}
+			if a.Sources != nil {
+				fmt.Fprintf(&w, " from %v", a.Sources)
 			}
 			w.WriteString("\n")
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/flashdb/flashdb/index"
+	"github.com/flashdb/flashdb/internal/simd"
 )
 
 // Memory holds rows in memory: Rows, and the source of Searchers that compute every inner product. It is immutable and
@@ -60,6 +61,8 @@ type MemorySearch struct {
 	m    *Memory
 	cost index.Cost
 	best [maxQueries]index.Best
+
+	scores [scoreBlock]float32
 }
 
 // Reset begins another query.
@@ -75,10 +78,17 @@ func (s *MemorySearch) Search(ctx context.Context, queries [][]float32, n int, _
 	for q, query := range queries {
 		best := &s.best[q]
 		best.Reset(n)
-		for i, id := range s.m.ids {
-			score := dot(query, s.m.row(i))
-			if score >= best.Threshold() && filter.Keep(id) {
-				best.Offer(index.Candidate{ID: id, Ref: uint32(i), Score: score})
+		for from := 0; from < len(s.m.ids); from += len(s.scores) {
+			scores := s.scores[:min(len(s.scores), len(s.m.ids)-from)]
+			simd.DotRows(scores, query, s.m.rows[from*s.m.dim:])
+			for i, score := range scores {
+				at := from + i
+				if score-score != 0 {
+					score = wideDot(query, s.m.row(at))
+				}
+				if score >= best.Threshold() && filter.Keep(s.m.ids[at]) {
+					best.Offer(index.Candidate{ID: s.m.ids[at], Ref: uint32(at), Score: score})
+				}
 			}
 		}
 		dst[q] = best.Sorted(dst[q][:0])
@@ -94,18 +104,12 @@ func (s *MemorySearch) Cost() index.Cost { return s.cost }
 // Exhausted implements Searcher.
 func (s *MemorySearch) Exhausted() bool { return s.cost.Lists > 0 }
 
-// dot returns an inner product: that of two finite rows is no NaN, although partial sums of float32 may be infinite.
-func dot(a, b []float32) float32 {
-	var sum float32
+// wideDot is the inner product where that in float32 overflows: of two finite rows it is no NaN, although partial sums may
+// be infinite.
+func wideDot(a, b []float32) float32 {
+	var sum float64
 	for i, v := range a {
-		sum += v * b[i]
+		sum += float64(v) * float64(b[i])
 	}
-	if sum-sum == 0 {
-		return sum
-	}
-	var wide float64
-	for i, v := range a {
-		wide += float64(v) * float64(b[i])
-	}
-	return float32(wide)
+	return float32(sum)
 }

@@ -18,16 +18,6 @@ const (
 	ModeExact      Mode = "exact"      // score every row; the rest of the plan is ignored
 )
 
-// Seed says what the first round searches for. Linear decoders have one query of their own and need no seed.
-type Seed string
-
-// The seeds.
-const (
-	SeedOnes   Seed = "ones"   // the decoder's gradient with every neuron taken active, as in the paper
-	SeedSource Seed = "source" // the source's row, Query.Source
-	SeedBoth   Seed = "both"   // two queries, half of the round each
-)
-
 // AnchorsFrom says at which scored rows the decoder is linearised for the next round's queries.
 type AnchorsFrom string
 
@@ -78,10 +68,8 @@ func (p Plan) Validate() error {
 	}
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("plan: "+format, args...)) }
-	switch p.Seed {
-	case SeedOnes, SeedSource, SeedBoth:
-	default:
-		bad("seed %q: use ones, source or both", p.Seed)
+	if !p.Seed.valid() {
+		bad("seed %q: use ones, source, both or learned", p.Seed)
 	}
 	switch p.AnchorsFrom {
 	case AnchorsRound, AnchorsAll, AnchorsBoth:

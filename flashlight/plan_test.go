@@ -29,7 +29,7 @@ func TestPlanValidateReportsEveryFault(t *testing.T) {
 		{
 			"all at once",
 			flashlight.Plan{Mode: flashlight.ModeFlashlight, Seed: "seven", AnchorsFrom: "above", Growth: -2, MaxScored: -1},
-			"plan: seed \"seven\": use ones, source or both\n" +
+			"plan: seed \"seven\": use ones, source, both or learned\n" +
 				"plan: anchors from \"above\": use round, all or both\n" +
 				"plan: 0 anchors: want at least 1\n" +
 				"plan: 0 rounds: want at least 1\n" +

@@ -39,7 +39,8 @@ type Rows interface {
 // Query is one question: the K rows that Bound scores highest.
 type Query struct {
 	Bound    decoder.Bound
-	Source   []float32       // the source's row; needed by the seeds source and both
+	Source   []float32       // the source's row; needed by every seed but ones
+	Seeds    *Seeds          // of this decoder, for the learned seed; nil: it is ones
 	K        int             // hits wanted
 	Plan     Plan            // how to find them
 	Allowed  *roaring.Bitmap // when set, only these ids

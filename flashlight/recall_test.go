@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -168,4 +169,88 @@ func BenchmarkRecall(b *testing.B) {
 			}
 		})
 	}
+}
+
+// TestLearnedSeedOnTrainedGraphs: with every row searched, one round of 500 from the learned seed finds at least as much
+// as one from the ones seed, of sources that nothing was learned from.
+func TestLearnedSeedOnTrainedGraphs(t *testing.T) {
+	for name, more := range map[string]float64{"ddi": 0.1, "go-stdlib": -0.002} {
+		t.Run(name, func(t *testing.T) {
+			g, truths := loadGraph(t, name)
+			seeds := flashlight.NewSeeds(g.dim, learn(t, g, unasked(g, truths, 128)))
+			m := g.memory()
+			var e flashlight.Executor
+			recall := map[flashlight.Seed]float64{}
+			for _, tr := range truths[:40] {
+				for _, seed := range []flashlight.Seed{flashlight.SeedOnes, flashlight.SeedLearned} {
+					q := g.query(tr.Source, 100, learnedPlan(500))
+					q.Plan.Seed, q.Seeds, q.Excluded = seed, seeds, roaring.BitmapOf(tr.Source)
+					hits, _, err := e.Run(context.Background(), q, m.NewSearch(), m, nil)
+					require.NoError(t, err)
+					recall[seed] += tr.recall(hits) / 40
+				}
+			}
+			t.Log(recall)
+			assert.Greater(t, recall[flashlight.SeedLearned], 0.98)
+			assert.Greater(t, recall[flashlight.SeedLearned], recall[flashlight.SeedOnes]+more)
+		})
+	}
+}
+
+// TestLearnedSeedOfStrangers: sources that resemble none of those learned from, their values drawn at random or shuffled,
+// find about as much as from the ones seed, or more.
+func TestLearnedSeedOfStrangers(t *testing.T) {
+	g, truths := loadGraph(t, "ddi")
+	seeds := flashlight.NewSeeds(g.dim, learn(t, g, unasked(g, truths, 128)))
+	m := g.memory()
+	rng := rand.New(rand.NewPCG(1, 2))
+	for name, change := range map[string]func(source []float32){
+		"normal": func(source []float32) { copy(source, normal(rng, g.dim, 0.1)) },
+		"shuffled": func(source []float32) {
+			rng.Shuffle(len(source), func(i, j int) { source[i], source[j] = source[j], source[i] })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var e flashlight.Executor
+			recall := map[flashlight.Seed]float64{}
+			for _, tr := range truths[:30] {
+				source := slices.Clone(g.row(tr.Source))
+				change(source)
+				q := &flashlight.Query{Bound: g.dec.Bind(nil, source), Source: source, K: 100, Seeds: seeds}
+				q.Plan.Mode = flashlight.ModeExact
+				truth := exact(t, g, q)
+				for _, seed := range []flashlight.Seed{flashlight.SeedOnes, flashlight.SeedLearned} {
+					q.Plan = learnedPlan(500)
+					q.Plan.Seed = seed
+					hits, report, err := e.Run(context.Background(), q, m.NewSearch(), m, nil)
+					require.NoError(t, err)
+					require.Equal(t, seed, report.Plan.Seed)
+					for _, h := range hits {
+						if h.Score >= truth[99].Score {
+							recall[seed] += 1.0 / 100 / 30
+						}
+					}
+				}
+			}
+			t.Log(recall)
+			assert.Greater(t, recall[flashlight.SeedLearned], recall[flashlight.SeedOnes]-0.03)
+		})
+	}
+}
+
+// unasked returns n sources, evenly spread, that are not in the oracle.
+func unasked(g *graph, truths []truth, n int) []uint32 {
+	asked := map[uint32]bool{}
+	for _, tr := range truths {
+		asked[tr.Source] = true
+	}
+	var sources []uint32
+	for i := range n {
+		source := uint32(i * g.n() / n)
+		for asked[source] {
+			source++
+		}
+		sources = append(sources, source)
+	}
+	return sources
 }

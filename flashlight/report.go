@@ -23,7 +23,7 @@ const (
 
 // Report says what a query cost and why it stopped.
 type Report struct {
-	Plan       Plan
+	Plan       Plan // Query.Plan; seed ones where the learned one could not be had
 	Stop       Stop
 	Rounds     int // searches followed by scoring, widening rounds included
 	RowsScored int // by the decoder
@@ -45,8 +45,11 @@ type Round struct {
 
 // Aim says where a query vector came from.
 type Aim struct {
-	From    string   // "ones" or "source" for a seed, "round" or "all" for the mean gradient at anchors
+	From    string   // "ones", "source" or "learned" for a seed, "round" or "all" for the mean gradient at anchors
 	Anchors []uint32 // their ids, best first
+	// Sources are the stored sources whose gradients the learned seed took, most alike first: ids of the collection that the
+	// sources of Query.Seeds are from.
+	Sources []uint32
 	// Neurons counts those of the decoder, and Changed the ones whose activity at the best anchor is not what it was at the
 	// best anchor of the round before; the ones seed takes every neuron for active. Both are 0 for a seed, and for a
 	// decoder without neurons. Few changes mean that the query has settled.

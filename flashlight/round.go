@@ -13,22 +13,6 @@ import (
 // usual size are one block.
 const scoreBlock = 512
 
-// seed sets the queries of the first round.
-func (e *Executor) seed() {
-	e.queries = e.queries[:0]
-	seed := e.q.Plan.Seed
-	if e.q.Bound.Linear() {
-		seed = SeedOnes // the one query that a linear decoder has
-	}
-	if seed == SeedOnes || seed == SeedBoth {
-		e.q.Bound.Ones(e.nextQuery(string(SeedOnes)))
-	}
-	if seed == SeedSource || seed == SeedBoth {
-		copy(e.nextQuery(string(SeedSource)), e.q.Source)
-	}
-	e.bound()
-}
-
 // aim sets the queries of the next round: the mean gradient at the anchors. After a round that scored nothing there
 // are no new anchors, and the queries stay.
 func (e *Executor) aim() {
@@ -205,6 +189,7 @@ func (e *Executor) explainAims() []Aim {
 		case AnchorsAll:
 			set = fromAll
 		default:
+			aims[i].Sources = e.sources()
 			continue
 		}
 		aims[i].Anchors = e.anchors[set].ids()

@@ -53,7 +53,7 @@ func TestPlanFlagFaults(t *testing.T) {
 		{[]string{"--recall", "1.5"}, "--recall is 1.5"},
 		{[]string{"--recall", "NaN"}, "--recall is NaN"},
 		{[]string{"--mode", "fast"}, `--mode "fast": use auto, paper, exact`},
-		{[]string{"--seed", "one"}, `--seed "one": use ones, source, both`},
+		{[]string{"--seed", "one"}, `--seed "one": use ones, source, both, learned`},
 		{[]string{"--anchors-from", ""}, `--anchors-from "": use round, all, both`},
 		{[]string{"--mode", "exact", "--rounds", "3"}, "mode exact fixes the plan"},
 		{[]string{"--mode", "paper", "--growth", "1"}, "mode paper fixes the plan"},

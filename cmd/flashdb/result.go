@@ -112,10 +112,11 @@ func (a *app) printTrace(trace []flashlight.Round, names map[uint32]string) {
 
 // aimWords say what a query vector was made of.
 var aimWords = map[string]string{
-	"ones":   "the decoder with every neuron active (seed ones)",
-	"source": "the source's own embedding (seed source)",
-	"round":  "mean gradient at the best of the last round",
-	"all":    "mean gradient at the best of all rounds",
+	"ones":    "the decoder with every neuron active (seed ones)",
+	"source":  "the source's own embedding (seed source)",
+	"learned": "what searches for the most similar sources ended with (seed learned)",
+	"round":   "mean gradient at the best of the last round",
+	"all":     "mean gradient at the best of all rounds",
 }
 
 func describeAim(aim flashlight.Aim, names map[uint32]string) string {

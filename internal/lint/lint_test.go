@@ -40,7 +40,7 @@ var imports = map[string][]string{
 	"wal":            {"internal/vfs", "internal/format", "internal/failpoint"},
 	"index/pq":       {"internal/simd", "internal/kmeans", "internal/format"},
 	"internal/delta": {"index", "internal/simd"},
-	"flashlight":     {"index", "decoder"},
+	"flashlight":     {"index", "decoder", "internal/simd", "internal/format"},
 	// L3
 	"index/ivf": {"index", "index/pq", "internal/simd", "internal/kmeans", "internal/format", "internal/vfs", "internal/failpoint"},
 	// L4

@@ -1,0 +1,86 @@
+package flashlight
+
+import (
+	"github.com/flashdb/flashdb/decoder"
+	"github.com/flashdb/flashdb/internal/simd"
+)
+
+// Seed says what the first round searches for. Linear decoders have one query of their own and need no seed.
+type Seed string
+
+// The seeds.
+const (
+	SeedOnes    Seed = "ones"    // the decoder's gradient with every neuron taken active, as in the paper
+	SeedSource  Seed = "source"  // the source's row, Query.Source
+	SeedBoth    Seed = "both"    // ones and source: two queries, half of the round each
+	SeedLearned Seed = "learned" // what searches for the sources most like this one ended with (Query.Seeds); ones without
+)
+
+// valid reports whether there is such a seed.
+func (s Seed) valid() bool {
+	return s == SeedOnes || s == SeedSource || s == SeedBoth || s == SeedLearned
+}
+
+// seed sets the queries of the first round. The plan of the report has the seed that was used.
+func (e *Executor) seed() {
+	e.queries, e.leaders = e.queries[:0], e.leaders[:0]
+	seed := e.q.Plan.Seed
+	if seed == SeedLearned {
+		if e.learnedSeed() {
+			return
+		}
+		seed = SeedOnes
+		e.report.Plan.Seed = seed
+	}
+	if e.q.Bound.Linear() {
+		seed = SeedOnes // the one query that a linear decoder has
+	}
+	if seed == SeedOnes || seed == SeedBoth {
+		e.q.Bound.Ones(e.nextQuery(string(SeedOnes)))
+	}
+	if seed == SeedSource || seed == SeedBoth {
+		copy(e.nextQuery(string(SeedSource)), e.q.Source)
+	}
+	e.bound()
+}
+
+// learnedSeed makes the query of the learned seed, or reports false and makes none: without stored sources, and where
+// what they lead to is no query (zeros, or not finite).
+func (e *Executor) learnedSeed() bool {
+	stored := e.q.Seeds
+	bound, ok := e.q.Bound.(decoder.Separable)
+	if !ok || stored.Len() == 0 || stored.dim != e.dim || len(e.q.Source) != e.dim || !usable(e.q.Source) {
+		return false
+	}
+	query, ones := e.vectors[0], e.vectors[1] // neither is in use yet
+	copy(ones, e.q.Source)
+	scaleTo1(ones)
+	e.seedScores = sized(e.seedScores, stored.Len())
+	e.leaders = stored.nearest(e.leaders, e.seedScores, ones)
+	stored.meanOf(query, e.leaders)
+	bound.FromZ(query, query)
+	if !usable(query) {
+		e.leaders = e.leaders[:0]
+		return false
+	}
+	scaleTo1(query)
+	if e.q.Bound.Ones(ones); usable(ones) {
+		scaleTo1(ones)
+		share := float32(onesShare)
+		if e.leaders[0].cosine < leastAlike {
+			share = 1
+		}
+		simd.Axpy(query, share, ones)
+	}
+	e.nextQuery(string(SeedLearned))
+	return true
+}
+
+// sources returns the ids of the stored sources that led to the seed, most alike first, or nil.
+func (e *Executor) sources() []uint32 {
+	var ids []uint32
+	for _, n := range e.leaders {
+		ids = append(ids, e.q.Seeds.ids[n.at])
+	}
+	return ids
+}

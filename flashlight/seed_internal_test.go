@@ -1,0 +1,48 @@
+package flashlight
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/flashdb/flashdb/decoder"
+)
+
+// BenchmarkLearnedSeed is what the learned seed costs a query, beside the ones seed.
+func BenchmarkLearnedSeed(b *testing.B) {
+	for _, dim := range []int{64, 128, 256} {
+		for _, n := range []int{128, 512} {
+			b.Run(fmt.Sprintf("dim=%d/stored=%d", dim, n), func(b *testing.B) {
+				rng := rand.New(rand.NewPCG(1, 1))
+				vector := func() []float32 {
+					v := make([]float32, dim)
+					for i := range v {
+						v[i] = float32(rng.NormFloat64())
+					}
+					return v
+				}
+				dec, err := decoder.NewHadamardMLP(dim, decoder.Layer{Weight: vector(), Bias: []float32{0}},
+					decoder.Layer{Weight: []float32{1}, Bias: []float32{0}})
+				if err != nil {
+					b.Fatal(err)
+				}
+				prototypes := make([]Prototype, n)
+				for i := range prototypes {
+					prototypes[i] = Prototype{Source: vector(), Gradient: vector()}
+				}
+				source := vector()
+				q := &Query{Bound: dec.Bind(nil, source), Source: source, K: 10, Plan: DefaultPlan(10, 1000), Seeds: NewSeeds(dim, prototypes)}
+				q.Plan.Seed = SeedLearned
+				var e Executor
+				e.begin(q, nil, &Memory{dim: dim})
+				b.ReportAllocs()
+				for b.Loop() {
+					e.seed()
+				}
+				if e.report.Plan.Seed != SeedLearned {
+					b.Fatal("fell back")
+				}
+			})
+		}
+	}
+}

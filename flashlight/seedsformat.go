@@ -1,0 +1,64 @@
+package flashlight
+
+import (
+	"github.com/flashdb/flashdb/internal/format"
+)
+
+// Seeds as bytes, little-endian, a part of a blob whose owner has a version and a checksum for it:
+//
+//	dim, prototypes (uint32 each), id of each source (uint32), sources of length 1 and gradients
+//	(row-major, prototypes x dim, float32)
+//
+// Nil, and seeds without prototypes, have 0 prototypes and nothing behind.
+const seedHeaderBytes = 8
+
+// prototypeBytes is what one prototype takes.
+func prototypeBytes(dim int) int { return 4 + 2*4*dim }
+
+// Encode appends the seeds: at most 2 MB.
+func (s *Seeds) Encode(w *format.Writer) {
+	if s.Len() == 0 {
+		w.Uint32(0)
+		w.Uint32(0)
+		return
+	}
+	w.Uint32(uint32(s.dim))
+	w.Uint32(uint32(s.Len()))
+	w.Bytes(format.Uint32Bytes(s.ids))
+	w.Bytes(format.Float32Bytes(s.units))
+	w.Bytes(format.Float32Bytes(s.gradients))
+}
+
+// DecodeSeeds reads what Encode wrote for a decoder of this dim. What it cannot have written fails r, and then, as where
+// there are no prototypes, the result is nil. The bytes are copied.
+func DecodeSeeds(r *format.Reader, dim int) *Seeds {
+	stored, n := r.Uint32(), r.Uint32()
+	switch {
+	case r.Err() != nil || (stored == 0 && n == 0):
+		return nil
+	case int64(stored) != int64(dim):
+		r.Fail("seeds of dim %d for a decoder of dim %d", stored, dim)
+		return nil
+	case n == 0 || int64(n) > int64(MaxPrototypes(dim)):
+		r.Fail("%d seed prototypes of dim %d: want 1 to %d", n, dim, MaxPrototypes(dim))
+		return nil
+	}
+	count := int(n)
+	ids, units, gradients := r.Bytes(4*count), r.Bytes(4*count*dim), r.Bytes(4*count*dim)
+	if r.Err() != nil {
+		return nil
+	}
+	s := &Seeds{
+		dim:       dim,
+		ids:       append([]uint32(nil), format.Uint32s(ids)...),
+		units:     append([]float32(nil), format.Float32s(units)...),
+		gradients: append([]float32(nil), format.Float32s(gradients)...),
+	}
+	for i := range count {
+		if !usable(s.units[i*dim:(i+1)*dim]) || !usable(s.gradients[i*dim:(i+1)*dim]) {
+			r.Fail("seed prototype %d: source or gradient is zero or not finite", i)
+			return nil
+		}
+	}
+	return s
+}
