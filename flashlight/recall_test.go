@@ -212,7 +212,7 @@ func TestLearnedSeedOfStrangers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var e flashlight.Executor
-			recall := map[flashlight.Seed]float64{}
+			recall, others := map[flashlight.Seed]float64{}, 0
 			for _, tr := range truths[:30] {
 				source := slices.Clone(g.row(tr.Source))
 				change(source)
@@ -224,7 +224,10 @@ func TestLearnedSeedOfStrangers(t *testing.T) {
 					q.Plan.Seed = seed
 					hits, report, err := e.Run(context.Background(), q, m.NewSearch(), m, nil)
 					require.NoError(t, err)
-					require.Equal(t, seed, report.Plan.Seed)
+					if report.Plan.Seed != seed {
+						require.Equal(t, flashlight.SeedOnes, report.Plan.Seed, "none of those stored is like it")
+						others++
+					}
 					for _, h := range hits {
 						if h.Score >= truth[99].Score {
 							recall[seed] += 1.0 / 100 / 30
@@ -232,8 +235,8 @@ func TestLearnedSeedOfStrangers(t *testing.T) {
 					}
 				}
 			}
-			t.Log(recall)
-			assert.Greater(t, recall[flashlight.SeedLearned], recall[flashlight.SeedOnes]-0.03)
+			t.Log(recall, others)
+			assert.GreaterOrEqual(t, recall[flashlight.SeedLearned], recall[flashlight.SeedOnes]-0.01)
 		})
 	}
 }

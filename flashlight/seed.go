@@ -44,8 +44,8 @@ func (e *Executor) seed() {
 	e.bound()
 }
 
-// learnedSeed makes the query of the learned seed, or reports false and makes none: without stored sources, and where
-// what they lead to is no query (zeros, or not finite).
+// learnedSeed makes the query of the learned seed, or reports false and makes none: without stored sources, where none of
+// them resembles the source, and where what they lead to is no query (zeros, or not finite).
 func (e *Executor) learnedSeed() bool {
 	stored := e.q.Seeds
 	bound, ok := e.q.Bound.(decoder.Separable)
@@ -57,6 +57,10 @@ func (e *Executor) learnedSeed() bool {
 	scaleTo1(ones)
 	e.seedScores = sized(e.seedScores, stored.Len())
 	e.leaders = stored.nearest(e.leaders, e.seedScores, ones)
+	if e.leaders[0].cosine < leastAlike {
+		e.leaders = e.leaders[:0]
+		return false
+	}
 	stored.meanOf(query, e.leaders)
 	bound.FromZ(query, query)
 	if !usable(query) {
@@ -66,11 +70,7 @@ func (e *Executor) learnedSeed() bool {
 	scaleTo1(query)
 	if e.q.Bound.Ones(ones); usable(ones) {
 		scaleTo1(ones)
-		share := float32(onesShare)
-		if e.leaders[0].cosine < leastAlike {
-			share = 1
-		}
-		simd.Axpy(query, share, ones)
+		simd.Axpy(query, onesShare, ones)
 	}
 	e.nextQuery(string(SeedLearned))
 	return true

@@ -18,8 +18,8 @@ const (
 	fewestNearest, mostNearest = 16, maxPrototypes / nearestShare
 	// onesShare is the length of the ones seed in the query, beside 1 of the stored gradients.
 	onesShare = 0.1
-	// leastAlike is the cosine with the most alike stored source below which none resembles the source and the ones
-	// seed weighs as much as they do.
+	// leastAlike is the cosine with the most alike stored source below which none resembles the source, and what they
+	// taught says less about it than the ones seed.
 	leastAlike = 0.5
 )
 

@@ -129,6 +129,7 @@ func TestLearnedQuery(t *testing.T) {
 	rng := rand.New(rand.NewPCG(34, 1))
 	concat, err := decoder.NewConcatMLP(dim, layers(rng, 2*dim, 9, 1)...)
 	require.NoError(t, err)
+	compared := 0
 	for name, dec := range map[string]decoder.Decoder{"hadamard": newGraph(t, 34, 40, dim, 9).dec, "concat": concat} {
 		for _, n := range []int{1, 7, 40, 200, 500} {
 			g := &graph{dim: dim, rows: normal(rng, 40*dim, 1), dec: dec}
@@ -147,6 +148,11 @@ func TestLearnedQuery(t *testing.T) {
 				require.NoError(t, err)
 				query, leaders := wantLearned(g, q.Bound, g.row(source), prototypes)
 				require.Len(t, s.queries[0], 1)
+				if leaders == nil { // none is like the source
+					require.Equal(t, "ones", report.Trace[0].Aims[0].From)
+					continue
+				}
+				compared++
 				assert.InDeltaSlice(t, query, s.queries[0][0], 1e-4, "%s, %d stored, source %d", name, n, source)
 				require.Equal(t, "learned", report.Trace[0].Aims[0].From)
 				assert.Equal(t, leaders, report.Trace[0].Aims[0].Sources)
@@ -154,9 +160,11 @@ func TestLearnedQuery(t *testing.T) {
 			}
 		}
 	}
+	assert.Greater(t, compared, 40)
 }
 
-// wantLearned is the learned seed as the documentation has it, and the ids of the sources that it is from.
+// wantLearned is the learned seed as the documentation has it, and the ids of the sources that it is from, or nil where none
+// is like the source.
 func wantLearned(g *graph, bound decoder.Bound, source []float32, prototypes []flashlight.Prototype) (query []float64, leaders []uint32) {
 	cosine := func(a, b []float32) float64 {
 		var ab, aa, bb float64
@@ -178,6 +186,9 @@ func wantLearned(g *graph, bound decoder.Bound, source []float32, prototypes []f
 	slices.SortStableFunc(sorted, func(a, b flashlight.Prototype) int {
 		return int(math.Copysign(1, cosine(b.Source, source)-cosine(a.Source, source)))
 	})
+	if cosine(sorted[0].Source, source) < 0.5 {
+		return nil, nil
+	}
 	n := min(max(len(prototypes)/8, 16), 64, len(prototypes))
 	learned, ones, one := make([]float64, g.dim), make([]float64, g.dim), make([]float32, g.dim)
 	for _, p := range sorted[:n] {
@@ -194,13 +205,9 @@ func wantLearned(g *graph, bound decoder.Bound, source []float32, prototypes []f
 	for d := range ones {
 		ones[d] = float64(one[d])
 	}
-	share := 0.1
-	if cosine(sorted[0].Source, source) < 0.5 {
-		share = 1
-	}
 	query = make([]float64, g.dim)
 	add(learned, 1)
-	add(ones, share)
+	add(ones, 0.1)
 	return query, leaders
 }
 
@@ -233,6 +240,10 @@ func TestLearnedSeedFallsBack(t *testing.T) {
 			q.Bound = concat.Bind(nil, q.Source)
 		}},
 		{"a source that is not finite", func(q *flashlight.Query) { bind(q, 1, nan, 1, inf) }},
+		{"a source like none stored", func(q *flashlight.Query) {
+			bind(q, 1, 0, 0, 0)
+			q.Seeds = flashlight.NewSeeds(4, []flashlight.Prototype{{Source: []float32{0.49, 1, 0, 0}, Gradient: []float32{1, 1, 1, 1}}})
+		}},
 		{"no source", func(q *flashlight.Query) { q.Source = nil }},
 		{"a source of another dim", func(q *flashlight.Query) { q.Source = q.Source[:3] }},
 		{"a query that is not finite", func(q *flashlight.Query) { bind(q, 9, 9, 9, 9); q.Seeds = huge }},
@@ -288,7 +299,7 @@ func TestLearnedSeedOfOddSources(t *testing.T) {
 		}
 		assert.Equal(t, want, ask(seeds, source), "scaled by %g", scale)
 	}
-	one := flashlight.Prototype{ID: 4, Source: g.row(4), Gradient: []float32{1, -1, 2, 0}}
+	one := flashlight.Prototype{ID: 4, Source: g.row(3), Gradient: []float32{1, -1, 2, 0}}
 	assert.Equal(t, []uint32{4}, ask(flashlight.NewSeeds(4, []flashlight.Prototype{one}), g.row(3)))
 	assert.Equal(t, []uint32{4, 4, 4}, ask(flashlight.NewSeeds(4, []flashlight.Prototype{one, one, one}), g.row(3)))
 }
