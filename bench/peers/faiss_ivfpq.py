@@ -28,8 +28,9 @@ import numpy as np
 import torch
 
 from decoder import Decoder
-from graph import K, Graph
+from graph import Graph
 from report import WARM_UP, Report, append_lines, parse_arguments
+from rounds import ROUNDS, flashlight, one_round
 
 LISTS = {"debian": 994, "go-stdlib": 522, "genes": 4096}
 SCAN_LISTS = {"debian": 3979, "go-stdlib": 2090, "genes": 13901}  # as many as flashdb has by default
@@ -40,7 +41,7 @@ SHARES = {  # of the lists, probed
 }
 SCORED = (500, 1000, 2000, 4000)  # by the decoder, of one round
 REFINED = (500, 1000, 2000)  # the same, of three times as many ranked exactly first
-ROUNDS, PER_ROUND, ANCHORS = 3, (200, 400), 20
+PER_ROUND = (200, 400)
 SCAN_SHARES, SCAN_KEEPS = (0.1, 0.3, 1.0), (10, 2000)
 SEED = 1
 
@@ -86,59 +87,21 @@ def residual_index(graph, lists, points=64, iterations=10):
     return index
 
 
-def one_round(graph, decoder, index, count, fetch):
-    """Scores the best count of fetch rows."""
+def fetcher(index):
+    def fetch(queries, count):
+        return index.search(queries, count)[1]
 
-    def search(source):
-        query = graph.seed(source)
-        _, found = index.search(query[None], fetch)
-        positions = graph.without_source(source, found[0])
-        if fetch > count:
-            positions = refine(decoder, query, positions, count)
-        return decoder.best(source, positions, K)
-
-    return search
-
-
-def refine(decoder, query, positions, count):
-    """The count of positions with the highest exact inner product."""
-    products = torch.mv(decoder.candidates[torch.from_numpy(positions)], torch.from_numpy(query))
-    return positions[best(products, count).numpy()]
-
-
-def flashlight(graph, decoder, index, per_round):
-    """Algorithm 1 of the paper with the mean of ANCHORS gradients, twice a round."""
-
-    def search(source):
-        bound = decoder.bind(source)
-        queries, positions, scores = graph.seed(source)[None], np.empty(0, np.int64), torch.empty(0)
-        for _ in range(ROUNDS):
-            share = per_round // len(queries)
-            _, found = index.search(queries, 3 * share + len(positions))
-            unseen = (np.setdiff1d(graph.without_source(source, row), positions, assume_unique=True) for row in found)
-            refined = [refine(decoder, query, row, share) for query, row in zip(queries, unseen)]
-            fresh = np.unique(np.concatenate(refined))
-            new = bound.score(decoder.candidates[torch.from_numpy(fresh)])
-            positions, scores = np.concatenate([positions, fresh]), torch.cat([scores, new])
-            anchors = fresh[best(new, ANCHORS).numpy()], positions[best(scores, ANCHORS).numpy()]
-            rows = [decoder.candidates[torch.from_numpy(of)] for of in anchors]
-            queries = torch.stack([bound.gradient(of) for of in rows]).numpy()
-        return positions[best(scores, K).numpy()]
-
-    return search
-
-
-def best(scores, k):
-    return torch.topk(scores, min(k, len(scores))).indices
+    return fetch
 
 
 def measure_retrieval(graph, decoder, report, name, index, build, sources):
+    fetch = fetcher(index)
     for share in SHARES[graph.name]:
         index.nprobe = max(1, round(index.nlist * share))
-        plans = {f"{n} re-scored": one_round(graph, decoder, index, n, n) for n in SCORED}
+        plans = {f"{n} re-scored": one_round(graph, decoder, fetch, n, n) for n in SCORED}
         if index.by_residual:
-            plans |= {f"{3 * n} refined, {n} re-scored": one_round(graph, decoder, index, n, 3 * n) for n in REFINED}
-            plans |= {f"Flashlight {ROUNDS} x {n}": flashlight(graph, decoder, index, n) for n in PER_ROUND}
+            plans |= {f"{3 * n} refined, {n} re-scored": one_round(graph, decoder, fetch, n, 3 * n) for n in REFINED}
+            plans |= {f"Flashlight {ROUNDS} x {n}": flashlight(graph, decoder, fetch, n) for n in PER_ROUND}
         for plan, search in plans.items():
             setting = f"{name} IVF{index.nlist},{code(graph)}, {index.nprobe} probes, {plan}"
             report.measure(setting, search, sources, build_s=build)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs every peer that is installed on every graph, one after the other, under 10 minutes
-# on 2 cores.
+# Runs every peer that is installed on every graph, one after the other, under a quarter
+# of an hour on 2 cores.
 #
 #   bench/peers/run.sh DATA OUT.jsonl
 #
@@ -41,6 +41,9 @@ for graph in "${graphs[@]}"; do
 	done
 	if has faiss; then
 		"$PYTHON" faiss_ivfpq.py "${args[@]}"
+	fi
+	if has scann; then
+		"$PYTHON" scann_ah.py "${args[@]}"
 	fi
 	if has hnswlib; then
 		# Inner product as such finds two fifths on genes, after a minute of building.
