@@ -26,6 +26,7 @@ type Executor struct {
 	s        Searcher
 	r        Rows
 	dim      int
+	plan     Plan // of q, or its fallback
 	report   Report
 	excluded *roaring.Bitmap
 	narrow   int     // ids the filter allows, when so few that all are scored at once; else -1
@@ -41,6 +42,7 @@ type Executor struct {
 	active  []bool                        // neurons at the best anchor of the last round, for the trace
 	found   [maxQueries][]index.Candidate // by each query
 	chosen  []index.Candidate             // the rows of this round
+	pending []uint32                      // ids that become excluded before the next search: one round needs no bitmap
 	rows    []float32                     // one block of them, row-major
 	scores  []float32
 	decoder decoder.Scratch
@@ -96,20 +98,24 @@ func (e *Executor) Run(ctx context.Context, q *Query, s Searcher, r Rows, dst []
 // begin sets the query up.
 func (e *Executor) begin(q *Query, s Searcher, r Rows) {
 	e.q, e.s, e.r, e.dim = q, s, r, r.Dim()
-	e.report, e.active = Report{Plan: q.Plan}, nil
-	e.widen, e.seenAll = 1, false
+	e.active, e.widen, e.seenAll = nil, 1, false
 	e.top.Reset(q.K)
-	for i := range e.anchors {
-		e.anchors[i].reset(q.Plan.Anchors, e.dim)
+	e.pending = e.pending[:0]
+	for i := range e.vectors {
 		e.vectors[i] = sized(e.vectors[i], e.dim)
+	}
+	e.seed()
+	e.report = Report{Plan: e.plan}
+	for i := range e.anchors {
+		e.anchors[i].reset(e.plan.Anchors, e.dim)
 	}
 	if e.excluded = q.Excluded; e.excluded == nil {
 		e.own.Clear()
 		e.excluded = &e.own
 	}
 	e.narrow = -1
-	if q.Allowed != nil && q.Plan.Mode == ModeFlashlight {
-		if n := q.Allowed.GetCardinality(); n <= uint64(q.Plan.Rounds)*uint64(q.Plan.PerRound) {
+	if q.Allowed != nil && e.plan.Mode == ModeFlashlight {
+		if n := q.Allowed.GetCardinality(); n <= uint64(e.plan.Rounds)*uint64(e.plan.PerRound) {
 			e.narrow = int(n)
 		}
 	}
@@ -122,8 +128,7 @@ func (e *Executor) end() {
 
 // rounds runs the rounds of the plan and returns why they ended.
 func (e *Executor) rounds(ctx context.Context) (Stop, error) {
-	plan := &e.q.Plan
-	e.seed()
+	plan := &e.plan
 	switch {
 	case e.narrow == 0:
 		e.seenAll = true
@@ -185,8 +190,8 @@ func (e *Executor) fill(ctx context.Context, stop Stop) (Stop, error) {
 
 // budget returns how many more rows may be scored.
 func (e *Executor) budget() int {
-	if e.q.Plan.MaxScored == 0 {
+	if e.plan.MaxScored == 0 {
 		return math.MaxInt
 	}
-	return e.q.Plan.MaxScored - e.report.RowsScored
+	return e.plan.MaxScored - e.report.RowsScored
 }

@@ -43,8 +43,9 @@ type Query struct {
 	Seeds    *Seeds          // of this decoder, for the learned seed; nil: it is ones
 	K        int             // hits wanted
 	Plan     Plan            // how to find them
+	Fallback *Plan           // when set, run in place of a Plan whose learned seed cannot be had; nil: Plan with the ones seed
 	Allowed  *roaring.Bitmap // when set, only these ids
-	Excluded *roaring.Bitmap // when set, not these ids; the ids scored by Executor.Run are added to it
+	Excluded *roaring.Bitmap // when set, not these ids; Executor.Run adds those it has scored, as far as it searches again
 	MinScore *float32        // when set, drop hits that score less
 	Explain  bool            // fill Report.Trace
 }
@@ -60,6 +61,14 @@ func (q *Query) validate(dim int) error {
 	}
 	if err := q.Plan.Validate(); err != nil {
 		errs = append(errs, err)
+	}
+	if q.Fallback != nil {
+		if err := q.Fallback.Validate(); err != nil {
+			errs = append(errs, fmt.Errorf("fallback: %w", err))
+		}
+		if q.Fallback.Mode == ModeExact || q.Fallback.Seed != SeedOnes {
+			errs = append(errs, errors.New("fallback: want a plan with the ones seed"))
+		}
 	}
 	seeded := q.Plan.Seed == SeedSource || q.Plan.Seed == SeedBoth
 	if q.Plan.Mode != ModeExact && seeded && len(q.Source) != dim {

@@ -23,7 +23,7 @@ const (
 
 // Report says what a query cost and why it stopped.
 type Report struct {
-	Plan       Plan // Query.Plan; seed ones where the learned one could not be had
+	Plan       Plan // Query.Plan; where its learned seed could not be had, the fallback, or the plan with the ones seed
 	Stop       Stop
 	Rounds     int // searches followed by scoring, widening rounds included
 	RowsScored int // by the decoder

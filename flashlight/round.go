@@ -3,6 +3,7 @@ package flashlight
 import (
 	"context"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/flashdb/flashdb/decoder"
@@ -20,7 +21,7 @@ func (e *Executor) aim() {
 		return
 	}
 	e.queries = e.queries[:0]
-	from := e.q.Plan.AnchorsFrom
+	from := e.plan.AnchorsFrom
 	if from == AnchorsBoth && e.anchors[fromAll].allFresh() {
 		from = AnchorsRound // the best of all rounds are those of this one: both queries would be the same
 	}
@@ -96,6 +97,7 @@ func (e *Executor) round(ctx context.Context, n int, probes index.Probes) (enter
 // search finds the n best rows of each query. While a filter leaves fewer, it doubles the probes, for this round and
 // those to come. It returns the probes asked for in the end.
 func (e *Executor) search(ctx context.Context, n int, probes index.Probes) (index.Probes, error) {
+	e.exclude()
 	filter := index.Filter{Allowed: e.q.Allowed, Excluded: e.excluded}
 	for {
 		if err := ctx.Err(); err != nil {
@@ -120,10 +122,24 @@ func (e *Executor) search(ctx context.Context, n int, probes index.Probes) (inde
 	}
 }
 
+// exclude adds the pending rows to those excluded.
+func (e *Executor) exclude() {
+	slices.Sort(e.pending) // a bitmap takes them faster in order
+	e.excluded.AddMany(e.pending)
+	e.pending = e.pending[:0]
+}
+
 // choose merges what the queries found: alternately the best remaining row of each, none twice, at most n. The rows
-// chosen are excluded from now on.
+// chosen are excluded from now on: see pending.
 func (e *Executor) choose(n int) {
 	e.chosen = e.chosen[:0]
+	if len(e.queries) == 1 { // which finds none twice
+		e.chosen = append(e.chosen, e.found[0][:min(n, len(e.found[0]))]...)
+		for _, c := range e.chosen {
+			e.pending = append(e.pending, c.ID)
+		}
+		return
+	}
 	var next [maxQueries]int
 	for more := true; more; {
 		more = false
@@ -145,7 +161,7 @@ func (e *Executor) choose(n int) {
 func (e *Executor) score(ctx context.Context) (entered int, best float32, err error) {
 	best = float32(math.Inf(-1))
 	e.anchors[fromAll].age()
-	e.anchors[fromRound].reset(e.q.Plan.Anchors, e.dim)
+	e.anchors[fromRound].reset(e.plan.Anchors, e.dim)
 	for from := 0; from < len(e.chosen); from += scoreBlock {
 		if err := ctx.Err(); err != nil {
 			return entered, best, err

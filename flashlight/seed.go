@@ -21,17 +21,20 @@ func (s Seed) valid() bool {
 	return s == SeedOnes || s == SeedSource || s == SeedBoth || s == SeedLearned
 }
 
-// seed sets the queries of the first round. The plan of the report has the seed that was used.
+// seed sets the plan, and the queries of its first round. Where the learned seed cannot be had the plan is another.
 func (e *Executor) seed() {
 	e.queries, e.leaders = e.queries[:0], e.leaders[:0]
-	seed := e.q.Plan.Seed
-	if seed == SeedLearned {
+	e.plan = e.q.Plan
+	if e.plan.Seed == SeedLearned {
 		if e.learnedSeed() {
 			return
 		}
-		seed = SeedOnes
-		e.report.Plan.Seed = seed
+		e.plan.Seed = SeedOnes
+		if e.q.Fallback != nil {
+			e.plan = *e.q.Fallback
+		}
 	}
+	seed := e.plan.Seed
 	if e.q.Bound.Linear() {
 		seed = SeedOnes // the one query that a linear decoder has
 	}

@@ -277,6 +277,36 @@ func TestLearnedSeedFallsBack(t *testing.T) {
 	}
 }
 
+// TestFallback: where the learned seed cannot be had, another plan is run if the query has one.
+func TestFallback(t *testing.T) {
+	g := newGraph(t, 38, 600, 4, 8)
+	plan := learnedPlan(30)
+	instead := rounds(4, 40, 20, flashlight.AnchorsBoth)
+	ask := func(seeds *flashlight.Seeds, fallback *flashlight.Plan) ([]index.Hit, flashlight.Report) {
+		q := g.query(9, 10, plan)
+		q.Seeds, q.Fallback = seeds, fallback
+		hits, report, err := new(flashlight.Executor).Run(context.Background(), q, newListSearch(g), g.memory(), nil)
+		require.NoError(t, err)
+		return hits, report
+	}
+	_, report := ask(flashlight.NewSeeds(4, learn(t, g, upTo(30, 20))), &instead)
+	assert.Equal(t, plan, report.Plan, "it can be had")
+	hits, report := ask(nil, &instead)
+	assert.Equal(t, instead, report.Plan)
+	assert.Equal(t, 4, report.Rounds)
+	plan = instead
+	want, wantReport := ask(nil, nil)
+	assert.Equal(t, want, hits)
+	assert.Equal(t, wantReport, report)
+
+	for _, bad := range []flashlight.Plan{{Mode: flashlight.ModeExact}, learnedPlan(30), {}} {
+		q := g.query(9, 10, learnedPlan(30))
+		q.Fallback = &bad
+		_, _, err := new(flashlight.Executor).Run(context.Background(), q, newListSearch(g), g.memory(), nil)
+		assert.ErrorContains(t, err, "fallback")
+	}
+}
+
 // TestLearnedSeedOfOddSources: what is unusual and yet leads to a query answers without an error, and as before when the
 // source, a multiple of which gives the same order, is of huge or tiny norm.
 func TestLearnedSeedOfOddSources(t *testing.T) {
