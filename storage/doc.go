@@ -22,7 +22,7 @@
 // lock of the caller's. [Store.View] and the streams [Store.Rows] and [Store.Dirty] may run at any time, beside
 // anything. [Store.Flush], [Store.PublishGeneration], [Store.Snapshot],
 // [Store.Compact] and [Store.Check] wait for each other and may run beside the
-// readers and the writer, who only waits where it has to look something up in bbolt.
+// readers and the writer.
 //
 // A View is a snapshot: it sees every change published before it began and none published later, whatever is flushed
 // meanwhile. The overlay is a short list of immutable layers, so a reader needs no lock: it takes the list and then

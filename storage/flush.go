@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	bolt "go.etcd.io/bbolt"
 
@@ -66,7 +67,7 @@ func (s *Store) Flush() (applied uint64, err error) {
 	return st.lsn, nil
 }
 
-// update runs fn in a synced transaction, while lookups of the open Changes in bbolt wait. The caller holds s.file.
+// update runs fn in a synced transaction. The caller holds s.file.
 func (s *Store) update(fn func(tx *bolt.Tx) error) (err error) {
 	if s.failed != nil {
 		return fmt.Errorf("an earlier write failed, open the database again: %w", s.failed)
@@ -79,15 +80,22 @@ func (s *Store) update(fn func(tx *bolt.Tx) error) (err error) {
 	if err := s.Held(); err != nil {
 		return err
 	}
-	s.lease.Lock()
-	defer s.lease.Unlock()
-	if s.open != nil {
-		s.open.rollback()
-	}
+	s.lendBriefly(true)
+	defer s.lendBriefly(false)
 	if err := s.db.Load().update(fn); err != nil {
 		return boltError(s.path, err)
 	}
 	return nil
+}
+
+// lendBriefly sets whether the transaction of the open Changes ends after every lookup.
+func (s *Store) lendBriefly(writing bool) {
+	s.lease.Lock()
+	defer s.lease.Unlock()
+	s.writing = writing
+	if s.open != nil {
+		s.open.rollback()
+	}
 }
 
 // write brings the file from s.flushed to st.
@@ -129,10 +137,16 @@ func (s *Store) write(tx *bolt.Tx, st *state) error {
 // touched lists what a layer mentions of one collection, in the order bbolt keeps it in.
 type touched struct {
 	nodes []uint32
-	keys  []string
+	keys  []keyed
 	links []uint32
 	tags  []string
 	blobs []blobKey
+}
+
+// keyed is a key and what it leads to.
+type keyed struct {
+	key string
+	idOf
 }
 
 func (l *layer) touched() map[uint32]*touched {
@@ -145,13 +159,16 @@ func (l *layer) touched() map[uint32]*touched {
 		}
 		return t
 	}
+	for _, r := range l.runs {
+		l.touchedOf(r, of(r.uid))
+	}
 	for k := range l.nodes {
 		t := of(k.uid)
 		t.nodes = append(t.nodes, k.id)
 	}
-	for k := range l.ids {
+	for k, v := range l.ids {
 		t := of(k.uid)
-		t.keys = append(t.keys, k.name)
+		t.keys = append(t.keys, keyed{k.name, v})
 	}
 	for k := range l.links {
 		t := of(k.uid)
@@ -167,11 +184,25 @@ func (l *layer) touched() map[uint32]*touched {
 	}
 	for _, t := range all {
 		slices.Sort(t.nodes)
-		slices.Sort(t.keys)
+		slices.SortFunc(t.keys, func(a, b keyed) int { return strings.Compare(a.key, b.key) })
 		slices.Sort(t.links)
 		slices.Sort(t.tags)
 	}
 	return all
+}
+
+// touchedOf lists what a run of l mentions, except what the maps of l mention too.
+func (l *layer) touchedOf(r *run, t *touched) {
+	t.nodes, t.keys = slices.Grow(t.nodes, r.len()), slices.Grow(t.keys, r.len())
+	for i := range r.len() {
+		id, key := r.first+uint32(i), r.key(i)
+		if _, newer := l.nodes[nodeKey{r.uid, id}]; !newer {
+			t.nodes = append(t.nodes, id)
+		}
+		if _, newer := l.ids[nameKey{r.uid, key}]; !newer {
+			t.keys = append(t.keys, keyed{key, idOf{id, true}})
+		}
+	}
 }
 
 // A writer puts values into the buckets of one collection. Its error is sticky.
@@ -194,7 +225,7 @@ func (s *Store) writeCollection(b *bolt.Bucket, before, col *collection, all *la
 	}
 	if t != nil {
 		w.nodes(col.uid, t.nodes, all)
-		w.ids(col.uid, t.keys, all)
+		w.ids(t.keys)
 		w.links(col.uid, t.links, all)
 		w.tags(col.uid, t.tags, all)
 		for _, k := range t.blobs {
@@ -241,15 +272,17 @@ func (w *writer) nodes(uid uint32, ids []uint32, all *layer) {
 	}
 	keys := w.table(keysBucket)
 	for _, id := range ids {
-		w.put(keys, bigEndian(&w.key, id), all.nodes[nodeKey{uid, id}].record)
+		n, _ := all.node(nodeKey{uid, id})
+		w.put(keys, bigEndian(&w.key, id), n.record)
 	}
 	rows := w.table(rowsBucket)
 	for _, id := range ids {
-		w.put(rows, bigEndian(&w.key, id), format.Float32Bytes(all.nodes[nodeKey{uid, id}].row))
+		n, _ := all.node(nodeKey{uid, id})
+		w.put(rows, bigEndian(&w.key, id), format.Float32Bytes(n.row))
 	}
 	dirty := w.table(dirtyBucket)
 	for _, id := range ids {
-		n := all.nodes[nodeKey{uid, id}]
+		n, _ := all.node(nodeKey{uid, id})
 		if n.record == nil {
 			w.put(dirty, bigEndian(&w.key, id), nil)
 			continue
@@ -258,18 +291,17 @@ func (w *writer) nodes(uid uint32, ids []uint32, all *layer) {
 	}
 }
 
-func (w *writer) ids(uid uint32, keys []string, all *layer) {
+func (w *writer) ids(keys []keyed) {
 	if len(keys) == 0 {
 		return
 	}
 	t := w.table(idsBucket)
-	for _, key := range keys {
-		v := all.ids[nameKey{uid, key}]
+	for _, v := range keys {
 		if !v.live {
-			w.put(t, []byte(key), nil)
+			w.put(t, []byte(v.key), nil)
 			continue
 		}
-		w.put(t, []byte(key), binary.LittleEndian.AppendUint32(w.number[:0], v.id))
+		w.put(t, []byte(v.key), binary.LittleEndian.AppendUint32(w.number[:0], v.id))
 	}
 }
 

@@ -13,6 +13,13 @@ func (r *reader) KeysWithPrefix(uid uint32, prefix string, limit int) []string {
 	}
 	newer := map[string]bool{} // what the layers say of keys: live or deleted
 	for _, l := range r.layers {
+		for _, run := range l.runs {
+			for i := range run.len() {
+				if key := run.key(i); run.uid == uid && strings.HasPrefix(key, prefix) {
+					newer[strings.Clone(key)] = true
+				}
+			}
+		}
 		for k, v := range l.ids {
 			if k.uid == uid && strings.HasPrefix(k.name, prefix) {
 				newer[k.name] = v.live

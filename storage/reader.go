@@ -89,9 +89,13 @@ func (r *reader) acquire() bool {
 }
 
 func (r *reader) release() {
-	if r.lender != nil {
-		r.lender.lease.Unlock()
+	if r.lender == nil {
+		return
 	}
+	if r.lender.writing {
+		r.rollback()
+	}
+	r.lender.lease.Unlock()
 }
 
 // rollback ends the transaction. What was found in it must not be used any more.
@@ -165,7 +169,7 @@ func (r *reader) each(uid uint32, b bucket, fn func(key, value []byte)) {
 func (r *reader) record(uid, id uint32) []byte {
 	k := nodeKey{uid, id}
 	for i := len(r.layers) - 1; i >= 0; i-- {
-		if n, ok := r.layers[i].nodes[k]; ok {
+		if n, ok := r.layers[i].node(k); ok {
 			return n.record
 		}
 	}
@@ -247,11 +251,8 @@ func (r *reader) ID(uid uint32, key string) (uint32, bool) {
 	if r.catalog.byUID[uid] == nil {
 		return 0, false
 	}
-	k := nameKey{uid, key}
-	for i := len(r.layers) - 1; i >= 0; i-- {
-		if v, ok := r.layers[i].ids[k]; ok {
-			return v.id, v.live
-		}
+	if v, ok := r.mentioned(uid, key); ok {
+		return v.id, v.live
 	}
 	value := r.get(uid, idsBucket, []byte(key))
 	if value == nil {
@@ -263,6 +264,20 @@ func (r *reader) ID(uid uint32, key string) (uint32, bool) {
 		return 0, false
 	}
 	return id, true
+}
+
+// mentioned returns what the layers say of a key, if one mentions it.
+func (r *reader) mentioned(uid uint32, key string) (idOf, bool) {
+	if len(r.layers) == 0 {
+		return idOf{}, false
+	}
+	k, hash := nameKey{uid, key}, hashKey(uid, key)
+	for i := len(r.layers) - 1; i >= 0; i-- {
+		if v, ok := r.layers[i].id(k, hash); ok {
+			return v, true
+		}
+	}
+	return idOf{}, false
 }
 
 // Node returns key, tags and payload of a live node.
@@ -303,7 +318,7 @@ func (r *reader) Row(dst []float32, uid, id uint32) bool {
 	}
 	k := nodeKey{uid, id}
 	for i := len(r.layers) - 1; i >= 0; i-- {
-		if n, ok := r.layers[i].nodes[k]; ok {
+		if n, ok := r.layers[i].node(k); ok {
 			copy(dst, n.row)
 			return n.record != nil
 		}

@@ -147,10 +147,12 @@ type Store struct {
 
 	staged *staged // the writer's
 
-	// lease guards the transaction of the open Changes. A write to the file takes it away, for bbolt cannot make the file
-	// grow while it is open, and nobody knows whether the writer will ever come back to its Changes.
-	lease sync.Mutex
-	open  *Changes // the last one begun; nil once it has ended
+	// lease guards the transaction of the open Changes, and the next two. While the file is written that transaction
+	// lasts for one lookup: bbolt cannot make the file grow while it is open, and nobody knows whether the writer will
+	// ever come back to its Changes.
+	lease   sync.Mutex
+	open    *Changes // the last one begun; nil once it has ended
+	writing bool     // an update is under way
 }
 
 // A state is what a View sees above bbolt. It is immutable.
