@@ -10,7 +10,7 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
-	"github.com/flashdb/flashdb/internal/format"
+	"github.com/flashdb/flashdb/internal/failpoint"
 )
 
 // fillPercent is how full bbolt makes a page that it splits. Ids are put in ascending order and mostly once, so there is
@@ -46,13 +46,23 @@ func (s *Store) Flush() (applied uint64, err error) {
 		db := s.db.Load() // of a file that has lost something the log must not forget more
 		return st.lsn, db.view(db.whole)
 	}
+	done := make(chan struct{})
+	s.flushing.Store(&done)
+	defer func() {
+		s.flushing.Store(nil)
+		close(done)
+	}()
 	var pinned int
 	s.replace(func(now *state) {
 		now.epoch++
 		s.pinned = len(now.layers)
 		st, pinned = now, len(now.layers)
 	})
-	err = s.update(func(tx *bolt.Tx) error { return s.write(tx, st) })
+	err = s.update(func(tx *bolt.Tx) error {
+		err := s.write(tx, st)
+		failpoint.FlushWrite.Reach()
+		return err
+	})
 	s.replace(func(now *state) {
 		s.pinned = 0
 		if err == nil {
@@ -100,7 +110,7 @@ func (s *Store) lendBriefly(writing bool) {
 
 // write brings the file from s.flushed to st.
 func (s *Store) write(tx *bolt.Tx, st *state) error {
-	names, root := s.sealed.top(tx.Bucket(bucketOfNames), bucketOfNames), tx.Bucket(bucketOfCollections)
+	names, root := s.layout.top(tx.Bucket(bucketOfNames), bucketOfNames), tx.Bucket(bucketOfCollections)
 	var key [4]byte
 	var mem slab
 	for _, uid := range slices.Sorted(maps.Keys(s.flushed.byUID)) {
@@ -131,7 +141,7 @@ func (s *Store) write(tx *bolt.Tx, st *state) error {
 			return fmt.Errorf("collection %q: %w", col.name, err)
 		}
 	}
-	return s.sealed.putState(tx, st.lsn, st.catalog.nextUID)
+	return s.layout.putState(tx, st.lsn, st.catalog.nextUID)
 }
 
 // touched lists what a layer mentions of one collection, in the order bbolt keeps it in.
@@ -208,7 +218,10 @@ func (l *layer) touchedOf(r *run, t *touched) {
 // A writer puts values into the buckets of one collection. Its error is sticky.
 type writer struct {
 	parent table
+	file   string
 	uid    uint32
+	dim    int
+	nextID uint32  // as the file has it: no id from there on is in it
 	slab   slab    // holds what bbolt keeps until it commits
 	key    [4]byte // scratch for an id
 	number [8]byte // scratch for an id or LSN that is a value
@@ -216,7 +229,10 @@ type writer struct {
 }
 
 func (s *Store) writeCollection(b *bolt.Bucket, before, col *collection, all *layer, t *touched) error {
-	w := &writer{parent: s.sealed.collection(b, col.uid), uid: col.uid}
+	w := &writer{parent: s.layout.collection(b, col.uid), file: s.path, uid: col.uid, dim: col.schema.Dim}
+	if before != nil {
+		w.nextID = before.nextID
+	}
 	w.put(w.parent, keyInfo, encodeInfo(col))
 	if col.tombs != nil && (before == nil || before.tombs != col.tombs) {
 		tombs, err := encodeBitmap(col.tombs)
@@ -224,7 +240,7 @@ func (s *Store) writeCollection(b *bolt.Bucket, before, col *collection, all *la
 		w.put(w.parent, keyTombs, tombs)
 	}
 	if t != nil {
-		w.nodes(col.uid, t.nodes, all)
+		w.nodes(t.nodes, all)
 		w.ids(t.keys)
 		w.links(col.uid, t.links, all)
 		w.tags(col.uid, t.tags, all)
@@ -262,33 +278,7 @@ func (w *writer) table(b bucket) table {
 		return table{}
 	}
 	bkt.FillPercent = fillPercent[b]
-	return w.parent.sealed.table(bkt, w.uid, b)
-}
-
-// nodes writes three buckets one after the other, which is kinder to caches than three puts a node.
-func (w *writer) nodes(uid uint32, ids []uint32, all *layer) {
-	if len(ids) == 0 {
-		return
-	}
-	keys := w.table(keysBucket)
-	for _, id := range ids {
-		n, _ := all.node(nodeKey{uid, id})
-		w.put(keys, bigEndian(&w.key, id), n.record)
-	}
-	rows := w.table(rowsBucket)
-	for _, id := range ids {
-		n, _ := all.node(nodeKey{uid, id})
-		w.put(rows, bigEndian(&w.key, id), format.Float32Bytes(n.row))
-	}
-	dirty := w.table(dirtyBucket)
-	for _, id := range ids {
-		n, _ := all.node(nodeKey{uid, id})
-		if n.record == nil {
-			w.put(dirty, bigEndian(&w.key, id), nil)
-			continue
-		}
-		w.put(dirty, bigEndian(&w.key, id), binary.LittleEndian.AppendUint64(w.number[:0], n.lsn))
-	}
+	return w.parent.layout.table(bkt, w.uid, b)
 }
 
 func (w *writer) ids(keys []keyed) {

@@ -60,7 +60,7 @@ func (r *reader) from(uid uint32, b bucket, first []byte, fn func(key []byte) bo
 	c := t.Cursor()
 	for k, stored := c.Seek(first); k != nil; k, stored = c.Next() {
 		if _, err := t.open(k, stored); err != nil { // it vouches for the key too
-			r.damaged(uid, b, shownKey(b, k), err)
+			r.damaged(uid, b, r.layout.shownKey(b, k), err)
 			return
 		}
 		if !fn(k) {

@@ -37,7 +37,7 @@ func (o PutNodes) apply(c *Changes, lsn uint64) error {
 			return err
 		}
 		n := o[i:].fresh(c, col)
-		if n >= minRun {
+		if n >= c.lender.opts.minRun {
 			if err := c.putRun(col, o[i:i+n], lsn); err != nil {
 				return err
 			}
@@ -184,7 +184,7 @@ func (c *Changes) findKeys(uid uint32, nodes []PutNode, indices []int) {
 			nodes[i].ID, err = decodeUint32(stored)
 		}
 		if err != nil {
-			c.damaged(uid, idsBucket, shownKey(idsBucket, key), err)
+			c.damaged(uid, idsBucket, c.layout.shownKey(idsBucket, key), err)
 			return
 		}
 	}

@@ -20,9 +20,6 @@ type run struct {
 	ends       []int     // of each record in records
 }
 
-// minRun is how many new nodes of one change make a run. Fewer are entries of maps.
-const minRun = 64
-
 // rowBytes is what an id of a run costs beside row and record: its end, and two slots of a keyTable.
 const rowBytes = 8 + 2*8
 
