@@ -46,7 +46,7 @@ its row number in decimal. Rows are numbered from 0, by the whole file also unde
 			if cmd.Flags().Changed("count") && im.count < 1 {
 				return fmt.Errorf("--count is %d: want a positive number", im.count)
 			}
-			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{ReadOnly: dryRun}, func(_ database, c collection) (err error) {
+			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{ReadOnly: dryRun, FlushBytes: importFlushBytes}, func(_ database, c collection) (err error) {
 				if im.file, err = a.openInput(args[2], format); err != nil {
 					return err
 				}

@@ -14,6 +14,10 @@ const (
 	batchBytes = 64 << 20
 )
 
+// importFlushBytes is Options.FlushBytes of an import that opens the database itself. Keys in no order touch most pages of
+// the tree of keys in each flush, so that larger flushes write less.
+const importFlushBytes = 64 << 20
+
 // An importBatch is what one Upsert stores.
 type importBatch struct {
 	nodes      []flashdb.Node
