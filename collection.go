@@ -178,14 +178,14 @@ func (c *Collection) Schema() Schema { return c.schema }
 
 // Upsert stores nodes: it inserts new keys, and replaces embedding, tags and
 // payload of those that exist; known links stay. The whole batch is one atomic
-// act: after a crash all of it is there or none.
+// act: after a crash all of it is there or none. It keeps nothing of the nodes.
 func (c *Collection) Upsert(ctx context.Context, nodes ...Node) error {
 	leave, err := c.db.enter()
 	if err != nil {
 		return err
 	}
 	defer leave()
-	puts := make([]storage.PutNode, len(nodes))
+	puts := make(storage.PutNodes, len(nodes))
 	for i, n := range nodes {
 		row, err := c.schema.row(n)
 		if err != nil {
@@ -193,20 +193,14 @@ func (c *Collection) Upsert(ctx context.Context, nodes ...Node) error {
 		}
 		puts[i] = storage.PutNode{UID: c.uid, Key: n.Key, Row: row, Tags: n.Tags, Payload: n.Payload}
 	}
-	return c.commit(ctx, "upsert into", func(a *act, info storage.Info) error {
-		next := info.NextID
-		for _, put := range puts {
-			id, ok := a.changes.ID(c.uid, put.Key)
-			if !ok {
-				id = next
-				next++
-			}
-			put.ID = id
-			if err := a.emit(put); err != nil {
-				return err
-			}
+	return c.commit(ctx, "upsert into", func(a *act, _ storage.Info) error {
+		if len(puts) == 0 {
+			return nil
 		}
-		return nil
+		if err := a.changes.Resolve(c.uid, puts); err != nil {
+			return err
+		}
+		return a.emit(puts)
 	})
 }
 
@@ -422,8 +416,10 @@ func (c *Collection) apply(ops []storage.Op, lsn uint64) {
 	c.segments.update(lsn, func(t *delta.Table) {
 		for _, op := range ops {
 			switch op := op.(type) {
-			case storage.PutNode:
-				t.Put(op.ID, op.Row, lsn)
+			case storage.PutNodes:
+				for i := range op {
+					t.Put(op[i].ID, op[i].Row, lsn)
+				}
 			case storage.DeleteNode:
 				t.Delete(op.ID, lsn)
 			}

@@ -54,6 +54,9 @@ func (db *DB) commit(ctx context.Context, resolve func(a *act) error) error {
 	if err := db.unflushed.Load(); err != nil {
 		return db.refused(*err)
 	}
+	if err := db.holdBack(ctx); err != nil {
+		return err
+	}
 	_, err := db.log.Do(ctx, wal.Act{
 		Prepare: func(lsn wal.LSN) ([]byte, error) {
 			a = act{changes: db.store.Begin(), lsn: uint64(lsn)}
@@ -97,6 +100,31 @@ func (db *DB) commit(ctx context.Context, resolve func(a *act) error) error {
 		db.flusher.wake()
 	}
 	return nil
+}
+
+// maxPending is how many times Options.FlushBytes are held in memory before a
+// writer waits for the flush that is under way: what that writes, and as much
+// for the next.
+const maxPending = 2
+
+// holdBack waits while the flush is behind: a writer that is faster than the
+// disk would fill the memory. It waits for no more than one flush, and only for
+// one that is writing: not for a Compact, say, whose callback may be the writer.
+func (db *DB) holdBack(ctx context.Context) error {
+	if db.store.Pending() < maxPending*db.opts.FlushBytes {
+		return nil
+	}
+	db.flusher.wake()
+	flushed := db.store.Flushing()
+	if flushed == nil {
+		return nil
+	}
+	select {
+	case <-flushed:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // refused returns the error of a write after the log or a flush has failed.

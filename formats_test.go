@@ -23,7 +23,7 @@ import (
 // TestNewerVersionsAreRefused raises the version in each kind of file and blob:
 // it is refused with ErrVersion, which names both numbers.
 func TestNewerVersionsAreRefused(t *testing.T) {
-	stream, err := os.ReadFile(filepath.Join(frozenDir, "frozen-v2.zst"))
+	stream, err := os.ReadFile(filepath.Join(frozenDir, "frozen-v3.zst"))
 	require.NoError(t, err)
 	dir := filepath.Join(t.TempDir(), "db")
 	unpackTo(t, dir, stream)
@@ -41,7 +41,7 @@ func TestNewerVersionsAreRefused(t *testing.T) {
 		raise  func(b []byte) []byte // nil: it is flash.db
 		read   func(path string) error
 	}{
-		{"flash.db", "flash.db", 2, nil, open},
+		{"flash.db", "flash.db", 3, nil, open},
 		{"log segment", "wal/*.log", 1, func(b []byte) []byte { return raised(b, 8, 20) }, open},
 		{"generation", "index/papers/*.ivf", 1, func(b []byte) []byte { return raised(b, 8, 92) }, func(path string) error {
 			_, err := ivf.Open(vfs.OS(), path)
@@ -101,7 +101,7 @@ func raiseStore(t *testing.T, path string) {
 	db, err := bolt.Open(path, 0o600, nil)
 	require.NoError(t, err)
 	require.NoError(t, db.Update(func(tx *bolt.Tx) error {
-		return tx.Bucket([]byte("meta")).Put([]byte("format"), []byte{3, 0, 0, 0})
+		return tx.Bucket([]byte("meta")).Put([]byte("format"), []byte{4, 0, 0, 0})
 	}))
 	require.NoError(t, db.Close())
 }

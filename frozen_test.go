@@ -39,7 +39,13 @@ type frozenAnswers struct {
 // generation, rows newer than that, deletes, links, tags, decoders. That must
 // work for ever.
 func TestFrozenDatabase(t *testing.T) {
-	packed, answers := filepath.Join(frozenDir, "frozen-v2.zst"), filepath.Join(frozenDir, "frozen-v2.json")
+	for _, version := range []string{"v2", "v3"} {
+		t.Run(version, func(t *testing.T) { testFrozen(t, version) })
+	}
+}
+
+func testFrozen(t *testing.T, version string) {
+	packed, answers := filepath.Join(frozenDir, "frozen-"+version+".zst"), filepath.Join(frozenDir, "frozen-"+version+".json")
 	if _, err := os.Stat(packed); os.IsNotExist(err) && *freeze {
 		makeFrozen(t, packed, answers)
 	}

@@ -92,8 +92,8 @@ func (c *catalog) remove(col *collection) {
 }
 
 // loadApplied reads the LSN of the last change in the file.
-func loadApplied(tx *bolt.Tx, file string, sealed seals) (uint64, error) {
-	value, err := sealed.top(tx.Bucket(bucketOfMeta), bucketOfMeta).get(metaApplied)
+func loadApplied(tx *bolt.Tx, file string, l layout) (uint64, error) {
+	value, err := l.top(tx.Bucket(bucketOfMeta), bucketOfMeta).get(metaApplied)
 	var applied uint64
 	if err == nil {
 		applied, err = decodeUint64(value)
@@ -105,8 +105,8 @@ func loadApplied(tx *bolt.Tx, file string, sealed seals) (uint64, error) {
 }
 
 // putState stores what meta says of the whole file: the LSN of the last change, and the UID of the next collection.
-func (s seals) putState(tx *bolt.Tx, applied uint64, nextUID uint32) error {
-	meta := s.top(tx.Bucket(bucketOfMeta), bucketOfMeta)
+func (l layout) putState(tx *bolt.Tx, applied uint64, nextUID uint32) error {
+	meta := l.top(tx.Bucket(bucketOfMeta), bucketOfMeta)
 	var mem slab
 	return errors.Join(
 		meta.put(metaApplied, binary.LittleEndian.AppendUint64(nil, applied), &mem),
@@ -125,13 +125,13 @@ func (c *catalog) infos() []Info {
 }
 
 // loadCatalog reads every collection's info, index and tombs.
-func loadCatalog(tx *bolt.Tx, file string, sealed seals) (*catalog, error) {
-	names, root := sealed.top(tx.Bucket(bucketOfNames), bucketOfNames), tx.Bucket(bucketOfCollections)
+func loadCatalog(tx *bolt.Tx, file string, l layout) (*catalog, error) {
+	names, root := l.top(tx.Bucket(bucketOfNames), bucketOfNames), tx.Bucket(bucketOfCollections)
 	if names.Bucket == nil || root == nil {
 		return nil, format.Corrupt(file, "buckets", 0, "%q or %q is missing", bucketOfNames, bucketOfCollections)
 	}
 	cat := newCatalog()
-	value, err := sealed.top(tx.Bucket(bucketOfMeta), bucketOfMeta).get(metaNext)
+	value, err := l.top(tx.Bucket(bucketOfMeta), bucketOfMeta).get(metaNext)
 	if err == nil {
 		cat.nextUID, err = decodeUint32(value)
 	}
@@ -147,7 +147,7 @@ func loadCatalog(tx *bolt.Tx, file string, sealed seals) (*catalog, error) {
 		if err != nil {
 			return located(err, file, "names: %q", name)
 		}
-		col, err := loadCollection(root, file, uid, sealed)
+		col, err := loadCollection(root, file, uid, l)
 		if err != nil {
 			return fmt.Errorf("collection %q: %w", name, err)
 		}
@@ -161,9 +161,9 @@ func loadCatalog(tx *bolt.Tx, file string, sealed seals) (*catalog, error) {
 	return cat, err
 }
 
-func loadCollection(root *bolt.Bucket, file string, uid uint32, sealed seals) (*collection, error) {
+func loadCollection(root *bolt.Bucket, file string, uid uint32, l layout) (*collection, error) {
 	var key [4]byte
-	b := sealed.collection(root.Bucket(bigEndian(&key, uid)), uid)
+	b := l.collection(root.Bucket(bigEndian(&key, uid)), uid)
 	if b.Bucket == nil {
 		return nil, format.Corrupt(file, "c", 0, "there is no bucket of UID %d", uid)
 	}

@@ -30,7 +30,7 @@ type edit struct {
 func (s *Store) Begin() *Changes {
 	st := s.state.Load()
 	c := &Changes{own: newLayer(), edits: map[uint32]*edit{}, after: st.lsn}
-	c.reader = reader{file: s.path, sealed: s.sealed, catalog: st.catalog, layers: slices.Clip(st.layers), lender: s}
+	c.reader = reader{file: s.path, layout: s.layout, catalog: st.catalog, layers: slices.Clip(st.layers), lender: s}
 	if s.staged != nil {
 		c.catalog, c.after = s.staged.catalog, s.staged.lsn
 		c.layers = append(c.layers, s.staged.layer)

@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"bytes"
 	"encoding/binary"
 	"fmt"
 	"maps"
@@ -18,7 +17,7 @@ import (
 func (s *Store) Check(fn func(finding string)) {
 	s.file.Lock()
 	defer s.file.Unlock()
-	c := &checker{place: s.place, file: s.path, sealed: s.sealed, report: fn}
+	c := &checker{place: s.place, file: s.path, layout: s.layout, report: fn}
 	if err := c.run(s.db.Load()); err != nil {
 		fn(err.Error())
 	}
@@ -28,7 +27,7 @@ func (s *Store) Check(fn func(finding string)) {
 type checker struct {
 	place   place
 	file    string
-	sealed  seals
+	layout  layout
 	report  func(finding string)
 	applied uint64
 }
@@ -59,10 +58,10 @@ func (c *checker) run(db *boltFile) error {
 // collections checks that names and buckets match (invariant 1), and then each collection.
 func (c *checker) collections(tx *bolt.Tx) error {
 	var err error
-	if c.applied, err = loadApplied(tx, c.file, c.sealed); err != nil {
+	if c.applied, err = loadApplied(tx, c.file, c.layout); err != nil {
 		return err
 	}
-	cat, err := loadCatalog(tx, c.file, c.sealed)
+	cat, err := loadCatalog(tx, c.file, c.layout)
 	if err != nil {
 		return err
 	}
@@ -93,7 +92,7 @@ type collectionChecker struct {
 func newCollectionChecker(c *checker, b *bolt.Bucket, col *collection) *collectionChecker {
 	cc := &collectionChecker{checker: c, col: col, tags: map[string]*roaring.Bitmap{}}
 	for i, name := range bucketNames {
-		cc.buckets[i] = c.sealed.table(b.Bucket(name), col.uid, bucket(i))
+		cc.buckets[i] = c.layout.table(b.Bucket(name), col.uid, bucket(i))
 	}
 	return cc
 }
@@ -117,7 +116,7 @@ func (c *collectionChecker) run() {
 			c.links(id, value)
 		}
 	})
-	c.eachID(dirtyBucket, c.dirty)
+	c.dirty()
 	for _, b := range []bucket{decodersBucket, metaBucket, plansBucket} {
 		c.each(b, func(key, stored []byte) { c.sound(b, key, stored) })
 	}
@@ -132,7 +131,7 @@ func (c *collectionChecker) run() {
 func (c *collectionChecker) sound(b bucket, key, stored []byte) ([]byte, bool) {
 	value, err := c.buckets[b].open(key, stored)
 	if err != nil {
-		c.found("%v", located(err, c.file, "%s: %s", b, shownKey(b, key)))
+		c.found("%v", located(err, c.file, "%s: %s", b, c.layout.shownKey(b, key)))
 	}
 	return value, err == nil
 }
@@ -140,7 +139,7 @@ func (c *collectionChecker) sound(b bucket, key, stored []byte) ([]byte, bool) {
 // entries checks the number of entries of the buckets that count them (invariant 7).
 func (c *collectionChecker) entries() {
 	for b, t := range c.buckets {
-		if t.Bucket == nil || !t.counted || !bool(t.sealed) {
+		if t.Bucket == nil || !t.counted || !t.layout.sealed() {
 			continue
 		}
 		n := uint64(0)
@@ -148,20 +147,6 @@ func (c *collectionChecker) entries() {
 		if want := t.Sequence(); n != want {
 			c.found("%s: %d entries, want %d", bucket(b), n, want)
 		}
-	}
-}
-
-func (c *collectionChecker) dirty(id uint32, key, stored []byte) {
-	value, ok := c.sound(dirtyBucket, key, stored)
-	if !ok {
-		return
-	}
-	lsn, err := decodeUint64(value)
-	switch {
-	case err != nil:
-		c.found("dirty: id %d: %v", id, err)
-	case lsn > c.applied:
-		c.found("dirty: id %d has LSN %d, the last change applied is %d", id, lsn, c.applied)
 	}
 }
 
@@ -203,47 +188,22 @@ func (c *collectionChecker) loadTags() {
 	})
 }
 
-// nodes walks keys and rows side by side (invariants 2 to 4).
+// nodes walks rows and then keys (invariants 2 to 4).
 func (c *collectionChecker) nodes() {
-	var rows *bolt.Cursor
-	var rowKey, row []byte
-	if b := c.buckets[rowsBucket]; b.Bucket != nil {
-		rows = b.Cursor()
-		rowKey, row = rows.First()
-	}
+	rows := c.rows()
 	nodes := 0
-	c.eachID(keysBucket, func(id uint32, want, record []byte) {
-		for ; rowKey != nil && bytes.Compare(rowKey, want) < 0; rowKey, row = rows.Next() {
-			c.found("rows: %x belongs to no node", rowKey)
-		}
-		if bytes.Equal(rowKey, want) {
-			c.row(id, rowKey, row)
-			rowKey, row = rows.Next()
-		} else {
+	c.eachID(keysBucket, func(id uint32, key, record []byte) {
+		if !rows.CheckedRemove(id) {
 			c.found("rows: the row of id %d is missing", id)
 		}
-		c.node(id, want, record)
+		c.node(id, key, record)
 		nodes++
 	})
-	for ; rowKey != nil; rowKey, _ = rows.Next() {
-		c.found("rows: %x belongs to no node", rowKey)
+	for it := rows.Iterator(); it.HasNext(); {
+		c.found("rows: id %d belongs to no node", it.Next())
 	}
 	if nodes != c.col.count {
 		c.found("keys: %d nodes, info says %d", nodes, c.col.count)
-	}
-}
-
-func (c *collectionChecker) row(id uint32, key, stored []byte) {
-	value, ok := c.sound(rowsBucket, key, stored)
-	if !ok {
-		return
-	}
-	if len(value) != 4*c.col.schema.Dim {
-		c.found("rows: the row of id %d has %d bytes, want %d", id, len(value), 4*c.col.schema.Dim)
-		return
-	}
-	if i := firstNonFinite(format.Float32s(value)); i >= 0 {
-		c.found("rows: value %d of id %d is not a finite number", i, id)
 	}
 }
 
@@ -305,16 +265,29 @@ func (c *collectionChecker) each(b bucket, fn func(key, value []byte)) {
 
 // eachID calls fn for the entries whose keys are live ids, and reports the others.
 func (c *collectionChecker) eachID(b bucket, fn func(id uint32, key, stored []byte)) {
+	c.eachNumber(b, func(id uint32, key, stored []byte) {
+		if c.isLive(b, id) {
+			fn(id, key, stored)
+		}
+	})
+}
+
+// isLive tells whether an id is that of a node, and reports it otherwise.
+func (c *collectionChecker) isLive(b bucket, id uint32) bool {
+	live := c.col.live(id)
+	if !live {
+		c.found("%s: id %d is not live", b, id)
+	}
+	return live
+}
+
+// eachNumber calls fn for the entries whose keys are numbers, and reports the others.
+func (c *collectionChecker) eachNumber(b bucket, fn func(n uint32, key, stored []byte)) {
 	c.each(b, func(key, stored []byte) {
 		if len(key) != 4 {
 			c.found("%s: key %x has %d bytes, want 4", b, key, len(key))
 			return
 		}
-		id := binary.BigEndian.Uint32(key)
-		if !c.col.live(id) {
-			c.found("%s: id %d is not live", b, id)
-			return
-		}
-		fn(id, key, stored)
+		fn(binary.BigEndian.Uint32(key), key, stored)
 	})
 }

@@ -2,6 +2,7 @@ package storage_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"os"
 	"strings"
@@ -45,20 +46,104 @@ func plantKey(key string, value []byte) plant {
 	return func(c *bolt.Bucket) error { return c.Put([]byte(key), storage.Seal(1, "", key, value)) }
 }
 
+// A finding is damage and what Check says of it.
+type finding struct {
+	name  string
+	plant plant
+	want  []string // each is part of one finding, in order; there are no others
+}
+
+// testFindings plants damage into files of a layout.
+func testFindings(t *testing.T, layout uint32, tests []finding) {
+	t.Helper()
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			path := sampleOf(t, layout)
+			edit(t, path, func(tx *bolt.Tx) error { return tt.plant(tx.Bucket([]byte("c")).Bucket([]byte{0, 0, 0, 1})) })
+			s, err := storage.Open(path, nil)
+			require.NoError(t, err)
+			defer s.Close()
+			var findings []string
+			s.Check(func(f string) { findings = append(findings, f) })
+			require.Len(t, findings, len(tt.want), "%q", findings)
+			for i, want := range tt.want {
+				assert.Contains(t, findings[i], want)
+				assert.NotContains(t, findings[i], "\n")
+			}
+		})
+	}
+}
+
+// The sample's rows and dirty ids as blocks: ids 0 and 1 live, 2 deleted.
+func TestCheckFindsInBlocks(t *testing.T) {
+	const block0, block1 = "\x00\x00\x00\x00", "\x00\x00\x00\x01"
+	mask := func(m uint64, rest ...byte) []byte { return append(binary.LittleEndian.AppendUint64(nil, m), rest...) }
+	// rows makes a block of the sample's rows with a mask, sealed under their ids.
+	rows := func(m uint64, rows ...[]byte) []byte {
+		b := storage.Seal(1, "rows", block0, mask(m))
+		for id, row := range rows {
+			b = append(b, storage.Seal(1, "rows", string([]byte{0, 0, 0, byte(id)}), row)...)
+		}
+		return b
+	}
+	row := make([]byte, 8)
+	plantRows := func(stored []byte) plant { return plantRaw("rows", block0, stored) }
+	flipped := rows(3, row, row)
+	flipped[len(flipped)-6] ^= 1
+	lsn := func(m uint64, lsns ...uint64) []byte {
+		b := mask(m)
+		for _, l := range lsns {
+			b = binary.LittleEndian.AppendUint64(b, l)
+		}
+		return b
+	}
+	huge := "\x7f\xff\xff\xff"
+	testFindings(t, 3, []finding{
+		{"rows missing", plantDelete("rows", block0), []string{"rows: the row of id 0 is missing", "rows: the row of id 1 is missing"}},
+		{"row missing", plantRows(rows(1, row)), []string{"rows: the row of id 1 is missing"}},
+		{"row of a deleted node", plantRows(rows(7, row, row, row)), []string{"rows: id 2 belongs to no node"}},
+		{"rows of no node", func(c *bolt.Bucket) error {
+			stored := storage.Seal(1, "rows", block1, mask(1))
+			stored = append(stored, storage.Seal(1, "rows", "\x00\x00\x00\x3b", row)...)
+			return c.Bucket([]byte("rows")).Put([]byte(block1), stored)
+		}, []string{"rows: id 59 belongs to no node"}},
+		{"rows too short", plantRows(rows(3, row)), []string{"rows: block 0 at offset 0: 12 bytes of rows, want 24"}},
+		{"rows too long", plantRows(rows(3, row, row, row)), []string{"rows: block 0 at offset 0: 36 bytes of rows, want 24"}},
+		{"rows without a mask", plantRows([]byte{1}), []string{"rows: block 0 at offset 0: 1 bytes, want at least the 4 of a checksum"}},
+		{"rows with half a mask", plantPut("rows", block0, []byte{1}), []string{"rows: block 0 at offset 0: 1 bytes, want at least the 8 of a mask"}},
+		{"rows of nobody", plantRows(rows(0)), []string{"rows: block 0 at offset 0: mask 0x0"}},
+		{"row not finite", plantRows(rows(3, row, []byte{0, 0, 0, 0, 0, 0, 0xc0, 0x7f})), []string{"rows: value 1 of id 1 is not a finite number"}},
+		{"row of another node", plantRows(append(rows(3, row), storage.Seal(1, "rows", block0, row)...)), []string{"rows: 1 at offset 0: checksum"}},
+		{"row damaged", plantRows(flipped), []string{"rows: 1 at offset"}},
+		{"mask of another block", plantRows(append(storage.Seal(1, "rows", block1, mask(3)), rows(3, row, row)[12:]...)), []string{"rows: block 0 at offset 0: checksum"}},
+		{"mask without a checksum", plantRows(append(mask(3), make([]byte, 28)...)), []string{"rows: block 0 at offset"}},
+		{"rows with a bad key", plantRaw("rows", "abc", rows(3, row, row)), []string{"rows: key 616263 has 3 bytes, want 4"}},
+		{"rows beyond all ids", plantRaw("rows", huge, rows(3, row, row)), []string{"rows: block 2147483647 at offset 0: id"}},
+		{"node missing", plantDelete("keys", block1), []string{
+			"rows: id 1 belongs to no node", "keys: 1 nodes, info says 2", `tags: "x" has id 1, whose node does not carry it`,
+		}},
+		{"dirty deleted node", plantPut("dirty", block0, lsn(4, 1)), []string{"dirty: id 2 is not live"}},
+		{"dirty unused ids", plantPut("dirty", block1, lsn(3, 1)), []string{"dirty: id 64 is not live", "dirty: id 65 is not live"}},
+		{"dirty too new", plantPut("dirty", block0, lsn(3, 1, 9)), []string{"dirty: id 1 has LSN 9, the last change applied is 1"}},
+		{"dirty all too new", plantPut("dirty", block0, lsn(3, 9)), []string{"dirty: id 0 has LSN 9", "dirty: id 1 has LSN 9"}},
+		{"dirty damaged", plantPut("dirty", block0, []byte{9}), []string{"dirty: block 0 at offset 0: 1 bytes"}},
+		{"dirty with LSNs too many", plantPut("dirty", block0, lsn(3, 1, 1, 1)), []string{"dirty: block 0 at offset 0: 24 bytes of LSNs, want 8 or 16"}},
+		{"dirty without LSNs", plantPut("dirty", block0, mask(3)), []string{"dirty: block 0 at offset 0: 0 bytes of LSNs"}},
+		{"dirty without a checksum", plantRaw("dirty", block0, lsn(3, 1)), []string{"dirty: block 0 at offset"}},
+		{"dirty beyond all ids", plantPut("dirty", huge, lsn(1, 1)), []string{"dirty: block 2147483647 at offset 0: id"}},
+	})
+}
+
 func TestCheckFinds(t *testing.T) {
 	const id0, id1, id2, id9 = "\x00\x00\x00\x00", "\x00\x00\x00\x01", "\x00\x00\x00\x02", "\x00\x00\x00\x09"
-	tests := []struct {
-		name  string
-		plant plant
-		want  []string // each is part of one finding, in order; there are no others
-	}{
+	testFindings(t, 2, []finding{
 		{"row missing", plantDelete("rows", id1), []string{"rows: the row of id 1 is missing"}},
-		{"row of no node", plantPut("rows", id9, make([]byte, 8)), []string{"rows: 00000009 belongs to no node"}},
-		{"row of a deleted node", plantPut("rows", id2, make([]byte, 8)), []string{"rows: 00000002 belongs to no node"}},
+		{"row of no node", plantPut("rows", id9, make([]byte, 8)), []string{"rows: id 9 belongs to no node"}},
+		{"row of a deleted node", plantPut("rows", id2, make([]byte, 8)), []string{"rows: id 2 belongs to no node"}},
 		{"row too short", plantPut("rows", id1, make([]byte, 4)), []string{"rows: the row of id 1 has 4 bytes, want 8"}},
 		{"row not finite", plantPut("rows", id1, []byte{0, 0, 0, 0, 0, 0, 0xc0, 0x7f}), []string{"rows: value 1 of id 1 is not a finite number"}},
 		{"node missing", plantDelete("keys", id1), []string{
-			"rows: 00000001 belongs to no node", "keys: 1 nodes, info says 2", `tags: "x" has id 1, whose node does not carry it`,
+			"rows: id 1 belongs to no node", "keys: 1 nodes, info says 2", `tags: "x" has id 1, whose node does not carry it`,
 		}},
 		{"node of a deleted id", plantPut("keys", id2, []byte{1, 'c', 0}), []string{"keys: id 2 is not live"}},
 		{"node of an unused id", plantPut("keys", id9, []byte{1, 'z', 0}), []string{"keys: id 9 is not live"}},
@@ -125,23 +210,7 @@ func TestCheckFinds(t *testing.T) {
 			_, err := c.Tx().Bucket([]byte("c")).CreateBucket([]byte("x"))
 			return err
 		}, []string{"bucket 78 in c"}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			path := sampleFile(t)
-			edit(t, path, func(tx *bolt.Tx) error { return tt.plant(tx.Bucket([]byte("c")).Bucket([]byte{0, 0, 0, 1})) })
-			s, err := storage.Open(path, nil)
-			require.NoError(t, err)
-			defer s.Close()
-			var findings []string
-			s.Check(func(f string) { findings = append(findings, f) })
-			require.Len(t, findings, len(tt.want), "%q", findings)
-			for i, want := range tt.want {
-				assert.Contains(t, findings[i], want)
-				assert.NotContains(t, findings[i], "\n")
-			}
-		})
-	}
+	})
 }
 
 // damagedFile returns a store of many nodes whose pages are overwritten wherever they hold the key of a node of the
@@ -253,7 +322,7 @@ func TestDamagedValues(t *testing.T) {
 		{"tags", "x", func(v *storage.View) bool { _, ok := v.Tags(1)["x"]; return ok }, `collection "papers": tags: "x"`},
 	}
 	for _, tt := range tests {
-		path := sampleFile(t)
+		path := sampleOf(t, 2)
 		edit(t, path, func(tx *bolt.Tx) error {
 			return plantPut(tt.bucket, tt.key, []byte{0xff, 0xff, 0xff})(tx.Bucket([]byte("c")).Bucket([]byte{0, 0, 0, 1}))
 		})
@@ -268,7 +337,7 @@ func TestDamagedValues(t *testing.T) {
 		assert.ErrorContains(t, err, path)
 		require.NoError(t, s.Close())
 	}
-	path := sampleFile(t)
+	path := sampleOf(t, 2)
 	edit(t, path, func(tx *bolt.Tx) error {
 		c := tx.Bucket([]byte("c")).Bucket([]byte{0, 0, 0, 1})
 		const id1 = "\x00\x00\x00\x01"

@@ -22,7 +22,7 @@
 // lock of the caller's. [Store.View] and the streams [Store.Rows] and [Store.Dirty] may run at any time, beside
 // anything. [Store.Flush], [Store.PublishGeneration], [Store.Snapshot],
 // [Store.Compact] and [Store.Check] wait for each other and may run beside the
-// readers and the writer, who only waits where it has to look something up in bbolt.
+// readers and the writer.
 //
 // A View is a snapshot: it sees every change published before it began and none published later, whatever is flushed
 // meanwhile. The overlay is a short list of immutable layers, so a reader needs no lock: it takes the list and then
@@ -36,13 +36,17 @@
 // reused either. Keys that are numbers are big-endian, so that bbolt's order is theirs; all other numbers are
 // little-endian, and varints are those of encoding/binary. A string or blob is its length as a varint and its bytes.
 //
-// Every value but that of format is sealed: its last 4 bytes are the CRC32C of what names it (the UID, 4 bytes, 0 for the
-// top buckets; the name of the bucket, empty for info, index and tombs; the key) and of the bytes before. bbolt has no
-// checksums of its own: without these, a bit that flips in a row would change answers and nobody would know. A value that
-// is read and fails its checksum is a format.CorruptError with the collection, bucket and key, and the offset in the file.
-// Version 1 of the layout has no seals. Its files open as ever, and stay as they are.
+// Every value but that of format is sealed, those of rows in pieces: the last 4 bytes are the CRC32C of what names it (the
+// UID, 4 bytes, 0 for the top buckets; the name of the bucket, empty for info, index and tombs; the key) and of the bytes
+// before. bbolt has no checksums of its own: without these, a bit that flips in a row would change answers and nobody would
+// know. A value that is read and fails its checksum is a format.CorruptError with the collection, bucket and key, and the
+// offset in the file.
 //
-//	meta                       format   -> uint32  version of this layout, 2
+// A file keeps the version of the layout that it was created with, and is read and written by that for ever, Compact
+// included: version 1 has no seals; up to version 2 the keys of rows and dirty are ids, and their values are one row, and
+// one LSN as a uint64.
+//
+//	meta                       format   -> uint32  version of this layout, 3
 //	                           applied  -> uint64  LSN of the last change in this file
 //	                           next     -> uint32  UID of the next collection
 //	names                      name     -> uint32  UID
@@ -52,8 +56,8 @@
 //	   │                       tombs    -> roaring bitmap of the deleted ids; absent: none
 //	   ├─ ids                  key      -> uint32  id
 //	   ├─ keys                 id       -> see below
-//	   ├─ rows                 id       -> dim x float32
-//	   ├─ dirty                id       -> uint64  LSN of the row, if newer than the published generation
+//	   ├─ rows                 block    -> rows of the ids n*size to (n+1)*size-1, for block n; see below for size
+//	   ├─ dirty                block    -> LSNs of those rows, among 64 ids, that are newer than the published generation
 //	   ├─ links                id       -> roaring bitmap of the ids it is linked to, deleted ones included
 //	   ├─ tags                 tag      -> roaring bitmap of the ids that carry it
 //	   ├─ decoders             name     -> blob of package decoder
@@ -68,6 +72,23 @@
 //	       | key, string | number of tags,   | tags, sorted | payload: the   |
 //	       |             | varint            | strings      | rest           |
 //	       +-------------+-------------------+--------------+----------------+
+//	rows:  +-------------+-------------------+--------------+----------------+
+//	       | mask,       | seal of the mask  | dim x        | seal of the    | ... the last two for each id whose
+//	       | uint64      |                   | float32      | row            |     bit is set, in order
+//	       +-------------+-------------------+--------------+----------------+
+//	dirty: +-------------+-------------------+
+//	       | mask,       | LSN, uint64: one for all ids whose bit is set, or one for each
+//	       | uint64      |                   |
+//	       +-------------+-------------------+
+//
+// Bit i of a mask is for the i-th id of the block. A row is sealed under its id as the key, so that reading one does not
+// read its whole block; a block of rows has no seal over all of it.
+//
+// Rows and LSNs lie in blocks because bbolt pays for every entry: a search from the root, a place in a sorted list, a
+// checksum and 20 bytes. One entry a row was a third of what an import cost. A block of more than one row is no larger
+// than half a page of 8 KiB, so that a row that changes alone costs the one page it always cost: size is 15 for 64 dimensions,
+// 5 for 128, and 1 for wide rows, see rowsPerBlock. A block without ids is removed. LSNs are those of batches, so that most
+// blocks state one.
 //
 // Buckets of a collection are made when first needed; a missing one is empty. Invariants, verified by [Store.Check]:
 //
@@ -75,11 +96,13 @@
 //  2. an id is live, that is in keys and in rows, if and only if it is below next id and not in tombs;
 //  3. ids maps the key of each live id to it, and nothing else;
 //  4. tags holds an id under a tag if and only if its node says so; no bitmap of links or tags is empty;
-//  5. links and dirty have live ids as keys; linked ids are below next id;
+//  5. links and dirty hold live ids; linked ids are below next id;
 //  6. no LSN in dirty or index exceeds applied;
 //  7. the sequence of the buckets links, decoders and meta, which nothing else vouches for, is the number of their entries
 //     (from version 2 on);
-//  8. plans has names of decoders as keys.
+//  8. plans has names of decoders as keys;
+//  9. the mask of a block of rows or dirty is not 0 and has no bit beyond the block, and the value has the length it states
+//     (from version 3 on).
 //
 // [EncodeOps] documents the second format of this package, what the log records hold.
 package storage

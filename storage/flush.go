@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	bolt "go.etcd.io/bbolt"
 
-	"github.com/flashdb/flashdb/internal/format"
+	"github.com/flashdb/flashdb/internal/failpoint"
 )
 
 // fillPercent is how full bbolt makes a page that it splits. Ids are put in ascending order and mostly once, so there is
@@ -45,13 +46,23 @@ func (s *Store) Flush() (applied uint64, err error) {
 		db := s.db.Load() // of a file that has lost something the log must not forget more
 		return st.lsn, db.view(db.whole)
 	}
+	done := make(chan struct{})
+	s.flushing.Store(&done)
+	defer func() {
+		s.flushing.Store(nil)
+		close(done)
+	}()
 	var pinned int
 	s.replace(func(now *state) {
 		now.epoch++
 		s.pinned = len(now.layers)
 		st, pinned = now, len(now.layers)
 	})
-	err = s.update(func(tx *bolt.Tx) error { return s.write(tx, st) })
+	err = s.update(func(tx *bolt.Tx) error {
+		err := s.write(tx, st)
+		failpoint.FlushWrite.Reach()
+		return err
+	})
 	s.replace(func(now *state) {
 		s.pinned = 0
 		if err == nil {
@@ -66,7 +77,7 @@ func (s *Store) Flush() (applied uint64, err error) {
 	return st.lsn, nil
 }
 
-// update runs fn in a synced transaction, while lookups of the open Changes in bbolt wait. The caller holds s.file.
+// update runs fn in a synced transaction. The caller holds s.file.
 func (s *Store) update(fn func(tx *bolt.Tx) error) (err error) {
 	if s.failed != nil {
 		return fmt.Errorf("an earlier write failed, open the database again: %w", s.failed)
@@ -79,20 +90,27 @@ func (s *Store) update(fn func(tx *bolt.Tx) error) (err error) {
 	if err := s.Held(); err != nil {
 		return err
 	}
-	s.lease.Lock()
-	defer s.lease.Unlock()
-	if s.open != nil {
-		s.open.rollback()
-	}
+	s.lendBriefly(true)
+	defer s.lendBriefly(false)
 	if err := s.db.Load().update(fn); err != nil {
 		return boltError(s.path, err)
 	}
 	return nil
 }
 
+// lendBriefly sets whether the transaction of the open Changes ends after every lookup.
+func (s *Store) lendBriefly(writing bool) {
+	s.lease.Lock()
+	defer s.lease.Unlock()
+	s.writing = writing
+	if s.open != nil {
+		s.open.rollback()
+	}
+}
+
 // write brings the file from s.flushed to st.
 func (s *Store) write(tx *bolt.Tx, st *state) error {
-	names, root := s.sealed.top(tx.Bucket(bucketOfNames), bucketOfNames), tx.Bucket(bucketOfCollections)
+	names, root := s.layout.top(tx.Bucket(bucketOfNames), bucketOfNames), tx.Bucket(bucketOfCollections)
 	var key [4]byte
 	var mem slab
 	for _, uid := range slices.Sorted(maps.Keys(s.flushed.byUID)) {
@@ -123,16 +141,22 @@ func (s *Store) write(tx *bolt.Tx, st *state) error {
 			return fmt.Errorf("collection %q: %w", col.name, err)
 		}
 	}
-	return s.sealed.putState(tx, st.lsn, st.catalog.nextUID)
+	return s.layout.putState(tx, st.lsn, st.catalog.nextUID)
 }
 
 // touched lists what a layer mentions of one collection, in the order bbolt keeps it in.
 type touched struct {
 	nodes []uint32
-	keys  []string
+	keys  []keyed
 	links []uint32
 	tags  []string
 	blobs []blobKey
+}
+
+// keyed is a key and what it leads to.
+type keyed struct {
+	key string
+	idOf
 }
 
 func (l *layer) touched() map[uint32]*touched {
@@ -145,13 +169,16 @@ func (l *layer) touched() map[uint32]*touched {
 		}
 		return t
 	}
+	for _, r := range l.runs {
+		l.touchedOf(r, of(r.uid))
+	}
 	for k := range l.nodes {
 		t := of(k.uid)
 		t.nodes = append(t.nodes, k.id)
 	}
-	for k := range l.ids {
+	for k, v := range l.ids {
 		t := of(k.uid)
-		t.keys = append(t.keys, k.name)
+		t.keys = append(t.keys, keyed{k.name, v})
 	}
 	for k := range l.links {
 		t := of(k.uid)
@@ -167,17 +194,34 @@ func (l *layer) touched() map[uint32]*touched {
 	}
 	for _, t := range all {
 		slices.Sort(t.nodes)
-		slices.Sort(t.keys)
+		slices.SortFunc(t.keys, func(a, b keyed) int { return strings.Compare(a.key, b.key) })
 		slices.Sort(t.links)
 		slices.Sort(t.tags)
 	}
 	return all
 }
 
+// touchedOf lists what a run of l mentions, except what the maps of l mention too.
+func (l *layer) touchedOf(r *run, t *touched) {
+	t.nodes, t.keys = slices.Grow(t.nodes, r.len()), slices.Grow(t.keys, r.len())
+	for i := range r.len() {
+		id, key := r.first+uint32(i), r.key(i)
+		if _, newer := l.nodes[nodeKey{r.uid, id}]; !newer {
+			t.nodes = append(t.nodes, id)
+		}
+		if _, newer := l.ids[nameKey{r.uid, key}]; !newer {
+			t.keys = append(t.keys, keyed{key, idOf{id, true}})
+		}
+	}
+}
+
 // A writer puts values into the buckets of one collection. Its error is sticky.
 type writer struct {
 	parent table
+	file   string
 	uid    uint32
+	dim    int
+	nextID uint32  // as the file has it: no id from there on is in it
 	slab   slab    // holds what bbolt keeps until it commits
 	key    [4]byte // scratch for an id
 	number [8]byte // scratch for an id or LSN that is a value
@@ -185,7 +229,10 @@ type writer struct {
 }
 
 func (s *Store) writeCollection(b *bolt.Bucket, before, col *collection, all *layer, t *touched) error {
-	w := &writer{parent: s.sealed.collection(b, col.uid), uid: col.uid}
+	w := &writer{parent: s.layout.collection(b, col.uid), file: s.path, uid: col.uid, dim: col.schema.Dim}
+	if before != nil {
+		w.nextID = before.nextID
+	}
 	w.put(w.parent, keyInfo, encodeInfo(col))
 	if col.tombs != nil && (before == nil || before.tombs != col.tombs) {
 		tombs, err := encodeBitmap(col.tombs)
@@ -193,8 +240,8 @@ func (s *Store) writeCollection(b *bolt.Bucket, before, col *collection, all *la
 		w.put(w.parent, keyTombs, tombs)
 	}
 	if t != nil {
-		w.nodes(col.uid, t.nodes, all)
-		w.ids(col.uid, t.keys, all)
+		w.nodes(t.nodes, all)
+		w.ids(t.keys)
 		w.links(col.uid, t.links, all)
 		w.tags(col.uid, t.tags, all)
 		for _, k := range t.blobs {
@@ -231,45 +278,20 @@ func (w *writer) table(b bucket) table {
 		return table{}
 	}
 	bkt.FillPercent = fillPercent[b]
-	return w.parent.sealed.table(bkt, w.uid, b)
+	return w.parent.layout.table(bkt, w.uid, b)
 }
 
-// nodes writes three buckets one after the other, which is kinder to caches than three puts a node.
-func (w *writer) nodes(uid uint32, ids []uint32, all *layer) {
-	if len(ids) == 0 {
-		return
-	}
-	keys := w.table(keysBucket)
-	for _, id := range ids {
-		w.put(keys, bigEndian(&w.key, id), all.nodes[nodeKey{uid, id}].record)
-	}
-	rows := w.table(rowsBucket)
-	for _, id := range ids {
-		w.put(rows, bigEndian(&w.key, id), format.Float32Bytes(all.nodes[nodeKey{uid, id}].row))
-	}
-	dirty := w.table(dirtyBucket)
-	for _, id := range ids {
-		n := all.nodes[nodeKey{uid, id}]
-		if n.record == nil {
-			w.put(dirty, bigEndian(&w.key, id), nil)
-			continue
-		}
-		w.put(dirty, bigEndian(&w.key, id), binary.LittleEndian.AppendUint64(w.number[:0], n.lsn))
-	}
-}
-
-func (w *writer) ids(uid uint32, keys []string, all *layer) {
+func (w *writer) ids(keys []keyed) {
 	if len(keys) == 0 {
 		return
 	}
 	t := w.table(idsBucket)
-	for _, key := range keys {
-		v := all.ids[nameKey{uid, key}]
+	for _, v := range keys {
 		if !v.live {
-			w.put(t, []byte(key), nil)
+			w.put(t, []byte(v.key), nil)
 			continue
 		}
-		w.put(t, []byte(key), binary.LittleEndian.AppendUint32(w.number[:0], v.id))
+		w.put(t, []byte(v.key), binary.LittleEndian.AppendUint32(w.number[:0], v.id))
 	}
 }
 

@@ -19,9 +19,10 @@ import (
 
 var seed = flag.Uint64("seed", 0, "seed of the random histories; 0 tries a few")
 
-// TestHistories runs random histories of changes, groups, flushes, reopenings and crashes against a model.
+// TestHistories runs random histories of changes, groups, flushes, reopenings and crashes against a model, on files of
+// each layout in turn.
 func TestHistories(t *testing.T) {
-	seeds := []uint64{1, 2, 3, 4, 5, 6, 7, 8}
+	seeds := []uint64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}
 	if *seed != 0 {
 		seeds = []uint64{*seed}
 	}
@@ -46,6 +47,7 @@ type history struct {
 	t    *testing.T
 	rng  *rand.Rand
 	path string
+	opts *storage.Options
 	s    *storage.Store
 
 	staged, published, flushed *model
@@ -57,7 +59,8 @@ type history struct {
 func newHistory(t *testing.T, seed uint64) *history {
 	h := &history{t: t, rng: rand.New(rand.NewPCG(seed, seed)), path: newPath(t)}
 	h.staged, h.published, h.flushed = newModel(), newModel(), newModel()
-	h.s = open(t, h.path)
+	h.opts = storage.OptionsFor(storage.Layouts[seed%uint64(len(storage.Layouts))], 3)
+	h.s = openWith(t, h.path, h.opts)
 	return h
 }
 
@@ -96,6 +99,9 @@ func (h *history) change() {
 	var ops []storage.Op
 	for range 1 + h.rng.IntN(12) {
 		op := h.randomOp(m)
+		if nodes, ok := op.(storage.PutNodes); ok {
+			h.resolve(c, m, nodes)
+		}
 		require.NoError(h.t, c.Apply(op, h.lsn+1))
 		m.apply(op, h.lsn+1)
 		ops = append(ops, op)
@@ -132,7 +138,7 @@ func (h *history) crash() {
 	b, err := os.ReadFile(h.path)
 	require.NoError(h.t, err)
 	require.NoError(h.t, os.WriteFile(copied, b, 0o600))
-	s, err := storage.Open(copied, &storage.Options{NoSync: true})
+	s, err := storage.Open(copied, h.opts)
 	require.NoError(h.t, err)
 	assertView(h.t, s, h.flushed)
 	assertClean(h.t, s)
@@ -144,7 +150,7 @@ func (h *history) crash() {
 // reopen closes the store without a flush, so that the log must bring back what was published.
 func (h *history) reopen() {
 	require.NoError(h.t, h.s.Close())
-	h.s = open(h.t, h.path)
+	h.s = openWith(h.t, h.path, h.opts)
 	h.log = h.log[:h.publishedLSN]
 	h.replay(h.s)
 	h.staged, h.lsn = h.published.clone(), h.publishedLSN
@@ -175,7 +181,7 @@ func (h *history) randomOp(m *model) storage.Op {
 				return storage.DropCollection{UID: c.info.UID}
 			}
 		}
-		return storage.CreateCollection{UID: m.next, Name: name, Schema: storage.Schema{Dim: 1 + r.IntN(5), Normalize: r.IntN(2) == 0}}
+		return storage.CreateCollection{UID: m.next, Name: name, Schema: storage.Schema{Dim: []int{1, 2, 5, 64, 300}[r.IntN(5)], Normalize: r.IntN(2) == 0}}
 	}
 	uid := pick(r, m.collections)
 	c := m.collections[uid]
@@ -183,6 +189,8 @@ func (h *history) randomOp(m *model) storage.Op {
 		return h.putNode(c)
 	}
 	switch n := r.IntN(20); {
+	case n < 1 && c.info.NextID < 250:
+		return h.putNodes(c)
 	case n < 9:
 		return h.putNode(c)
 	case n < 11:
@@ -201,6 +209,37 @@ func (h *history) randomOp(m *model) storage.Op {
 		return storage.PutDecoder{UID: uid, Name: name, Blob: make([]byte, r.IntN(40))}
 	default:
 		return storage.SetMeta{UID: uid, Name: fmt.Sprintf("m%d", r.IntN(3)), Value: "value"[:r.IntN(6)]}
+	}
+}
+
+// putNodes returns nodes whose ids are not set: new keys mostly, of which some come twice.
+func (h *history) putNodes(c *modelCollection) storage.PutNodes {
+	nodes := make(storage.PutNodes, 1+h.rng.IntN(90))
+	for i := range nodes {
+		nodes[i] = h.putNode(c)
+		nodes[i].ID = 0
+		if h.rng.IntN(12) > 0 {
+			nodes[i].Key = fmt.Sprintf("n%d", h.rng.IntN(100_000))
+		}
+	}
+	return nodes
+}
+
+// resolve lets c find the ids of nodes, and checks them by the model.
+func (h *history) resolve(c *storage.Changes, m *model, nodes storage.PutNodes) {
+	col := m.collections[nodes.Collection()]
+	require.NoError(h.t, c.Resolve(col.info.UID, nodes))
+	ids := map[string]uint32{}
+	for id, n := range col.nodes {
+		ids[n.key] = id
+	}
+	next := col.info.NextID
+	for _, o := range nodes {
+		if _, ok := ids[o.Key]; !ok {
+			ids[o.Key] = next
+			next++
+		}
+		require.Equal(h.t, ids[o.Key], o.ID, "id of %q", o.Key)
 	}
 }
 

@@ -17,11 +17,15 @@ func (s *Store) Keys(ctx context.Context, uid uint32, fn func(ids []uint32, keys
 			return err
 		}
 		ids, ends, bytes, keys = ids[:0], ends[:0], bytes[:0], keys[:0]
-		err := s.scan(uid, keysBucket, uint32(from), func(id uint32, value []byte) (more bool, err error) {
+		err := s.scan(uid, keysBucket, uint32(from), func(e entry) (more bool, err error) {
+			value, err := e.value()
+			if err != nil {
+				return false, err
+			}
 			key, err := recordKey(value)
-			ids, bytes = append(ids, id), append(bytes, key...)
+			ids, bytes = append(ids, e.number), append(bytes, key...)
 			ends = append(ends, len(bytes))
-			return len(ids) < blockRows && len(bytes) < blockBytes, err
+			return len(ids) < chunkRows && len(bytes) < chunkBytes, err
 		})
 		if err != nil {
 			return fmt.Errorf("read keys: %w", err)

@@ -12,6 +12,9 @@ type layer struct {
 	tags  map[nameKey]*roaring.Bitmap // nil: no node carries the tag any more
 	blobs map[blobKey][]byte          // nil: none any more
 
+	runs []*run    // by UID and first id; what nodes and ids say of their nodes is newer
+	keys *keyTable // of runs; nil if there are none
+
 	bytes int64 // estimate of the memory held, set by Publish
 }
 
@@ -54,7 +57,39 @@ func newLayer() *layer {
 
 // len returns how many things l mentions.
 func (l *layer) len() int {
-	return len(l.nodes) + len(l.ids) + len(l.links) + len(l.tags) + len(l.blobs)
+	n := len(l.nodes) + len(l.ids) + len(l.links) + len(l.tags) + len(l.blobs)
+	for _, r := range l.runs {
+		n += r.len()
+	}
+	return n
+}
+
+// node returns what l says of a node, if it mentions it.
+func (l *layer) node(k nodeKey) (node, bool) {
+	if n, ok := l.nodes[k]; ok {
+		return n, true
+	}
+	if r := findRun(l.runs, k.uid, k.id); r != nil {
+		return r.node(k.id), true
+	}
+	return node{}, false
+}
+
+// id returns what l says of a key, if it mentions it.
+func (l *layer) id(k nameKey, hash uint32) (idOf, bool) {
+	if len(l.ids) > 0 {
+		if v, ok := l.ids[k]; ok {
+			return v, true
+		}
+	}
+	if l.keys == nil {
+		return idOf{}, false
+	}
+	id, ok := l.keys.find(hash, func(id uint32) bool {
+		r := findRun(l.runs, k.uid, id)
+		return r != nil && r.key(int(id-r.first)) == k.name
+	})
+	return idOf{id, ok}, ok
 }
 
 // cover lays the newer layer over l. It changes l.
@@ -64,6 +99,12 @@ func (l *layer) cover(newer *layer) {
 	cover(l.links, newer.links)
 	cover(l.tags, newer.tags)
 	cover(l.blobs, newer.blobs)
+	l.join(l, newer)
+}
+
+// join sets the runs of l to those of two layers.
+func (l *layer) join(older, newer *layer) {
+	l.runs, l.keys = joinRuns(older.runs, newer.runs), joinTables(older.keys, newer.keys)
 }
 
 func cover[K comparable, V any](older, newer map[K]V) {
@@ -79,6 +120,7 @@ func (l *layer) absorb(older *layer) {
 	absorb(l.links, older.links)
 	absorb(l.tags, older.tags)
 	absorb(l.blobs, older.blobs)
+	l.join(older, l)
 }
 
 func absorb[K comparable, V any](newer, older map[K]V) {
@@ -107,7 +149,10 @@ const entryBytes = 96
 
 // size estimates the memory that l holds.
 func (l *layer) size() int64 {
-	n := int64(l.len()) * entryBytes
+	n := int64(len(l.nodes)+len(l.ids)+len(l.links)+len(l.tags)+len(l.blobs)) * entryBytes
+	for _, r := range l.runs {
+		n += r.size()
+	}
 	for _, v := range l.nodes {
 		n += int64(len(v.record) + 4*len(v.row))
 	}

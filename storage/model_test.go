@@ -71,6 +71,10 @@ func (m *model) apply(op storage.Op, lsn uint64) {
 		}
 	case storage.DropCollection:
 		delete(m.collections, uid)
+	case storage.PutNodes:
+		for _, put := range o {
+			m.apply(put, lsn)
+		}
 	case storage.PutNode:
 		if o.ID == c.info.NextID {
 			c.info.NextID++

@@ -51,11 +51,22 @@ const flagNormalize = 1
 func EncodeOps(ops []Op) []byte {
 	w := format.NewWriter(make([]byte, 0, encodedSize(ops)))
 	w.Uint8(versionOf(ops))
-	w.Uvarint(uint64(len(ops)))
+	w.Uvarint(uint64(count(ops)))
 	for _, op := range ops {
 		op.encode(w)
 	}
 	return w.Data()
+}
+
+// count returns how many operations ops are in the log.
+func count(ops []Op) int {
+	n := len(ops)
+	for _, op := range ops {
+		if many, ok := op.(PutNodes); ok {
+			n += len(many) - 1
+		}
+	}
+	return n
 }
 
 // versionOf returns the version that an encoding of ops states: that of the first program which can read it.
@@ -74,7 +85,11 @@ func encodedSize(ops []Op) int {
 	for _, op := range ops {
 		switch op := op.(type) {
 		case PutNode:
-			n += len(op.Key) + 4*len(op.Row) + 16*len(op.Tags) + len(op.Payload)
+			n += op.encodedSize()
+		case PutNodes:
+			for i := range op {
+				n += 16 + op[i].encodedSize()
+			}
 		case PutDecoder:
 			n += len(op.Blob)
 		case SetPlans:
@@ -82,6 +97,10 @@ func encodedSize(ops []Op) int {
 		}
 	}
 	return n
+}
+
+func (o *PutNode) encodedSize() int {
+	return len(o.Key) + 4*len(o.Row) + 16*len(o.Tags) + len(o.Payload)
 }
 
 func (o CreateCollection) encode(w *format.Writer) {

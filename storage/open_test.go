@@ -18,7 +18,12 @@ import (
 // open opens a store whose cleanup flushes, checks and closes it.
 func open(t *testing.T, path string) *storage.Store {
 	t.Helper()
-	s, err := storage.Open(path, &storage.Options{NoSync: true})
+	return openWith(t, path, &storage.Options{NoSync: true})
+}
+
+func openWith(t *testing.T, path string, o *storage.Options) *storage.Store {
+	t.Helper()
+	s, err := storage.Open(path, o)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		if _, err := s.Flush(); err != nil {
@@ -86,10 +91,15 @@ func edit(t *testing.T, path string, fn func(tx *bolt.Tx) error) {
 }
 
 // sampleFile returns the path of a closed store that holds the sample.
-func sampleFile(t *testing.T) string {
+func sampleFile(t *testing.T) string { return sampleOf(t, 0) }
+
+// sampleOf is sampleFile with a layout, 0 for the newest.
+func sampleOf(t *testing.T, layout uint32) string {
 	t.Helper()
 	path := newPath(t)
-	s, err := storage.Open(path, &storage.Options{PageSize: 4096, NoSync: true})
+	o := storage.OptionsFor(layout, 0)
+	o.PageSize = 4096
+	s, err := storage.Open(path, o)
 	require.NoError(t, err)
 	sample(t, s)
 	flush(t, s)
@@ -145,7 +155,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"free pages damaged", damage(func(b []byte) []byte { return fillPages(b, 0x00, true) }), format.ErrCorrupt, "free pages"},
 		{"pages zeroed", damage(func(b []byte) []byte { return fillPages(b, 0x00, false) }), format.ErrCorrupt, "bbolt pages"},
 		{"pages overwritten", damage(func(b []byte) []byte { return fillPages(b, 0xff, false) }), format.ErrCorrupt, "bbolt pages"},
-		{"newer format", put("meta", "format", []byte{3, 0, 0, 0}), format.ErrVersion, "has format version 3, this program reads up to version 2"},
+		{"newer format", put("meta", "format", []byte{4, 0, 0, 0}), format.ErrVersion, "has format version 4, this program reads up to version 3"},
 		{"format missing", func(t *testing.T, path string) {
 			edit(t, path, func(tx *bolt.Tx) error { return tx.Bucket([]byte("meta")).Delete([]byte("format")) })
 		}, format.ErrCorrupt, "meta: format"},
@@ -310,7 +320,7 @@ func TestOpenReadOnly(t *testing.T) {
 	assert.Equal(t, before, after)
 }
 
-func TestOptions(t *testing.T) {
+func OptionsFor(t *testing.T) {
 	for _, size := range []int{-1, 512, 5000, 128 << 10} {
 		_, err := storage.Open(newPath(t), &storage.Options{PageSize: size})
 		assert.ErrorContains(t, err, "page size")

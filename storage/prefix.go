@@ -13,6 +13,13 @@ func (r *reader) KeysWithPrefix(uid uint32, prefix string, limit int) []string {
 	}
 	newer := map[string]bool{} // what the layers say of keys: live or deleted
 	for _, l := range r.layers {
+		for _, run := range l.runs {
+			for i := range run.len() {
+				if key := run.key(i); run.uid == uid && strings.HasPrefix(key, prefix) {
+					newer[strings.Clone(key)] = true
+				}
+			}
+		}
 		for k, v := range l.ids {
 			if k.uid == uid && strings.HasPrefix(k.name, prefix) {
 				newer[k.name] = v.live
@@ -53,7 +60,7 @@ func (r *reader) from(uid uint32, b bucket, first []byte, fn func(key []byte) bo
 	c := t.Cursor()
 	for k, stored := c.Seek(first); k != nil; k, stored = c.Next() {
 		if _, err := t.open(k, stored); err != nil { // it vouches for the key too
-			r.damaged(uid, b, shownKey(b, k), err)
+			r.damaged(uid, b, r.layout.shownKey(b, k), err)
 			return
 		}
 		if !fn(k) {

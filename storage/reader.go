@@ -16,7 +16,7 @@ import (
 // are theirs.
 type reader struct {
 	file    string
-	sealed  seals
+	layout  layout
 	catalog *catalog
 	layers  []*layer // oldest first
 	reading
@@ -53,15 +53,23 @@ func (r *reader) damaged(uid uint32, b bucket, key any, err error) {
 	r.fail(located(err, r.file, "collection %s: %s: %v", name, b, key))
 }
 
-// shownKey returns a key of a bucket as errors show it: an id, or a quoted string.
-func shownKey(b bucket, key []byte) string {
+// shownKey returns a key of a bucket as errors show it: an id, a block of ids, or a quoted string.
+func (l layout) shownKey(b bucket, key []byte) string {
 	switch b {
 	case keysBucket, rowsBucket, dirtyBucket, linksBucket:
 		if len(key) == 4 {
-			return strconv.FormatUint(uint64(binary.BigEndian.Uint32(key)), 10)
+			return l.shown(b, binary.BigEndian.Uint32(key))
 		}
 	}
 	return strconv.Quote(string(key))
+}
+
+// shown is shownKey of a key that is a number.
+func (l layout) shown(b bucket, n uint32) string {
+	if l.blocked() && (b == rowsBucket || b == dirtyBucket) {
+		return "block " + strconv.FormatUint(uint64(n), 10)
+	}
+	return strconv.FormatUint(uint64(n), 10)
 }
 
 // acquire prepares for using r.tx until release. It returns false if there is nothing to be found any more.
@@ -89,9 +97,13 @@ func (r *reader) acquire() bool {
 }
 
 func (r *reader) release() {
-	if r.lender != nil {
-		r.lender.lease.Unlock()
+	if r.lender == nil {
+		return
 	}
+	if r.lender.writing {
+		r.rollback()
+	}
+	r.lender.lease.Unlock()
 }
 
 // rollback ends the transaction. What was found in it must not be used any more.
@@ -110,7 +122,7 @@ func (r *reader) table(uid uint32, b bucket) table {
 		r.parent = r.tx.Bucket(bucketOfCollections).Bucket(bigEndian(&key, uid))
 	}
 	if r.buckets[b].Bucket == nil && r.parent != nil {
-		r.buckets[b] = r.sealed.table(r.parent.Bucket(bucketNames[b]), uid, b)
+		r.buckets[b] = r.layout.table(r.parent.Bucket(bucketNames[b]), uid, b)
 	}
 	return r.buckets[b]
 }
@@ -129,7 +141,7 @@ func (r *reader) get(uid uint32, b bucket, key []byte) (value []byte) {
 	}
 	value, err := t.get(key)
 	if err != nil {
-		r.damaged(uid, b, shownKey(b, key), err)
+		r.damaged(uid, b, r.layout.shownKey(b, key), err)
 		return nil
 	}
 	if r.lender != nil {
@@ -154,7 +166,7 @@ func (r *reader) each(uid uint32, b bucket, fn func(key, value []byte)) {
 	for k, stored := c.First(); k != nil; k, stored = c.Next() {
 		value, err := t.open(k, stored)
 		if err != nil {
-			r.damaged(uid, b, shownKey(b, k), err)
+			r.damaged(uid, b, r.layout.shownKey(b, k), err)
 			return
 		}
 		fn(k, value)
@@ -165,7 +177,7 @@ func (r *reader) each(uid uint32, b bucket, fn func(key, value []byte)) {
 func (r *reader) record(uid, id uint32) []byte {
 	k := nodeKey{uid, id}
 	for i := len(r.layers) - 1; i >= 0; i-- {
-		if n, ok := r.layers[i].nodes[k]; ok {
+		if n, ok := r.layers[i].node(k); ok {
 			return n.record
 		}
 	}
@@ -214,7 +226,7 @@ func (r *reader) bitmap(uid uint32, b bucket, key []byte) *roaring.Bitmap {
 	}
 	m, err := decodeBitmap(value)
 	if err != nil {
-		r.damaged(uid, b, shownKey(b, key), err)
+		r.damaged(uid, b, r.layout.shownKey(b, key), err)
 	}
 	return m
 }
@@ -247,11 +259,8 @@ func (r *reader) ID(uid uint32, key string) (uint32, bool) {
 	if r.catalog.byUID[uid] == nil {
 		return 0, false
 	}
-	k := nameKey{uid, key}
-	for i := len(r.layers) - 1; i >= 0; i-- {
-		if v, ok := r.layers[i].ids[k]; ok {
-			return v.id, v.live
-		}
+	if v, ok := r.mentioned(uid, key); ok {
+		return v.id, v.live
 	}
 	value := r.get(uid, idsBucket, []byte(key))
 	if value == nil {
@@ -263,6 +272,20 @@ func (r *reader) ID(uid uint32, key string) (uint32, bool) {
 		return 0, false
 	}
 	return id, true
+}
+
+// mentioned returns what the layers say of a key, if one mentions it.
+func (r *reader) mentioned(uid uint32, key string) (idOf, bool) {
+	if len(r.layers) == 0 {
+		return idOf{}, false
+	}
+	k, hash := nameKey{uid, key}, hashKey(uid, key)
+	for i := len(r.layers) - 1; i >= 0; i-- {
+		if v, ok := r.layers[i].id(k, hash); ok {
+			return v, true
+		}
+	}
+	return idOf{}, false
 }
 
 // Node returns key, tags and payload of a live node.
@@ -303,20 +326,56 @@ func (r *reader) Row(dst []float32, uid, id uint32) bool {
 	}
 	k := nodeKey{uid, id}
 	for i := len(r.layers) - 1; i >= 0; i-- {
-		if n, ok := r.layers[i].nodes[k]; ok {
+		if n, ok := r.layers[i].node(k); ok {
 			copy(dst, n.row)
 			return n.record != nil
 		}
 	}
-	value := r.get(uid, rowsBucket, bigEndian(&r.key, id))
-	if value == nil {
+	return r.row(dst, uid, id)
+}
+
+// row copies the row that bbolt has of a node to dst.
+func (r *reader) row(dst []float32, uid, id uint32) bool {
+	if !r.layout.blocked() {
+		value := r.get(uid, rowsBucket, bigEndian(&r.key, id))
+		if value != nil && len(value) != 4*len(dst) {
+			r.damaged(uid, rowsBucket, id, format.Corrupt("", "", 0, "%d bytes, want %d", len(value), 4*len(dst)))
+			return false
+		}
+		copy(dst, format.Float32s(value))
+		return value != nil
+	}
+	if !r.acquire() {
 		return false
 	}
-	if len(value) != 4*len(dst) {
-		r.damaged(uid, rowsBucket, id, format.Corrupt("", "", 0, "%d bytes, want %d", len(value), 4*len(dst)))
+	defer r.release()
+	defer r.db.guard(&r.err)
+	defer faults(faults(true))
+	t, size := r.table(uid, rowsBucket), rowsPerBlock(len(dst))
+	if t.Bucket == nil {
 		return false
 	}
-	copy(dst, format.Float32s(value))
+	block := id / uint32(size)
+	key := bigEndian(&r.key, block)
+	stored := t.Get(key)
+	if stored == nil {
+		return false
+	}
+	b, err := t.rowBlock(key, stored, size, len(dst))
+	if err != nil {
+		r.damaged(uid, rowsBucket, r.layout.shown(rowsBucket, block), err)
+		return false
+	}
+	i := int(id % uint32(size))
+	if !b.has(i) {
+		return false
+	}
+	row, err := b.row(t, &r.key, id, i)
+	if err != nil {
+		r.damaged(uid, rowsBucket, id, err)
+		return false
+	}
+	copy(dst, format.Float32s(row))
 	return true
 }
 

@@ -1,30 +1,24 @@
 package storage
 
-import (
-	"context"
-	"slices"
-)
+import "context"
 
 // A store opened read-only never flushes: what was replayed into it stays in its overlay, and its streams have to look
 // there too. The overlay does not change once the replay is over.
 
-// tail returns the nodes of a collection that the overlay mentions, and their ids in order.
-func (s *Store) tail(uid uint32) (nodes map[nodeKey]node, ids []uint32) {
-	all := flatten(s.state.Load().layers)
-	for k := range all.nodes {
-		if k.uid == uid {
-			ids = append(ids, k.id)
-		}
+// tail returns the overlay as one layer, and the ids of a collection that it mentions in order.
+func (s *Store) tail(uid uint32) (all *layer, ids []uint32) {
+	all = flatten(s.state.Load().layers)
+	if t := all.touched()[uid]; t != nil {
+		ids = t.nodes
 	}
-	slices.Sort(ids)
-	return all.nodes, ids
+	return all, ids
 }
 
 // tailDirty is Dirty of what the file and the overlay have together. Ids of the overlay come last.
 func (s *Store) tailDirty(uid uint32, fn func(id uint32, lsn uint64) error) error {
-	nodes, ids := s.tail(uid)
+	tail, ids := s.tail(uid)
 	err := s.fileDirty(uid, func(id uint32, lsn uint64) error {
-		if _, ok := nodes[nodeKey{uid, id}]; ok {
+		if _, ok := tail.node(nodeKey{uid, id}); ok {
 			return nil
 		}
 		return fn(id, lsn)
@@ -33,7 +27,7 @@ func (s *Store) tailDirty(uid uint32, fn func(id uint32, lsn uint64) error) erro
 		if err != nil {
 			break
 		}
-		if n := nodes[nodeKey{uid, id}]; n.record != nil {
+		if n, _ := tail.node(nodeKey{uid, id}); n.record != nil {
 			err = fn(id, n.lsn)
 		}
 	}
@@ -42,11 +36,11 @@ func (s *Store) tailDirty(uid uint32, fn func(id uint32, lsn uint64) error) erro
 
 // tailRows is Rows of what the file and the overlay have together. Rows of the overlay come last, one a block.
 func (s *Store) tailRows(ctx context.Context, uid, fromID uint32, fn func(ids []uint32, rows []float32) error) error {
-	nodes, ids := s.tail(uid)
+	tail, ids := s.tail(uid)
 	err := s.fileRows(ctx, uid, fromID, func(ids []uint32, rows []float32) error {
 		dim, kept := len(rows)/len(ids), 0
 		for i, id := range ids {
-			if _, ok := nodes[nodeKey{uid, id}]; ok {
+			if _, ok := tail.node(nodeKey{uid, id}); ok {
 				continue
 			}
 			ids[kept] = id
@@ -62,7 +56,7 @@ func (s *Store) tailRows(ctx context.Context, uid, fromID uint32, fn func(ids []
 		if err != nil {
 			break
 		}
-		if n := nodes[nodeKey{uid, id}]; n.record != nil && id >= fromID {
+		if n, _ := tail.node(nodeKey{uid, id}); n.record != nil && id >= fromID {
 			err = fn([]uint32{id}, n.row)
 		}
 	}

@@ -4,18 +4,19 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"math/bits"
 
 	"github.com/flashdb/flashdb/internal/format"
 )
 
 // Most rows, and about most bytes of rows, that one call of the function given to Rows gets.
 const (
-	blockRows  = 2048
-	blockBytes = 4 << 20
+	chunkRows  = 2048
+	chunkBytes = 4 << 20
 )
 
-// Rows calls fn for the rows of all live nodes from an id on, in blocks in id order: rows is row-major, len(ids) x dim.
-// Both slices are valid until fn returns. It sees what has been flushed, through one short transaction a block: nodes that
+// Rows calls fn for the rows of all live nodes from an id on, in chunks in id order: rows is row-major, len(ids) x dim.
+// Both slices are valid until fn returns. It sees what has been flushed, through one short transaction a chunk: nodes that
 // change meanwhile may be seen as they were or as they are. It returns the first error of fn.
 //
 // A store opened read-only also has what was replayed into it; that comes last.
@@ -32,40 +33,89 @@ func (s *Store) fileRows(ctx context.Context, uid, fromID uint32, fn func(ids []
 		return fmt.Errorf("read rows: %w", collectionNotFound(uid))
 	}
 	dim := col.schema.Dim
-	block := max(1, min(blockRows, blockBytes/(4*dim)))
-	ids := make([]uint32, 0, block)
-	rows := make([]float32, 0, block*dim)
-	for from := uint64(fromID); from <= maxID; {
+	chunk := max(1, min(chunkRows, chunkBytes/(4*dim)))
+	ids := make([]uint32, 0, chunk)
+	rows := make([]float32, 0, chunk*dim)
+	size := 1 // ids in a value
+	if s.layout.blocked() {
+		size = rowsPerBlock(dim)
+	}
+	for from, more := uint64(fromID), true; more; {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		ids, rows = ids[:0], rows[:0]
-		err := s.scan(uid, rowsBucket, uint32(from), func(id uint32, value []byte) (more bool, err error) {
-			if len(value) != 4*dim {
-				return false, format.Corrupt("", "", 0, "%d bytes, want %d", len(value), 4*dim)
+		more = false
+		err := s.scan(uid, rowsBucket, uint32(from)/uint32(size), func(e entry) (bool, error) {
+			if more = len(ids)+size > chunk; more {
+				return false, nil
 			}
-			ids, rows = append(ids, id), append(rows, format.Float32s(value)...)
-			return len(ids) < block, nil
+			var err error
+			ids, rows, err = s.appendRows(ids, rows, dim, size, uint32(from), e)
+			return true, err
 		})
 		if err != nil {
 			return err
 		}
-		if len(ids) > 0 {
-			if err := fn(ids, rows); err != nil {
-				return err
-			}
-		}
-		if len(ids) < block {
+		if len(ids) == 0 {
 			return nil
 		}
-		from = uint64(ids[block-1]) + 1
+		from = uint64(ids[len(ids)-1]) + 1
+		if err := fn(ids, rows); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// scan calls fn for the entries of a bucket whose keys are ids, from an id on, in one transaction. Values are valid until
-// fn returns.
-func (s *Store) scan(uid uint32, b bucket, from uint32, fn func(id uint32, value []byte) (more bool, err error)) error {
+// appendRows appends what a value of bucket rows holds of the ids from an id on.
+func (s *Store) appendRows(ids []uint32, rows []float32, dim, size int, from uint32, e entry) ([]uint32, []float32, error) {
+	if !s.layout.blocked() {
+		value, err := e.value()
+		if err == nil && len(value) != 4*dim {
+			err = format.Corrupt("", "", 0, "%d bytes, want %d", len(value), 4*dim)
+		}
+		if err != nil {
+			return ids, rows, err
+		}
+		return append(ids, e.number), append(rows, format.Float32s(value)...), nil
+	}
+	b, err := e.table.rowBlock(e.key, e.stored, size, dim)
+	if err != nil {
+		return ids, rows, err
+	}
+	// As b.all and b.row do, in a loop that costs little beside the checksums.
+	for mask, rest := b.mask, b.rows; mask != 0; mask, rest = mask&(mask-1), rest[b.width:] {
+		id, err := idInBlock(e.number, size, bits.TrailingZeros64(mask))
+		if err != nil {
+			return ids, rows, err
+		}
+		if id < from {
+			continue
+		}
+		row, err := e.table.open(bigEndian(e.scratch, id), rest[:b.width])
+		if err != nil {
+			return ids, rows, err
+		}
+		ids, rows = append(ids, id), append(rows, format.Float32s(row)...)
+	}
+	return ids, rows, nil
+}
+
+// An entry is one of a bucket whose keys are ids or numbers of blocks.
+type entry struct {
+	table       table
+	number      uint32 // the key
+	key, stored []byte // as in bbolt
+	scratch     *[4]byte
+}
+
+// value returns the verified value.
+func (e entry) value() ([]byte, error) { return e.table.open(e.key, e.stored) }
+
+// scan calls fn for the entries of a bucket whose keys are ids or numbers of blocks, from one on, in one transaction. Values
+// are valid until fn returns.
+func (s *Store) scan(uid uint32, b bucket, from uint32, fn func(e entry) (more bool, err error)) error {
 	return s.View(func(v *View) error {
 		if v.catalog.byUID[uid] == nil {
 			return fmt.Errorf("read %s: %w", b, collectionNotFound(uid))
@@ -75,7 +125,7 @@ func (s *Store) scan(uid uint32, b bucket, from uint32, fn func(id uint32, value
 	})
 }
 
-func (r *reader) scan(uid uint32, b bucket, from uint32, fn func(id uint32, value []byte) (more bool, err error)) {
+func (r *reader) scan(uid uint32, b bucket, from uint32, fn func(e entry) (more bool, err error)) {
 	defer r.db.guard(&r.err)
 	defer faults(faults(true))
 	t := r.table(uid, b)
@@ -88,14 +138,10 @@ func (r *reader) scan(uid uint32, b bucket, from uint32, fn func(id uint32, valu
 			r.damaged(uid, b, fmt.Sprintf("%x", k), format.Corrupt("", "", 0, "the key has %d bytes, want 4", len(k)))
 			return
 		}
-		id := binary.BigEndian.Uint32(k)
-		value, err := t.open(k, stored)
-		more := false
-		if err == nil {
-			more, err = fn(id, value)
-		}
+		n := binary.BigEndian.Uint32(k)
+		more, err := fn(entry{t, n, k, stored, &r.key})
 		if err != nil {
-			r.damaged(uid, b, id, err)
+			r.damaged(uid, b, r.layout.shown(b, n), err)
 			return
 		}
 		if !more {

@@ -11,21 +11,25 @@ import (
 
 // Versions of the layout that the package comment shows.
 const (
-	versionPlain  = 1 // values as they are: a flipped bit in a row is believed
-	versionSealed = 2 // values end in a checksum
-	formatVersion = versionSealed
+	versionPlain  layout = 1 // values as they are: a flipped bit in a row is believed
+	versionSealed layout = 2 // values end in a checksum
+	versionBlocks layout = 3 // rows and dirty hold blocks of ids
+	formatVersion        = versionBlocks
 )
 
 // sealBytes is what a seal adds to a value.
 const sealBytes = 4
 
-// seals tells whether the values of a file are sealed; those of version 1 are not, and stay so.
-type seals bool
+// A layout is the version of a file's layout. A file keeps the one it was created with.
+type layout uint32
+
+func (l layout) sealed() bool  { return l >= versionSealed }
+func (l layout) blocked() bool { return l >= versionBlocks }
 
 // A table is a bbolt bucket with sealed values. The zero table is a bucket that does not exist.
 type table struct {
 	*bolt.Bucket
-	sealed  seals
+	layout  layout
 	seed    uint32 // checksum of what names the bucket: a page of another one does not pass for it
 	counted bool   // the bucket's sequence is the number of its entries
 }
@@ -34,18 +38,18 @@ type table struct {
 var counted = [bucketCount]bool{linksBucket: true, decodersBucket: true, metaBucket: true}
 
 // table returns bucket b of collection uid.
-func (s seals) table(bkt *bolt.Bucket, uid uint32, b bucket) table {
-	return table{bkt, s, sealSeed(uid, bucketNames[b]), counted[b]}
+func (l layout) table(bkt *bolt.Bucket, uid uint32, b bucket) table {
+	return table{bkt, l, sealSeed(uid, bucketNames[b]), counted[b]}
 }
 
 // collection returns the bucket of a collection, whose values are info, index and tombs.
-func (s seals) collection(bkt *bolt.Bucket, uid uint32) table {
-	return table{Bucket: bkt, sealed: s, seed: sealSeed(uid, nil)}
+func (l layout) collection(bkt *bolt.Bucket, uid uint32) table {
+	return table{Bucket: bkt, layout: l, seed: sealSeed(uid, nil)}
 }
 
 // top returns the bucket meta or names of the whole file.
-func (s seals) top(bkt *bolt.Bucket, name []byte) table {
-	return table{Bucket: bkt, sealed: s, seed: sealSeed(0, name)}
+func (l layout) top(bkt *bolt.Bucket, name []byte) table {
+	return table{Bucket: bkt, layout: l, seed: sealSeed(0, name)}
 }
 
 func sealSeed(uid uint32, name []byte) uint32 {
@@ -64,7 +68,7 @@ func (t table) get(key []byte) ([]byte, error) {
 
 // open verifies and takes off the seal of a stored value.
 func (t table) open(key, stored []byte) ([]byte, error) {
-	if !t.sealed {
+	if !t.layout.sealed() {
 		return stored, nil
 	}
 	n := len(stored) - sealBytes
@@ -92,7 +96,7 @@ func (t table) offset(stored []byte) int64 {
 
 // put stores a value, or removes it if it is nil. What bbolt keeps until it commits is a copy in memory from s.
 func (t table) put(key, value []byte, s *slab) error {
-	if t.counted && bool(t.sealed) {
+	if t.counted && t.layout.sealed() {
 		if err := t.count(key, value != nil); err != nil {
 			return err
 		}
@@ -100,11 +104,15 @@ func (t table) put(key, value []byte, s *slab) error {
 	if value == nil {
 		return t.Delete(key)
 	}
-	stored := append(s.alloc(len(value)+sealBytes), value...)
-	if t.sealed {
-		stored = binary.LittleEndian.AppendUint32(stored, t.crc(key, value))
+	return t.Put(key, t.seal(key, append(s.alloc(len(value)+sealBytes), value...)))
+}
+
+// seal appends the seal of a value to it.
+func (t table) seal(key, value []byte) []byte {
+	if !t.layout.sealed() {
+		return value
 	}
-	return t.Put(key, stored)
+	return binary.LittleEndian.AppendUint32(value, t.crc(key, value))
 }
 
 // count keeps the number of entries when key is about to be there or not.

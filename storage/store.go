@@ -92,6 +92,11 @@ type Options struct {
 	Verify bool
 	// NoSync leaves out every sync, for tests that do not need to survive a crash.
 	NoSync bool
+
+	// For tests: the layout of a file that is created, and how many new nodes of one change make a run, where fewer are
+	// entries of maps.
+	layout layout
+	minRun int
 }
 
 const (
@@ -111,6 +116,12 @@ func (o *Options) withDefaults() (Options, error) {
 	if v.PageSize == 0 {
 		v.PageSize = defaultPageSize
 	}
+	if v.layout == 0 {
+		v.layout = formatVersion
+	}
+	if v.minRun == 0 {
+		v.minRun = 64
+	}
 	if v.PageSize < minPageSize || v.PageSize > maxPageSize || v.PageSize&(v.PageSize-1) != 0 {
 		return v, fmt.Errorf("page size is %d, want a power of two from %d to %d", v.PageSize, minPageSize, maxPageSize)
 	}
@@ -125,7 +136,7 @@ type Store struct {
 	ownDir bool   // place.dir is closed with the store
 	opts   Options
 	db     atomic.Pointer[boltFile] // Compact replaces it, holding file
-	sealed seals
+	layout layout
 
 	// named guards id, which describes the file that db has open, and the moment of Compact in which the name leads to
 	// the next one already.
@@ -145,12 +156,16 @@ type Store struct {
 	applied atomic.Uint64
 	closed  atomic.Bool
 
+	flushing atomic.Pointer[chan struct{}] // closed when the flush under way ends; nil: there is none
+
 	staged *staged // the writer's
 
-	// lease guards the transaction of the open Changes. A write to the file takes it away, for bbolt cannot make the file
-	// grow while it is open, and nobody knows whether the writer will ever come back to its Changes.
-	lease sync.Mutex
-	open  *Changes // the last one begun; nil once it has ended
+	// lease guards the transaction of the open Changes, and the next two. While the file is written that transaction
+	// lasts for one lookup: bbolt cannot make the file grow while it is open, and nobody knows whether the writer will
+	// ever come back to its Changes.
+	lease   sync.Mutex
+	open    *Changes // the last one begun; nil once it has ended
+	writing bool     // an update is under way
 }
 
 // A state is what a View sees above bbolt. It is immutable.
@@ -224,15 +239,15 @@ func (s *Store) load(o Options) error {
 		if err != nil {
 			return located(err, s.path, "meta: format")
 		}
-		if err := format.CheckVersion(s.path, version, formatVersion); err != nil {
+		if err := format.CheckVersion(s.path, version, uint32(formatVersion)); err != nil {
 			return err
 		}
-		s.sealed = version >= versionSealed
-		applied, err := loadApplied(tx, s.path, s.sealed)
+		s.layout = layout(version)
+		applied, err := loadApplied(tx, s.path, s.layout)
 		if err != nil {
 			return err
 		}
-		if s.flushed, err = loadCatalog(tx, s.path, s.sealed); err != nil {
+		if s.flushed, err = loadCatalog(tx, s.path, s.layout); err != nil {
 			return err
 		}
 		s.applied.Store(applied)
@@ -259,10 +274,10 @@ func (s *Store) create(o Options) error {
 				return err
 			}
 		}
-		format := binary.LittleEndian.AppendUint32(nil, formatVersion)
+		format := binary.LittleEndian.AppendUint32(nil, uint32(o.layout))
 		return errors.Join(
 			tx.Bucket(bucketOfMeta).Put(metaFormat, format),
-			seals(true).putState(tx, 0, 1),
+			o.layout.putState(tx, 0, 1),
 		)
 	})
 	if err != nil || o.NoSync {
@@ -296,6 +311,15 @@ func (s *Store) Held() error {
 
 // Applied returns the LSN of the last change in the bbolt file, 0 if there is none.
 func (s *Store) Applied() uint64 { return s.applied.Load() }
+
+// Flushing returns a channel that is closed when the flush that is writing now ends, nil if none is. A flush that waits
+// for something else, such as Compact, is not writing yet.
+func (s *Store) Flushing() <-chan struct{} {
+	if done := s.flushing.Load(); done != nil {
+		return *done
+	}
+	return nil
+}
 
 // Pending estimates the memory in bytes that published changes hold until the next Flush.
 func (s *Store) Pending() int64 {

@@ -18,7 +18,7 @@ func (s *Store) View(fn func(*View) error) error {
 	if err != nil {
 		return err
 	}
-	v := &View{reader{file: s.path, sealed: s.sealed, catalog: st.catalog, layers: st.layers, reading: r}}
+	v := &View{reader{file: s.path, layout: s.layout, catalog: st.catalog, layers: st.layers, reading: r}}
 	defer v.end()
 	err = v.guarded(fn)
 	if v.err != nil {

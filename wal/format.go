@@ -119,7 +119,7 @@ func parseFrame(b []byte) frame {
 func appendFrame(dst []byte, lsn LSN, group uint32, payload []byte) []byte {
 	start := len(dst)
 	var flags uint32
-	if n := len(payload); n >= minCompress {
+	if n := len(payload); n >= minCompress && compressible(payload) {
 		dst = slices.Grow(dst, frameSize+s2.MaxEncodedLen(n))
 		block := s2.Encode(dst[start+frameSize:cap(dst)], payload) // in place: there is room for the worst case
 		if len(block) <= n-n/8 && n/maxRatio < len(block) {
@@ -136,6 +136,19 @@ func appendFrame(dst []byte, lsn LSN, group uint32, payload []byte) []byte {
 	binary.LittleEndian.PutUint32(f[20:], group)
 	binary.LittleEndian.PutUint32(f, format.CRC(f[4:]))
 	return dst
+}
+
+// sampleBytes is how much of a long payload is compressed to see whether the rest is worth it: that of embeddings is not,
+// and costs more time than all else that is done to log it.
+const sampleBytes = 16 << 10
+
+// compressible guesses whether compressing a payload saves an eighth, by a piece of its middle.
+func compressible(payload []byte) bool {
+	if len(payload) < 8*sampleBytes {
+		return true
+	}
+	sample := payload[len(payload)/2:][:sampleBytes]
+	return len(s2.Encode(nil, sample)) <= sampleBytes-sampleBytes/8
 }
 
 var (

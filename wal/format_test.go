@@ -115,6 +115,15 @@ func TestSegmentNames(t *testing.T) {
 	}
 }
 
+// countTo returns text that compresses, though not without end.
+func countTo(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "line %d of %d\n", i, n)
+	}
+	return b.String()
+}
+
 func TestFramesComeBack(t *testing.T) {
 	tests := []struct {
 		name       string
@@ -127,6 +136,8 @@ func TestFramesComeBack(t *testing.T) {
 		{"text", []byte(strings.Repeat("the quick brown fox ", 50)), true},
 		{"noise", noise(100_000), false},
 		{"long and repetitive", bytes.Repeat(noise(1000), 100), true},
+		{"long noise", noise(1 << 20), false},
+		{"long text", []byte(countTo(50_000)), true},
 		{"zeros, which would unpack to too much", make([]byte, 1<<20), false},
 	}
 	var data []byte

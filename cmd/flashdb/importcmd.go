@@ -46,7 +46,7 @@ its row number in decimal. Rows are numbered from 0, by the whole file also unde
 			if cmd.Flags().Changed("count") && im.count < 1 {
 				return fmt.Errorf("--count is %d: want a positive number", im.count)
 			}
-			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{ReadOnly: dryRun}, func(_ database, c collection) (err error) {
+			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{ReadOnly: dryRun, FlushBytes: importFlushBytes}, func(_ database, c collection) (err error) {
 				if im.file, err = a.openInput(args[2], format); err != nil {
 					return err
 				}
@@ -207,25 +207,38 @@ func rememberRows(ctx context.Context, c collection, wasEmpty bool, start, rows 
 	if !wasEmpty && known == 0 {
 		return nil
 	}
-	firstID, lastID := int64(-1), int64(-1)
-	err = c.Keys(ctx, func(id uint32, key string) error {
-		if key == firstKey {
-			firstID = int64(id)
-		}
-		if key == lastKey {
-			lastID = int64(id)
-		}
-		return nil
-	})
+	firstID, err := idOf(ctx, c, firstKey)
+	if err != nil {
+		return err
+	}
+	lastID := firstID + rows - 1 // if they are in step
+	at, err := c.KeysOf(ctx, []uint32{uint32(lastID)})
 	if err != nil {
 		return err
 	}
 	if wasEmpty {
 		first, known = start-firstID, firstID // id 0 has row first
 	}
-	inStep := lastID-firstID == rows-1 && start-firstID == first && firstID <= known
+	inStep := firstID >= 0 && at[uint32(lastID)] == lastKey && start-firstID == first && firstID <= known
 	if !inStep {
 		return setRowSpan(ctx, c, 0, 0)
 	}
 	return setRowSpan(ctx, c, first, max(known, lastID+1))
+}
+
+// idOf returns the id of a node, or -1. It looks from id 0 on: an import that
+// keeps row and id in step has its first node near there.
+func idOf(ctx context.Context, c collection, key string) (int64, error) {
+	id, found := int64(-1), errors.New("found")
+	err := c.Keys(ctx, func(i uint32, k string) error {
+		if k != key {
+			return nil
+		}
+		id = int64(i)
+		return found
+	})
+	if errors.Is(err, found) {
+		err = nil
+	}
+	return id, err
 }

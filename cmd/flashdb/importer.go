@@ -6,17 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/flashdb/flashdb"
 	"github.com/flashdb/flashdb/internal/codec"
-)
-
-// One atomic act holds batchRows rows, fewer when their embeddings are wide.
-const (
-	batchRows  = 10_000
-	batchBytes = 64 << 20
 )
 
 // An importer reads nodes from a file of embeddings. The file is read twice:
@@ -34,76 +28,21 @@ type importer struct {
 	start, count int64 // rows to take; count 0: to the end
 	schema       flashdb.Schema
 
-	keys  map[int64]rowName // by row; nil without --keys
+	keys  *rowNames // nil without --keys
 	state importState
 	end   int64 // row after the last one to take, once all are checked
 }
-
-// rowName is a line of the --keys file.
-type rowName struct{ key, payload string }
 
 // wants reports whether a row is selected.
 func (im *importer) wants(row int64) bool {
 	return row >= im.start && (im.count == 0 || row-im.start < im.count)
 }
 
-// loadKeys reads the names of the selected rows.
-func (im *importer) loadKeys() (err error) {
-	if im.keysFile == nil {
-		return nil
-	}
-	table, err := im.keysFile.open()
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, table.Close()) }()
-	im.keys = map[int64]rowName{}
-	seen := map[string]int64{} // row of each key
-	for {
-		fields, line, err := table.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if err := im.addKey(fields, seen); err != nil {
-			return fmt.Errorf("%s: line %d: %w", im.keysFile.name, line, err)
-		}
-	}
-}
-
-func (im *importer) addKey(fields []string, seen map[string]int64) error {
-	if len(fields) < 2 {
-		return errors.New("1 column: want row number, key and optional further columns, separated by tabs")
-	}
-	row, err := parseRow(fields[0])
-	if err != nil {
-		return err
-	}
-	if !im.wants(row) {
-		return nil
-	}
-	key := fields[1]
-	if key == "" {
-		return errors.New("the key is empty")
-	}
-	if _, ok := im.keys[row]; ok {
-		return fmt.Errorf("row %d is named twice", row)
-	}
-	if other, ok := seen[key]; ok {
-		return fmt.Errorf("key %s names row %d and row %d", strconv.Quote(clip(key, 60)), other, row)
-	}
-	seen[key] = row
-	im.keys[row] = rowName{key: key, payload: strings.Join(fields[2:], "\t")}
-	return nil
-}
-
 // A scanned row is a selected row as the node it becomes.
 type scannedRow struct {
 	node  flashdb.Node
 	named bool   // the file itself gives a key
-	at    string // position, for messages
+	at    string // position of a named one, for messages
 }
 
 // scan calls fn for every selected row. The embedding is read into dst(), which
@@ -144,7 +83,11 @@ func (im *importer) scan(ctx context.Context, p *progress, stage string, dst fun
 		}
 		n, err := im.node(row, meta, embedding)
 		if err == nil {
-			err = fn(scannedRow{n, meta.HasKey, r.Position()})
+			scanned := scannedRow{node: n, named: meta.HasKey}
+			if scanned.named {
+				scanned.at = r.Position()
+			}
+			err = fn(scanned)
 		}
 		if err != nil {
 			return rows, fmt.Errorf("%s: %s: %w", im.name, r.Position(), err)
@@ -173,10 +116,13 @@ func (im *importer) announce(rows int64) {
 
 // node puts together what the files and flags say of a row.
 func (im *importer) node(row int64, meta codec.Row, embedding []float32) (flashdb.Node, error) {
-	n := flashdb.Node{Embedding: embedding, Payload: meta.Payload, Tags: append(meta.Tags, im.tags...)}
+	n := flashdb.Node{Embedding: embedding, Payload: meta.Payload, Tags: slices.Clip(im.tags)}
+	if len(meta.Tags) > 0 {
+		n.Tags = append(meta.Tags, im.tags...)
+	}
 	switch {
 	case im.keys != nil:
-		name, ok := im.keys[row]
+		name, ok := im.keys.of(row)
 		if !ok {
 			return n, fmt.Errorf("row %d has no key in %s", row, im.keysFile.name)
 		}
@@ -220,14 +166,14 @@ func (im *importer) check(ctx context.Context, p *progress, sound func(flashdb.N
 // keys of other rows.
 type fileKeys struct {
 	seen map[string]string // position of each key
-	bare string            // position of a row without a key
+	bare bool              // some row has no key
 }
 
 func (f *fileKeys) add(r scannedRow) error {
 	if !r.named {
-		f.bare = r.at
+		f.bare = true
 	}
-	if f.bare != "" && (r.named || len(f.seen) > 0) {
+	if f.bare && (r.named || len(f.seen) > 0) {
 		return errors.New("some rows have a key and some have none: give all of them a key, or none")
 	}
 	if !r.named {
@@ -241,53 +187,4 @@ func (f *fileKeys) add(r scannedRow) error {
 	}
 	f.seen[r.node.Key] = r.at
 	return nil
-}
-
-// store stores every selected row that an earlier run has not, and returns the
-// first and the last key.
-func (im *importer) store(ctx context.Context, c collection, rows int64, p *progress) (first, last string, err error) {
-	size := min(batchRows, max(1, batchBytes/(4*im.schema.Dim)), int(rows))
-	var slab []float32 // embeddings of the batch: the database keeps them
-	batch := make([]flashdb.Node, 0, size)
-	first, seen, before := string(im.state.FirstKey), int64(0), im.state.Stored
-	stored := before
-	flush := func() error {
-		if len(batch) == 0 {
-			return nil
-		}
-		if err := c.Upsert(ctx, batch...); err != nil {
-			return err
-		}
-		stored += int64(len(batch))
-		batch, slab = batch[:0], nil
-		if stored == rows {
-			return nil // there is nothing to go on with
-		}
-		return im.progressed(ctx, c, stored)
-	}
-	next := func() []float32 {
-		if slab == nil {
-			slab = make([]float32, size*im.schema.Dim)
-		}
-		at := len(batch) * im.schema.Dim
-		return slab[at : at+im.schema.Dim : at+im.schema.Dim]
-	}
-	_, err = im.scan(ctx, p, "import", next, func(r scannedRow) error {
-		if first == "" {
-			first = r.node.Key
-			im.state.FirstKey = []byte(first)
-		}
-		last = r.node.Key
-		if seen++; seen <= before {
-			return nil // an earlier run stored it
-		}
-		if batch = append(batch, r.node); len(batch) < size {
-			return nil
-		}
-		return flush()
-	})
-	if err == nil {
-		err = flush()
-	}
-	return first, last, err
 }

@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 )
 
-// An import of many acts that ended before its last one, killed or without a
+// An import of many batches that ended before its last one, killed or without a
 // network to its database, is gone on with by the same command: the collection's
-// metadata say how far it got. It is written behind every act, so that what the
-// next run stores again is one act at most.
+// metadata say how far it got. It is written behind every batch, beside the next
+// one, so that what the next run stores again is two batches at most.
 const metaImport = "import"
 
 // importState is the value of metaImport.
@@ -49,13 +49,12 @@ func (im *importer) resume(ctx context.Context, c collection) error {
 	return nil
 }
 
-// progressed records that more rows are stored.
-func (im *importer) progressed(ctx context.Context, c collection, stored int64) error {
-	im.state.Stored = stored
-	if im.state.Source == "" {
+// write stores the state.
+func (s importState) write(ctx context.Context, c collection) error {
+	if s.Source == "" {
 		return nil
 	}
-	text, err := json.Marshal(im.state)
+	text, err := json.Marshal(s)
 	if err != nil {
 		return err
 	}

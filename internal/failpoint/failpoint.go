@@ -24,6 +24,7 @@ const (
 	WALDropped Point = "wal.dropped" // it is removed, the directory not synced
 
 	FlushBefore Point = "flush.before" // nothing is written to bbolt
+	FlushWrite  Point = "flush.write"  // all is put into a transaction of bbolt, which has not committed
 	FlushAfter  Point = "flush.after"  // bbolt has committed, the log keeps its segments
 
 	IndexSync    Point = "index.sync"    // a generation is written, not synced
@@ -44,7 +45,7 @@ const (
 )
 
 var points = []Point{
-	WALAppend, WALSync, WALDurable, WALRotate, WALDrop, WALDropped, FlushBefore, FlushAfter, IndexSync, IndexRename,
+	WALAppend, WALSync, WALDurable, WALRotate, WALDrop, WALDropped, FlushBefore, FlushWrite, FlushAfter, IndexSync, IndexRename,
 	IndexRenamed, PublishBefore, PublishAfter, PublishRemove, CompactRename, CompactRenamed, DropRemove, OpenReplay, OpenSweep,
 }
 
