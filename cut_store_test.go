@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -143,10 +144,15 @@ func TestStoreCutUnderLoad(t *testing.T) {
 		require.NoError(t, err)
 		var load sync.WaitGroup
 		var begun sync.WaitGroup
+		var reading atomic.Int32 // the writer goes on until the readers have ended: it may never meet the damage
+		reading.Store(7)
 		for worker := range 8 {
 			begun.Add(1)
 			load.Go(func() {
-				for i := 0; ; i++ {
+				if worker > 0 {
+					defer reading.Add(-1)
+				}
+				for i := 0; i <= 20 || worker > 0 || reading.Load() > 0; i++ {
 					var err error
 					if worker == 0 {
 						err = c.Upsert(context.Background(), flashdb.Node{Key: fmt.Sprint(i), Embedding: make([]float32, c.Schema().Dim)})

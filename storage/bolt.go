@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -32,6 +33,7 @@ type boltFile struct {
 	path   string
 	broken atomic.Pointer[error] // why bbolt is not entered any more
 	stuck  atomic.Bool           // a lock of bbolt's could not be taken back
+	last   atomic.Int64          // number of the last transaction that this process committed, 0 for none
 }
 
 // cause returns why bbolt is not entered any more, or nil.
@@ -98,7 +100,29 @@ func (b *boltFile) begin(writable bool) (tx *bolt.Tx, err error) {
 		}
 	}()
 	defer faults(faults(true))
-	return b.bolt.Begin(writable)
+	last := b.last.Load()
+	if tx, err = b.bolt.Begin(writable); err != nil {
+		return nil, err
+	}
+	if err := b.current(tx, last); err != nil {
+		return nil, errors.Join(err, tx.Rollback())
+	}
+	return tx, nil
+}
+
+// current refuses a transaction that sees the file as it was before the last commit: bbolt goes back to the other of its two
+// headers when one is damaged, and the pages that it leads to may have been used again since.
+func (b *boltFile) current(tx *bolt.Tx, last int64) error {
+	seen := int64(tx.ID())
+	if tx.Writable() {
+		seen--
+	}
+	if seen >= last {
+		return nil
+	}
+	err := format.Corrupt(b.path, "header", 0, "transaction %d is the last, want %d: it was changed under this process", seen, last)
+	b.fail(err)
+	return err
 }
 
 // view runs fn in a transaction for reading.
@@ -119,6 +143,7 @@ func (b *boltFile) update(fn func(tx *bolt.Tx) error) (err error) {
 		return err
 	}
 	var tx *bolt.Tx
+	var id int64
 	defer func() {
 		if p := recover(); p != nil {
 			err = b.recovered(p)
@@ -130,13 +155,17 @@ func (b *boltFile) update(fn func(tx *bolt.Tx) error) (err error) {
 	}()
 	defer faults(faults(true))
 	err = b.bolt.Update(func(t *bolt.Tx) error {
-		tx = t
+		tx, id = t, int64(t.ID())
+		if err := b.current(t, b.last.Load()); err != nil {
+			return err
+		}
 		if err := b.whole(t); err != nil {
 			return err
 		}
 		return fn(t)
 	})
 	if err == nil {
+		b.last.Store(id)
 		err = b.cause() // met by a reader meanwhile: what was written stands in a file that lost something
 	}
 	return err
