@@ -20,6 +20,9 @@ type Calibration struct {
 	Sources      int        // asked, by every plan of every frontier
 	ExactSeconds float64    // median of an exact scan, of one core
 	Frontiers    []Frontier // by ascending K
+
+	// Seeds are those that plans with a learned seed need; nil where none were learned.
+	Seeds *flashlight.Seeds
 }
 
 // A Frontier is the plans worth choosing for one k: each costs more than the one before it and has a higher bound.
