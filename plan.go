@@ -197,8 +197,11 @@ func unreached(target float64, of *calibrate.Calibration, f calibrate.Frontier) 
 
 // share writes a recall without rounding it up to a certainty: .986.
 func share(recall float64) string {
-	if recall >= 1 {
+	switch {
+	case recall >= 1:
 		return "1"
+	case recall < 1e-4:
+		return "0"
 	}
 	return strings.TrimPrefix(strconv.FormatFloat(math.Floor(recall*1e4)/1e4, 'f', -1, 64), "0")
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/flashdb/flashdb/flashlight"
-	"github.com/flashdb/flashdb/index"
 )
 
 // A Calibration says what plans achieve for one decoder on one generation.
@@ -34,7 +33,8 @@ type Frontier struct {
 // A Point is a plan and what it achieved.
 type Point struct {
 	Plan flashlight.Plan
-	// Recall over the sources: mean, 5th percentile, worst, and the lower 95% bound of the mean.
+	// Recall over the sources: mean, 5th percentile, worst; and what may be promised: a lower 95% bound of the mean, which is
+	// not above the mean of any draw of sources (see Pick) nor what the 5th percentile allows (see tailBound).
 	Mean, P5, Worst, Bound float64
 	// Means a source.
 	RowsScored, CodesScanned float64
@@ -109,9 +109,4 @@ func compare(a, b float64) int {
 		return 1
 	}
 	return 0
-}
-
-// share returns probes of about so many of the rows.
-func share(rows, of int) index.Probes {
-	return index.Probes{Share: min(1, float64(rows)/float64(max(1, of)))}
 }
