@@ -32,6 +32,9 @@ type planned struct {
 	plan     flashlight.Plan
 	describe string
 	subset   bool // only the rows that the filter keeps are scanned
+	// fallback, if not nil, is run for a source that the learned seed of plan
+	// cannot lead, as one of zeros.
+	fallback *flashlight.Plan
 }
 
 func exactPlan(why string) planned {
@@ -150,7 +153,12 @@ func (q *query) calibrated(o PredictOptions, k int) planned {
 	case k > f.K:
 		how += fmt.Sprintf(", at k = %d, then scaled", f.K)
 	}
-	return planned{plan: p, describe: fmt.Sprintf("calibrated for recall %g: %v (%s)", target, p, how)}
+	chosen := planned{plan: p, describe: fmt.Sprintf("calibrated for recall %g: %v (%s)", target, p, how)}
+	if p.Seed == flashlight.SeedLearned {
+		fallback := q.handmade(PredictOptions{MaxScored: o.MaxScored}, k).plan
+		chosen.fallback = &fallback
+	}
+	return chosen
 }
 
 // filteredSeconds estimates what a plan that was measured without a filter

@@ -136,7 +136,7 @@ type answerOptions struct {
 func (q *query) answer(ctx context.Context, k int, p planned, o answerOptions) (Result, error) {
 	q.run.Source = q.source
 	q.run.K = k
-	q.run.Plan = p.plan
+	q.run.Plan, q.run.Fallback = p.plan, p.fallback
 	q.run.Allowed, q.run.Excluded = q.allowed, q.excluded
 	var rows flashlight.Rows = &q.view
 	if p.subset {
@@ -158,7 +158,7 @@ func (q *query) answer(ctx context.Context, k int, p planned, o answerOptions) (
 	}
 	res.Stats.Plan = p.describe
 	if p.plan.Seed == flashlight.SeedLearned && report.Plan.Seed != flashlight.SeedLearned {
-		res.Stats.Plan += "; seed ones, as there are no learned seeds for this source"
+		res.Stats.Plan += fmt.Sprintf("; ran %v, as there is no learned seed for this source", report.Plan)
 	}
 	if q.run.Explain {
 		res.Stats.SeedSources = q.seedSources(report.Trace)

@@ -30,7 +30,7 @@ func TestLearnedSeeds(t *testing.T) {
 		return res.Stats
 	}
 	before := ask()
-	assert.Contains(t, before.Plan, "seed ones, as there are no learned seeds")
+	assert.Contains(t, before.Plan, "as there is no learned seed for this source")
 	assert.Equal(t, "ones", before.Trace[0].Aims[0].From)
 	assert.Empty(t, before.SeedSources)
 
@@ -38,7 +38,7 @@ func TestLearnedSeeds(t *testing.T) {
 	require.NoError(t, err)
 	require.Positive(t, all[0].Seeds)
 	stats := ask()
-	assert.NotContains(t, stats.Plan, "no learned seeds")
+	assert.NotContains(t, stats.Plan, "no learned seed")
 	assert.Equal(t, "learned", stats.Trace[0].Aims[0].From)
 	require.NotEmpty(t, stats.SeedSources)
 	for _, key := range stats.SeedSources {
@@ -56,6 +56,27 @@ func TestLearnedSeeds(t *testing.T) {
 
 	require.NoError(t, c.PutDecoder(ctx, "cites", randomMLP(t, rand.New(rand.NewPCG(8, 8)), 16, 8)))
 	assert.Equal(t, "ones", ask().Trace[0].Aims[0].From, "they go with the decoder")
+}
+
+// TestSeedOfZeros: a source that no stored one resembles is asked about by the default plan.
+func TestSeedOfZeros(t *testing.T) {
+	ctx := context.Background()
+	db := openDB(t)
+	c := indexed(t, db, 4000)
+	all, err := c.Calibrate(ctx, &learnable)
+	require.NoError(t, err)
+	for _, p := range all[0].Frontiers[0].Plans {
+		if p.Plan.Seed != flashlight.SeedLearned {
+			continue
+		}
+		res, err := c.PredictVector(ctx, make([]float32, 16), 10, &flashdb.PredictOptions{Recall: p.Bound, Explain: true})
+		require.NoError(t, err)
+		require.Len(t, res.Hits, 10)
+		assert.Contains(t, res.Stats.Plan, "; ran "+flashlight.DefaultPlan(10, 4000).String())
+		assert.Equal(t, "ones", res.Stats.Trace[0].Aims[0].From)
+		return
+	}
+	t.Skip("no plan with the learned seed is the cheapest for anything here")
 }
 
 // TestSeedsOfAnotherCollection: seeds learned from users lead users, and not the items themselves, of which nothing was
