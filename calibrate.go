@@ -37,9 +37,9 @@ type CalibrateOptions struct {
 	// so that later calibrations, by Rebuild too, sample from it. Empty means
 	// what is remembered, and the collection's own name is a way back.
 	SourcesFrom string
-	// Sources is how many to ask at most, half of them drawn evenly and half in
-	// proportion to the links that the decoder expects of them. Default 200. Fewer are asked when
-	// the time is up before, and the bounds are then lower.
+	// Sources is how many to ask at most: a third of them drawn evenly, the others in
+	// proportion to their links, known or expected by the decoder. Default 200. Fewer
+	// are asked when the time is up before, and the bounds are then lower.
 	Sources int
 	// Time is how long one decoder may take. Default Options.CalibrateTime, or
 	// 10 s where that is negative.
@@ -68,7 +68,8 @@ func (o *CalibrateOptions) Validate() error {
 }
 
 // A Calibration says what plans achieve for one decoder on the served
-// generation, measured against the exact scan.
+// generation, measured against the best rows that all plans and a sample of the
+// others hold.
 type Calibration struct {
 	Decoder     string
 	SourcesFrom string // collection of the sources
@@ -76,6 +77,7 @@ type Calibration struct {
 	Rows        int
 	Sources     int           // asked
 	Exact       time.Duration // median of an exact scan, of one core
+	Seeds       int           // sources that learned seeds were trained on; 0: there are none
 	Frontiers   []Frontier    // for k = 10 and 100
 }
 
@@ -89,8 +91,9 @@ type Frontier struct {
 // A PlanPoint is one plan and what it achieved.
 type PlanPoint struct {
 	Plan flashlight.Plan
-	// Recall over the sources: mean, 5th percentile, worst, and a lower bound
-	// of the mean with 95% confidence.
+	// Recall over the sources: mean, 5th percentile, worst, and what may be
+	// promised: a lower bound of the mean with 95% confidence, lower still where
+	// some kind of source or the worst twentieth of all find much less.
 	Mean, P5, Worst, Bound float64
 	// RowsScored and CodesScanned are means a source.
 	RowsScored, CodesScanned float64
@@ -100,7 +103,9 @@ type PlanPoint struct {
 
 // Calibrate measures which plans reach which recall at which cost for one
 // decoder or all, and stores the result for the planner: PredictOptions.Recall
-// is met by it. It asks sampled sources, and scans them exactly for the truth.
+// is met by it. It asks sampled sources, and finds the truth by all the plans
+// together and a sample of the rows, so that it takes no longer on many rows. For
+// a nonlinear decoder it also learns first queries from some other sources.
 // Rebuild and PutDecoder do the same by themselves.
 //
 // ErrInvalid is returned when no index is served: then queries scan exactly.
@@ -250,18 +255,22 @@ func (c *Collection) measure(ctx context.Context, t *trained, p pinned, o Calibr
 	if o.Time < 0 {
 		o.Time = 10 * time.Second
 	}
+	began := time.Now()
 	from := c.sourcesFrom()
-	sources, err := c.sampleSources(ctx, t, from, o.Sources, o.Seed)
+	enough := func() bool { return time.Since(began) > o.Time/10 }
+	sources, err := c.sampleSources(ctx, t, from, o.Sources+calibrate.TrainSources, o.Seed, enough)
 	if err != nil {
 		return nil, err
 	}
+	asked := min(o.Sources, len(sources))
 	in := calibrate.Input{
-		Decoder: t.Decoder,
-		Sources: sources,
-		Rows:    p.gen.Info().Rows + p.delta.Len(),
-		Open:    func() calibrate.Engine { return c.engine(p) },
-		Workers: cmp.Or(o.workers, c.db.opts.Workers),
-		Time:    o.Time,
+		Decoder:  t.Decoder,
+		Sources:  sources[:asked],
+		Training: sources[asked:],
+		Rows:     p.gen.Info().Rows + p.delta.Len(),
+		Open:     func() calibrate.Engine { return c.engine(p) },
+		Workers:  cmp.Or(o.workers, c.db.opts.Workers),
+		Time:     max(o.Time/2, o.Time-time.Since(began)),
 	}
 	if o.Progress != nil {
 		in.Progress = func(done, total time.Duration) {
@@ -290,7 +299,7 @@ func (c *Collection) engine(p pinned) calibrate.Engine {
 	if v.search != nil {
 		v.search.Workers = 1 // costs are those of one core
 	}
-	return calibrate.Engine{Search: v, Rows: v}
+	return calibrate.Engine{Search: v, Rows: v, Lists: newViewLists(v)}
 }
 
 // alone is a generation without a delta, pinned by who holds it already.
@@ -301,7 +310,7 @@ func (c *Collection) alone(p pinned) pinned {
 
 // sampleSources draws up to n live nodes of a collection, in the order they are
 // to be asked in, with what a query would leave out for each.
-func (c *Collection) sampleSources(ctx context.Context, t *trained, from *Collection, n int, seed uint64) ([]calibrate.Source, error) {
+func (c *Collection) sampleSources(ctx context.Context, t *trained, from *Collection, n int, seed uint64, enough func() bool) ([]calibrate.Source, error) {
 	var pool []calibrate.Source
 	var rows []float32
 	wanted, compared := calibrate.Pool(n)
@@ -314,7 +323,7 @@ func (c *Collection) sampleSources(ctx context.Context, t *trained, from *Collec
 			return fmt.Errorf("%w: collection %q has no nodes to take as sources", ErrInvalid, from.name)
 		}
 		for _, id := range sampleIDs(info, v.Tombs(from.uid), wanted, seed) {
-			s := calibrate.Source{Vector: make([]float32, c.schema.Dim)}
+			s := calibrate.Source{ID: id, Vector: make([]float32, c.schema.Dim)}
 			if !v.Row(s.Vector, from.uid, id) {
 				continue
 			}
@@ -349,7 +358,7 @@ func (c *Collection) sampleSources(ctx context.Context, t *trained, from *Collec
 			}
 		}
 	}
-	return calibrate.Pick(ctx, t.Decoder, pool, rows, n, rand.New(rand.NewPCG(seed, 0x11c5)))
+	return calibrate.Pick(ctx, t.Decoder, pool, rows, n, rand.New(rand.NewPCG(seed, 0x11c5)), enough)
 }
 
 // sampleIDs draws up to n live ids, in random order.
@@ -431,7 +440,7 @@ func (t *trained) on(p *pinned) *calibrate.Calibration {
 func (c *Collection) shown(t *trained, of *calibrate.Calibration) Calibration {
 	s := Calibration{
 		Decoder: t.name, SourcesFrom: of.SourcesFrom, Generation: of.Generation, Rows: of.Rows, Sources: of.Sources,
-		Exact: seconds(of.ExactSeconds),
+		Exact: seconds(of.ExactSeconds), Seeds: of.Seeds.Len(),
 	}
 	if s.SourcesFrom == "" {
 		s.SourcesFrom = c.name

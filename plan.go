@@ -32,6 +32,9 @@ type planned struct {
 	plan     flashlight.Plan
 	describe string
 	subset   bool // only the rows that the filter keeps are scanned
+	// fallback, if not nil, is run for a source that the learned seed of plan
+	// cannot lead, as one of zeros.
+	fallback *flashlight.Plan
 }
 
 func exactPlan(why string) planned {
@@ -126,12 +129,14 @@ func (q *query) calibrated(o PredictOptions, k int) planned {
 	point = f.Scaled(point, k)
 	// Where nothing could have reached it, and nobody asked for it, that is no reason to scan.
 	excused := o.Recall == 0 && calibrate.PerfectBound(of.Sources, f.K) < sought
+	// Nor where the best plan found as much, and only more sources could show that it is no chance.
+	likely := o.Recall == 0 && !reached && point.Mean >= sought
 	switch {
-	case !reached && !excused:
+	case !reached && !excused && !likely:
 		return q.exact(unreached(sought, of, f))
 	case q.filteredSeconds(point) >= q.exactSeconds():
 		return q.exact(fmt.Sprintf("as fast as any plan for recall %g", target))
-	case !reached:
+	case !reached && excused:
 		p := q.handmade(o, k)
 		p.describe = fmt.Sprintf("default, as %d sources are too few to measure recall %g: %s", of.Sources, sought, p.describe)
 		return p
@@ -150,7 +155,16 @@ func (q *query) calibrated(o PredictOptions, k int) planned {
 	case k > f.K:
 		how += fmt.Sprintf(", at k = %d, then scaled", f.K)
 	}
-	return planned{plan: p, describe: fmt.Sprintf("calibrated for recall %g: %v (%s)", target, p, how)}
+	chosenBy := "calibrated"
+	if !reached {
+		chosenBy = "best measured, though no bound reaches it,"
+	}
+	chosen := planned{plan: p, describe: fmt.Sprintf("%s for recall %g: %v (%s)", chosenBy, target, p, how)}
+	if p.Seed == flashlight.SeedLearned {
+		fallback := q.handmade(PredictOptions{MaxScored: o.MaxScored}, k).plan
+		chosen.fallback = &fallback
+	}
+	return chosen
 }
 
 // filteredSeconds estimates what a plan that was measured without a filter
@@ -197,8 +211,11 @@ func unreached(target float64, of *calibrate.Calibration, f calibrate.Frontier) 
 
 // share writes a recall without rounding it up to a certainty: .986.
 func share(recall float64) string {
-	if recall >= 1 {
+	switch {
+	case recall >= 1:
 		return "1"
+	case recall < 1e-4:
+		return "0"
 	}
 	return strings.TrimPrefix(strconv.FormatFloat(math.Floor(recall*1e4)/1e4, 'f', -1, 64), "0")
 }

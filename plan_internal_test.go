@@ -35,6 +35,8 @@ func TestPlansUnderFilters(t *testing.T) {
 		{"no filter", nil, 0, 200, many, "calibrated for recall 0.98: 10 rounds"},
 		{"half: a plan that misses half as much", kept(500_000), 0, 200, many, "measured 1, at least .995"},
 		{"a hundredth: its rows are scanned in no more time", kept(10_000), 0, 200, many, "exact: as fast as any plan for recall 0.98"},
+		{"found, but not shown", nil, 0, 200, []calibrate.Point{at(.976, .001)}, "best measured, though no bound reaches it, for recall 0.98: 10 rounds"},
+		{"found, but not shown, and asked for", nil, .98, 200, []calibrate.Point{at(.976, .001)}, "exact: no plan reached recall 0.98 on 200 sources"},
 		{"half, out of reach", kept(500_000), .98, 200, few, "exact: no plan reached recall 0.99 on 200 sources"},
 		{"half, and so few sources that nothing could have reached it", kept(500_000), 0, 20, few, "default, as 20 sources are too few to measure recall 0.99: 10 rounds"},
 		{"the same, but asked for", kept(500_000), .98, 20, few, "exact: no plan reached recall 0.99 on 20 sources"},

@@ -104,6 +104,13 @@ func (c *Collection) predictWith(ctx context.Context, start time.Time, key strin
 		}
 		q.bind(dec.Decoder)
 		q.measured, q.decodes = dec.on(&q.view.pinned), true
+		if of := q.measured; of != nil && of.Seeds.Len() > 0 {
+			q.run.Seeds = of.Seeds
+			if key != "" && of.SourcesFrom != "" {
+				// Seeds of users lead items astray, and plans were measured with them.
+				q.measured, q.run.Seeds = nil, nil
+			}
+		}
 		q.run.MinScore = o.MinScore
 		q.run.Explain = o.Explain
 		var excluded *roaring.Bitmap // the run adds to the query's own
@@ -129,7 +136,7 @@ type answerOptions struct {
 func (q *query) answer(ctx context.Context, k int, p planned, o answerOptions) (Result, error) {
 	q.run.Source = q.source
 	q.run.K = k
-	q.run.Plan = p.plan
+	q.run.Plan, q.run.Fallback = p.plan, p.fallback
 	q.run.Allowed, q.run.Excluded = q.allowed, q.excluded
 	var rows flashlight.Rows = &q.view
 	if p.subset {
@@ -150,6 +157,12 @@ func (q *query) answer(ctx context.Context, k int, p planned, o answerOptions) (
 		return Result{}, err
 	}
 	res.Stats.Plan = p.describe
+	if p.plan.Seed == flashlight.SeedLearned && report.Plan.Seed != flashlight.SeedLearned {
+		res.Stats.Plan += fmt.Sprintf("; ran %v, as there is no learned seed for this source", report.Plan)
+	}
+	if q.run.Explain {
+		res.Stats.SeedSources = q.seedSources(report.Trace)
+	}
 	if len(res.Hits) < k {
 		res.Stats.Short = q.short(len(res.Hits), report)
 	}

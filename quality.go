@@ -117,20 +117,16 @@ func (c *Collection) compare(ctx context.Context, t *trained, res *calibrate.Res
 		return nil // the first build, or one that mends
 	}
 	k := res.Frontiers[len(res.Frontiers)-1].K
-	plan := flashlight.DefaultPlan(k, served.gen.Info().Rows)
+	old := calibrate.Served{Engine: c.engine(served), Plan: flashlight.DefaultPlan(k, served.gen.Info().Rows)}
 	if of := t.on(&served); of != nil {
 		f, _ := of.For(k)
 		if len(f.Points) == 0 {
 			return nil // always scanned exactly
 		}
 		point, _ := f.Choose(defaultRecall) // or the best there is
-		plan = point.Plan
+		old.Plan, old.Seeds = point.Plan, of.Seeds
 	}
-	before, err := res.Recalls(ctx, c.engine(served), k, plan)
-	if err != nil {
-		return err
-	}
-	after, err := res.Recalls(ctx, c.engine(built), k, plan)
+	before, after, err := res.Compare(ctx, old, calibrate.Served{Engine: c.engine(built), Plan: old.Plan, Seeds: res.Seeds}, k)
 	if err != nil {
 		return err
 	}

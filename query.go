@@ -204,6 +204,30 @@ func (q *query) stats(report flashlight.Report) QueryStats {
 	}
 }
 
+// seedSources returns the keys of the stored sources that led to a learned seed,
+// most alike first. Those deleted since are left out.
+func (q *query) seedSources(trace []flashlight.Round) (keys []string) {
+	if len(trace) == 0 || len(trace[0].Aims) == 0 || q.measured == nil {
+		return nil
+	}
+	from := q.c
+	if name := q.measured.SourcesFrom; name != "" {
+		var err error
+		if from, err = q.c.db.collection(name); err != nil {
+			return nil // dropped since
+		}
+	}
+	_ = q.c.db.store.View(func(v *storage.View) error {
+		for _, id := range trace[0].Aims[0].Sources {
+			if key, ok := v.Key(from.uid, id); ok {
+				keys = append(keys, key)
+			}
+		}
+		return nil
+	})
+	return keys
+}
+
 // grow returns s with length n, in its own memory when it suffices.
 func grow(s []float32, n int) []float32 {
 	if cap(s) < n {

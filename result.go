@@ -52,6 +52,10 @@ type QueryStats struct {
 	Elapsed    time.Duration
 	// Trace holds a line a round when PredictOptions.Explain is set.
 	Trace []flashlight.Round
+	// SeedSources are the keys, in the collection that the calibration's sources
+	// are from, of the stored sources whose searches taught the first query, most
+	// alike first, when PredictOptions.Explain is set and the seed is learned.
+	SeedSources []string
 	// Verification is there when PredictOptions.Verify is set.
 	Verification *Verification
 }

@@ -6,6 +6,7 @@
 //	bench growth -data DIR               latency over subsets of the genes graph
 //	bench scan   -data DIR -graph NAME   codes a second of the index alone, beside FAISS's
 //	bench rebuild -data DIR -graph NAME  reads beside writes and an online rebuild
+//	bench copies -data DIR -out DIR      a larger graph: the rows of one over and over, with noise
 //	bench report -in FILE -doc FILE      tables and plots of what the two wrote with -json
 //
 // DIR holds a folder a graph; dataset.go says what is in it. README.md has each
@@ -33,6 +34,7 @@ const usage = `usage: bench COMMAND [flags]
   scan     measure searches of the index alone, without a decoder: codes a second
   seeds    measure what the seeds of the first round find: recall
   rebuild  measure reads beside writes and an online rebuild: latency, errors, memory
+  copies   write a larger graph: the rows of one over and over, with noise
   report   rewrite the tables of a Markdown file and the plots from results in JSON lines
 
 "bench COMMAND -h" lists the flags of a command.
@@ -55,7 +57,7 @@ func main() {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) == 0 {
 		fmt.Fprint(stderr, usage)
-		return errors.New("no command: use graph, growth, scan, seeds, rebuild or report")
+		return errors.New("no command: use graph, growth, scan, seeds, rebuild, copies or report")
 	}
 	switch name, rest := args[0], args[1:]; name {
 	case "graph":
@@ -68,13 +70,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return seedsCommand(ctx, rest, stdout, stderr)
 	case "rebuild":
 		return rebuildCommand(ctx, rest, stdout, stderr)
+	case "copies":
+		return copiesCommand(ctx, rest, stdout, stderr)
 	case "report":
 		return reportCommand(rest, stderr)
 	case "help", "-h", "-help", "--help":
 		fmt.Fprint(stdout, usage)
 		return nil
 	default:
-		return fmt.Errorf("unknown command %q: use graph, growth, scan, seeds, rebuild or report", name)
+		return fmt.Errorf("unknown command %q: use graph, growth, scan, seeds, rebuild, copies or report", name)
 	}
 }
 

@@ -16,10 +16,14 @@ func (a *app) calibrateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "calibrate DIR COLLECTION [--decoder NAME] [--source-collection C] [--time D]",
 		Short: "Measure which recall the plans reach at which cost",
-		Long: `Calibrate asks sampled sources by many plans, scans them exactly for the truth, and
-prints the plans worth choosing: each costs more than the one before and has a higher
-bound. It stores them; predict --recall then takes the cheapest plan whose bound (a lower
-limit of the mean recall, with 95% confidence) reaches the target.
+		Long: `Calibrate asks sampled sources by many plans, and finds the truth by all of them together
+and a sample of the rows, so that it takes no longer on many rows. For a decoder that is not
+linear it also learns from some other sources what to search for first. It prints the plans
+worth choosing: each costs more than the one before and has a higher bound. It stores them;
+predict --recall then takes the cheapest plan whose bound reaches the target.
+
+The bound is a lower limit of the mean recall, with 95% confidence. It is lower still where
+the worst twentieth of the sources, the worst one, or one kind of source finds much less.
 
 rebuild and decoder add calibrate by themselves.`,
 		Example: `  flashdb calibrate papers.flash papers
@@ -73,8 +77,12 @@ func (a *app) printCalibration(of flashdb.Calibration) error {
 	if a.json {
 		return a.emit(newJSONCalibration(of))
 	}
-	fmt.Fprintf(a.out, "decoder %s on generation %d, %s: %s of %s, exact scan %s\n", shown(of.Decoder), of.Generation,
-		counted(of.Rows, "row"), counted(of.Sources, "source"), shown(of.SourcesFrom), took(of.Exact))
+	seeds := ""
+	if of.Seeds > 0 {
+		seeds = fmt.Sprintf(", seeds learned from %s", counted(of.Seeds, "other"))
+	}
+	fmt.Fprintf(a.out, "decoder %s on generation %d, %s: %s of %s%s, exact scan %s\n", shown(of.Decoder), of.Generation,
+		counted(of.Rows, "row"), counted(of.Sources, "source"), shown(of.SourcesFrom), seeds, took(of.Exact))
 	if plansOf(of) > 0 {
 		err := a.titled(func(w io.Writer) {
 			fmt.Fprint(w, "  k\tmean\tp5\tworst\tbound\tscored\tcodes\ttime\tx faster\tplan\n")
@@ -112,6 +120,7 @@ type jsonCalibration struct {
 	Rows        int            `json:"rows"`
 	Sources     int            `json:"sources"`
 	ExactMS     float64        `json:"exact_ms"`
+	Seeds       int            `json:"seeds"`
 	Frontiers   []jsonFrontier `json:"frontiers"`
 }
 
@@ -134,7 +143,7 @@ type jsonPlan struct {
 func newJSONCalibration(of flashdb.Calibration) jsonCalibration {
 	j := jsonCalibration{
 		Decoder: jsonText(of.Decoder), SourcesFrom: jsonText(of.SourcesFrom), Generation: of.Generation,
-		Rows: of.Rows, Sources: of.Sources, ExactMS: millis(of.Exact), Frontiers: []jsonFrontier{},
+		Rows: of.Rows, Sources: of.Sources, ExactMS: millis(of.Exact), Seeds: of.Seeds, Frontiers: []jsonFrontier{},
 	}
 	for _, f := range of.Frontiers {
 		plans := []jsonPlan{}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/flashdb/flashdb"
@@ -48,7 +49,7 @@ func (a *app) printResult(res flashdb.Result, columns resultColumns, names map[u
 		fmt.Fprintf(a.out, "  %s: %s\n", counted(len(res.Hits), "hit"), s)
 	}
 	fmt.Fprintf(a.out, "%s\n%s\n", a.dim(a.folded("  "+describeStats(res.Stats), 4)), a.dim(a.folded("  plan: "+res.Stats.Plan, 8)))
-	a.printTrace(res.Stats.Trace, names)
+	a.printTrace(res.Stats, names)
 	a.printVerification(len(res.Hits), res.Stats.Verification)
 	return nil
 }
@@ -92,8 +93,8 @@ func describeStats(s flashdb.QueryStats) string {
 }
 
 // printTrace explains the rounds of a query, a line or two each.
-func (a *app) printTrace(trace []flashlight.Round, names map[uint32]string) {
-	for i, r := range trace {
+func (a *app) printTrace(s flashdb.QueryStats, names map[uint32]string) {
+	for i, r := range s.Trace {
 		line := fmt.Sprintf("  round %d: may visit %s; %s more, %s scanned; %s scored, %d entered the top-k",
 			i+1, r.Probes, counted(r.Cost.Lists, "list"), counted(r.Cost.Codes, "code"), counted(r.Scored, "row"), r.Entered)
 		if r.Scored > 0 {
@@ -105,7 +106,7 @@ func (a *app) printTrace(trace []flashlight.Round, names map[uint32]string) {
 		}
 		fmt.Fprintln(a.out, a.folded(line, 4))
 		for _, aim := range r.Aims {
-			fmt.Fprintln(a.out, a.folded("    query: "+describeAim(aim, names), 8))
+			fmt.Fprintln(a.out, a.folded("    query: "+describeAim(aim, names, s.SeedSources), 8))
 		}
 	}
 }
@@ -119,22 +120,31 @@ var aimWords = map[string]string{
 	"all":     "mean gradient at the best of all rounds",
 }
 
-func describeAim(aim flashlight.Aim, names map[uint32]string) string {
+func describeAim(aim flashlight.Aim, names map[uint32]string, seedSources []string) string {
 	words := aimWords[aim.From]
 	if words == "" {
 		words = aim.From
 	}
-	if len(aim.Anchors) == 0 {
+	var keys []string
+	switch {
+	case len(aim.Sources) > 0:
+		keys = seedSources
+	default:
+		for _, id := range aim.Anchors {
+			keys = append(keys, names[id])
+		}
+	}
+	if len(keys) == 0 {
 		return words
 	}
 	const most = 3
-	var keys []string
-	for _, id := range aim.Anchors[:min(most, len(aim.Anchors))] {
-		keys = append(keys, shown(names[id]))
-	}
 	more := ""
-	if n := len(aim.Anchors) - most; n > 0 {
+	if n := len(keys) - most; n > 0 {
 		more = fmt.Sprintf(", and %d more", n)
+	}
+	keys = slices.Clone(keys[:min(most, len(keys))])
+	for i := range keys {
+		keys[i] = shown(keys[i])
 	}
 	changed := ""
 	if aim.Neurons > 0 {
@@ -182,6 +192,7 @@ type jsonQueryStats struct {
 	Generation   uint64            `json:"generation"`
 	DeltaRows    int               `json:"delta_rows"`
 	ElapsedMS    float64           `json:"elapsed_ms"`
+	SeedSources  []string          `json:"seed_sources,omitempty"` // keys
 	Trace        []jsonRound       `json:"trace,omitempty"`
 	Verification *jsonVerification `json:"verification,omitempty"`
 }
@@ -254,6 +265,9 @@ func newJSONResult(res flashdb.Result, columns resultColumns, names map[uint32]s
 		for i := range j.Hits {
 			j.Hits[i].Probability = nil
 		}
+	}
+	for _, key := range s.SeedSources {
+		j.Stats.SeedSources = append(j.Stats.SeedSources, jsonText(key))
 	}
 	for _, r := range s.Trace {
 		j.Stats.Trace = append(j.Stats.Trace, newJSONRound(r, names))

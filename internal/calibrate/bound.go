@@ -5,9 +5,6 @@ import (
 	"slices"
 )
 
-// unseenGap is how far below the mean the unseen source lies at least, see LowerBound.
-const unseenGap = 0.05
-
 // LowerBound returns a lower bound of the mean recall of all sources, one-sided with 95% confidence, from the recalls at
 // k of a sample.
 //
@@ -46,15 +43,39 @@ func LowerBound(recalls []float64, k int) float64 {
 	return min(1, max(0, mean+skewed-t*math.Sqrt(variance/n)))
 }
 
+// missMargin is the share of the best rows that all plans may have missed unseen, when so many of them were sampled: one
+// that misses none may have missed unseenRows of those, and of the others in proportion.
+func missMargin(sampled, best int) float64 {
+	if sampled == 0 {
+		return 1
+	}
+	return max(0, unseenRows*(1/float64(sampled)-1/float64(best)))
+}
+
+// tailBound is the highest recall that a plan with this 5th percentile and worst is taken for, so that a plan which fails
+// some sources gives way to a dearer one. One of k nodes may always be missing.
+func tailBound(p5, worst float64, k int) float64 {
+	allowed := func(recall, misses float64) float64 {
+		if recall >= 1-1.5/float64(k) {
+			return 1
+		}
+		return 1 - (1-recall)/misses
+	}
+	return min(allowed(p5, tailMisses), allowed(worst, worstMisses))
+}
+
 // PerfectBound returns the lower bound of so many perfect recalls at k: the most that a sample can show.
 func PerfectBound(sources, k int) float64 {
 	return LowerBound(slices.Repeat([]float64{1}, sources), k)
 }
 
+// normal95 is the 95% quantile of the normal distribution.
+const normal95 = 1.6448536269514722
+
 // student95 returns the 95% quantile of Student's t by its expansion around the normal one (Abramowitz and Stegun 26.7.5),
 // within 1% from three degrees of freedom on.
 func student95(df float64) float64 {
-	const z = 1.6448536269514722
+	const z = normal95
 	z3, z5 := z*z*z, z*z*z*z*z
 	return z + (z3+z)/(4*df) + (5*z5+16*z3+3*z)/(96*df*df)
 }
@@ -64,7 +85,7 @@ func meanOf(v []float64) float64 {
 	for _, x := range v {
 		sum += x
 	}
-	return sum / float64(len(v))
+	return sum / float64(max(1, len(v)))
 }
 
 // quantile returns the q-quantile of ascending values by nearest rank.

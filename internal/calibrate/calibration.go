@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/flashdb/flashdb/flashlight"
-	"github.com/flashdb/flashdb/index"
 )
 
 // A Calibration says what plans achieve for one decoder on one generation.
@@ -20,6 +19,9 @@ type Calibration struct {
 	Sources      int        // asked, by every plan of every frontier
 	ExactSeconds float64    // median of an exact scan, of one core
 	Frontiers    []Frontier // by ascending K
+
+	// Seeds are those that plans with a learned seed need; nil where none were learned.
+	Seeds *flashlight.Seeds
 }
 
 // A Frontier is the plans worth choosing for one k: each costs more than the one before it and has a higher bound.
@@ -31,7 +33,8 @@ type Frontier struct {
 // A Point is a plan and what it achieved.
 type Point struct {
 	Plan flashlight.Plan
-	// Recall over the sources: mean, 5th percentile, worst, and the lower 95% bound of the mean.
+	// Recall over the sources: mean, 5th percentile, worst; and what may be promised: a lower 95% bound of the mean, which is
+	// not above the mean of any draw of sources (see Pick) nor what the 5th percentile allows (see tailBound).
 	Mean, P5, Worst, Bound float64
 	// Means a source.
 	RowsScored, CodesScanned float64
@@ -106,9 +109,4 @@ func compare(a, b float64) int {
 		return 1
 	}
 	return 0
-}
-
-// share returns probes of about so many of the rows.
-func share(rows, of int) index.Probes {
-	return index.Probes{Share: min(1, float64(rows)/float64(max(1, of)))}
 }

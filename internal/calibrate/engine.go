@@ -2,7 +2,6 @@ package calibrate
 
 import (
 	"context"
-	"math"
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -19,60 +18,39 @@ type Searcher interface {
 	Reset()
 }
 
-// An Engine is what one worker asks: a search and the rows it searches. It belongs to one goroutine at a time.
+// Lists are groups of rows that resemble each other. Every row is in one of them.
+type Lists interface {
+	// Centroids returns one row for each list, row-major, which stands for it.
+	Centroids() []float32
+	// List appends the rows of list l to dst, for flashlight.Rows.Gather.
+	List(l int, dst []index.Candidate) []index.Candidate
+}
+
+// An Engine is what one worker asks: a search, the rows it searches, and the lists these are in. It belongs to one
+// goroutine at a time.
 type Engine struct {
 	Search Searcher
 	Rows   flashlight.Rows
+	Lists  Lists
 }
 
 // A Source is one sampled source.
 type Source struct {
+	ID       uint32 // of its node
 	Vector   []float32
 	Excluded []uint32 // ids never returned: the source itself, its known links
 	Drawn    Draw     // see Pick
 }
 
-// truth is the exact answer of a source, best first, and what it took.
-type truth struct {
-	hits    []index.Hit
-	seconds float64 // of one core
-}
-
-// tieTolerance, relative, is how far below the true k-th score a hit still counts as found, and scoreFloor what scores
-// are taken relative to at least: nodes that tie there are equally right answers.
-const (
-	tieTolerance = 1e-5
-	scoreFloor   = 0.1
-)
-
-// recall returns the share of the true k best that are among hits.
-func (t *truth) recall(hits []index.Hit, k int) float64 {
-	k = min(k, len(t.hits))
-	if k == 0 {
-		return 1
-	}
-	kth := t.hits[k-1].Score
-	least := kth
-	if kth-kth == 0 { // a number, and finite
-		least -= tieTolerance * max(float32(math.Abs(float64(kth))), scoreFloor)
-	}
-	found := 0
-	for _, h := range hits {
-		if !(h.Score < least) && (h.Score == h.Score || kth != kth) { // any hit is as good as a NaN
-			found++
-		}
-	}
-	return float64(min(found, k)) / float64(k)
-}
-
 // outcome is how a plan did on one source.
 type outcome struct {
-	recall, seconds       float64
+	scores                []float32 // of its hits, best first
+	seconds               float64
 	rounds, scored, codes int
 }
 
-// An asker is one worker: an engine and the scratch to ask it.
-type asker struct {
+// A worker is an engine and the scratch to ask it. It belongs to one goroutine.
+type worker struct {
 	engine   Engine
 	decoder  decoder.Decoder
 	clock    func() time.Time
@@ -80,44 +58,45 @@ type asker struct {
 	bound    decoder.Bound
 	excluded *roaring.Bitmap
 	hits     []index.Hit
+	sampler  sampler
 }
 
-func newAsker(e Engine, d decoder.Decoder, clock func() time.Time) *asker {
-	return &asker{engine: e, decoder: d, clock: clock, excluded: roaring.New()}
+func newWorker(e Engine, d decoder.Decoder, clock func() time.Time) *worker {
+	return &worker{engine: e, decoder: d, clock: clock, excluded: roaring.New()}
 }
 
-// query sets up a query of s, as far as scan and plan have in common.
-func (a *asker) query(s *Source, k int) flashlight.Query {
-	a.bound = a.decoder.Bind(a.bound, s.Vector)
-	a.excluded.Clear()
-	a.excluded.AddMany(s.Excluded)
-	return flashlight.Query{Bound: a.bound, Source: s.Vector, K: k, Excluded: a.excluded}
+// query sets up a query of s, as far as all have in common.
+func (w *worker) query(s *Source, k int) flashlight.Query {
+	w.bound = w.decoder.Bind(w.bound, s.Vector)
+	w.excluded.Clear()
+	w.excluded.AddMany(s.Excluded)
+	return flashlight.Query{Bound: w.bound, Source: s.Vector, K: k, Excluded: w.excluded}
 }
 
-// scan finds the exact answer on one thread.
-func (a *asker) scan(ctx context.Context, s *Source, k int) (truth, error) {
-	start := a.clock()
-	q := a.query(s, k)
-	hits, _, err := flashlight.Exact(ctx, &q, a.engine.Rows, 1, nil)
-	return truth{hits, a.clock().Sub(start).Seconds()}, err
-}
-
-// ask runs a plan.
-func (a *asker) ask(ctx context.Context, s *Source, t *truth, k int, p flashlight.Plan) (outcome, error) {
-	start := a.clock()
-	q := a.query(s, k)
-	q.Plan = p
-	a.engine.Search.Reset()
-	hits, report, err := a.executor.Run(ctx, &q, a.engine.Search, a.engine.Rows, a.hits[:0])
+// ask runs a plan. The hits, which w.hits holds until the next call, are added to t.
+func (w *worker) ask(ctx context.Context, s *Source, t *truth, k int, p flashlight.Plan, seeds *flashlight.Seeds) (outcome, error) {
+	start := w.clock()
+	q := w.query(s, k)
+	q.Plan, q.Seeds = p, seeds
+	w.engine.Search.Reset()
+	hits, report, err := w.executor.Run(ctx, &q, w.engine.Search, w.engine.Rows, w.hits[:0])
+	if err == nil {
+		err = ctx.Err() // a plan cut short by a deadline is no measurement
+	}
 	if err != nil {
 		return outcome{}, err
 	}
-	a.hits = hits
-	return outcome{
-		recall:  t.recall(hits, k),
-		seconds: a.clock().Sub(start).Seconds(),
+	o := outcome{
+		scores:  make([]float32, len(hits)),
+		seconds: w.clock().Sub(start).Seconds(),
 		rounds:  report.Rounds,
 		scored:  report.RowsScored,
 		codes:   report.Cost.Codes,
-	}, nil
+	}
+	for i, h := range hits {
+		o.scores[i] = h.Score
+		t.add(h)
+	}
+	w.hits = hits
+	return o, nil
 }

@@ -10,47 +10,64 @@ import (
 	"github.com/flashdb/flashdb/flashlight"
 )
 
-// chunk is how many plans are explored between two looks at the clock.
-const chunk = 12
-
-// explore asks the first sources by the plans of the grid, as many as there is time for, and returns those asked.
+// explore learns seeds, asks the first sources by the plans of the grid, as many as there is time for, and returns those
+// asked: first the seeds are compared, then the aims of later rounds, then the amounts of work under the best of both, and then
+// search sets of other sizes for the plans that did best.
 func (r *run) explore(ctx context.Context) ([]*candidate, error) {
-	n := min(exploreSources, len(r.Sources))
 	if r.linear() {
-		return r.exploreAll(ctx, r.plans(linearPlans), n, r.exploreUntil())
+		return r.try(ctx, nil, r.candidates(linearPlans))
 	}
-	tried, err := r.exploreAll(ctx, r.plans(firstPlans), n, r.exploreUntil())
+	if err := r.learn(ctx); err != nil {
+		return nil, err
+	}
+	tried, err := r.try(ctx, nil, r.candidates(func(k, rows int) (plans []flashlight.Plan) {
+		for _, seed := range firstSeeds(r.seeds.Len() > 0) {
+			plans = append(plans, aims[0].seeded(seed).plans(seedAmounts(k, rows), rows)...)
+		}
+		return plans
+	}))
 	if err != nil {
 		return nil, err
 	}
-	ruled, err := r.exploreAll(ctx, r.plans(rulePlans), n, r.exploreUntil())
+	best := map[int][]flashlight.Seed{}
+	for _, k := range r.Ks {
+		best[k] = ranked(tried, k, func(p flashlight.Plan) flashlight.Seed { return p.Seed })
+	}
+	compared := len(tried)
+	tried, err = r.try(ctx, tried, r.candidates(func(k, rows int) (plans []flashlight.Plan) {
+		for _, aim := range aims {
+			plans = append(plans, aim.seeded(best[k][0]).plans(aimAmounts(k, rows), rows)...)
+		}
+		return plans
+	}))
 	if err != nil {
 		return nil, err
 	}
-	tried = append(tried, ruled...)
-	r.judge(tried)
-	more, err := r.exploreAll(ctx, r.amountsUnderBestRules(tried, ruled), n, r.exploreUntil())
-	if err != nil {
+	aimed := tried[compared:]
+	if tried, err = r.try(ctx, tried, r.candidates(defaultPlans)); err != nil {
 		return nil, err
 	}
-	tried = append(tried, more...)
-	r.judge(tried)
-	grown, err := r.exploreAll(ctx, r.atOnce(tried), n, r.exploreUntil()+time.Duration(float64(r.Time)*growthShare))
-	return append(tried, grown...), err
-}
-
-func (r *run) exploreUntil() time.Duration {
-	share := exploreShare
-	if r.truthSeconds()*float64(len(r.Sources)) < easyTruths*r.Time.Seconds()*float64(len(r.askers)) {
-		share = easyShare
+	for place := range 2 {
+		tried, err = r.try(ctx, tried, r.candidates(func(k, rows int) []flashlight.Plan {
+			under := aims[0]
+			if of := ranked(aimed, k, ruleOf); len(of) > 0 {
+				under = of[0]
+			}
+			return under.seeded(best[k][min(place, len(best[k])-1)]).plans(amounts(k, rows), rows)
+		}))
+		if err != nil {
+			return nil, err
+		}
 	}
-	return time.Duration(float64(r.Time) * share)
-}
-
-// judge fits the costs of work to what was explored.
-func (r *run) judge(explored []*candidate) {
-	r.work = fitWork(explored)
-	r.setCosts(explored)
+	refined := map[int][]flashlight.Plan{}
+	for _, k := range r.Ks {
+		for _, c := range r.ranking(tried, k) {
+			if c.place < layerSteps*refineSteps {
+				refined[k] = append(refined[k], between(c.plan)...)
+			}
+		}
+	}
+	return r.try(ctx, tried, r.candidates(func(k, _ int) []flashlight.Plan { return refined[k] }))
 }
 
 // linear tells whether the decoder has one query that does it all.
@@ -58,67 +75,24 @@ func (r *run) linear() bool {
 	return r.Decoder.Bind(nil, r.Sources[0].Vector).Linear()
 }
 
-// plans returns what of gives for every k, one of each in turns.
-func (r *run) plans(of func(k, rows int) []flashlight.Plan) []*candidate {
+// ruleOf returns how a plan aims its rounds, without its seed.
+func ruleOf(p flashlight.Plan) rule { return rule{from: p.AnchorsFrom, anchors: p.Anchors} }
+
+// candidates returns what of gives for every k, one of each in turns.
+func (r *run) candidates(of func(k, rows int) []flashlight.Plan) []*candidate {
 	lists := make([][]*candidate, len(r.Ks))
 	for i, k := range r.Ks {
-		lists[i] = candidatesOf(k, of(k, r.Rows))
+		for _, p := range of(k, r.Rows) {
+			lists[i] = append(lists[i], &candidate{k: k, plan: p})
+		}
 	}
 	return interleave(lists)
 }
 
-func candidatesOf(k int, plans []flashlight.Plan) []*candidate {
-	all := make([]*candidate, len(plans))
-	for i, p := range plans {
-		all[i] = &candidate{k: k, plan: p}
-	}
-	return all
-}
-
-// exploreAll asks the first n sources by the candidates, some at a time, and returns those it had time for. Those of
-// the first chunk are always asked about one source.
-func (r *run) exploreAll(ctx context.Context, all []*candidate, n int, until time.Duration) ([]*candidate, error) {
-	var asked []*candidate
-	for some := range slices.Chunk(all, chunk) {
-		if len(r.truths) > 0 {
-			n = min(n, len(r.truths)) // what the first chunk had time for
-			if len(asked) > 0 && r.elapsed() >= until {
-				break
-			}
-		}
-		if err := r.measure(ctx, some, n, r.Time); err != nil {
-			return nil, err
-		}
-		n = min(n, len(some[0].outcomes))
-		asked = append(asked, some...)
-	}
-	return slices.DeleteFunc(asked, func(c *candidate) bool { return len(c.outcomes) < len(r.truths) }), nil
-}
-
-// amountsUnderBestRules returns the plans to explore beside those tried, once rules were compared: the default plan of each k,
-// every amount under the best rule, and then under the second best.
-func (r *run) amountsUnderBestRules(tried, ruled []*candidate) []*candidate {
-	var all []*candidate
-	ranked := map[int][]rule{}
-	for _, k := range r.Ks {
-		ranked[k] = rankRules(ruled, k)
-		all = append(all, &candidate{k: k, plan: flashlight.DefaultPlan(k, r.Rows)})
-	}
-	for place := range 2 {
-		var lists [][]*candidate
-		for _, k := range r.Ks {
-			if place >= len(ranked[k]) {
-				continue
-			}
-			lists = append(lists, candidatesOf(k, r.plansUnder(ranked[k][place], k, false)))
-		}
-		if place == 0 {
-			for _, k := range r.Ks {
-				lists = append(lists, candidatesOf(k, r.plansUnder(patientRule, k, true)))
-			}
-		}
-		all = append(all, interleave(lists)...)
-	}
+// try asks the first sources by candidates that are not among those tried, some at a time, while there is time. It returns
+// both, and fits the costs of work to them. Those of the first chunk are always asked about one source, and decide about
+// how many all are. Candidates that are too dear are left out once costs are known.
+func (r *run) try(ctx context.Context, tried, all []*candidate) ([]*candidate, error) {
 	type key struct {
 		k    int
 		plan flashlight.Plan
@@ -127,43 +101,50 @@ func (r *run) amountsUnderBestRules(tried, ruled []*candidate) []*candidate {
 	for _, c := range tried {
 		known[key{c.k, c.plan}] = true
 	}
-	return slices.DeleteFunc(all, func(c *candidate) bool {
+	all = slices.DeleteFunc(all, func(c *candidate) bool {
 		twice := known[key{c.k, c.plan}]
 		known[key{c.k, c.plan}] = true
-		return twice
+		return twice || r.costs.foretell(c.plan, r.Rows) > r.worthwhile(tried, c.k)
 	})
+	n := min(exploreSources, len(r.Sources))
+	for some := range slices.Chunk(all, exploreChunk) {
+		until := r.exploreUntil()
+		if len(tried) > 0 {
+			if n = r.asked; r.elapsed() >= until {
+				break
+			}
+			until = r.Time
+		}
+		if err := r.measure(ctx, some, n, until); err != nil {
+			return nil, err
+		}
+		tried = append(tried, slices.DeleteFunc(some, func(c *candidate) bool { return len(c.outcomes) < r.asked })...)
+	}
+	r.costs = fitCosts(tried)
+	r.assess(tried)
+	return tried, nil
 }
 
-// atOnce returns the plans that found most for their cost, of those whose search set grows, with one that does not. The
-// dearest come first.
-func (r *run) atOnce(explored []*candidate) []*candidate {
-	lists := make([][]*candidate, len(r.Ks))
-	exact := r.exactSeconds()
-	for i, k := range r.Ks {
-		of := slices.DeleteFunc(slices.Clone(explored), func(c *candidate) bool {
-			return c.k != k || c.cost >= exact || c.plan.Rounds == 1 || c.plan.Probes.All()
-		})
-		slices.SortStableFunc(of, func(a, b *candidate) int { return cmp.Compare(a.cost, b.cost) })
-		best := steps(of, exact)
-		slices.Reverse(best)
-		for _, c := range best {
-			p := c.plan
-			p.Growth = atOnce
-			lists[i] = append(lists[i], &candidate{k: k, plan: p})
-		}
-	}
-	return interleave(lists)
+// exploreUntil returns the time at which exploring ends: early enough for all sources to be asked by the safe plans, which
+// is guessed to take half as long again as sampling them.
+func (r *run) exploreUntil() time.Duration {
+	need := 1.5 * meanOf(r.truthSeconds[:r.asked]) * float64(len(r.Sources)) / float64(len(r.workers))
+	return min(r.share(exploreShare), max(r.share(exploreLeast), r.share(safeShare)-time.Duration(need*float64(time.Second))))
 }
 
-// plansUnder returns the plans of a rule, or its patient ones alone.
-func (r *run) plansUnder(under rule, k int, patient bool) []flashlight.Plan {
-	var plans []flashlight.Plan
-	for _, a := range amounts(k, r.Rows) {
-		if !patient || a.patience > 0 {
-			plans = append(plans, under.plan(a, r.Rows))
+// worthwhile returns the seconds a source that a plan for k may take: no more than the exact scan, nor than there is time for
+// with every source, nor than several times those of a plan that found everything.
+func (r *run) worthwhile(tried []*candidate, k int) float64 {
+	if len(tried) == 0 {
+		return math.Inf(1)
+	}
+	most := min(r.exactSeconds(), dearest*r.Time.Seconds()*float64(len(r.workers))/float64(len(r.Sources)))
+	for _, c := range tried {
+		if c.k == k && c.mean == 1 {
+			most = min(most, ample*c.cost)
 		}
 	}
-	return plans
+	return most
 }
 
 // interleave takes one of each list in turns.
@@ -181,62 +162,33 @@ func interleave(lists [][]*candidate) (all []*candidate) {
 	}
 }
 
-// rankRules orders the rules that were tried for k by the recall of their plans, taken together; of those within a two
+// ranked orders what the plans tried for k differ in by the recall of those plans, taken together; of those within a two
 // hundredth the cheaper is better.
-func rankRules(tried []*candidate, k int) []rule {
+func ranked[T comparable](tried []*candidate, k int, of func(flashlight.Plan) T) []T {
 	type tally struct {
-		rule    rule
-		recall  float64
-		seconds float64
+		of              T
+		recall, seconds float64
 	}
 	var all []tally
 	for _, c := range tried {
 		if c.k != k {
 			continue
 		}
-		of := rule{c.plan.Seed, c.plan.AnchorsFrom, c.plan.Anchors}
-		i := slices.IndexFunc(all, func(t tally) bool { return t.rule == of })
+		i := slices.IndexFunc(all, func(t tally) bool { return t.of == of(c.plan) })
 		if i < 0 {
 			i = len(all)
-			all = append(all, tally{rule: of})
+			all = append(all, tally{of: of(c.plan)})
 		}
-		all[i].recall += c.mean()
+		all[i].recall += c.mean
 		all[i].seconds += c.cost
 	}
 	const step = 0.005
 	slices.SortStableFunc(all, func(a, b tally) int {
 		return cmp.Or(cmp.Compare(math.Round(b.recall/step), math.Round(a.recall/step)), cmp.Compare(a.seconds, b.seconds))
 	})
-	ranked := make([]rule, len(all))
+	ranked := make([]T, len(all))
 	for i := range all {
-		ranked[i] = all[i].rule
+		ranked[i] = all[i].of
 	}
 	return ranked
-}
-
-func (c *candidate) mean() float64 {
-	sum := 0.0
-	for _, o := range c.outcomes {
-		sum += o.recall
-	}
-	return sum / float64(max(1, len(c.outcomes)))
-}
-
-// hopeful is a mean recall that is not unlikely after these outcomes.
-func (c *candidate) hopeful() float64 {
-	mean, n := c.mean(), float64(len(c.outcomes))
-	squares := 0.0
-	for _, o := range c.outcomes {
-		squares += (o.recall - mean) * (o.recall - mean)
-	}
-	return min(1, mean+math.Sqrt(squares)/max(1, n-1))
-}
-
-// scored is the mean number of rows scored a source.
-func (c *candidate) scored() float64 {
-	sum := 0
-	for _, o := range c.outcomes {
-		sum += o.scored
-	}
-	return float64(sum) / float64(max(1, len(c.outcomes)))
 }

@@ -12,24 +12,25 @@ import (
 //
 //	+--------+-----------+-----------------+-----------------+----------+
 //	| "fcal" | version   | calibrations    | calibration ... | CRC32C   |
-//	| 4      | uint32, 2 | uvarint         |                 | uint32   |
+//	| 4      | uint32, 3 | uvarint         |                 | uint32   |
 //	+--------+-----------+-----------------+-----------------+----------+
 //
 //	calibration:  generation, build LSN (uvarint each), hash of the decoder's blob (uint64), collection of the sources
 //	              (string), rows, sources (uvarint each), seconds of an exact scan (float64),
-//	              frontiers (uvarint count, then each)
+//	              frontiers (uvarint count, then each), dim of the seeds (uvarint; 0: none), and, if there are any, the seeds,
+//	              as package flashlight writes them
 //	frontier:     k (uvarint), points (uvarint count, then each)
-//	point:        seed (uint8: 0 ones, 1 source, 2 both), anchors from (uint8: 0 round, 1 all, 2 both),
+//	point:        seed (uint8: 0 ones, 1 source, 2 both, 3 learned), anchors from (uint8: 0 round, 1 all, 2 both),
 //	              anchors, rounds, rows a round, patience, growth (uvarint each), probed share of the rows,
 //	              mean, p5, worst and bound of the recall, rows scored, codes scanned, seconds (float64 each)
 //
-// Version 1 has no growth: it is 0, the default of a plan.
+// Version 1 has no growth: it is 0, the default of a plan. Version 2 has no seeds, nor plans with learned ones.
 //
 // A string is its length as a varint and its bytes. The CRC covers everything before it. The blob is derived data: one that
 // cannot be read is as good as none.
 const (
 	blobMagic   = "fcal"
-	blobVersion = 2
+	blobVersion = 3
 )
 
 // A Set is the calibrations of one decoder: that of the served generation, and, while a rebuild is about to publish, that
@@ -37,7 +38,7 @@ const (
 type Set []Calibration
 
 var (
-	seeds   = []flashlight.Seed{flashlight.SeedOnes, flashlight.SeedSource, flashlight.SeedBoth}
+	seeds   = []flashlight.Seed{flashlight.SeedOnes, flashlight.SeedSource, flashlight.SeedBoth, flashlight.SeedLearned}
 	anchors = []flashlight.AnchorsFrom{flashlight.AnchorsRound, flashlight.AnchorsAll, flashlight.AnchorsBoth}
 )
 
@@ -70,6 +71,12 @@ func (c *Calibration) encode(w *format.Writer) {
 			f.Points[i].encode(w)
 		}
 	}
+	if c.Seeds.Len() == 0 {
+		w.Uvarint(0)
+		return
+	}
+	w.Uvarint(uint64(c.Seeds.Dim()))
+	c.Seeds.Encode(w)
 }
 
 func (p *Point) encode(w *format.Writer) {
@@ -137,6 +144,23 @@ func (c *Calibration) decode(r *format.Reader, version uint32) {
 		for j := range f.Points {
 			f.Points[j].decode(r, version)
 		}
+	}
+	if version > 2 {
+		c.decodeSeeds(r)
+	}
+}
+
+func (c *Calibration) decodeSeeds(r *format.Reader) {
+	dim := count(r)
+	switch {
+	case r.Err() != nil || dim == 0:
+		return
+	case dim > r.Len(): // so that what follows is worth allocating for
+		r.Fail("seeds of dim %d in %d bytes", dim, r.Len())
+		return
+	}
+	if c.Seeds = flashlight.DecodeSeeds(r, dim); c.Seeds == nil && r.Err() == nil {
+		r.Fail("seeds of dim %d without prototypes", dim)
 	}
 }
 

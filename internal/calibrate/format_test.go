@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/flashdb/flashdb/flashlight"
 	"github.com/flashdb/flashdb/internal/calibrate"
 	"github.com/flashdb/flashdb/internal/format"
 )
@@ -25,11 +26,22 @@ func grown() calibrate.Calibration {
 	return c
 }
 
+// seeded is grown with a plan and seeds that were learned.
+func seeded() calibrate.Calibration {
+	c := grown()
+	c.Frontiers[1].Points[0].Plan.Seed = flashlight.SeedLearned
+	c.Seeds = flashlight.NewSeeds(2, []flashlight.Prototype{
+		{ID: 7, Source: []float32{3, 4}, Gradient: []float32{1, -2}},
+		{ID: 9, Source: []float32{0, 2}, Gradient: []float32{.5, 8}},
+	})
+	return c
+}
+
 // TestFormatIsFrozen holds the bytes of the version that is written.
 func TestFormatIsFrozen(t *testing.T) {
-	set := calibrate.Set{grown()}
+	set := calibrate.Set{seeded(), grown()}
 	blob := set.Marshal()
-	path := filepath.Join("testdata", "v2.hex")
+	path := filepath.Join("testdata", "v3.hex")
 	if *update {
 		require.NoError(t, os.WriteFile(path, []byte(hex.Dump(blob)), 0o644))
 	}
@@ -41,11 +53,13 @@ func TestFormatIsFrozen(t *testing.T) {
 	assert.Equal(t, set, got)
 }
 
-// TestVersion1IsRead holds the bytes that version 1 wrote, where plans had no growth.
-func TestVersion1IsRead(t *testing.T) {
-	got, err := calibrate.Unmarshal(dumped(t, "v1.hex"))
-	require.NoError(t, err)
-	assert.Equal(t, calibrate.Set{sample()}, got)
+// TestOlderVersionsAreRead holds the bytes that they wrote: plans of version 1 had no growth, and version 2 no seeds.
+func TestOlderVersionsAreRead(t *testing.T) {
+	for name, want := range map[string]calibrate.Calibration{"v1.hex": sample(), "v2.hex": grown()} {
+		got, err := calibrate.Unmarshal(dumped(t, name))
+		require.NoError(t, err)
+		assert.Equal(t, calibrate.Set{want}, got, name)
+	}
 }
 
 // dumped returns the bytes of which a file is the hex dump.
@@ -83,6 +97,10 @@ func TestUnmarshalRefuses(t *testing.T) {
 		{"a flipped bit", func() []byte { b := append([]byte{}, good...); b[30] ^= 1; return b }(), format.ErrCorrupt, "checksum"},
 		{"cut", good[:len(good)-9], format.ErrCorrupt, "checksum"},
 		{"a newer version", resealed(func(b []byte) { b[4] = 9 }), format.ErrVersion, "version 9"},
+		{"seeds that are none", seedsOf(1, 0, 0), format.ErrCorrupt, "without prototypes"},
+		{"seeds of another dim", seedsOf(1, 2, 1), format.ErrCorrupt, "dim 2"},
+		{"more seeds than there are bytes", seedsOf(1, 1, 1<<20), format.ErrCorrupt, "prototypes"},
+		{"seeds wider than the blob", seedsOf(1<<20, 1<<20, 1), format.ErrCorrupt, "bytes"},
 		{"too many calibrations", resealed(func(b []byte) { b[8] = 100 }), format.ErrCorrupt, "elements"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -93,11 +111,23 @@ func TestUnmarshalRefuses(t *testing.T) {
 	}
 }
 
+// seedsOf returns a set whose only calibration ends in seeds of these numbers, and nothing behind.
+func seedsOf(dim, stored, prototypes uint32) []byte {
+	blob := calibrate.Set{{}}.Marshal()
+	w := format.NewWriter(blob[:len(blob)-5]) // without the dim, which is 0, and the checksum
+	w.Uvarint(uint64(dim))
+	w.Uint32(stored)
+	w.Uint32(prototypes)
+	w.CRC(0)
+	return w.Data()
+}
+
 func FuzzUnmarshal(f *testing.F) {
-	for _, s := range []calibrate.Set{{}, {sample()}, {grown(), {}}} {
+	for _, s := range []calibrate.Set{{}, {sample()}, {grown(), {}}, {seeded(), grown()}} {
 		f.Add(s.Marshal())
 	}
 	f.Add(dumped(f, "v1.hex"))
+	f.Add(dumped(f, "v2.hex"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) > 4 { // with a checksum that holds, so that what is behind it is met
 			w := format.NewWriter(append([]byte{}, b[:len(b)-4]...))

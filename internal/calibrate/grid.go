@@ -1,13 +1,11 @@
 package calibrate
 
 import (
-	"slices"
+	"math"
 
 	"github.com/flashdb/flashdb/flashlight"
+	"github.com/flashdb/flashdb/index"
 )
-
-// leastProbed is the smallest search set that is tried, in rows; the ladder of probes doubles from there to every list.
-const leastProbed = 2000
 
 // A rule is where the queries of a plan come from. It hardly interacts with the amounts of work, so that rules and
 // amounts are searched one after the other.
@@ -17,21 +15,27 @@ type rule struct {
 	anchors int
 }
 
-// defaultRule is that of flashlight.DefaultPlan. It is always raced.
-var defaultRule = rule{flashlight.SeedOnes, flashlight.AnchorsBoth, 20}
+// aims are the ways to aim later rounds, the one of flashlight.DefaultPlan first.
+var aims = []rule{
+	{from: flashlight.AnchorsBoth, anchors: 20},
+	{from: flashlight.AnchorsRound, anchors: 1},
+	{from: flashlight.AnchorsRound, anchors: 20},
+	{from: flashlight.AnchorsAll, anchors: 20},
+}
 
-func rules() []rule {
-	all := []rule{defaultRule}
-	for _, anchors := range []int{20, 1} {
-		for _, from := range []flashlight.AnchorsFrom{flashlight.AnchorsBoth, flashlight.AnchorsRound, flashlight.AnchorsAll} {
-			for _, seed := range []flashlight.Seed{flashlight.SeedOnes, flashlight.SeedSource, flashlight.SeedBoth} {
-				if r := (rule{seed, from, anchors}); r != defaultRule {
-					all = append(all, r)
-				}
-			}
-		}
+// seeded returns the rule with a seed.
+func (r rule) seeded(seed flashlight.Seed) rule {
+	r.seed = seed
+	return r
+}
+
+// firstSeeds are the seeds to compare, the learned one where there is one.
+func firstSeeds(learned bool) []flashlight.Seed {
+	given := []flashlight.Seed{flashlight.SeedOnes, flashlight.SeedBoth, flashlight.SeedSource}
+	if !learned {
+		return given
 	}
-	return all
+	return append([]flashlight.Seed{flashlight.SeedLearned}, given...)
 }
 
 // An amount is how much work a plan may do.
@@ -46,9 +50,33 @@ type shape struct {
 	patience         int // 0: see plan
 }
 
-// patientRule is that of the long, patient plans that are tried beside those of the rules that did best: the best rules for
-// a few easy sources say little of the hard ones, for which looking everywhere is the safer bet.
-var patientRule = rule{flashlight.SeedBoth, flashlight.AnchorsBoth, 20}
+// shapes are tried in this order, those that matter most first. The patient ones are for decoders and sources where a
+// round without news means little.
+var shapes = []shape{
+	{1, 500, 0},
+	{1, 200, 0},
+	{1, 1000, 0},
+	{2, 200, 0},
+	{1, 300, 0},
+	{1, 100, 0},
+	{4, 150, 0},
+	{2, 500, 0},
+	{1, 700, 0},
+	{2, 300, 0},
+	{1, 2000, 0},
+	{2, 64, 0},
+	{10, 100, 0},
+	{1, 64, 0},
+	{10, 200, 4},
+	{3, 200, 0},
+	{2, 1000, 0},
+	{1, 4000, 0},
+	{4, 64, 0},
+	{6, 200, 0},
+	{3, 1000, 0},
+	{20, 200, 6},
+	{10, 400, 4},
+}
 
 // plan joins a rule and an amount for a search in so many rows. Three rounds and fewer are always run; of more, two in a
 // row that bring nothing end the query, or as many as the amount says.
@@ -70,105 +98,21 @@ func (r rule) plan(a amount, rows int) flashlight.Plan {
 		p.Patience = 2
 	}
 	if a.rounds == 1 { // no anchors are ever used: one form for what is one plan
-		p.AnchorsFrom, p.Anchors = defaultRule.from, defaultRule.anchors
+		p.AnchorsFrom, p.Anchors = aims[0].from, aims[0].anchors
 	}
 	return p
 }
 
-// shapes are tried in this order, those that matter most first. The patient ones are for decoders and sources where a
-// round without news means little.
-var shapes = []shape{
-	{4, 150, 0},
-	{1, 500, 0},
-	{10, 100, 0},
-	{2, 150, 0},
-	{1, 1000, 0},
-	{10, 200, 4},
-	{3, 200, 0},
-	{6, 200, 0},
-	{1, 2000, 0},
-	{2, 400, 0},
-	{20, 100, 6},
-	{1, 4000, 0},
-	{10, 200, 0},
-	{3, 100, 0},
-	{6, 100, 0},
-	{4, 400, 0},
-	{10, 100, 4},
-	{20, 200, 6},
-	{10, 64, 0},
-	{3, 1000, 0},
-	{10, 400, 4},
-	{10, 400, 0},
-	{6, 64, 0},
-	{6, 200, 6},
-	{20, 64, 6},
-	{2, 1000, 0},
-	{3, 400, 0},
-	{6, 400, 0},
-	{4, 64, 0},
-	{1, 8000, 0},
-	{1, 200, 0},
-	{2, 64, 0},
-	{3, 64, 0},
-	{10, 1000, 0},
-	{6, 1000, 0},
-}
-
-// atOnce is the growth that is tried beside the default one: on ddi, where the best rows lie in the lists that the seed leads
-// to, it finds .99 for the work that finds .95 by the default. Over two rounds was never better than both, and over
-// five a tenth cheaper at most, for few k and recalls (docs/algorithms.md).
-const atOnce = 1
-
-// ladder returns the search sets to try in rows: coarse steps first, then those between. Every list comes first.
-func ladder(rows int) (coarse, fine []int) {
-	coarse = append(coarse, rows)
-	for i, n := 0, leastProbed; n < rows; i, n = i+1, 2*n {
-		if i%2 == 0 {
-			fine = append(fine, n)
-		} else {
-			coarse = append(coarse, n)
-		}
+// ladder returns the search sets to try in rows: from leastProbed to every list, each ladderStep times the one before.
+func ladder(rows int) (all []int) {
+	for n := leastProbed; n < rows; n *= ladderStep {
+		all = append(all, n)
 	}
-	return coarse, fine
+	return append(all, rows)
 }
 
-// rulePlans returns those by which rules are compared, each with two amounts: a small one in part of the rows, where good
-// queries matter most, and a large one in all.
-func rulePlans(k, rows int) []flashlight.Plan {
-	var plans []flashlight.Plan
-	for _, r := range rules() {
-		for _, a := range []amount{
-			{shape{rounds: 4, perRound: max(64, k*3/2)}, min(rows, 4*leastProbed)},
-			{shape{rounds: 6, perRound: max(64, 2*k)}, rows},
-		} {
-			plans = append(plans, r.plan(a, rows))
-		}
-	}
-	return plans
-}
-
-// firstPlans returns those that are tried before all else: little work under the default rule, which suffices for well
-// trained decoders on graphs that are not large. However short the box is, they have their chance.
-func firstPlans(k, rows int) []flashlight.Plan {
-	const part = 8 * leastProbed
-	var plans []flashlight.Plan
-	for _, a := range []amount{
-		{shape{1, 500, 0}, part},
-		{shape{1, 500, 0}, rows},
-		{shape{2, 150, 0}, part},
-		{shape{2, 150, 0}, rows},
-		{shape{1, 2000, 0}, rows},
-	} {
-		if a.fits(k, rows) {
-			plans = append(plans, defaultRule.plan(a, rows))
-		}
-	}
-	return plans
-}
-
-// fits reports whether an amount is worth trying for the k best of so many rows. It scores at least k rows, and at most half of
-// all, beyond which the exact scan is as good; a patient one, which seldom runs all its rounds, at most all.
+// fits reports whether an amount is worth trying for the k best of so many rows. It scores more than k rows, and at most half
+// of all, beyond which the exact scan is as good; a patient one, which seldom runs all its rounds, at most all.
 func (a amount) fits(k, rows int) bool {
 	most := max(rows/2, 500)
 	if a.patience > 0 {
@@ -178,32 +122,66 @@ func (a amount) fits(k, rows int) bool {
 	return n >= k+k/5 && n <= most && a.probed >= a.perRound && a.probed <= rows
 }
 
-// amounts returns those to try for the k best of so many rows, the most telling first.
-func amounts(k, rows int) []amount {
-	coarse, fine := ladder(rows)
-	var all []amount
-	for _, probed := range [][]int{coarse, fine} {
-		for _, s := range shapes {
-			for _, p := range probed {
-				if a := (amount{s, p}); a.fits(k, rows) {
-					all = append(all, a)
-				}
+// amounts returns those to try for the k best of so many rows, the most telling shapes first.
+func amounts(k, rows int) (all []amount) {
+	for _, s := range shapes {
+		for _, probed := range ladder(rows) {
+			if a := (amount{s, probed}); a.fits(k, rows) {
+				all = append(all, a)
 			}
 		}
 	}
 	return all
 }
 
+// between returns the plan with search sets half a step of the ladder smaller and larger.
+func between(p flashlight.Plan) []flashlight.Plan {
+	smaller, larger := p, p
+	smaller.Probes, larger.Probes = p.Probes.Scale(1/math.Sqrt(ladderStep)), p.Probes.Scale(math.Sqrt(ladderStep))
+	return []flashlight.Plan{larger, smaller}
+}
+
+// plans returns a plan for each of the amounts.
+func (r rule) plans(of []amount, rows int) (plans []flashlight.Plan) {
+	for _, a := range of {
+		plans = append(plans, r.plan(a, rows))
+	}
+	return plans
+}
+
+// seedAmounts are those that seeds are compared by: one round in few rows and in many. aimAmounts are those for aims.
+func seedAmounts(k, rows int) []amount {
+	return []amount{
+		{shape{rounds: 1, perRound: max(64, 5*k)}, min(rows, 8*leastProbed)},
+		{shape{rounds: 1, perRound: max(64, 2*k)}, min(rows, 64*leastProbed)},
+	}
+}
+
+func aimAmounts(k, rows int) []amount {
+	return []amount{
+		{shape{rounds: 2, perRound: max(64, 2*k)}, min(rows, 8*leastProbed)},
+		{shape{rounds: 4, perRound: max(64, k*3/2)}, min(rows, 64*leastProbed)},
+	}
+}
+
+// defaultPlans returns the plan of queries that were not calibrated.
+func defaultPlans(k, rows int) []flashlight.Plan {
+	return []flashlight.Plan{flashlight.DefaultPlan(k, rows)}
+}
+
 // linearPlans returns the plans for a decoder whose score is one inner product: one round, over how much and for how many.
-func linearPlans(k, rows int) []flashlight.Plan {
-	coarse, fine := ladder(rows)
-	var plans []flashlight.Plan
-	for _, probed := range slices.Concat(coarse, fine) {
+func linearPlans(k, rows int) (plans []flashlight.Plan) {
+	for probed := leastProbed; probed < 2*rows; probed *= 2 {
 		for _, n := range []int{k, 2 * k, 4 * k, 10 * k} {
-			if n <= probed || probed == rows {
-				plans = append(plans, defaultRule.plan(amount{shape{rounds: 1, perRound: n}, probed}, rows))
+			if n <= probed || probed >= rows {
+				plans = append(plans, aims[0].seeded(flashlight.SeedOnes).plan(amount{shape{rounds: 1, perRound: n}, probed}, rows))
 			}
 		}
 	}
 	return plans
+}
+
+// share returns probes of about so many of the rows.
+func share(rows, of int) index.Probes {
+	return index.Probes{Share: min(1, float64(rows)/float64(max(1, of)))}
 }

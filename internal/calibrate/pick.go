@@ -1,20 +1,13 @@
 package calibrate
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/flashdb/flashdb/decoder"
-)
-
-// Pick looks at up to poolSources sources and scores each against weighRows rows. The few nodes that have a good part of all
-// links, and are asked about as often, must have a chance to be in the pool: a hundredth of the genes has 28% of the links,
-// and 2,000 of 46,898 genes held so few of those that plans which fail them looked good.
-const (
-	poolSources = 20_000
-	weighRows   = 64
-	mostLogit   = 10 // so that no single row decides
 )
 
 // Pool returns how many sources and how many rows, evenly drawn, Pick wants to see for n.
@@ -40,33 +33,38 @@ const (
 // degree, with a fifth of all links, have a hundredth of the odds and a sixth of the probabilities; on genes it is the odds
 // that find the few.
 //
-// Rows is row-major and may be of any length. A source excludes itself and those it is known to be linked to.
-func Pick(ctx context.Context, d decoder.Decoder, pool []Source, rows []float32, n int, rng *rand.Rand) ([]Source, error) {
+// Where enough says so, less than the whole pool is looked at, though never fewer than n. Rows is row-major and may be of any
+// length. A source excludes itself and those it is known to be linked to.
+func Pick(ctx context.Context, d decoder.Decoder, pool []Source, rows []float32, n int, rng *rand.Rand, enough func() bool) ([]Source, error) {
 	n = min(n, len(pool))
-	weights, err := weigh(ctx, d, pool, rows)
+	pool, weights, err := weigh(ctx, d, pool, rows, n, enough)
 	if err != nil {
 		return nil, err
 	}
+	var orders [draws][]int
+	for drawn := range draws {
+		orders[drawn] = order(weights[drawn], len(pool), rng)
+	}
 	picked := make([]Source, 0, n)
 	taken := make([]bool, len(pool))
-	for next := 0; len(picked) < n; {
-		for taken[next] {
-			next++
+	for len(picked) < n {
+		drawn := Draw(len(picked) % int(draws))
+		of := orders[drawn]
+		for taken[of[0]] {
+			of = of[1:]
 		}
-		drawn, at := Draw(len(picked)%int(draws)), next
-		if drawn != Even {
-			at = draw(weights[drawn], taken, rng)
-		}
-		taken[at] = true
-		s := pool[at]
+		taken[of[0]] = true
+		s := pool[of[0]]
 		s.Drawn = drawn
 		picked = append(picked, s)
+		orders[drawn] = of
 	}
 	return picked, nil
 }
 
-// weigh returns the weights of the pool for each draw but the even one.
-func weigh(ctx context.Context, d decoder.Decoder, pool []Source, rows []float32) (weights [draws][]float64, err error) {
+// weigh returns the weights of the pool for each draw but the even one. It stops after the first n when that is enough, and
+// returns the part of the pool that it has weighed.
+func weigh(ctx context.Context, d decoder.Decoder, pool []Source, rows []float32, n int, enough func() bool) (weighed []Source, weights [draws][]float64, err error) {
 	odds, chances, links := make([]float64, len(pool)), make([]float64, len(pool)), make([]float64, len(pool))
 	linked := false
 	var scratch decoder.Scratch
@@ -74,7 +72,11 @@ func weigh(ctx context.Context, d decoder.Decoder, pool []Source, rows []float32
 	scores := make([]float32, len(rows)/d.Dim())
 	for i := range pool {
 		if err := ctx.Err(); err != nil {
-			return weights, err
+			return nil, weights, err
+		}
+		if i >= n && enough() {
+			pool = pool[:i]
+			break
 		}
 		links[i] = float64(max(1, len(pool[i].Excluded)) - 1)
 		linked = linked || links[i] > 0
@@ -89,21 +91,21 @@ func weigh(ctx context.Context, d decoder.Decoder, pool []Source, rows []float32
 	if linked {
 		weights[ByLinks] = links
 	}
-	return weights, nil
+	return pool, weights, nil
 }
 
-// draw returns one that is not taken, with a probability in proportion to its weight. One is left.
-func draw(weights []float64, taken []bool, rng *rand.Rand) int {
-	const least = 1e-9 // so that one is found when all weights vanish
-	best, at := math.Inf(-1), -1
-	for i, w := range weights {
-		if taken[i] {
-			continue
-		}
-		// The largest of log(u)/w is that of i with probability w_i / sum w (Efraimidis and Spirakis 2006).
-		if key := math.Log(rng.Float64()) / (w + least); at < 0 || key > best {
-			best, at = key, i
+// order returns the numbers up to n, drawn one after the other with probabilities in proportion to their weights; as they
+// come without weights.
+func order(weights []float64, n int, rng *rand.Rand) []int {
+	const least = 1e-9 // so that those without weight come last in any order
+	numbers, keys := make([]int, n), make([]float64, n)
+	for i := range numbers {
+		numbers[i] = i
+		if weights != nil {
+			// By ascending -log(u)/w each comes first with probability w_i / sum w (Efraimidis and Spirakis 2006).
+			keys[i] = -math.Log(rng.Float64()) / (weights[i] + least)
 		}
 	}
-	return at
+	slices.SortStableFunc(numbers, func(a, b int) int { return cmp.Compare(keys[a], keys[b]) })
+	return numbers
 }

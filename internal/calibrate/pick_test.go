@@ -12,6 +12,8 @@ import (
 	"github.com/flashdb/flashdb/internal/calibrate"
 )
 
+func never() bool { return false }
+
 // TestPick has few sources to which the decoder gives links to everything, among many with none, and then others with links.
 func TestPick(t *testing.T) {
 	rng := rand.New(rand.NewPCG(6, 6))
@@ -30,7 +32,7 @@ func TestPick(t *testing.T) {
 	}
 	draws := []calibrate.Draw{calibrate.Even, calibrate.ByOdds, calibrate.ByLinks}
 	pick := func() (popular, linked [3]int) {
-		picked, err := calibrate.Pick(context.Background(), d, pool, rows, 30, rng)
+		picked, err := calibrate.Pick(context.Background(), d, pool, rows, 30, rng, never)
 		require.NoError(t, err)
 		require.Len(t, picked, 30)
 		seen := map[uint32]bool{}
@@ -61,11 +63,17 @@ func TestPick(t *testing.T) {
 	assert.GreaterOrEqual(t, popular[1], 9, "nearly all of those by odds")
 	assert.GreaterOrEqual(t, linked[2], 9, "nearly all of those by known links")
 
-	all, err := calibrate.Pick(context.Background(), d, pool, nil, 1000, rng)
+	all, err := calibrate.Pick(context.Background(), d, pool, nil, 1000, rng, never)
 	require.NoError(t, err)
 	assert.Len(t, all, 300, "without weights, and no more than there are")
+	few, err := calibrate.Pick(context.Background(), d, pool, rows, 20, rng, func() bool { return true })
+	require.NoError(t, err)
+	require.Len(t, few, 20)
+	for _, s := range few {
+		assert.Less(t, s.Excluded[0], uint32(20), "only as many were looked at as are drawn")
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	_, err = calibrate.Pick(ctx, d, pool, rows, 10, rng)
+	_, err = calibrate.Pick(ctx, d, pool, rows, 10, rng, never)
 	assert.ErrorIs(t, err, context.Canceled)
 }

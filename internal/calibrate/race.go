@@ -8,170 +8,195 @@ import (
 	"time"
 )
 
-// targets are the recalls that plans are kept for: those that may be asked for, and a little beyond, as bounds lie below
-// means.
-var targets = []float64{.8, .9, .95, .97, .98, .985, .99, .995, .998, .999, 1}
-
-const (
-	keepMost = 12  // plans a target are raced at most
-	costStep = 1.5 // for every such step of the cost the best plan is raced
-	enough   = 0.99
-	// cheapMost is up to which place plans for a k are raced whatever time there is, if they take less than a cheapShare of
-	// the exact scan. A short box would otherwise race the dearest plan alone.
-	cheapMost  = 6
-	cheapShare = 1. / 20
-)
-
-// race asks the further sources by ever fewer candidates and returns those that have seen all there was time for. How
-// many sources that will be is settled first, so that truths take their share of the time and no more; then, at 12, 24,
-// 48 ... of them, as many candidates go on as there is time for.
-func (r *run) race(ctx context.Context, candidates []*candidate) ([]*candidate, error) {
-	goal := r.goal()
-	for {
-		seen := len(r.truths)
-		stages := stagesTo(seen, goal)
-		if len(stages) == 0 {
-			return candidates, nil
-		}
-		candidates = r.promising(candidates, r.budget(seen, stages))
-		if len(candidates) == 0 || r.elapsed() >= r.raceUntil() {
-			return candidates, nil
-		}
-		if err := r.measure(ctx, candidates, stages[0], r.raceUntil()); err != nil {
-			return nil, err
-		}
-		r.setCosts(candidates)
-		if len(r.truths) < stages[0] {
-			return candidates, nil // no time for more
+// race asks all sources by ever fewer plans (successive halving): first by one safe plan for each k, so that something is
+// known whatever the time; then, in stages, by those that found most for their cost; and while there is time, by the
+// cheapest that may still reach a target.
+func (r *run) race(ctx context.Context, tried []*candidate) error {
+	n := len(r.Sources)
+	if err := r.measure(ctx, r.safe(tried), n, r.share(safeShare)); err != nil {
+		return err
+	}
+	n = r.asked // all there was time for
+	for i := range stages {
+		to := int(stages[i] * float64(n))
+		until := r.elapsed() + time.Duration(stageShare(i)*float64(r.share(raceShare)-r.elapsed()))
+		for some := range slices.Chunk(r.survivors(tried, to), raceChunk) {
+			if r.elapsed() >= until {
+				break
+			}
+			if err := r.measure(ctx, some, to, r.share(raceShare)); err != nil {
+				return err
+			}
 		}
 	}
-}
-
-// goal returns how many sources there is time to know the truth of: half of the time that is left for as many as there
-// are, more of it for as many as it takes to promise anything.
-func (r *run) goal() int {
-	left, truth := r.coreSeconds(r.raceUntil()), r.truthSeconds()
-	if truth == 0 {
-		return len(r.Sources)
-	}
-	seen := float64(len(r.truths))
-	n := max(seen+truthShare*left/truth, min(fewSources, seen+fewTruthShare*left/truth))
-	return int(min(n, float64(len(r.Sources))))
-}
-
-// coreSeconds returns the time left until then on all cores.
-func (r *run) coreSeconds(until time.Duration) float64 {
-	return max(0, (until-r.elapsed()).Seconds()) * float64(len(r.askers))
-}
-
-// stagesTo returns the numbers of sources after which candidates are dropped, up to goal: doubling, without a short last one.
-func stagesTo(seen, goal int) (stages []int) {
-	for n := 2 * max(seen, exploreSources); seen < goal; n *= 2 {
-		if 3*n/2 > goal {
-			n = goal
+	for r.elapsed() < r.share(raceShare) {
+		next := r.undecided(tried)
+		if len(next) == 0 {
+			return nil
 		}
-		stages = append(stages, n)
-		seen = n
+		to := n
+		for _, c := range next {
+			to = min(to, 2*len(c.outcomes))
+		}
+		next = slices.DeleteFunc(next, func(c *candidate) bool { return len(c.outcomes) >= to })
+		if err := r.measure(ctx, next, to, r.share(raceShare)); err != nil {
+			return err
+		}
 	}
-	return stages
+	return nil
 }
 
-// budget returns the seconds that all plans together may take a source in the next stage. Time is set aside for the
-// truths of all stages and for revive; the rest is dealt out by their sizes' square roots, so that neither the many
-// sources at the end nor the many plans at the start take it all.
-func (r *run) budget(seen int, stages []int) float64 {
-	last := stages[len(stages)-1]
-	share := plansShare
-	if last <= fewSources { // no time for plans that were dropped
-		share = 1
+// stageShare returns the part of the time left that a stage may take: stages have time by the square roots of their
+// sources, so that neither the many plans at the start nor the many sources at the end take it all, and what comes after
+// them has as much as the last.
+func stageShare(stage int) float64 {
+	size := func(i int) float64 {
+		if i == 0 {
+			return math.Sqrt(stages[0])
+		}
+		return math.Sqrt(stages[i] - stages[i-1])
 	}
-	left := share * (r.coreSeconds(r.raceUntil()) - float64(last-seen)*r.truthSeconds())
-	weights, from := 0.0, seen
-	for _, to := range stages {
-		weights += math.Sqrt(float64(to - from))
-		from = to
+	sum := size(len(stages) - 1)
+	for i := stage; i < len(stages); i++ {
+		sum += size(i)
 	}
-	size := float64(stages[0] - seen)
-	return left * math.Sqrt(size) / weights / size
+	return size(stage) / sum
 }
 
-// promising returns the candidates to go on with, those that matter most first, as many as take so many seconds a source,
-// and at least one for every k, the surest. However much these take, half of the time is for the others; and the next few
-// that cost next to nothing beside a truth go on in any case.
-func (r *run) promising(candidates []*candidate, seconds float64) []*candidate {
+// safe returns for every k the plan that found most of those worth their time. Of plans that found as much it is the one
+// that did most work: few sources do not tell a recall of .99 from one of .999.
+func (r *run) safe(tried []*candidate) (safe []*candidate) {
+	r.assess(tried)
+	for _, k := range r.Ks {
+		var best *candidate
+		most := r.worthwhile(tried, k)
+		for _, c := range tried {
+			if c.k != k || (best != nil && c.cost > most) {
+				continue
+			}
+			if best == nil || best.cost > most || cmp.Or(cmp.Compare(c.mean, best.mean), cmp.Compare(c.cost, best.cost)) > 0 {
+				best = c
+			}
+		}
+		if best != nil {
+			safe = append(safe, best)
+		}
+	}
+	return safe
+}
+
+// survivors returns the candidates that have not been asked about so many sources, those that matter most first, of all k
+// in turns.
+func (r *run) survivors(tried []*candidate, to int) []*candidate {
 	lists := make([][]*candidate, len(r.Ks))
 	for i, k := range r.Ks {
-		lists[i] = r.ranked(candidates, k)
+		lists[i] = r.ranking(tried, k)
 	}
-	var kept []*candidate
-	least := seconds / 2
-	for i, c := range interleave(lists) {
-		if i == len(lists) {
-			seconds = max(seconds, least)
-		}
-		cheap := i < cheapMost*len(lists) && c.cost < cheapShare*r.exactSeconds()
-		if c.cost <= seconds || i < len(lists) || cheap {
-			seconds -= c.cost
-			kept = append(kept, c)
-		}
-	}
-	return kept
+	return slices.DeleteFunc(interleave(lists), func(c *candidate) bool { return len(c.outcomes) >= to })
 }
 
-// ranked returns the candidates for k that are worth going on with, in the order of worth. First come, for every cost in
-// steps of a half, those that found most, or did most where several found as much: few sources cannot tell a recall of
-// .99 from one of .999, and the dearer plan is the safer bet; the dearest of them is the very first. Then, in turns for every
-// target, the cheapest that may reach it. Plans as dear as the exact scan are of no use.
-func (r *run) ranked(candidates []*candidate, k int) []*candidate {
+// ranking orders the candidates for k and sets their places: first come, of those that no other beats in cost and recall
+// (the Pareto frontier), the ones next to where it crosses a target; then those further off, and those of the frontier that
+// is left when the first is taken away, and so on. What is as dear as the exact scan or finds too little is left out.
+func (r *run) ranking(tried []*candidate, k int) (all []*candidate) {
+	r.assess(tried)
 	exact := r.exactSeconds()
-	var of []*candidate
-	for _, c := range candidates {
-		if c.k == k && c.cost < exact {
-			of = append(of, c)
+	left := slices.DeleteFunc(slices.Clone(tried), func(c *candidate) bool {
+		return c.k != k || c.cost >= exact || c.likely < leastRecall
+	})
+	slices.SortStableFunc(left, func(a, b *candidate) int { return cmp.Compare(a.cost, b.cost) })
+	for layer := 0; len(left) > 0; layer++ {
+		var front []*candidate
+		front, left = split(left)
+		for at, steps := range stepsToTargets(front) {
+			front[at].place = steps + layerSteps*layer
 		}
+		all = append(all, front...)
 	}
-	slices.SortStableFunc(of, func(a, b *candidate) int { return cmp.Compare(a.cost, b.cost) })
-	kept := steps(of, exact)
-	if n := len(kept); n > 1 { // whatever time there is, the surest is raced
-		kept = slices.Insert(kept[:n-1], 0, kept[n-1])
-	}
-	known := map[*candidate]bool{}
-	for _, c := range kept {
-		known[c] = true
-	}
-	next := make([]int, len(targets)) // of of, a target
-	for range keepMost {
-		for i, target := range targets {
-			for ; next[i] < len(of); next[i]++ {
-				if c := of[next[i]]; c.hopeful() >= target {
-					next[i]++
-					if !known[c] {
-						known[c] = true
-						kept = append(kept, c)
-					}
-					break
-				}
-			}
-		}
-	}
-	return kept
+	slices.SortStableFunc(all, func(a, b *candidate) int { return cmp.Compare(a.place, b.place) })
+	return all
 }
 
-// steps returns the best of every step of the cost; of is sorted by it.
-func steps(of []*candidate, exact float64) (best []*candidate) {
+// stepsToTargets returns for each candidate of a frontier, cheapest first, how far it is from the first that misses half
+// of what a target allows to: bounds lie below means.
+func stepsToTargets(front []*candidate) []int {
+	steps := slices.Repeat([]int{len(front)}, len(front))
+	for _, target := range targets {
+		crossing := slices.IndexFunc(front, func(c *candidate) bool { return c.promise >= (1+target)/2 })
+		if crossing < 0 {
+			crossing = len(front) - 1
+		}
+		for at := range steps {
+			steps[at] = min(steps[at], max(at-crossing, crossing-at))
+		}
+	}
+	return steps
+}
+
+// split returns the candidates of which no cheaper one found more, one of each step of the cost, and the others; of is
+// sorted by cost. Of those of a step it takes the one that found most, and of several the dearest: where few sources do
+// not tell plans apart, more work is the safer bet.
+func split(of []*candidate) (front, others []*candidate) {
 	most := 0.0
 	for from := 0; from < len(of); {
-		to, found := from+1, of[from]
-		for ; to < len(of) && of[to].cost < costStep*of[from].cost; to++ {
-			if c := of[to]; cmp.Or(cmp.Compare(c.mean(), found.mean()), cmp.Compare(c.scored(), found.scored())) >= 0 {
-				found = c
+		to, best := from, from
+		for ; to < len(of) && of[to].cost <= costStep*of[from].cost; to++ {
+			if of[to].promise >= of[best].promise {
+				best = to
 			}
 		}
-		if found.mean() >= most && (most < enough || found.cost < exact/2) {
-			most = found.mean()
-			best = append(best, found)
+		for i := from; i < to; i++ {
+			if i == best && of[i].promise >= most {
+				front, most = append(front, of[i]), of[i].promise
+			} else {
+				others = append(others, of[i])
+			}
 		}
 		from = to
 	}
-	return best
+	return front, others
+}
+
+// undecided returns, for every k and target, the cheapest candidate that may reach the target and has not been asked
+// about all sources. Where one that has reaches the target, only cheaper ones are in question.
+func (r *run) undecided(tried []*candidate) (all []*candidate) {
+	r.assess(tried)
+	for _, target := range targets {
+		for _, k := range r.Ks {
+			limit := r.exactSeconds()
+			for _, c := range tried {
+				if c.k == k && c.cost < limit && len(c.outcomes) == r.asked && r.point(c).Bound >= target {
+					limit = c.cost
+				}
+			}
+			var next *candidate
+			for _, c := range tried {
+				if c.k == k && c.cost < limit && len(c.outcomes) < r.asked && c.likely >= target && (next == nil || c.cost < next.cost) {
+					next = c
+				}
+			}
+			if next != nil && !slices.Contains(all, next) {
+				all = append(all, next)
+			}
+		}
+	}
+	return all
+}
+
+// assess sums up what the candidates found so far, by what is known of the truths by now.
+func (r *run) assess(candidates []*candidate) {
+	for _, c := range candidates {
+		n := float64(len(c.outcomes))
+		recalls := r.recalls(c)
+		if len(recalls) == 0 {
+			continue
+		}
+		c.cost, c.mean = r.costs.of(c), meanOf(recalls)
+		squares := 0.0
+		for _, recall := range recalls {
+			squares += (recall - c.mean) * (recall - c.mean)
+		}
+		most := tailBound(1, slices.Min(recalls), c.k) // the worst source only gets worse
+		c.promise, c.likely = min(c.mean, most), min(1, most, c.mean+2*math.Sqrt(squares)/max(1, n-1))
+	}
 }

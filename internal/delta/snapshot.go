@@ -148,7 +148,20 @@ func (s *Snapshot) offer(best *index.Best, query []float32, ids []uint32, scores
 	}
 }
 
-// Gather copies the rows of the candidates, found by a Search of this snapshot, to dst: row-major, len(c) x dim.
+// Candidates appends all rows to dst, for Gather: id and slot, without a score.
+func (s *Snapshot) Candidates(dst []index.Candidate) []index.Candidate {
+	for c := range s.chunks {
+		ids, _, first := s.block(c)
+		for i, id := range ids {
+			if slot := uint32(first + i); !s.dead.Contains(slot) {
+				dst = append(dst, index.Candidate{ID: id, Ref: slot})
+			}
+		}
+	}
+	return dst
+}
+
+// Gather copies the rows of candidates of this snapshot to dst: row-major, len(c) x dim.
 func (s *Snapshot) Gather(dst []float32, c []index.Candidate) {
 	d := s.table.dim
 	for i := range c {

@@ -1,20 +1,22 @@
 package calibrate
 
+import "github.com/flashdb/flashdb/flashlight"
+
 // features is how many amounts of work a cost is made of.
 const features = 4
 
-// work predicts seconds from the work that was done: a query, a round, a row scored, a code scanned.
+// costs predict seconds from the work that was done: a query, a round, a row scored, a code scanned.
 //
 // Plans are compared by it as long as they were not asked side by side. What other programs do meanwhile makes one plan
 // look half as dear as another just like it, and which of them goes on would then differ from run to run; the work does not.
-type work [features]float64
+type costs [features]float64
 
 func (o *outcome) work() [features]float64 {
 	return [features]float64{1, float64(o.rounds), float64(o.scored), float64(o.codes)}
 }
 
-// fitWork fits the costs to the seconds of all outcomes by non-negative least squares of the relative errors.
-func fitWork(candidates []*candidate) (w work) {
+// fitCosts fits the costs to the seconds of all outcomes by non-negative least squares of the relative errors.
+func fitCosts(candidates []*candidate) (w costs) {
 	var normal [features][features]float64
 	var right [features]float64
 	for _, c := range candidates {
@@ -51,14 +53,28 @@ func fitWork(candidates []*candidate) (w work) {
 	return w
 }
 
-// seconds is the mean a source that the work of a candidate takes.
-func (w *work) seconds(c *candidate) float64 {
+// of returns the mean seconds a source that the work of a candidate takes.
+func (w *costs) of(c *candidate) float64 {
 	sum := 0.0
 	for i := range c.outcomes {
-		f := c.outcomes[i].work()
-		for j := range f {
-			sum += w[j] * f[j]
-		}
+		sum += w.seconds(c.outcomes[i].work())
 	}
 	return sum / float64(max(1, len(c.outcomes)))
+}
+
+// foretell returns the seconds a source that a plan takes in so many rows if nothing ends it early.
+func (w *costs) foretell(p flashlight.Plan, rows int) float64 {
+	queries := 1.0
+	if p.AnchorsFrom == flashlight.AnchorsBoth && p.Rounds > 1 {
+		queries = 2
+	}
+	codes := queries * float64(p.Rounds) * p.Probes.Share * float64(rows)
+	return w.seconds([features]float64{1, float64(p.Rounds), float64(p.Rounds * p.PerRound), codes})
+}
+
+func (w *costs) seconds(work [features]float64) (sum float64) {
+	for i, amount := range work {
+		sum += w[i] * amount
+	}
+	return sum
 }

@@ -1,0 +1,14 @@
+package ivf
+
+import "github.com/flashdb/flashdb/index"
+
+// Centroids returns the centroid of every list, row-major, lists x dim. It must not be changed.
+func (ix *Index) Centroids() []float32 { return ix.centroids }
+
+// List appends the rows of list l to dst, for Gather: id and position, without a score.
+func (ix *Index) List(l int, dst []index.Candidate) []index.Candidate {
+	for at := ix.begin[l]; at < ix.begin[l+1]; at++ {
+		dst = append(dst, index.Candidate{ID: ix.ids[at], Ref: at})
+	}
+	return dst
+}

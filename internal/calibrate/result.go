@@ -1,0 +1,125 @@
+package calibrate
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/flashdb/flashdb/flashlight"
+)
+
+// A Result is a calibration and what it was taken from.
+type Result struct {
+	Calibration
+	run *run
+}
+
+// result makes frontiers of the candidates that have seen every source.
+func (r *run) result(raced []*candidate) *Result {
+	res := &Result{run: r, Calibration: Calibration{
+		Rows: r.Rows, Sources: r.asked, ExactSeconds: r.exactSeconds(), Seeds: r.seeds,
+	}}
+	for _, k := range r.Ks {
+		var points []Point
+		for _, c := range raced {
+			if c.k != k || len(c.outcomes) < r.asked {
+				continue
+			}
+			if p := r.point(c); p.Seconds < res.ExactSeconds {
+				points = append(points, p)
+			}
+		}
+		res.Frontiers = append(res.Frontiers, frontier(k, points))
+	}
+	return res
+}
+
+// recalls returns the share of the pool's best that a candidate found, a source each.
+func (r *run) recalls(c *candidate) []float64 {
+	recalls := make([]float64, len(c.outcomes))
+	for i := range recalls {
+		recalls[i] = r.truths[i].recall(c.outcomes[i].scores, c.k)
+	}
+	return recalls
+}
+
+// point sums the outcomes up. A plan must do for the sources of every draw, and for nearly all of them: its bound is above
+// neither the means of the draws nor what its 5th percentile and its worst recall allow.
+func (r *run) point(c *candidate) Point {
+	n := len(c.outcomes)
+	p := Point{Plan: c.plan}
+	seconds := make([]float64, n)
+	for i := range c.outcomes {
+		o := &c.outcomes[i]
+		seconds[i] = o.seconds
+		p.RowsScored += float64(o.scored) / float64(n)
+		p.CodesScanned += float64(o.codes) / float64(n)
+	}
+	if p.Seconds = median(seconds); len(c.timed) > 0 {
+		p.Seconds = median(c.timed)
+	}
+	found := r.recalls(c)
+	missing, margin := r.missing(c.k)
+	mean := meanOf(found)
+	p.Mean = max(0, mean-missing)
+	p.Bound = p.Mean - math.Hypot(mean-LowerBound(found, c.k), margin)
+	for drawn := range draws {
+		var of []float64
+		for i := range found {
+			if r.Sources[i].Drawn == drawn {
+				of = append(of, found[i])
+			}
+		}
+		if len(of) > 0 {
+			p.Bound = min(p.Bound, meanOf(of)-missing)
+		}
+	}
+	slices.Sort(found)
+	p.P5, p.Worst = quantile(found, 0.05), found[0]
+	p.Bound = max(0, min(p.Bound, tailBound(p.P5, p.Worst, c.k)))
+	return p
+}
+
+// missing estimates the share of the k best rows of all sources that no plan has found and that was not sampled, and by how
+// much it may be higher (95%, one-sided).
+func (r *run) missing(k int) (share, margin float64) {
+	var sum, variance float64
+	sampled := 0
+	for i := range r.truths[:r.asked] {
+		t := &r.truths[i]
+		s, v := t.unseen(k)
+		sum, variance, sampled = sum+s, variance+v, sampled+t.sampled(k)
+	}
+	best := float64(r.asked * k)
+	return sum / best, normal95*math.Sqrt(variance)/best + missMargin(sampled, r.asked*k)
+}
+
+// A Served is a generation, a plan and the seeds that its queries are answered by.
+type Served struct {
+	Engine Engine
+	Plan   flashlight.Plan
+	Seeds  *flashlight.Seeds
+}
+
+// Compare asks the sources of the calibration by what is served and by what may replace it, and returns the share that
+// each found, a source at a time, of the k best rows known by then: those of the calibration and of both. So neither is
+// judged by what the other could find alone.
+func (r *Result) Compare(ctx context.Context, before, after Served, k int) (old, new []float64, err error) {
+	found := [2][][]float32{}
+	for i, s := range []Served{before, after} {
+		w := newWorker(s.Engine, r.run.Decoder, r.run.Clock)
+		for n := range r.Sources {
+			o, err := w.ask(ctx, &r.run.Sources[n], &r.run.truths[n], k, s.Plan, s.Seeds)
+			if err != nil {
+				return nil, nil, fmt.Errorf("calibrate: %w", err)
+			}
+			found[i] = append(found[i], o.scores)
+		}
+	}
+	for n := range r.Sources {
+		t := &r.run.truths[n]
+		old, new = append(old, t.recall(found[0][n], k)), append(new, t.recall(found[1][n], k))
+	}
+	return old, new, nil
+}

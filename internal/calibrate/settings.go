@@ -1,0 +1,59 @@
+package calibrate
+
+// What a run tries, and how it spends its time. Shares are of Input.Time unless said otherwise. The values were chosen on
+// debian, go-stdlib and ddi; genes and larger graphs were only looked at with them.
+const (
+	// Sources: see Pick.
+	poolSources = 20_000 // looked at: a hundredth of the genes has 28% of the links, and must have a chance to be drawn
+	weighRows   = 64     // that each of these is scored against
+	mostLogit   = 10     // so that no single row decides about a weight
+
+	// Learned seeds.
+	TrainSources = 384  // searched thoroughly for them, at most
+	trainShare   = 0.12 // they may take so much of the time
+
+	// Ground truth: see truth.
+	certainRows   = 2048 // of the lists that rank highest are all sampled; further down the chance is this divided by the rank
+	sampleShare   = 0.15 // of the time may go to samples; the 2048 become fewer if need be, though no fewer than
+	fewestCertain = 512
+	stripRows     = 64   // of a list are sampled together
+	blockRows     = 512  // gathered and scored at a time, at least
+	tieTolerance  = 1e-5 // relative: a hit so far below the k-th score still counts as found; nodes that tie are equally right
+	scoreFloor    = 0.1  // what scores are taken relative to at least
+
+	// Exploring: the grid of plans, asked about the first sources.
+	exploreSources = 8
+	exploreShare   = 0.4  // over when this much of the time is, training included, and
+	exploreLeast   = 0.2  // not before this much is, even where asking all sources takes the rest
+	exploreChunk   = 12   // plans between two looks at the clock
+	leastProbed    = 1000 // rows of the smallest search set
+	ladderStep     = 4    // each next search set is so many times as large, up to every list
+	refineSteps    = 3    // plans in the first places, so many for each frontier, are tried with search sets between these
+	dearest        = 0.08 // left out is a plan that would take more than this of the time of all cores for all sources,
+	ample          = 10   // and one that costs so many times what another costs that found everything
+
+	// Successive halving: all sources, ever fewer plans.
+	safeShare   = 0.75 // over when this much is: the safe plans have been asked about all sources
+	raceShare   = 0.92 // over when this much is, so that the final timing has the rest
+	raceChunk   = 4    // plans between two looks at the clock
+	leastRecall = 0.8  // plans that cannot reach this are dropped
+	costStep    = 1.15 // of plans that cost the same within this factor only the one that found most is on a frontier
+	layerSteps  = 2    // places by which each further frontier comes behind the first
+
+	// Final timing.
+	timingSources = 16
+	timingSlack   = 1.25  // timed are plans that cost at most so many times what one that found as much does
+	timedRows     = 32768 // of an exact scan, at most
+
+	// What is promised: see LowerBound, missMargin and tailBound.
+	unseenGap   = 0.05 // how far below the mean the unseen source lies at least
+	unseenRows  = 3    // that a sample may have missed which misses none: Poisson's 95% limit
+	tailMisses  = 4    // times as much as the promise allows may be missing at the 5th percentile,
+	worstMisses = 20   // and so many times at the worst source
+)
+
+// targets are the recalls that plans are sought for, first the one that queries ask for when nothing else is said.
+var targets = []float64{.98, .99, .95, .9}
+
+// stages are the parts of the sources after which plans are dropped.
+var stages = []float64{.08, .2, .4, .7, 1}

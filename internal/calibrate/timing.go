@@ -1,0 +1,100 @@
+package calibrate
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/flashdb/flashdb/flashlight"
+	"github.com/flashdb/flashdb/index"
+)
+
+// time is the final timing: it times the candidates that may be on a frontier once more, and the exact scan with them, in
+// turns on a few sources and with nothing beside, so that the load of the machine, our other workers' too, falls on all
+// of them alike.
+func (r *run) time(ctx context.Context, raced []*candidate) error {
+	r.assess(raced)
+	var close []*candidate
+	for _, k := range r.Ks {
+		close = append(close, r.closeToFrontier(raced, k)...)
+	}
+	w := r.workers[0]
+	r.timed = nil
+	for i := 0; i < min(timingSources, r.asked) && (i == 0 || r.elapsed() < r.Time); i++ {
+		s := &r.Sources[i]
+		if err := r.timeScan(ctx, s); err != nil {
+			return err
+		}
+		for _, c := range close {
+			o, err := w.ask(ctx, s, &r.truths[i], c.k, c.plan, r.seeds)
+			if err != nil {
+				return err
+			}
+			c.timed = append(c.timed, o.seconds)
+		}
+	}
+	return nil
+}
+
+// closeToFrontier returns the candidates for k that no other beats by far.
+func (r *run) closeToFrontier(raced []*candidate, k int) (close []*candidate) {
+	of := slices.DeleteFunc(slices.Clone(raced), func(c *candidate) bool { return c.k != k || len(c.outcomes) < r.asked })
+	bounds := make([]float64, len(of))
+	for i, c := range of {
+		bounds[i] = r.point(c).Bound
+	}
+	for i, c := range of {
+		beaten := c.cost >= r.exactSeconds()
+		for j, d := range of {
+			beaten = beaten || (bounds[j] >= bounds[i] && timingSlack*d.cost < c.cost)
+		}
+		if !beaten {
+			close = append(close, c)
+		}
+	}
+	return close
+}
+
+// timeScan times an exact scan on one thread. Of many rows it scans a part.
+func (r *run) timeScan(ctx context.Context, s *Source) error {
+	w := r.workers[0]
+	start := r.Clock()
+	q := w.query(s, r.Ks[len(r.Ks)-1])
+	_, report, err := flashlight.Exact(ctx, &q, &head{w.engine.Rows, timedRows}, 1, nil)
+	seconds := r.Clock().Sub(start).Seconds()
+	if report.RowsScored >= timedRows {
+		seconds *= float64(r.Rows) / float64(report.RowsScored)
+	}
+	r.timed = append(r.timed, seconds)
+	return err
+}
+
+// head is the first of some rows, at least so many where there are more.
+type head struct {
+	all  flashlight.Rows
+	most int
+}
+
+var errEnough = errors.New("enough rows")
+
+// Dim implements flashlight.Rows.
+func (h *head) Dim() int { return h.all.Dim() }
+
+// Gather implements flashlight.Rows.
+func (h *head) Gather(dst []float32, c []index.Candidate) error { return h.all.Gather(dst, c) }
+
+// Rows implements flashlight.Rows.
+func (h *head) Rows(ctx context.Context, fn func(ids []uint32, rows []float32) error) error {
+	n := 0
+	err := h.all.Rows(ctx, func(ids []uint32, rows []float32) error {
+		if n >= h.most {
+			return errEnough
+		}
+		n += len(ids)
+		return fn(ids, rows)
+	})
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,137 @@
+package flashdb_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/flashlight"
+)
+
+// learnable are options of a calibration with time to learn seeds.
+var learnable = flashdb.CalibrateOptions{Sources: 20, Time: 2 * time.Second}
+
+var learned = flashdb.PredictOptions{Seed: flashlight.SeedLearned, Rounds: 1, PerRound: 200, Explain: true}
+
+// TestLearnedSeeds: a calibration learns seeds, they last, queries use them and say who led, and they go with the decoder.
+func TestLearnedSeeds(t *testing.T) {
+	ctx := context.Background()
+	db := openDB(t)
+	c := indexed(t, db, 4000)
+	ask := func() flashdb.QueryStats {
+		res, err := c.Predict(ctx, "n1", 10, &learned)
+		require.NoError(t, err)
+		require.Len(t, res.Hits, 10)
+		return res.Stats
+	}
+	before := ask()
+	assert.Contains(t, before.Plan, "as there is no learned seed for this source")
+	assert.Equal(t, "ones", before.Trace[0].Aims[0].From)
+	assert.Empty(t, before.SeedSources)
+
+	all, err := c.Calibrate(ctx, &learnable)
+	require.NoError(t, err)
+	require.Positive(t, all[0].Seeds)
+	stats := ask()
+	assert.NotContains(t, stats.Plan, "no learned seed")
+	assert.Equal(t, "learned", stats.Trace[0].Aims[0].From)
+	require.NotEmpty(t, stats.SeedSources)
+	for _, key := range stats.SeedSources {
+		_, err := c.Get(ctx, key)
+		require.NoError(t, err, "they are nodes")
+	}
+
+	db.reopen()
+	c, err = db.Collection("papers")
+	require.NoError(t, err)
+	assert.Equal(t, stats.SeedSources, ask().SeedSources, "they are durable")
+	_, err = c.Delete(ctx, stats.SeedSources[0])
+	require.NoError(t, err)
+	assert.Equal(t, stats.SeedSources[1:], ask().SeedSources, "who is deleted is not named any more")
+
+	require.NoError(t, c.PutDecoder(ctx, "cites", randomMLP(t, rand.New(rand.NewPCG(8, 8)), 16, 8)))
+	assert.Equal(t, "ones", ask().Trace[0].Aims[0].From, "they go with the decoder")
+}
+
+// TestSeedOfZeros: a source that no stored one resembles is asked about by the default plan.
+func TestSeedOfZeros(t *testing.T) {
+	ctx := context.Background()
+	db := openDB(t)
+	c := indexed(t, db, 4000)
+	all, err := c.Calibrate(ctx, &learnable)
+	require.NoError(t, err)
+	for _, p := range all[0].Frontiers[0].Plans {
+		if p.Plan.Seed != flashlight.SeedLearned {
+			continue
+		}
+		res, err := c.PredictVector(ctx, make([]float32, 16), 10, &flashdb.PredictOptions{Recall: p.Bound, Explain: true})
+		require.NoError(t, err)
+		require.Len(t, res.Hits, 10)
+		assert.Contains(t, res.Stats.Plan, "; ran "+flashlight.DefaultPlan(10, 4000).String())
+		assert.Equal(t, "ones", res.Stats.Trace[0].Aims[0].From)
+		return
+	}
+	t.Skip("no plan with the learned seed is the cheapest for anything here")
+}
+
+// TestSeedsOfAnotherCollection: seeds learned from users lead users, and not the items themselves, of which nothing was
+// measured.
+func TestSeedsOfAnotherCollection(t *testing.T) {
+	ctx := context.Background()
+	db := openDB(t)
+	c := indexed(t, db, 4000)
+	users := db.collection("users", 16)
+	fillRandom(t, users, rand.New(rand.NewPCG(3, 3)), 200)
+	o := learnable
+	o.SourcesFrom = "users"
+	all, err := c.Calibrate(ctx, &o)
+	require.NoError(t, err)
+	require.Positive(t, all[0].Seeds)
+
+	user, err := users.Get(ctx, "n5")
+	require.NoError(t, err)
+	res, err := c.PredictVector(ctx, user.Embedding, 10, &learned)
+	require.NoError(t, err)
+	assert.Equal(t, "learned", res.Stats.Trace[0].Aims[0].From)
+	assert.NotEmpty(t, res.Stats.SeedSources)
+	res, err = c.Predict(ctx, "n5", 10, &learned)
+	require.NoError(t, err)
+	assert.Equal(t, "ones", res.Stats.Trace[0].Aims[0].From)
+	res, err = c.Predict(ctx, "n5", 10, nil)
+	require.NoError(t, err)
+	assert.Contains(t, res.Stats.Plan, "uncalibrated")
+
+	require.NoError(t, db.DropCollection("users"))
+	res, err = c.PredictVector(ctx, user.Embedding, 10, &learned)
+	require.NoError(t, err)
+	assert.Equal(t, "learned", res.Stats.Trace[0].Aims[0].From, "what was learned of them holds on")
+	assert.Empty(t, res.Stats.SeedSources)
+}
+
+// TestCalibrateFreshRows: rows newer than the index are sampled and found like the others.
+func TestCalibrateFreshRows(t *testing.T) {
+	ctx := context.Background()
+	db := openDB(t)
+	c := indexed(t, db, 3000)
+	rng := rand.New(rand.NewPCG(5, 5))
+	var nodes []flashdb.Node
+	for i := range 700 {
+		nodes = append(nodes, flashdb.Node{Key: "fresh" + string(rune('a'+i%26)) + string(rune('a'+i/26)), Embedding: randomVector(rng, 16)})
+	}
+	require.NoError(t, c.Upsert(ctx, nodes...))
+	_, err := c.Delete(ctx, "n7", "n8", nodes[3].Key)
+	require.NoError(t, err)
+	all, err := c.Calibrate(ctx, &learnable)
+	require.NoError(t, err)
+	assert.Equal(t, 3000+699, all[0].Rows, "of which the two deleted are still in the index")
+	for _, f := range all[0].Frontiers {
+		for _, p := range f.Plans {
+			assert.LessOrEqual(t, p.Bound, p.Mean)
+		}
+	}
+}
