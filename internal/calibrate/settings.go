@@ -1,7 +1,7 @@
 package calibrate
 
 // What a run tries, and how it spends its time. Shares are of Input.Time unless said otherwise. The values were chosen on
-// debian, go-stdlib and ddi; genes and larger graphs were only looked at with them.
+// debian, go-stdlib and ddi; worstMisses, and how the time is dealt out, on genes and on copies of it with 3M rows as well.
 const (
 	// Sources: see Pick.
 	poolSources = 20_000 // looked at: a hundredth of the genes has 28% of the links, and must have a chance to be drawn
