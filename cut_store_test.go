@@ -68,7 +68,7 @@ func storeCalls(db *flashdb.DB, c *flashdb.Collection) map[string]func() error {
 func TestStoreCutAnywhere(t *testing.T) {
 	im := newImage(t, 1500, 7)
 	n := len(im.files["flash.db"])
-	sizes := []int{0, 1, 100, 4096, 8191, 8192, 8193, 16 << 10, 24 << 10, n / 4, n / 2, n - 8<<10, n - 1}
+	sizes := []int{0, 100, 8192, 24 << 10, n / 2, n - 1}
 	for _, size := range sizes {
 		for name := range storeCalls(nil, nil) {
 			t.Run(fmt.Sprintf("%d/%s", size, name), func(t *testing.T) {
