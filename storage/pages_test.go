@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/flashdb/flashdb/internal/attempts"
 	"github.com/flashdb/flashdb/internal/format"
 	"github.com/flashdb/flashdb/storage"
 )
@@ -304,6 +305,7 @@ func TestCraftedPages(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
+			attempts.Count(t, 1, "files crafted")
 			c := crafted(bytes.Clone(whole))
 			tt.craft(c)
 			c.seal()

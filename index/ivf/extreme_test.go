@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/flashdb/flashdb/index"
+	"github.com/flashdb/flashdb/internal/attempts"
 )
 
 // wideExact returns the n rows of highest inner product in float64, rounded to float32: what no overflow on the way spoils.
@@ -217,7 +218,9 @@ func extremeRecall(t *testing.T, ix *Index, rows *table, constant bool) (whole, 
 // for all that there is. The file does not depend on the workers.
 func TestExtremeRowsByChance(t *testing.T) {
 	values := []float64{0, 1, -1, 3, 1e-45, -1e-40, 1e-38, 1e-20, -1e-10, 1e10, -1e19, 2e19, 1e30, -1e38, math.MaxFloat32, -math.MaxFloat32}
-	for seed := range uint64(150) {
+	const collections = 150
+	attempts.Count(t, collections, "collections")
+	for seed := range uint64(collections) {
 		rng := rand.New(rand.NewPCG(seed, 80))
 		n, dim := 1+rng.IntN(300), 1+rng.IntN(9)
 		some := make([]float64, 1+rng.IntN(4))

@@ -15,6 +15,8 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
+
+	"github.com/flashdb/flashdb/internal/attempts"
 )
 
 // partsBound is what reading the parts of a file of n bytes may allocate: arrays
@@ -53,6 +55,7 @@ func TestHostilePickles(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
+			attempts.Count(t, 1, "files")
 			data := torchFile(t, tt.pickle+".", f32Bytes(1, 2, 3, 4))
 			start := time.Now()
 			got := allocated(func() {
@@ -109,6 +112,7 @@ func TestHostileArchives(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
+			attempts.Count(t, 1, "files")
 			got := allocated(func() {
 				_, err := ParseTensors("x.npz", tt.data)
 				requireFault(t, err, "x.npz", tt.want)
