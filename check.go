@@ -23,7 +23,7 @@ import (
 // Damage is a finding, not an error; it names file, part and offset.
 //
 // An unusable index is a finding, although queries are still answered exactly
-// without it: Rebuild mends it.
+// without it: Rebuild repairs it.
 func (db *DB) Check(ctx context.Context) (findings []string, err error) {
 	leave, err := db.enter()
 	if err != nil {
@@ -120,7 +120,7 @@ func (db *DB) checkPlans(info storage.Info, found func(string, ...any)) {
 			return err
 		})
 		if err != nil {
-			found("collection %q: calibration of decoder %q: %v (it is not used; calibrate mends it)", info.Name, name, err)
+			found("collection %q: calibration of decoder %q: %v (it is not used; calibrate repairs it)", info.Name, name, err)
 		}
 	}
 }

@@ -16,12 +16,12 @@ import (
 func (db *DB) checkIndex(ctx context.Context, info storage.Info, live *roaring.Bitmap, found func(string, ...any)) error {
 	gen, err := db.mapGeneration(info)
 	if err != nil {
-		found("collection %q: index: %v (queries scan exactly; rebuild mends it)", info.Name, err)
+		found("collection %q: index: %v (queries scan exactly; rebuild repairs it)", info.Name, err)
 		return nil
 	}
 	defer gen.Release()
 	if err := gen.Check(); err != nil {
-		found("collection %q: index: %v (rebuild mends it)", info.Name, err)
+		found("collection %q: index: %v (rebuild repairs it)", info.Name, err)
 		return nil
 	}
 	dirty := roaring.New()
@@ -41,7 +41,7 @@ func (db *DB) checkIndex(ctx context.Context, info storage.Info, live *roaring.B
 	})
 	var corrupt *CorruptError
 	if errors.As(err, &corrupt) && corrupt.File == db.generationPath(info) {
-		found("collection %q: index: %v (rebuild mends it)", info.Name, err)
+		found("collection %q: index: %v (rebuild repairs it)", info.Name, err)
 		return nil
 	}
 	return err
@@ -53,11 +53,11 @@ func (db *DB) checkCoverage(info storage.Info, gen *ivf.Index, live, dirty *roar
 	covered := roaring.New()
 	covered.AddMany(gen.IDs())
 	if !covered.IsEmpty() && covered.Maximum() >= info.NextID {
-		found("collection %q: index: it holds id %d, and the next id is %d (rebuild mends it)", info.Name, covered.Maximum(), info.NextID)
+		found("collection %q: index: it holds id %d, and the next id is %d (rebuild repairs it)", info.Name, covered.Maximum(), info.NextID)
 	}
 	covered.Or(dirty)
 	if missing := roaring.AndNot(live, covered); !missing.IsEmpty() {
-		found("collection %q: index: %d live nodes are neither in the generation nor in the delta, the first has id %d (rebuild mends it)",
+		found("collection %q: index: %d live nodes are neither in the generation nor in the delta, the first has id %d (rebuild repairs it)",
 			info.Name, missing.GetCardinality(), missing.Minimum())
 	}
 }
@@ -88,7 +88,7 @@ func (db *DB) checkKeys(info storage.Info, gen *ivf.Index, live *roaring.Bitmap,
 		}
 	}
 	if differ > 0 {
-		found("collection %q: index: %d keys are not those of the store, the first has id %d (rebuild mends it)", info.Name, differ, first)
+		found("collection %q: index: %d keys are not those of the store, the first has id %d (rebuild repairs it)", info.Name, differ, first)
 	}
 	return nil
 }
@@ -119,7 +119,7 @@ func (db *DB) checkRows(ctx context.Context, info storage.Info, gen *ivf.Index, 
 		return err
 	}
 	if differ > 0 {
-		found("collection %q: index: %d rows are not those of the store, the first has id %d (rebuild mends it)", info.Name, differ, first)
+		found("collection %q: index: %d rows are not those of the store, the first has id %d (rebuild repairs it)", info.Name, differ, first)
 	}
 	return nil
 }

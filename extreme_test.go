@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 
 	"github.com/flashdb/flashdb"
 	"github.com/flashdb/flashdb/decoder"
+	"github.com/flashdb/flashdb/internal/attempts"
 )
 
 // extremeRows are embeddings that float32 arithmetic does not take in its stride: change makes a random row i extreme.
@@ -68,9 +70,10 @@ func times(row []float32, by float64) {
 // TestExtremeRows asks collections of extreme rows with and without an index: every decoder and metric gives as many
 // hits as there are, in the order of the exact scan and with its scores.
 func TestExtremeRows(t *testing.T) {
-	const n, dim = 700, 6
+	const n, dim = 300, 6
 	for i, tt := range extremeRows {
 		t.Run(tt.name, func(t *testing.T) {
+			attempts.Count(t, 1, "collections")
 			rng := rand.New(rand.NewPCG(uint64(i), 90))
 			db := openDB(t)
 			c := db.collection("nodes", dim)
@@ -146,8 +149,16 @@ func askAll(t *testing.T, c *flashdb.Collection, vectors [][]float32, n, k int, 
 func requireSame(t *testing.T, want, got map[string][]flashdb.Hit, when string) {
 	t.Helper()
 	for name := range want {
-		require.Equal(t, fmt.Sprint(want[name]), fmt.Sprint(got[name]), "%s: %s", when, name)
+		if !slices.EqualFunc(want[name], got[name], sameHit) {
+			require.Equal(t, fmt.Sprint(want[name]), fmt.Sprint(got[name]), "%s: %s", when, name)
+		}
 	}
+}
+
+// sameHit compares hits without tags and payload.
+func sameHit(a, b flashdb.Hit) bool {
+	same := func(x, y float32) bool { return x == y || x != x && y != y }
+	return a.Key == b.Key && same(a.Score, b.Score) && same(a.Probability, b.Probability)
 }
 
 // requireFew demands of each hit the score that the exact scan gave it.

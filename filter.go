@@ -66,10 +66,23 @@ type filterParser struct {
 	err  error
 }
 
+// around returns what an error quotes of a filter: at most 100 bytes before and after a place.
+func around(src string, at int) string {
+	from, to := max(0, at-100), min(len(src), at+100)
+	text := src[from:to]
+	if from > 0 {
+		text = "..." + text
+	}
+	if to < len(src) {
+		text += "..."
+	}
+	return text
+}
+
 func (p *filterParser) fail(format string, args ...any) {
 	if p.err == nil {
 		p.err = fmt.Errorf("%w: filter %q at byte %d: %s (example: `go and not (test or \"old name\")`)",
-			ErrInvalid, p.src, p.at, fmt.Sprintf(format, args...))
+			ErrInvalid, around(p.src, p.at), p.at, fmt.Sprintf(format, args...))
 	}
 	p.kind = tokEnd
 }
@@ -78,7 +91,7 @@ func (p *filterParser) describe() string {
 	if p.kind == tokEnd {
 		return "end of the expression"
 	}
-	return strconv.Quote(p.src[p.at:p.pos])
+	return strconv.Quote(around(p.src[p.at:p.pos], 0))
 }
 
 // next reads one token into p.kind and p.text.

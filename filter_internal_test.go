@@ -66,10 +66,13 @@ func TestFilterRefuses(t *testing.T) {
 		"(one) (two)": "unexpected",
 		strings.Repeat("(", 300) + "one" + strings.Repeat(")", 300): "nested deeper",
 		strings.Repeat("not ", 300) + "one":                         "nested deeper",
+		"one " + strings.Repeat("x", 1<<20):                         "byte 4",
+		strings.Repeat("one or ", 1<<16) + ") or two":               `one or ) or two`,
 	} {
 		_, err := parseFilter(expr)
 		require.ErrorIs(t, err, ErrInvalid, expr)
 		require.ErrorContains(t, err, says, expr)
+		require.Less(t, len(err.Error()), 1000)
 	}
 	n, err := parseFilter("  ")
 	require.NoError(t, err)

@@ -71,7 +71,7 @@ func (r *filteredRows) indexed(ctx context.Context, fn func(ids []uint32, rows [
 		found = found[:0]
 		kept := make([]uint32, 0, n)
 		for _, id := range ids[:n] {
-			if int(id) < len(at) && at[id] != noPosition && !r.masked.Contains(id) {
+			if uint64(id) < uint64(len(at)) && at[id] != noPosition && !r.masked.Contains(id) {
 				found = append(found, index.Candidate{ID: id, Ref: at[id]})
 				kept = append(kept, id)
 			}

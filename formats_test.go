@@ -88,7 +88,7 @@ func TestNewerVersionsAreRefused(t *testing.T) {
 	})
 }
 
-// raised adds 1 to the version at an offset, and mends the checksum, at another,
+// raised adds 1 to the version at an offset, and repairs the checksum, at another,
 // of all bytes before that.
 func raised(b []byte, at, sum int) []byte {
 	binary.LittleEndian.PutUint32(b[at:], binary.LittleEndian.Uint32(b[at:])+1)

@@ -14,6 +14,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/internal/attempts"
 	"github.com/flashdb/flashdb/internal/backup"
 	"github.com/flashdb/flashdb/internal/control"
 	"github.com/flashdb/flashdb/internal/format"
@@ -125,6 +126,7 @@ func TestHostileNames(t *testing.T) {
 				continue // bbolt has no such key
 			}
 			t.Run(place.name+"/"+strings.Map(plain, name), func(t *testing.T) {
+				attempts.Count(t, 1, "names")
 				base := t.TempDir()
 				unharmed := newVictim(t, base)
 				dir := filepath.Join(base, "d.flash")
@@ -241,6 +243,7 @@ func TestHostileEntries(t *testing.T) {
 	}
 	unharmed()
 	require.Equal(t, []string{"d.flash", "victim"}, names(t, base))
+	attempts.Count(t, len(hostileNames), "names")
 }
 
 // TestNewNames says which names a new collection may have. Those that only some

@@ -114,7 +114,7 @@ func (c *Collection) compare(ctx context.Context, t *trained, res *calibrate.Res
 	}
 	defer served.release()
 	if served.gen == nil {
-		return nil // the first build, or one that mends
+		return nil // the first build, or one that repairs
 	}
 	k := res.Frontiers[len(res.Frontiers)-1].K
 	old := calibrate.Served{Engine: c.engine(served), Plan: flashlight.DefaultPlan(k, served.gen.Info().Rows)}

@@ -16,6 +16,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/internal/attempts"
 )
 
 // irregular are what may stand in the place of a file and is none.
@@ -63,6 +64,7 @@ func TestIrregularFiles(t *testing.T) {
 					if kind == "socket" && name == "control.sock" {
 						t.Skip("as it should be")
 					}
+					attempts.Count(t, 1, "files")
 					dir := filepath.Join(t.TempDir(), "d.flash")
 					im.write(t, dir, "", nil)
 					path := filepath.Join(dir, name)

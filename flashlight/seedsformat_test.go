@@ -1,6 +1,7 @@
 package flashlight_test
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -95,7 +96,7 @@ func FuzzDecodeSeeds(f *testing.F) {
 	f.Add(encoded(nil), 3)
 	f.Add(encoded(randomSeeds(3, 4)), 3)
 	f.Add(encoded(randomSeeds(1, 1)), 1)
-	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 2, 3}, 1<<32-1)
+	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 2, 3}, math.MaxInt)
 	f.Add([]byte{0, 0, 0, 0, 1, 0, 0, 0, 1, 2, 3, 4}, 0)
 	f.Fuzz(func(t *testing.T, b []byte, dim int) {
 		r := format.NewReader("", "seeds", 0, b)

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -27,6 +28,31 @@ func BenchmarkLoad(b *testing.B) {
 				b.ReportMetric(float64(info.Size())/nodes, "file-B/node")
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/nodes, "ns/node")
+		})
+	}
+}
+
+// BenchmarkOpen opens a file of close to 64 MiB, up to which Open verifies every page, and the same file with bytes added
+// so that it is larger.
+func BenchmarkOpen(b *testing.B) {
+	path := filepath.Join(b.TempDir(), "flash.db")
+	s, err := Open(path, &Options{NoSync: true})
+	require.NoError(b, err)
+	loadNodes(b, s, 80_000, 96, 4000)
+	_, _, err = s.Compact(context.Background(), nil, nil)
+	require.NoError(b, err)
+	require.NoError(b, s.Close())
+	info, err := os.Stat(path)
+	require.NoError(b, err)
+	require.LessOrEqual(b, info.Size(), int64(wholeBytes))
+	for _, size := range []int64{info.Size(), wholeBytes + defaultPageSize} {
+		require.NoError(b, os.Truncate(path, size))
+		b.Run(fmt.Sprintf("bytes=%d", size), func(b *testing.B) {
+			for b.Loop() {
+				s, err := Open(path, &Options{NoSync: true})
+				require.NoError(b, err)
+				require.NoError(b, s.Close())
+			}
 		})
 	}
 }

@@ -243,6 +243,7 @@ func damagedFile(t *testing.T) (path, key string) {
 	}
 	require.Equal(t, 2, pages, "one in ids, one in keys")
 	require.NoError(t, os.WriteFile(path, b, 0o600))
+	require.NoError(t, os.Truncate(path, 64<<20+4096)) // Open reads all pages of a file that is smaller
 	return path, key
 }
 

@@ -28,6 +28,9 @@ type place struct {
 // path is what messages call the file.
 func (p place) path() string { return p.dir.Path(p.name) }
 
+// wholeBytes is the size up to which Open verifies all of a file: reading that much takes some hundredths of a second.
+const wholeBytes = 64 << 20
+
 // openBolt opens or creates the bbolt file.
 //
 // An existing file is opened twice. Opening it for writing, bbolt reads the list of free pages; if that is damaged it
@@ -49,7 +52,7 @@ func openBolt(p place, o Options) (*boltFile, fs.FileInfo, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := probe(p, db, o.Verify); err != nil {
+	if err := probe(p, db, o.Verify || size <= wholeBytes); err != nil {
 		return nil, nil, errors.Join(err, db.close())
 	}
 	if o.ReadOnly {

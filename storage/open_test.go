@@ -270,7 +270,7 @@ func TestOpenLocked(t *testing.T) {
 	assert.Zero(t, again.Applied())
 }
 
-// A file that made bbolt panic can be opened once it is mended, so no lock stays behind.
+// A file that made bbolt panic can be opened once it is repaired, so no lock stays behind.
 func TestOpenReleasesDamagedFile(t *testing.T) {
 	path := sampleFile(t)
 	good, err := os.ReadFile(path)

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/flashdb/flashdb/internal/attempts"
 	"github.com/flashdb/flashdb/internal/format"
 	"github.com/flashdb/flashdb/storage"
 )
@@ -135,13 +136,13 @@ func contents(s *storage.Store) (string, error) {
 	return b.String(), err
 }
 
-// try opens a crafted file as one from elsewhere, and demands that it is refused, or works: what can be read is there still
+// try opens a crafted file, and demands that it is refused, or works: what can be read is there still
 // after writes.
 func (c crafted) try(t *testing.T) (refused error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "flash.db")
 	require.NoError(t, os.WriteFile(path, c, 0o600))
-	opts := &storage.Options{Verify: true, NoSync: true}
+	opts := &storage.Options{NoSync: true}
 	s, err := storage.Open(path, opts)
 	if err != nil {
 		require.True(t, errors.Is(err, format.ErrCorrupt) || errors.Is(err, format.ErrVersion), "%v", err)
@@ -304,6 +305,7 @@ func TestCraftedPages(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
+			attempts.Count(t, 1, "files crafted")
 			c := crafted(bytes.Clone(whole))
 			tt.craft(c)
 			c.seal()
@@ -312,6 +314,29 @@ func TestCraftedPages(t *testing.T) {
 			assert.ErrorContains(t, err, tt.want)
 		})
 	}
+}
+
+// Of a file of more than 64 MiB, Open reads the leaves only if it is told to.
+func TestCraftedLeafOfALargeFile(t *testing.T) {
+	c := craftedFile(t)
+	le.PutUint32(c.element(c.find(2, 8)[0], 3)[12:], 1<<31) // the length of a value
+	path := filepath.Join(t.TempDir(), "flash.db")
+	require.NoError(t, os.WriteFile(path, c, 0o600))
+	_, err := storage.Open(path, nil)
+	require.ErrorIs(t, err, format.ErrCorrupt)
+
+	require.NoError(t, os.Truncate(path, 64<<20+craftedPage))
+	for _, readOnly := range []bool{true, false} {
+		_, err = storage.Open(path, &storage.Options{Verify: true, ReadOnly: readOnly})
+		require.ErrorIs(t, err, format.ErrCorrupt)
+		require.ErrorContains(t, err, "lies outside of it")
+	}
+	s, err := storage.Open(path, nil)
+	require.NoError(t, err)
+	var findings []string
+	s.Check(func(finding string) { findings = append(findings, finding) })
+	require.Contains(t, strings.Join(findings, "\n"), "lies outside of it")
+	require.NoError(t, s.Close())
 }
 
 func swapBytes(a, b []byte) {

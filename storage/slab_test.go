@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"bytes"
 	"fmt"
 	"testing"
 
@@ -24,9 +25,7 @@ func TestSlab(t *testing.T) {
 				pieces = append(pieces, p)
 			}
 			for i, p := range pieces {
-				for _, b := range p {
-					require.EqualValues(t, i, b)
-				}
+				require.True(t, bytes.Equal(bytes.Repeat([]byte{byte(i)}, n), p), "piece %d", i)
 			}
 		})
 	}

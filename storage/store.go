@@ -87,8 +87,9 @@ type Options struct {
 	Timeout time.Duration
 	// PageSize is bbolt's, for a file that is created: a power of two from 1 KiB to 64 KiB. Default 8 KiB.
 	PageSize int
-	// Verify reads every page before anything is looked up or written, for a file from elsewhere: without it Open reads
-	// the pages that lead to others, which finds damage by chance but not all that can be made on purpose.
+	// Verify reads every page before anything is looked up or written, for a file from elsewhere. Without it Open does so
+	// up to 64 MiB. Of a larger file it reads the pages that lead to others, which finds damage by chance but not all that
+	// can be made on purpose.
 	Verify bool
 	// NoSync leaves out every sync, for tests that do not need to survive a crash.
 	NoSync bool

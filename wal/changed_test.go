@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/flashdb/flashdb/internal/attempts"
 	"github.com/flashdb/flashdb/internal/format"
 	"github.com/flashdb/flashdb/internal/vfs"
 )
@@ -47,6 +48,7 @@ func TestActiveSegmentChanged(t *testing.T) {
 		for name, change := range changes {
 			for _, when := range []string{"before the write", "during the sync"} {
 				t.Run(fmt.Sprintf("%s/%s/%s", system, name, when), func(t *testing.T) {
+					attempts.Count(t, 1, "segments changed")
 					base, dir := start(t)
 					var syncing func()
 					l, err := Open(vfs.Faulty(base, func(op vfs.Op) error {

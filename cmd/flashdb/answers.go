@@ -64,12 +64,11 @@ func appendAnswer(text []byte, format string, res flashdb.Result) []byte {
 		Short  string    `json:"short,omitempty"`
 	}{jsonText(res.Source), newJSONHits(res.Hits), res.Stats.Short})
 	if err != nil {
-		panic(err) // strings and finite numbers
+		panic(err) // strings, and numbers that have a form
 	}
 	return append(append(text, line...), '\n')
 }
 
-// digits writes the fewest that tell a float32.
 // appendRecord writes one answer as bytes, integers little-endian:
 //
 //	length of source (uvarint), source, number of hits (uvarint),
@@ -156,6 +155,9 @@ func joinAnswers(records io.ReadSeeker, w io.Writer) error {
 	return out.Close()
 }
 
+// errPieces is matched by the errors of unpack about what it reads.
+var errPieces = errors.New("the pieces cannot be read")
+
 func unpack(records io.ReadSeeker, fn func(parquet.Hit) error) error {
 	if _, err := records.Seek(0, io.SeekStart); err != nil {
 		return err
@@ -165,9 +167,13 @@ func unpack(records io.ReadSeeker, fn func(parquet.Hit) error) error {
 		return err
 	}
 	defer z.Close()
-	err = readRecords(bufio.NewReaderSize(z, 1<<16), fn)
-	if errors.Is(err, io.EOF) {
-		err = io.ErrUnexpectedEOF
+	var failed error // fn's
+	err = readRecords(bufio.NewReaderSize(z, 1<<16), func(h parquet.Hit) error {
+		failed = fn(h)
+		return failed
+	})
+	if err != nil && failed == nil {
+		err = fmt.Errorf("%w: %w", errPieces, err)
 	}
 	return err
 }

@@ -70,7 +70,7 @@ func (a *app) backup(ctx context.Context, dir, file string, opts flashdb.BackupO
 		return err
 	}
 	if len(res.LeftOut) > 0 {
-		fmt.Fprintf(a.err, "flashdb: the index of %s is damaged or missing and was left out: `flashdb rebuild` mends it\n", strings.Join(res.LeftOut, ", "))
+		fmt.Fprintf(a.err, "flashdb: the index of %s is damaged or missing and was left out: `flashdb rebuild` repairs it\n", strings.Join(res.LeftOut, ", "))
 	}
 	if file == stdStream {
 		return nil

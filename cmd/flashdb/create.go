@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -52,32 +49,13 @@ func (a *app) create(ctx context.Context, dir, name string, schema flashdb.Schem
 	return err
 }
 
-// createCollection leaves nothing behind when it fails: a directory that was
-// empty or not there is so again.
+// createCollection leaves an empty database when it fails after the open: once the
+// lock is given back, what lies at the path may be another's.
 func (a *app) createCollection(ctx context.Context, dir, name string, schema flashdb.Schema) error {
-	entries, err := os.ReadDir(dir)
-	missing := errors.Is(err, fs.ErrNotExist)
 	db, err := a.open(ctx, dir, flashdb.Options{})
 	if err != nil {
 		return err
 	}
 	err = db.CreateCollection(ctx, name, schema)
-	if cerr := db.Close(); err == nil || cerr != nil {
-		return errors.Join(err, cerr)
-	}
-	switch {
-	case missing:
-		return errors.Join(err, os.RemoveAll(dir))
-	case len(entries) == 0:
-		return errors.Join(err, emptyDir(dir))
-	}
-	return err
-}
-
-func emptyDir(dir string) error {
-	entries, err := os.ReadDir(dir)
-	for _, e := range entries {
-		err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
-	}
-	return err
+	return errors.Join(err, db.Close())
 }

@@ -3,30 +3,18 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"math"
 	"strconv"
+
+	"github.com/flashdb/flashdb/internal/control"
 )
 
 // A decoder whose arithmetic overflows gives infinite scores, or NaN. They are
 // written as Infinity, -Infinity and NaN in every format, in JSON as text, which has
 // no such numbers: what reads numbers from text reads these words in most languages.
 
-// wordOf returns the word for a float that has no digits.
-func wordOf(f float64) (word string, special bool) {
-	switch {
-	case math.IsInf(f, 1):
-		return "Infinity", true
-	case math.IsInf(f, -1):
-		return "-Infinity", true
-	case math.IsNaN(f):
-		return "NaN", true
-	}
-	return "", false
-}
-
 // digits writes all digits of a score for programs.
 func digits(f float32) string {
-	if word, special := wordOf(float64(f)); special {
+	if word, special := control.Word(float64(f)); special {
 		return word
 	}
 	return strconv.FormatFloat(float64(f), 'g', -1, 32)
@@ -34,7 +22,7 @@ func digits(f float32) string {
 
 // score writes a score for people.
 func score(f float32) string {
-	if word, special := wordOf(float64(f)); special {
+	if word, special := control.Word(float64(f)); special {
 		return word
 	}
 	return strconv.FormatFloat(float64(f), 'f', 4, 32)
@@ -57,7 +45,7 @@ type jsonNumber float64
 
 // MarshalJSON implements json.Marshaler.
 func (n jsonNumber) MarshalJSON() ([]byte, error) {
-	if word, special := wordOf(float64(n)); special {
+	if word, special := control.Word(float64(n)); special {
 		return strconv.AppendQuote(nil, word), nil
 	}
 	return json.Marshal(float64(n))
@@ -65,7 +53,7 @@ func (n jsonNumber) MarshalJSON() ([]byte, error) {
 
 // String writes two digits of it for people.
 func (n jsonNumber) String() string {
-	if word, special := wordOf(float64(n)); special {
+	if word, special := control.Word(float64(n)); special {
 		return word
 	}
 	return fmt.Sprintf("%.2g", float64(n))

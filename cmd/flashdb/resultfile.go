@@ -71,7 +71,7 @@ func openResultFile(name, request string, restart bool, join func(pieces io.Read
 	}
 	f.part = part
 	size, err := part.Seek(0, io.SeekEnd)
-	if err == nil && size < f.state.Bytes {
+	if err == nil && (f.state.Bytes < 0 || size < f.state.Bytes) {
 		err = fmt.Errorf("%s holds %d bytes, %s counts %d: say --restart to begin anew", f.partName(), size, f.stateName(), f.state.Bytes)
 	}
 	if err == nil {
@@ -155,6 +155,9 @@ func (f *resultFile) publishJoined() error {
 		return err
 	}
 	err = pack(joined, f.name, func(w io.Writer) error { return f.join(f.part, w) })
+	if errors.Is(err, errPieces) {
+		err = fmt.Errorf("%s is damaged: %w: say --restart to begin anew", f.partName(), err)
+	}
 	if err == nil {
 		err = joined.Sync()
 	}

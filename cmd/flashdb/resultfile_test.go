@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -158,4 +159,67 @@ func TestResultFileBehindItsEnd(t *testing.T) {
 	require.NoError(t, err)
 	assert.Zero(t, f.next)
 	require.NoError(t, f.close())
+}
+
+// TestDamagedPieces damages what a run left: the next one tells it, or makes the same file.
+func TestDamagedPieces(t *testing.T) {
+	dir := t.TempDir()
+	name := filepath.Join(dir, "out.parquet")
+	write := func(restart bool) (*resultFile, error) {
+		f, err := openResultFile(name, "request", restart, joinAnswers)
+		if err != nil || f.next > 0 {
+			return f, err
+		}
+		for i := range 3 {
+			hits := []flashdb.Hit{{Key: "a", Score: float32(i), Probability: .5}, {Key: "b", Score: -1}}
+			require.NoError(t, f.append(appendAnswer(nil, formatParquet, flashdb.Result{Source: "s", Hits: hits}), uint32(i+1)))
+		}
+		return f, nil
+	}
+	f, err := write(false)
+	require.NoError(t, err)
+	part, err := os.ReadFile(f.partName())
+	require.NoError(t, err)
+	state, err := os.ReadFile(f.stateName())
+	require.NoError(t, err)
+	require.NoError(t, f.publish())
+	whole, err := os.ReadFile(name)
+	require.NoError(t, err)
+
+	again := func(part, state []byte, what string) {
+		t.Helper()
+		require.NoError(t, os.WriteFile(name+".part", part, 0o600))
+		require.NoError(t, os.WriteFile(name+".state", state, 0o600))
+		require.NoError(t, os.Remove(name))
+		f, err := write(false)
+		if err == nil {
+			err = f.publish()
+		}
+		assert.NoFileExists(t, name+".joined", what)
+		if err != nil {
+			require.ErrorContains(t, err, "--restart", what)
+			require.ErrorContains(t, err, name, what)
+			require.NoFileExists(t, name, what)
+			f, err = write(true)
+			require.NoError(t, err, what)
+			require.NoError(t, f.publish(), what)
+		}
+		got, err := os.ReadFile(name)
+		require.NoError(t, err)
+		require.Equal(t, whole, got, what)
+	}
+	for at := range part {
+		damaged := bytes.Clone(part)
+		damaged[at] ^= 1 << (at % 8)
+		again(damaged, state, fmt.Sprintf("byte %d of the pieces", at))
+	}
+	for at := range state {
+		again(part, state[:at], fmt.Sprintf("the state ends after %d bytes", at))
+	}
+	for _, text := range []string{
+		`{"request":"request","next":3,"bytes":-1}`, `{"request":"request","next":3,"bytes":9223372036854775807}`,
+		fmt.Sprintf(`{"request":"request","next":3,"bytes":%d}`, len(part)-1),
+	} {
+		again(part, []byte(text), text)
+	}
 }

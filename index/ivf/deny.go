@@ -42,7 +42,7 @@ func (d *denied) set(f *index.Filter) {
 	d.it.Initialize(f.Excluded)
 	for n := d.it.NextMany(d.buffer); n > 0; n = d.it.NextMany(d.buffer) {
 		for _, id := range d.buffer[:n] {
-			if int(id) < len(d.dense)*wordBits {
+			if uint64(id) < uint64(len(d.dense))*wordBits {
 				d.dense.add(int(id))
 			}
 		}

@@ -328,7 +328,7 @@ func TestHostileFiles(t *testing.T) {
 		err    string // of Load, else of Check
 	}{
 		{"no rows", func(h *header, _ *[]section, _ []byte) { h.rows = 0 }, "header at offset 0: 0 rows: want 1 to 4294967295"},
-		{"too many rows", func(h *header, _ *[]section, _ []byte) { h.rows = 1 << 33 }, "header at offset 0: 8589934592 rows: want 1 to 4294967295"},
+		{"too many rows", func(h *header, _ *[]section, _ []byte) { h.rows = -1 }, "header at offset 0: 18446744073709551615 rows: want 1 to 4294967295"},
 		{"too many lists", func(h *header, _ *[]section, _ []byte) { h.lists = 9 }, "header at offset 0: 9 lists of 8 rows: want 1 to the number of rows"},
 		{"no dimension", func(h *header, _ *[]section, _ []byte) { h.dim = 0 }, "header at offset 0: dimension 0: want 1 to 65536"},
 		{"bits", func(h *header, _ *[]section, _ []byte) { h.bits = 5 }, "header at offset 0: 5 bits a sub-vector: want 4 or 8"},

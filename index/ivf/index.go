@@ -191,7 +191,7 @@ func (ix *Index) find() (found [kindEnd]*section, err error) {
 // loadLists verifies the bounds of the lists and the order of the ids, and sets what derives from the bounds.
 func (ix *Index) loadLists(found [kindEnd]*section) error {
 	lists := ix.header.lists
-	if ix.begin[0] != 0 || int(ix.begin[lists]) != ix.header.rows {
+	if ix.begin[0] != 0 || int64(ix.begin[lists]) != int64(ix.header.rows) {
 		return ix.corrupt(found[kindLists], 0, "lists of the positions %d to %d, want 0 to %d", ix.begin[0], ix.begin[lists], ix.header.rows)
 	}
 	ix.breadth = make([]float32, lists)
@@ -200,7 +200,7 @@ func (ix *Index) loadLists(found [kindEnd]*section) error {
 	ix.codeBytes = shape.CodeBytes()
 	for l := range lists {
 		begin, end := ix.begin[l], ix.begin[l+1]
-		if end <= begin || int(end) > ix.header.rows {
+		if end <= begin || int64(end) > int64(ix.header.rows) {
 			return ix.corrupt(found[kindLists], 4*int64(l+1), "list %d has the positions %d to %d of %d", l, begin, end, ix.header.rows)
 		}
 		for p := begin + 1; p < end; p++ {

@@ -45,7 +45,7 @@ type keyTable struct {
 // the index has no key of.
 func (ix *Index) Key(id uint32) (key []byte, ok bool) {
 	t := &ix.keys
-	if int(id) >= len(t.ends) {
+	if uint64(id) >= uint64(len(t.ends)) {
 		return nil, false
 	}
 	base := t.bases[id/idsPerBase]

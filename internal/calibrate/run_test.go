@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"runtime"
+	"sync"
 	"testing"
 	"time"
 
@@ -44,10 +45,21 @@ func mlp(t *testing.T, rng *rand.Rand) decoder.Decoder {
 type world struct {
 	*flashlight.Memory
 	rows int
+	mu   sync.Mutex // guards now: several workers look at rows at a time
 	now  time.Time
 }
 
-func (w *world) clock() time.Time { return w.now }
+func (w *world) clock() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.now
+}
+
+func (w *world) pass(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.now = w.now.Add(d)
+}
 
 // listRows is how many neighbouring rows are a list.
 const listRows = 8
@@ -80,7 +92,7 @@ func (w *world) Gather(dst []float32, c []index.Candidate) error {
 
 // Rows reads everything for an exact scan, in a second.
 func (w *world) Rows(ctx context.Context, fn func(ids []uint32, rows []float32) error) error {
-	w.now = w.now.Add(time.Second)
+	w.pass(time.Second)
 	return w.Memory.Rows(ctx, fn)
 }
 
@@ -92,7 +104,7 @@ type narrow struct {
 }
 
 func (n narrow) Search(ctx context.Context, q [][]float32, k int, p index.Probes, f index.Filter, dst [][]index.Candidate) error {
-	n.now = n.now.Add(time.Duration(p.Share * float64(20*time.Millisecond)))
+	n.pass(time.Duration(p.Share * float64(20*time.Millisecond)))
 	if err := n.MemorySearch.Search(ctx, q, n.rows, p, f, dst); err != nil {
 		return err
 	}

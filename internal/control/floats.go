@@ -18,8 +18,8 @@ import (
 // package encoding/json fills from numbers alone, so the words are put in and taken
 // out in the tree of a JSON text, beside the Go value.
 
-// wordOf returns the word for a float, if JSON has no number for it.
-func wordOf(f float64) (word string, special bool) {
+// Word returns the word for a float, if JSON has no number for it.
+func Word(f float64) (word string, special bool) {
 	switch {
 	case math.IsInf(f, 1):
 		return "Infinity", true
@@ -31,7 +31,7 @@ func wordOf(f float64) (word string, special bool) {
 	return "", false
 }
 
-// floatOf undoes wordOf.
+// floatOf undoes Word.
 func floatOf(tree any) (f float64, special bool) {
 	switch tree {
 	case "Infinity":
@@ -127,7 +127,7 @@ func floats(tree any, v reflect.Value, set bool) any {
 			if f, special := floatOf(tree); special {
 				v.SetFloat(f)
 			}
-		} else if word, special := wordOf(v.Float()); special {
+		} else if word, special := Word(v.Float()); special {
 			return word
 		}
 	case reflect.Pointer, reflect.Interface:

@@ -145,7 +145,7 @@ func portable(v reflect.Value, whole *bool) reflect.Value {
 	case reflect.String:
 		c.SetString(quote(v.String()))
 	case reflect.Float32, reflect.Float64:
-		if _, special := wordOf(v.Float()); special {
+		if _, special := Word(v.Float()); special {
 			*whole = false
 		} else {
 			c.SetFloat(v.Float())

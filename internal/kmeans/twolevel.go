@@ -8,7 +8,7 @@ import (
 const (
 	// coarsePoints is the number of rows a centroid that the coarse level is trained on.
 	coarsePoints = 256
-	// refineIterations of Lloyd's algorithm over all centroids mend the borders between the groups of the coarse level.
+	// refineIterations of Lloyd's algorithm over all centroids repair the borders between the groups of the coarse level.
 	refineIterations = 3
 	refineProbes     = 8
 )

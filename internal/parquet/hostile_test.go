@@ -14,6 +14,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 	"github.com/stretchr/testify/require"
 
+	"github.com/flashdb/flashdb/internal/attempts"
 	"github.com/flashdb/flashdb/internal/codec"
 )
 
@@ -237,6 +238,7 @@ func TestHostilePages(t *testing.T) {
 		"an unknown compression": {single(5, 1, dataV1(format.Plain, 1, 5, plain("a"))), "is not supported"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			attempts.Count(t, 1, "files")
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			_, err := drained(tt.data)
@@ -290,6 +292,7 @@ func TestHostileFooters(t *testing.T) {
 		"more rows than values":   {assembled(page, 2, columns, [][]byte{group(2, size, chunkAt(0, 1, size, 4, 0))}), "row 2: truncated: the footer says 2 rows"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			attempts.Count(t, 1, "files")
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			_, err := drained(tt.data)

@@ -9,6 +9,9 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
+// plainDictionary is deprecated and still written: of a dictionary page it means Plain, of a data page RLEDictionary.
+const plainDictionary format.Encoding = 2
+
 // maxText is the longest string read: twice what a payload may have.
 const maxText = 32 << 20
 
@@ -68,7 +71,7 @@ func (c *cursor) source(enc format.Encoding, b []byte, values int64) (source, er
 		return &fixed{b, t}, nil
 	case enc == format.Plain:
 		return &texts{b}, nil
-	case enc == format.RLEDictionary || enc == format.PlainDictionary:
+	case enc == format.RLEDictionary || enc == plainDictionary:
 		if c.dictionary == nil {
 			return nil, errors.New("damaged: the page needs a dictionary, and there is none before it")
 		}
@@ -238,7 +241,7 @@ func (c *cursor) readDictionary(h pageHeader, body []byte) error {
 	if c.dictionary != nil {
 		return errors.New("damaged: a second dictionary")
 	}
-	if h.encoding != format.Plain && h.encoding != format.PlainDictionary {
+	if h.encoding != format.Plain && h.encoding != plainDictionary {
 		return fmt.Errorf("a dictionary encoded as %s is not supported", h.encoding)
 	}
 	b, err := c.decompress(body, h.uncompressed, true)

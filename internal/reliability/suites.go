@@ -26,6 +26,18 @@ var suites = []suite{
 	{"random histories of calls against a model, with crashes, rebuilds and readers beside them", ".", "TestModel", set("-rapid.checks={histories}", "-rapid.steps={steps}")},
 	{"random histories of the store against a model", "./storage", "TestHistories", nil},
 	{"put entries of every kind at every place of the directory", ".", "TestStrayEntriesStopNothing", nil},
+	{"put a pipe, a socket, a device or a directory in the place of a file", ".", "TestIrregularFiles", nil},
+	{"cut flash.db or a generation under the process", ".", "TestStoreCutAnywhere|TestStoreCutUnderLoad|TestGenerationCutAnywhere", nil},
+	{"cut or remove the log under the process", ".", "TestLogChangedUnderProcess", nil},
+	{"the same before a write of the log and during its sync", "./wal", "TestActiveSegmentChanged", nil},
+	{"move, replace or remove the directory or a file under the process", ".", "TestDirectoryIsReplaced|TestDirectoryIsRemoved|TestDirectoryComesBack|TestFilesAreReplaced|TestStoreIsReplacedUnderItsOwner", nil},
+	{"use up the inodes, turn the disk read-only", ".", "TestInodesExhausted|TestDiskTurnsReadOnly|TestReadOnlyFileSystem", nil},
+	{"give collections names that lead elsewhere, in flash.db, the log and a backup", ".", "TestHostileNames|TestHostileEntries", nil},
+	{"craft the pages of flash.db, with right checksums", "./storage", "TestCraftedPages|TestCraftedLeafOfALargeFile", nil},
+	{"import hostile pickles and archives", "./internal/codec", "TestHostilePickles|TestHostileArchives", nil},
+	{"import hostile Parquet pages and footers", "./internal/parquet", "TestHostilePages|TestHostileFooters", nil},
+	{"build and search indexes of extreme rows drawn by chance", "./index/ivf", "TestExtremeRowsByChance", nil},
+	{"ask collections of extreme rows by every decoder and metric", ".", "TestExtremeRows", nil},
 	{"direct every output into a database, by every way", "./cmd/flashdb", "TestNoOutputIntoADatabase", nil},
 }
 
