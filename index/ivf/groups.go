@@ -5,11 +5,14 @@ import (
 	"math"
 	"slices"
 
+	"github.com/flashdb/flashdb/index"
 	"github.com/flashdb/flashdb/internal/format"
 	"github.com/flashdb/flashdb/internal/kmeans"
+	"github.com/flashdb/flashdb/internal/simd"
 )
 
-// Many lists are clustered into groups by their centroids. The lists of a group follow each other in the file: their centroids are one block of memory.
+// Many lists are clustered into groups by their centroids, so that a query that wants few of them need not look at the
+// centroids of all. The lists of a group follow each other in the file: their centroids are one block of memory.
 
 const (
 	// groupedLists is the number of lists from which on they are grouped: with fewer, only queries of a few thousand rows
@@ -17,6 +20,16 @@ const (
 	groupedLists = 8192
 	// listsPerGroup is the mean number of lists of a group.
 	listsPerGroup = 32
+	// fewLists is how many times as many lists there must be as a query wants for it to choose by groups. With more wanted
+	// most groups may hold one of them, and looking at groups first costs more than it saves.
+	fewLists = 256
+	// leadGroups is how many lists are wanted for each group that is examined first, best first. What they hold gives the
+	// threshold that the other groups must reach.
+	leadGroups = 4
+	// groupBenefit is how far above the mean of its group, as a multiple of the expected maximum, the centroid of a list
+	// is taken to lie along a query, when its breadth is taken to be the largest of the group. Of .15 to 2, .85 is the
+	// least that kept recall: see docs/algorithms.md.
+	groupBenefit = 0.85
 )
 
 // groupLists sorts the trained lists, whose centroids are given in that order, by groups, and sets where each group begins.
@@ -115,4 +128,77 @@ func column(rows []float32, d, j int) (mean, variance float64) {
 		variance += by * by / n
 	}
 	return mean, variance
+}
+
+// wantsFew reports whether the budget is so small that the queries choose lists by their groups.
+func (s *Search) wantsFew(probes index.Probes) bool {
+	lists := s.ix.header.lists
+	return s.ix.groups.len() > 0 && !probes.All() && (s.cost.Lists+s.missing(probes))*fewLists <= lists
+}
+
+// aimAtGroups computes how high the lists of each group are likely to reach.
+func (q *query) aimAtGroups(ix *Index) {
+	q.resize(ix)
+	g := &ix.groups
+	q.examined = resize(q.examined, (g.len()+wordBits-1)/wordBits)
+	clear(q.examined)
+	q.tops, q.alongs = resize(q.tops, g.len()), resize(q.alongs, g.len())
+	q.squares = resize(q.squares, ix.header.dim)
+	simd.Mul(q.squares, q.vector, q.vector)
+	simd.DotRows(q.tops, q.vector, g.centroids)
+	simd.DotRows(q.alongs, q.squares, g.profile)
+	simd.Axpy(q.tops, q.unit, g.breadth)
+	for i, v := range q.alongs {
+		q.tops[i] += groupBenefit * g.reach[i] * float32(math.Sqrt(float64(v)))
+	}
+}
+
+// chooseByGroup is choose for a query aimed at groups. It passes over those that are unlikely to hold one of the n lists.
+func (q *query) chooseByGroup(ix *Index, n int, visited bitset) {
+	q.sample.Reset(1 + n/leadGroups)
+	for g, top := range q.tops {
+		q.sample.Offer(index.Candidate{ID: uint32(g), Score: ordered(top)})
+	}
+	q.wanted.Reset(n)
+	q.lead = resize(q.lead, len(q.examined))
+	clear(q.lead)
+	for _, c := range q.sample.Kept() {
+		q.lead.add(int(c.ID))
+		q.examine(ix, int(c.ID), visited)
+	}
+	q.wanted.Kept() // raises the threshold
+	for g, top := range q.tops {
+		if !q.lead.has(g) && !(top < q.wanted.Threshold()) {
+			q.examine(ix, g, visited)
+		}
+	}
+	q.turns = q.wanted.Sorted(q.turns[:0])
+}
+
+// examine offers wanted the unvisited lists of a group.
+func (q *query) examine(ix *Index, g int, visited bitset) {
+	begin, end := int(ix.groups.begin[g]), int(ix.groups.begin[g+1])
+	if !q.examined.has(g) {
+		q.examined.add(g)
+		q.aimAtLists(ix, begin, end)
+	}
+	floor := q.wanted.Threshold()
+	for i, p := range q.priorities[begin:end] {
+		if p = ordered(p); p >= floor && !visited.has(begin+i) {
+			q.wanted.Offer(index.Candidate{ID: uint32(begin + i), Score: p})
+		}
+	}
+}
+
+// aimAtOthers computes the products with those of the lists, in ascending order, whose groups the query has not examined.
+func (q *query) aimAtOthers(ix *Index, lists []uint32) {
+	d, g := ix.header.dim, 0
+	for _, list := range lists {
+		for ix.groups.begin[g+1] <= list {
+			g++
+		}
+		if l := int(list); !q.examined.has(g) {
+			q.products[l] = simd.Dot(q.vector, ix.centroids[l*d:(l+1)*d])
+		}
+	}
 }
