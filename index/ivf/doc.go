@@ -22,6 +22,8 @@
 //
 // where c_l is the centroid, s_l the spread of the list and p_d the variance of the residuals in each dimension, relative to
 // its mean over all: lists are taken to be of one shape and to differ in size. The root is one number a query.
+// A query that wants few of many lists looks only at groups of lists that are likely to hold one of them, see groups.go.
+//
 // The set of visited lists belongs to a Search and only grows: each further query adds its best unvisited lists, and
 // scans every list visited so far, best first, except those that lie too low to reach what it has found by then.
 //
@@ -81,7 +83,8 @@
 //	7  rows        no        float32, rows x dim, by position
 //	8              no        reserved for calibration
 //	9  exponents   if there  int8, a list each: 0 where a float32 holds the variances of the list; left out when all are
-//	10 keys        no        see keys.go
+//	10 keys        no        see keys.go; behind all others
+//	11 groups      no        uint32, groups+1: group g holds the lists groups[g] to groups[g+1]; left out of few lists, see groups.go
 //
 // Open verifies all checksums but those of the codes and rows, which are as large as the data; Verify verifies these, and
 // Check everything. Any code is a valid code, so damage there costs recall and not safety.

@@ -33,10 +33,11 @@ const (
 	kindReserved // for calibration, which came to lie elsewhere
 	kindExponents
 	kindKeys
+	kindGroups
 	kindEnd // first unknown kind
 )
 
-var kindNames = [...]string{"", "centroids", "variances", "lists", "ids", "codebooks", "codes", "rows", "", "exponents", "keys"}
+var kindNames = [...]string{"", "centroids", "variances", "lists", "ids", "codebooks", "codes", "rows", "", "exponents", "keys", "groups"}
 
 func (k kind) String() string {
 	if k.known() {
@@ -50,12 +51,12 @@ func (k kind) known() bool { return k >= 1 && k < kindEnd && k != kindReserved }
 
 // verifiedAtLoad reports whether Load verifies the checksum of sections of the kind: of all that are small.
 func (k kind) verifiedAtLoad() bool {
-	return k >= kindCentroids && k <= kindCodebooks || k == kindExponents
+	return k >= kindCentroids && k <= kindCodebooks || k == kindExponents || k == kindGroups
 }
 
 // required reports whether a file without a section of the kind is broken.
 func (k kind) required() bool {
-	return k.known() && k != kindRows && k != kindExponents && k != kindKeys
+	return k.known() && k != kindRows && k != kindExponents && k != kindKeys && k != kindGroups
 }
 
 // flags returns the flags of sections of the kind. Who does not know the exponents misreads the variances.

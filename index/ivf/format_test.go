@@ -120,6 +120,8 @@ func annotate(t *testing.T, data []byte) string {
 				u32("position")
 			case kindIDs:
 				u32("id")
+			case kindGroups:
+				u32("list")
 			case kindExponents:
 				field(1, "exponent %d", int8(data[at]))
 			default:
@@ -237,7 +239,7 @@ func TestExponents(t *testing.T) {
 // TestFlippedBytes damages every byte of a file in turn. Load or Check notices and says where.
 func TestFlippedBytes(t *testing.T) {
 	rows, opt := tinyAndHuge()
-	data := buildBytes(t, rows, opt)
+	data := withGroups(t, buildBytes(t, rows, opt), 0, 1, 3)
 	_, sections, err := parseHeader(data, "f")
 	require.NoError(t, err)
 	for at := range data {
@@ -389,6 +391,7 @@ func TestHostileFiles(t *testing.T) {
 func FuzzLoad(f *testing.F) {
 	rows, opt := tiny()
 	f.Add(buildBytes(f, rows, opt), true)
+	f.Add(withGroups(f, buildBytes(f, rows, opt), 0, 1, 2), true)
 	opt.OmitRows, opt.Bits = true, 8
 	f.Add(buildBytes(f, rows, opt), true)
 	f.Add(buildBytes(f, clustered(1, 70, 2), BuildOptions{Dim: 2, Lists: 3}), false)

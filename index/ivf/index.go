@@ -26,6 +26,7 @@ type Index struct {
 	// On the heap, as every query reads all of it:
 	centroids []float32 // row-major, lists x dim
 	spread    []float32 // what the residuals of every list were divided by: see spreads
+	groups    groups    // of lists; empty when there are few
 	breadth   []float32 // spread times sqrt(2 ln n_l) of every list, the expected maximum of n_l standard Gaussians
 	profile   []float32 // variance of a residual in each dimension, of residuals with a spread of 1: see profile
 	reach     float64   // see reachOf
@@ -131,6 +132,11 @@ func (ix *Index) load() error {
 	if err := ix.loadLists(found); err != nil {
 		return err
 	}
+	if s := found[kindGroups]; s != nil {
+		if err := ix.loadGroups(s); err != nil {
+			return err
+		}
+	}
 	ix.profile = profile(ix.variances, ix.spread, ix.begin, ix.header.dim)
 	s := found[kindCodebooks]
 	ix.quantizer, err = pq.Unmarshal(format.NewReader(ix.name, s.kind.String(), s.offset, ix.bytes(s)))
@@ -176,6 +182,7 @@ func (ix *Index) find() (found [kindEnd]*section, err error) {
 		kindRows:      4 * rows * dim,
 		kindExponents: lists,
 		kindKeys:      -1, // says so itself
+		kindGroups:    -1, // any number
 	}
 	for k := kind(1); k < kindEnd; k++ {
 		switch s := found[k]; {

@@ -20,6 +20,7 @@ type layout struct {
 	variances  []float32 // of list l times 4^exponents[l]
 	exponents  []int8    // of every list, see exponentOf
 	spread     []float32 // of every list, see spreads
+	groups     []uint32  // group g holds the lists groups[g] to groups[g+1]; nil: none
 	renumbered []uint32  // trained list -> list of the file, or dropped
 }
 
@@ -51,8 +52,7 @@ func (b *builder) assign(ctx context.Context) error {
 	if len(y.ids) == 0 {
 		return fmt.Errorf("%w: they have vanished since the first pass", ErrRowsGone)
 	}
-	y.place(sums)
-	return nil
+	return b.place(ctx, sums)
 }
 
 // moments sums up rows list by list, in the order of the rows so that the result does not depend on the workers.
@@ -95,16 +95,18 @@ func (m *moments) variance(l, j int) float64 {
 
 // place numbers the lists that have rows, computes their centroids and variances, and turns the list of each row into
 // its position.
-func (y *layout) place(m *moments) {
-	y.renumbered = make([]uint32, len(m.count))
+func (b *builder) place(ctx context.Context, m *moments) error {
+	y := &b.layout
+	order, err := b.order(ctx, m)
+	if err != nil {
+		return err
+	}
+	y.renumbered = slices.Repeat([]uint32{dropped}, len(m.count))
 	y.begin = []uint32{0}
-	for trained, count := range m.count {
-		if count == 0 {
-			y.renumbered[trained] = dropped
-			continue
-		}
+	for _, list := range order {
+		trained := int(list)
 		y.renumbered[trained] = uint32(y.lists())
-		y.begin = append(y.begin, y.begin[y.lists()]+count)
+		y.begin = append(y.begin, y.begin[y.lists()]+m.count[trained])
 		var total float64
 		for j := range y.dim {
 			total += m.variance(trained, j)
@@ -123,6 +125,27 @@ func (y *layout) place(m *moments) {
 		y.at[i] = next[l]
 		next[l]++
 	}
+	return nil
+}
+
+// order returns the trained lists that have rows in the order of the file: as they are, or by groups.
+func (b *builder) order(ctx context.Context, m *moments) ([]uint32, error) {
+	var order []uint32
+	for trained, count := range m.count {
+		if count > 0 {
+			order = append(order, uint32(trained))
+		}
+	}
+	if len(order) < groupedLists || !b.partition.uniform() || int(order[len(order)-1]) >= b.partition.lists {
+		return order, nil
+	}
+	var centroids []float32
+	for _, trained := range order {
+		for j := range b.layout.dim {
+			centroids = append(centroids, float32(m.mean(int(trained), j)))
+		}
+	}
+	return order, b.layout.groupLists(ctx, order, centroids, b.opt.Seed, b.opt.Workers)
 }
 
 // exponentOf returns the exponent of a list of that mean variance: 0, unless the variance is too large or too small for a

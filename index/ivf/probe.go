@@ -16,23 +16,39 @@ func (s *Search) visitMore(queries []query, probes index.Probes) {
 		}
 		return
 	}
-	aim(s.ix, queries)
+	byGroup := s.wantsFew(probes)
+	if byGroup {
+		for i := range queries {
+			queries[i].aimAtGroups(s.ix)
+		}
+	} else {
+		aim(s.ix, queries)
+	}
 	if probes.All() {
 		for l := range s.ix.header.lists {
 			s.visit(l)
 		}
 	}
 	for !s.Exhausted() && !s.reached(probes) {
-		s.takeTurns(queries, probes)
+		s.takeTurns(queries, probes, byGroup)
 	}
 	s.lists = s.visited.appendTo(s.lists[:0])
+	if byGroup {
+		for i := range queries {
+			queries[i].aimAtOthers(s.ix, s.lists)
+		}
+	}
 }
 
 // takeTurns visits about as many lists as the budget has left, the queries choosing in turns.
-func (s *Search) takeTurns(queries []query, probes index.Probes) {
+func (s *Search) takeTurns(queries []query, probes index.Probes, byGroup bool) {
 	n := 1 + s.missing(probes)/len(queries)
 	for i := range queries {
-		queries[i].choose(n, s.visited)
+		if byGroup {
+			queries[i].chooseByGroup(s.ix, n, s.visited)
+		} else {
+			queries[i].choose(n, s.visited)
+		}
 	}
 	for turn := range n {
 		for i := range queries {
@@ -82,17 +98,21 @@ func aim(ix *Index, queries []query) {
 	for i := range queries {
 		queries[i].resize(ix)
 	}
-	d := ix.header.dim
 	for begin := 0; begin < ix.header.lists; begin += aimLists {
 		end := min(begin+aimLists, ix.header.lists)
 		for i := range queries {
-			q := &queries[i]
-			products, priorities := q.products[begin:end], q.priorities[begin:end]
-			simd.DotRows(products, q.vector, ix.centroids[begin*d:end*d])
-			copy(priorities, products)
-			simd.Axpy(priorities, q.unit, ix.breadth[begin:end])
+			queries[i].aimAtLists(ix, begin, end)
 		}
 	}
+}
+
+// aimAtLists is aim for one query and the lists from begin to end.
+func (q *query) aimAtLists(ix *Index, begin, end int) {
+	d := ix.header.dim
+	products, priorities := q.products[begin:end], q.priorities[begin:end]
+	simd.DotRows(products, q.vector, ix.centroids[begin*d:end*d])
+	copy(priorities, products)
+	simd.Axpy(priorities, q.unit, ix.breadth[begin:end])
 }
 
 // aimAt is aim for one query and some lists only. It leaves the products with the others undefined, and all priorities.

@@ -60,6 +60,11 @@ type query struct {
 	unscale     float64           // turns inner products with vector into those with what was given
 	products    []float32         // with the centroid of every list
 	priorities  []float32         // of every list, while lists are being chosen
+	squares     []float32         // of the vector
+	tops        []float32         // priority that the lists of each group are likely to reach
+	alongs      []float32         // variance of the centroids of each group along the vector, relative to that in all dimensions
+	examined    bitset            // groups whose lists have their products
+	lead        bitset            // groups examined first
 	reaching    bitset            // of lists
 	unit        float32           // standard deviation along the vector of rows whose list has a spread of 1
 	wanted      *index.Best       // the lists of highest priority among some

@@ -261,6 +261,9 @@ func (p *partition) magnitude(row []float32) int {
 // plain reports whether rows of the stratum are clustered as they are.
 func (p *partition) plain(s *stratum) bool { return p.offset == nil && s.scale == 1 }
 
+// uniform reports whether there is one stratum, whose rows are clustered as they are.
+func (p *partition) uniform() bool { return len(p.strata) == 1 && p.plain(&p.strata[0]) }
+
 // moved sets dst, which may be rows, to rows of a stratum as they are clustered.
 func (p *partition) moved(dst, rows []float32, s *stratum) {
 	if p.plain(s) {

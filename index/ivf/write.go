@@ -118,6 +118,9 @@ func (w *writer) plan() map[kind][]byte {
 		}
 		small[kindExponents] = exponents
 	}
+	if y.groups != nil {
+		small[kindGroups] = format.Uint32Bytes(y.groups)
+	}
 	codes := int64(0)
 	for l := range y.lists() {
 		codes += int64(shape.ListBytes(int(y.begin[l+1] - y.begin[l])))
@@ -133,7 +136,7 @@ func (w *writer) plan() map[kind][]byte {
 		lengths[kindKeys] = 0 // grows as they are written, behind all else
 	}
 	end := int64(headerBytes + entryBytes*len(lengths))
-	for k := kind(1); k < kindEnd; k++ {
+	for _, k := range sectionOrder() {
 		length, ok := lengths[k]
 		if !ok {
 			continue
@@ -147,6 +150,17 @@ func (w *writer) plan() map[kind][]byte {
 		collection: w.opt.Collection, buildLSN: w.opt.BuildLSN, seed: w.opt.Seed, settings: w.opt.settings(shape), length: end,
 	}
 	return small
+}
+
+// sectionOrder returns all kinds in the order of the file: as they are numbered, but the keys last.
+func sectionOrder() []kind {
+	var order []kind
+	for k := kind(1); k < kindEnd; k++ {
+		if k != kindKeys {
+			order = append(order, k)
+		}
+	}
+	return append(order, kindKeys)
 }
 
 // section returns the section of kind k, or nil.
