@@ -52,7 +52,8 @@ func openBolt(p place, o Options) (*boltFile, fs.FileInfo, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := probe(p, db, o.Verify || size <= wholeBytes); err != nil {
+	// A file opened for reading may be damaged: it is what somebody reads what is left from.
+	if err := probe(p, db, o.Verify || size <= wholeBytes && !o.ReadOnly); err != nil {
 		return nil, nil, errors.Join(err, db.close())
 	}
 	if o.ReadOnly {

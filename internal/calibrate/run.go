@@ -120,11 +120,6 @@ func (r *run) elapsed() time.Duration { return r.Clock().Sub(r.began) }
 // share returns the time at which so much of the budget is over.
 func (r *run) share(of float64) time.Duration { return time.Duration(of * float64(r.Time)) }
 
-// coreSeconds returns the time left until then on all cores.
-func (r *run) coreSeconds(until time.Duration) float64 {
-	return max(0, (until-r.elapsed()).Seconds()) * float64(len(r.workers))
-}
-
 // each calls do for from, from+1 and so on up to n, on all workers at once, until the time is over, though always for 0. It
 // returns the number after the last one begun: all before it are done.
 func (r *run) each(ctx context.Context, from, n int, until time.Duration, do func(w *worker, i int) error) (int, error) {
