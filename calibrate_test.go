@@ -36,7 +36,8 @@ func indexed(t testing.TB, db *testDB, n int) *flashdb.Collection {
 	return c
 }
 
-var quick = flashdb.CalibrateOptions{Sources: 12, Time: 300 * time.Millisecond}
+// quick are options of a calibration with enough time for its few sources, under the race detector too.
+var quick = flashdb.CalibrateOptions{Sources: 12, Time: 20 * time.Second}
 
 func TestCalibrate(t *testing.T) {
 	ctx := context.Background()

@@ -14,7 +14,7 @@ import (
 )
 
 // learnable are options of a calibration with time to learn seeds.
-var learnable = flashdb.CalibrateOptions{Sources: 20, Time: 2 * time.Second}
+var learnable = flashdb.CalibrateOptions{Sources: 20, Time: 20 * time.Second}
 
 var learned = flashdb.PredictOptions{Seed: flashlight.SeedLearned, Rounds: 1, PerRound: 200, Explain: true}
 

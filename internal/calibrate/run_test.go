@@ -86,7 +86,7 @@ func (w *world) List(l int, dst []index.Candidate) []index.Candidate {
 
 // Gather looks rows up, which takes a tenth of a millisecond each.
 func (w *world) Gather(dst []float32, c []index.Candidate) error {
-	w.now = w.now.Add(time.Duration(len(c)) * 100 * time.Microsecond)
+	w.pass(time.Duration(len(c)) * 100 * time.Microsecond)
 	return w.Memory.Gather(dst, c)
 }
 
