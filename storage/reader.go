@@ -135,11 +135,13 @@ func (r *reader) get(uid uint32, b bucket, key []byte) (value []byte) {
 	defer r.release()
 	defer r.db.guard(&r.err)
 	defer faults(faults(true))
-	t := r.table(uid, b)
-	if t.Bucket == nil {
-		return nil
+	value, err := r.lookUp(uid, b, key)
+	if value == nil && err == nil {
+		// A page that is cut off and written over during the search turns to zeros and looks empty. bbolt refuses it when
+		// the search begins anew.
+		r.uid = 0
+		value, err = r.lookUp(uid, b, key)
 	}
-	value, err := t.get(key)
 	if err != nil {
 		r.damaged(uid, b, r.layout.shownKey(b, key), err)
 		return nil
@@ -148,6 +150,15 @@ func (r *reader) get(uid uint32, b bucket, key []byte) (value []byte) {
 		value = slices.Clone(value)
 	}
 	return value
+}
+
+// lookUp returns the value of a key in bbolt, or nil. It may panic.
+func (r *reader) lookUp(uid uint32, b bucket, key []byte) ([]byte, error) {
+	t := r.table(uid, b)
+	if t.Bucket == nil {
+		return nil, nil
+	}
+	return t.get(key)
 }
 
 // each calls fn for the keys and values of a bucket in bbolt, valid until fn returns.
