@@ -37,7 +37,7 @@ func TestSystemCalls(t *testing.T) {
 	first := seed(t)
 	rng := rand.New(rand.NewPCG(first, 0))
 	calls := []string{"fsync", "fdatasync", "pwrite64", "renameat", "unlinkat", "ftruncate"}
-	faults := []string{"signal=SIGKILL", "error=EIO", "error=ENOSPC"}
+	faults := []string{"signal=SIGKILL", "error=EIO", "error=ENOSPC", "error=EDQUOT"}
 	root := t.TempDir()
 	hit, lives := map[string]int{}, 0
 	var acts int64
@@ -54,7 +54,7 @@ func TestSystemCalls(t *testing.T) {
 					hit[call+" "+fault]++
 				}
 				for _, e := range s.errors {
-					assert.Regexp(t, `input/output error|no space left on device`, e, "%s %s at %d", call, fault, n)
+					assert.Regexp(t, `input/output error|no space left on device|disk quota exceeded`, e, "%s %s at %d", call, fault, n)
 				}
 				require.False(t, t.Failed(), "%s %s at %d", call, fault, n)
 			}

@@ -15,7 +15,7 @@ func (m *Mem) CrashClone(rng *rand.Rand) *Mem {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := &crash{rng: rng, made: make(map[node]node)}
-	return &Mem{mu: new(sync.Mutex), root: c.dir(m.root), fold: m.fold}
+	return &Mem{mu: new(sync.Mutex), root: c.dir(m.root), fold: m.fold, keep: m.keep}
 }
 
 // crash is the making of one clone.

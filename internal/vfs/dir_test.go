@@ -142,3 +142,28 @@ func TestFoldingMem(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, names)
 }
+
+func TestWindowsMemKeepsNamesOfOpenFiles(t *testing.T) {
+	m := NewWindowsMem()
+	require.NoError(t, m.MkdirAll("d"))
+	put(t, m, "d/f", "one")
+	put(t, m, "d/g", "two")
+	refused := func() {
+		t.Helper()
+		for _, err := range []error{m.Remove("d/f"), m.RemoveAll("d"), m.Rename("d/f", "d/h"), m.Rename("d/g", "d/f")} {
+			require.ErrorIs(t, err, errInUse)
+		}
+	}
+	f, err := m.Open("d/f")
+	require.NoError(t, err)
+	mapped, err := m.Map("D/F")
+	require.NoError(t, err)
+	refused()
+	require.NoError(t, f.Close())
+	refused()
+	require.NoError(t, mapped.Close())
+	require.NoError(t, mapped.Close(), "a second Close does nothing")
+	require.NoError(t, m.Rename("d/g", "d/f"))
+	assert.Equal(t, "two", get(t, m, "d/f"))
+	require.NoError(t, m.RemoveAll("d"))
+}

@@ -15,6 +15,7 @@ var (
 	errNotDir   = errors.New("not a directory")
 	errNotEmpty = errors.New("directory not empty")
 	errEscapes  = errors.New("path escapes from parent") // the text of os.Root
+	errInUse    = errors.New("the file is open")
 )
 
 // Mem is an FS in memory for tests. Relative and absolute names mean the same: there is one root, which always exists.
@@ -23,6 +24,7 @@ type Mem struct {
 	mu   *sync.Mutex // guards everything below, through all nodes and handles
 	root *memDir
 	fold bool // names that differ only in case are one
+	keep bool // names of files that are open stay
 
 	path   string // of a Root
 	closed bool   // a Root
@@ -39,6 +41,14 @@ func NewFoldingMem() *Mem {
 	return m
 }
 
+// NewWindowsMem returns what NewFoldingMem does, where a file that is open or mapped keeps its name, too: it can be neither
+// removed nor renamed nor replaced.
+func NewWindowsMem() *Mem {
+	m := NewFoldingMem()
+	m.keep = true
+	return m
+}
+
 // OpenRoot implements FS.
 func (m *Mem) OpenRoot(dir string) (Root, error) {
 	m.mu.Lock()
@@ -47,7 +57,7 @@ func (m *Mem) OpenRoot(dir string) (Root, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Mem{mu: m.mu, root: d, fold: m.fold, path: m.Path(dir)}, nil
+	return &Mem{mu: m.mu, root: d, fold: m.fold, keep: m.keep, path: m.Path(dir)}, nil
 }
 
 // Path implements FS.
@@ -202,11 +212,33 @@ func (m *Mem) Create(name string) (File, error) {
 		return nil, pathError("create", m.Path(name), errIsDir)
 	case *memFile:
 		f.write(fileChange{truncate: true})
-		return &memHandle{fs: m, file: f, name: name, writable: true}, nil
+		return m.handle(f, name, true), nil
 	}
 	f := new(memFile)
 	dir.change(nameChange{name: last, node: f})
-	return &memHandle{fs: m, file: f, name: name, writable: true}, nil
+	return m.handle(f, name, true), nil
+}
+
+func (m *Mem) handle(f *memFile, name string, writable bool) *memHandle {
+	f.users++
+	return &memHandle{fs: m, file: f, name: name, writable: writable}
+}
+
+// inUse returns an error if n must keep its name.
+func (m *Mem) inUse(op, name string, n node) error {
+	switch n := n.(type) {
+	case *memFile:
+		if m.keep && n.users > 0 {
+			return pathError(op, m.Path(name), errInUse)
+		}
+	case *memDir:
+		for e, below := range n.names {
+			if err := m.inUse(op, filepath.Join(name, e), below); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // Open implements FS.
@@ -222,7 +254,7 @@ func (m *Mem) open(name string, writable bool) (File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &memHandle{fs: m, file: f, name: name, writable: writable}, nil
+	return m.handle(f, name, writable), nil
 }
 
 // Rename implements FS.
@@ -246,6 +278,9 @@ func (m *Mem) Rename(from, to string) error {
 	if n == old {
 		return nil
 	}
+	if err := errors.Join(m.inUse("rename", from, n), m.inUse("rename", to, old)); err != nil {
+		return err
+	}
 	if fromDir == toDir {
 		fromDir.change(nameChange{gone: fromLast, name: toLast, node: n})
 		return nil
@@ -255,7 +290,7 @@ func (m *Mem) Rename(from, to string) error {
 	return nil
 }
 
-// Remove implements FS. Open handles keep working, as on Unix.
+// Remove implements FS. Open handles keep working, as on Unix, unless the rules are those of Windows.
 func (m *Mem) Remove(name string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -268,6 +303,9 @@ func (m *Mem) Remove(name string) error {
 	}
 	if d, isDir := n.(*memDir); isDir && (dir == nil || len(d.names) > 0) {
 		return pathError("remove", m.Path(name), errNotEmpty)
+	}
+	if err := m.inUse("remove", name, n); err != nil {
+		return err
 	}
 	dir.change(nameChange{gone: last})
 	return nil
@@ -286,6 +324,9 @@ func (m *Mem) RemoveAll(name string) error {
 	}
 	if dir == nil {
 		return pathError("remove", m.Path(name), errNotEmpty) // the root stays
+	}
+	if err := m.inUse("remove", name, n); err != nil {
+		return err
 	}
 	dir.change(nameChange{gone: last})
 	return nil
@@ -374,16 +415,26 @@ func (m *Mem) Map(name string) (Mapping, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &memMapping{slices.Clone(f.data)}, nil
+	f.users++
+	return &memMapping{fs: m, file: f, data: slices.Clone(f.data)}, nil
 }
 
-type memMapping struct{ data []byte }
+type memMapping struct {
+	fs   *Mem
+	file *memFile // nil once closed
+	data []byte
+}
 
 func (m *memMapping) Bytes() []byte { return m.data }
 
 func (m *memMapping) Advise(Advice, int64, int64) error { return nil }
 
 func (m *memMapping) Close() error {
-	m.data = nil
+	m.fs.mu.Lock()
+	defer m.fs.mu.Unlock()
+	if m.file != nil {
+		m.file.users--
+	}
+	m.file, m.data = nil, nil
 	return nil
 }

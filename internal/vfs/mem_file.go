@@ -12,6 +12,7 @@ type memFile struct {
 	data    []byte
 	durable []byte
 	pending []fileChange
+	users   int // handles and mappings that are open
 }
 
 // fileChange is one change of a file that has not been synced: bytes written at an offset, or a new length.
@@ -191,5 +192,6 @@ func (h *memHandle) Close() error {
 	}
 	defer unlock()
 	h.closed = true
+	h.file.users--
 	return nil
 }
