@@ -66,7 +66,7 @@ func (db *DB) checkCoverage(info storage.Info, gen *ivf.Index, live, dirty *roar
 // those of the store.
 func (db *DB) checkKeys(info storage.Info, gen *ivf.Index, live *roaring.Bitmap, found func(string, ...any)) error {
 	const page = 4096 // ids a transaction
-	differ, first := 0, uint32(0)
+	var wrong mismatch
 	for ids := range slices.Chunk(gen.IDs(), page) {
 		err := db.store.View(func(v *storage.View) error {
 			for _, id := range ids {
@@ -75,10 +75,7 @@ func (db *DB) checkKeys(info storage.Info, gen *ivf.Index, live *roaring.Bitmap,
 					continue
 				}
 				if stored, _ := v.Key(info.UID, id); stored != string(key) {
-					if differ == 0 || id < first {
-						first = id
-					}
-					differ++
+					wrong.add(id)
 				}
 			}
 			return nil
@@ -87,10 +84,27 @@ func (db *DB) checkKeys(info storage.Info, gen *ivf.Index, live *roaring.Bitmap,
 			return err
 		}
 	}
-	if differ > 0 {
-		found("collection %q: index: %d keys are not those of the store, the first has id %d (rebuild repairs it)", info.Name, differ, first)
-	}
+	wrong.report(info.Name, "keys", found)
 	return nil
+}
+
+// mismatch counts ids of which the index and the store differ.
+type mismatch struct {
+	n     int
+	first uint32 // the lowest
+}
+
+func (m *mismatch) add(id uint32) {
+	if m.n == 0 || id < m.first {
+		m.first = id
+	}
+	m.n++
+}
+
+func (m *mismatch) report(collection, what string, found func(string, ...any)) {
+	if m.n > 0 {
+		found("collection %q: index: %d %s are not those of the store, the first has id %d (rebuild repairs it)", collection, m.n, what, m.first)
+	}
 }
 
 // checkRows compares the rows of the generation that queries score by with
@@ -101,15 +115,12 @@ func (db *DB) checkRows(ctx context.Context, info storage.Info, gen *ivf.Index, 
 	}
 	dim := info.Schema.Dim
 	stored := make([]float32, dim)
-	differ, first := 0, uint32(0)
+	var wrong mismatch
 	err := gen.Rows(ctx, func(ids []uint32, rows []float32) error {
 		return db.store.View(func(v *storage.View) error {
 			for i, id := range ids {
 				if served.Contains(id) && (!v.Row(stored, info.UID, id) || !slices.Equal(stored, rows[i*dim:(i+1)*dim])) {
-					if differ == 0 || id < first {
-						first = id
-					}
-					differ++
+					wrong.add(id)
 				}
 			}
 			return nil
@@ -118,8 +129,6 @@ func (db *DB) checkRows(ctx context.Context, info storage.Info, gen *ivf.Index, 
 	if err != nil {
 		return err
 	}
-	if differ > 0 {
-		found("collection %q: index: %d rows are not those of the store, the first has id %d (rebuild repairs it)", info.Name, differ, first)
-	}
+	wrong.report(info.Name, "rows", found)
 	return nil
 }

@@ -30,7 +30,7 @@ type Options struct {
 	Workers int
 	// FlushBytes is how much acknowledged change is held in memory before it
 	// is moved from the log into the bbolt file. Default 32 MiB. A writer that
-	// is faster than that waits once twice as much is held.
+	// is faster than the move waits while twice as much is held.
 	FlushBytes int64
 	// Control serves control.sock, a unix socket in the directory, to other
 	// processes of this user while the database is open: the flashdb command,

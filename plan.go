@@ -12,7 +12,7 @@ import (
 
 const (
 	// maxSubset is how many nodes may pass a filter for them to be scored all
-	// where nothing was measured: no dearer than the rounds of a plan.
+	// where nothing was measured: no costlier than the rounds of a plan.
 	maxSubset = 2000
 	// A filter makes plans miss more than they did without it, however much is
 	// visited: 1.5 to 2 times as many on debian and genes, with tags at random

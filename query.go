@@ -43,10 +43,10 @@ func newQuery(c *Collection) *query {
 }
 
 // begin takes a query from the pool, pins the segments and resolves the
-// selection, both as of one moment: a query whose filter knew of a batch that its
-// rows do not would answer with half of it. An act is published in the store
-// and then in the delta; a query that comes between the two, which are a few
-// microseconds apart, tries again.
+// selection, both at one point in time: a query whose filter knew of a batch
+// that its rows do not would answer with half of it. A batch is published in
+// the store and then in the delta; a query that comes between the two, which
+// are a few microseconds apart, tries again.
 func (c *Collection) begin(ctx context.Context, sel selection) (*query, error) {
 	q := c.queries.Get().(*query)
 	for {

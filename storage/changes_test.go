@@ -229,12 +229,7 @@ func TestLSNOfACollection(t *testing.T) {
 	lsn := uint64(0)
 	do := func(ops ...storage.Op) {
 		lsn++
-		c := s.Begin()
-		for _, op := range ops {
-			require.NoError(t, c.Apply(op, lsn))
-		}
-		s.Stage(c)
-		s.Publish()
+		commit(t, s, lsn, ops...)
 	}
 	want := func(uid uint32, lsn uint64) {
 		t.Helper()

@@ -45,7 +45,7 @@ func (s *Store) Keys(ctx context.Context, uid uint32, fn func(ids []uint32, keys
 	return nil
 }
 
-// Liveness tells which ids of a collection belong to a node, as of one moment. It reads no file, and may be kept.
+// Liveness tells which ids of a collection belong to a node, at one point in time. It reads no file, and may be kept.
 type Liveness struct{ col *collection }
 
 // Liveness returns that of the newest state published.

@@ -44,13 +44,13 @@ func assertClean(t *testing.T, s *storage.Store) {
 }
 
 // commit applies ops as one change, and publishes it.
-func commit(t *testing.T, s *storage.Store, lsn uint64, ops ...storage.Op) {
+func commit(t testing.TB, s *storage.Store, lsn uint64, ops ...storage.Op) {
 	t.Helper()
 	stage(t, s, lsn, ops...)
 	s.Publish()
 }
 
-func stage(t *testing.T, s *storage.Store, lsn uint64, ops ...storage.Op) {
+func stage(t testing.TB, s *storage.Store, lsn uint64, ops ...storage.Op) {
 	t.Helper()
 	c := s.Begin()
 	for _, op := range ops {

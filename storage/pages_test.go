@@ -92,12 +92,7 @@ func craftedFile(t testing.TB) crafted {
 	lsn := uint64(0)
 	change := func(ops ...storage.Op) {
 		lsn++
-		c := s.Begin()
-		for _, op := range ops {
-			require.NoError(t, c.Apply(op, lsn))
-		}
-		s.Stage(c)
-		s.Publish()
+		commit(t, s, lsn, ops...)
 		_, err := s.Flush()
 		require.NoError(t, err)
 	}

@@ -88,8 +88,8 @@ type Options struct {
 	// PageSize is bbolt's, for a file that is created: a power of two from 1 KiB to 64 KiB. Default 8 KiB.
 	PageSize int
 	// Verify reads every page before anything is looked up or written, for a file from elsewhere. Without it Open does so
-	// up to 64 MiB, unless ReadOnly is set: what is left of a damaged file can be read. Of another file it reads the pages that lead to others, which finds damage by chance but not all that
-	// can be made on purpose.
+	// only up to 64 MiB, and not if ReadOnly is set, so that what is left of a damaged file can be read. Of a larger file it
+	// then reads the pages that lead to others, which finds chance damage but not all that can be made on purpose.
 	Verify bool
 	// NoSync leaves out every sync, for tests that do not need to survive a crash.
 	NoSync bool

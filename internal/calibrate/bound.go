@@ -53,7 +53,7 @@ func missMargin(sampled, best int) float64 {
 }
 
 // tailBound is the highest recall that a plan with this 5th percentile and worst is taken for, so that a plan which fails
-// some sources gives way to a dearer one. One of k nodes may always be missing.
+// some sources gives way to a costlier one. One of k nodes may always be missing.
 func tailBound(p5, worst float64, k int) float64 {
 	allowed := func(recall, misses float64) float64 {
 		if recall >= 1-1.5/float64(k) {

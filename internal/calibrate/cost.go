@@ -8,7 +8,7 @@ const features = 4
 // costs predict seconds from the work that was done: a query, a round, a row scored, a code scanned.
 //
 // Plans are compared by it as long as they were not asked side by side. What other programs do meanwhile makes one plan
-// look half as dear as another just like it, and which of them goes on would then differ from run to run; the work does not.
+// look half as costly as another just like it, and which of them goes on would then differ from run to run; the work does not.
 type costs [features]float64
 
 func (o *outcome) work() [features]float64 {

@@ -91,7 +91,7 @@ func (r *run) candidates(of func(k, rows int) []flashlight.Plan) []*candidate {
 
 // try asks the first sources by candidates that are not among those tried, some at a time, while there is time. It returns
 // both, and fits the costs of work to them. Those of the first chunk are always asked about one source, and decide about
-// how many all are. Candidates that are too dear are left out once costs are known.
+// how many all are. Candidates that cost too much are left out once costs are known.
 func (r *run) try(ctx context.Context, tried, all []*candidate) ([]*candidate, error) {
 	type key struct {
 		k    int
@@ -138,7 +138,7 @@ func (r *run) worthwhile(tried []*candidate, k int) float64 {
 	if len(tried) == 0 {
 		return math.Inf(1)
 	}
-	most := min(r.exactSeconds(), dearest*r.Time.Seconds()*float64(len(r.workers))/float64(len(r.Sources)))
+	most := min(r.exactSeconds(), costliest*r.Time.Seconds()*float64(len(r.workers))/float64(len(r.Sources)))
 	for _, c := range tried {
 		if c.k == k && c.mean == 1 {
 			most = min(most, ample*c.cost)

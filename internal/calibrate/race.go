@@ -97,7 +97,8 @@ func (r *run) survivors(tried []*candidate, to int) []*candidate {
 
 // ranking orders the candidates for k and sets their places: first come, of those that no other beats in cost and recall
 // (the Pareto frontier), the ones next to where it crosses a target; then those further off, and those of the frontier that
-// is left when the first is taken away, and so on. What is as dear as the exact scan or finds too little is left out.
+// is left when the first is taken away, and so on. What costs as much as the exact scan, or recalls too little,
+// is left out.
 func (r *run) ranking(tried []*candidate, k int) (all []*candidate) {
 	r.assess(tried)
 	exact := r.exactSeconds()
@@ -134,8 +135,8 @@ func stepsToTargets(front []*candidate) []int {
 }
 
 // split returns the candidates of which no cheaper one found more, one of each step of the cost, and the others; of is
-// sorted by cost. Of those of a step it takes the one that found most, and of several the dearest: where few sources do
-// not tell plans apart, more work is the safer bet.
+// sorted by cost. Of those of a step it takes the one that found most, and of several the costliest: where few sources
+// do not tell plans apart, more work is the safer bet.
 func split(of []*candidate) (front, others []*candidate) {
 	most := 0.0
 	for from := 0; from < len(of); {

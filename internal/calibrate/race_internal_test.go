@@ -47,15 +47,15 @@ func TestRanking(t *testing.T) {
 	perfect := asked(r, 40, 10, 10, 10, 10)
 	more := asked(r, 80, 10, 10, 10, 10)
 	hopeless := asked(r, 5, 0, 1, 0, 1)
-	dear := asked(r, 2000, 10, 10, 10, 10)
-	got := r.ranking([]*candidate{more, dear, hopeless, beaten, perfect, good, poor}, 10)
+	scan := asked(r, 2000, 10, 10, 10, 10)
+	got := r.ranking([]*candidate{more, scan, hopeless, beaten, perfect, good, poor}, 10)
 	assert.ElementsMatch(t, []*candidate{poor, beaten, good, perfect, more}, got, "neither the hopeless nor what a scan does as fast")
 	assert.Equal(t, good, got[0], "misses half of what .9 and .95 allow to")
 	assert.Equal(t, perfect, got[1], "nothing cheaper promises .98")
 	assert.Equal(t, beaten, got[len(got)-1])
 }
 
-// TestSplit: of plans that found as much at about the same cost the dearer is the safer bet, and no frontier goes down.
+// TestSplit: of plans that found as much at about the same cost the costlier is the safer bet, and no frontier goes down.
 func TestSplit(t *testing.T) {
 	r := newTestRun()
 	a, b, c, d := asked(r, 10, 9, 9), asked(r, 11, 9, 9), asked(r, 20, 8, 8), asked(r, 30, 10, 9)
@@ -86,9 +86,9 @@ func TestUndecided(t *testing.T) {
 	some := asked(r, 50, 10, 10, 10, 9)
 	cheaper := asked(r, 40, 10, 10, 10, 10)
 	refuted := asked(r, 20, 1, 2, 1, 2)
-	dearer := asked(r, 200, 10, 10, 10, 10)
-	assert.Equal(t, []*candidate{cheaper}, r.undecided([]*candidate{surest, some, cheaper, refuted, dearer}))
-	assert.Empty(t, r.undecided([]*candidate{surest, refuted, dearer}))
+	costlier := asked(r, 200, 10, 10, 10, 10)
+	assert.Equal(t, []*candidate{cheaper}, r.undecided([]*candidate{surest, some, cheaper, refuted, costlier}))
+	assert.Empty(t, r.undecided([]*candidate{surest, refuted, costlier}))
 }
 
 func TestStageShare(t *testing.T) {

@@ -29,7 +29,7 @@ const (
 	leastProbed    = 1000 // rows of the smallest search set
 	ladderStep     = 4    // each next search set is so many times as large, up to every list
 	refineSteps    = 3    // plans in the first places, so many for each frontier, are tried with search sets between these
-	dearest        = 0.08 // left out is a plan that would take more than this of the time of all cores for all sources,
+	costliest      = 0.08 // left out is a plan that would take more than this of the time of all cores for all sources,
 	ample          = 10   // and one that costs so many times what another costs that found everything
 
 	// Successive halving: all sources, ever fewer plans.
