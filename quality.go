@@ -117,7 +117,7 @@ func (c *Collection) compare(ctx context.Context, t *trained, res *calibrate.Res
 		return nil // the first build, or one that repairs
 	}
 	k := res.Frontiers[len(res.Frontiers)-1].K
-	old := calibrate.Served{Engine: c.engine(served), Plan: flashlight.DefaultPlan(k, served.gen.Info().Rows)}
+	old := calibrate.Served{Plan: flashlight.DefaultPlan(k, served.gen.Info().Rows)}
 	if of := t.on(&served); of != nil {
 		f, _ := of.For(k)
 		if len(f.Points) == 0 {
@@ -126,7 +126,14 @@ func (c *Collection) compare(ctx context.Context, t *trained, res *calibrate.Res
 		point, _ := f.Choose(defaultRecall) // or the best there is
 		old.Plan, old.Seeds = point.Plan, of.Seeds
 	}
-	before, after, err := res.Compare(ctx, old, calibrate.Served{Engine: c.engine(built), Plan: old.Plan, Seeds: res.Seeds}, k)
+	var before, after []float64
+	err = served.gen.Guard(func() error {
+		return built.gen.Guard(func() (err error) {
+			old.Engine = c.engine(served)
+			before, after, err = res.Compare(ctx, old, calibrate.Served{Engine: c.engine(built), Plan: old.Plan, Seeds: res.Seeds}, k)
+			return err
+		})
+	})
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package calibrate
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -73,7 +74,7 @@ func (f Frontier) Scaled(p Point, k int) Point {
 		return p
 	}
 	by := float64(k) / float64(f.K)
-	p.Plan.PerRound = int(math.Ceil(float64(p.Plan.PerRound) * by))
+	p.Plan.PerRound = int(min(math.MaxInt32, math.Ceil(float64(p.Plan.PerRound)*by)))
 	if !p.Plan.Probes.All() {
 		p.Plan.Probes = p.Plan.Probes.Scale(math.Sqrt(by))
 	}
@@ -86,11 +87,7 @@ func (f Frontier) Scaled(p Point, k int) Point {
 // frontier returns the points that no other beats in both cost and bound, cheapest first.
 func frontier(k int, points []Point) Frontier {
 	slices.SortStableFunc(points, func(a, b Point) int {
-		switch {
-		case a.Seconds != b.Seconds:
-			return compare(a.Seconds, b.Seconds)
-		}
-		return compare(b.Bound, a.Bound)
+		return cmp.Or(cmp.Compare(a.Seconds, b.Seconds), cmp.Compare(b.Bound, a.Bound))
 	})
 	f := Frontier{K: k}
 	for _, p := range points {
@@ -99,14 +96,4 @@ func frontier(k int, points []Point) Frontier {
 		}
 	}
 	return f
-}
-
-func compare(a, b float64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }

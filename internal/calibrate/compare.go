@@ -23,8 +23,5 @@ func Worse(before, after []float64, tolerance float64) (fall float64, worse bool
 
 // Mean returns the mean of recalls, 0 of none.
 func Mean(recalls []float64) float64 {
-	if len(recalls) == 0 {
-		return 0
-	}
 	return meanOf(recalls)
 }

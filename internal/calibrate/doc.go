@@ -30,8 +30,8 @@
 // frontier.
 //
 // Recalls depend on the input and on the plans asked. How many plans and sources there is time for depends on the machine,
-// so that two runs may keep different plans; with one worker and an injected clock a run is deterministic. All constants
-// are in settings.go.
+// so that two runs may keep different plans; with one worker and an injected clock a run is deterministic. The constants to
+// tune are in settings.go, the plans to try in grid.go.
 //
 // # The promise
 //

@@ -162,8 +162,8 @@ func interleave(lists [][]*candidate) (all []*candidate) {
 	}
 }
 
-// ranked orders what the plans tried for k differ in by the recall of those plans, taken together; of those within a two
-// hundredth the cheaper is better.
+// ranked orders what the plans tried for k differ in by the recall of those plans, taken together; of those that recall
+// the same, give or take recallStep, the cheaper is better.
 func ranked[T comparable](tried []*candidate, k int, of func(flashlight.Plan) T) []T {
 	type tally struct {
 		of              T
@@ -182,9 +182,8 @@ func ranked[T comparable](tried []*candidate, k int, of func(flashlight.Plan) T)
 		all[i].recall += c.mean
 		all[i].seconds += c.cost
 	}
-	const step = 0.005
 	slices.SortStableFunc(all, func(a, b tally) int {
-		return cmp.Or(cmp.Compare(math.Round(b.recall/step), math.Round(a.recall/step)), cmp.Compare(a.seconds, b.seconds))
+		return cmp.Or(cmp.Compare(math.Round(b.recall/recallStep), math.Round(a.recall/recallStep)), cmp.Compare(a.seconds, b.seconds))
 	})
 	ranked := make([]T, len(all))
 	for i := range all {

@@ -136,6 +136,9 @@ func (c *Calibration) decode(r *format.Reader, version uint32) {
 	for i := range c.Frontiers {
 		f := &c.Frontiers[i]
 		f.K = count(r)
+		if f.K < 1 && r.Err() == nil {
+			r.Fail("a frontier of k %d", f.K)
+		}
 		if i > 0 && f.K <= c.Frontiers[i-1].K {
 			r.Fail("frontier of k %d after that of %d", f.K, c.Frontiers[i-1].K)
 		}

@@ -143,3 +143,10 @@ func FuzzUnmarshal(f *testing.F) {
 		require.Equal(t, set, again)
 	})
 }
+
+// TestFrontierWithoutK: a plan is scaled by k, so that a frontier for none is refused.
+func TestFrontierWithoutK(t *testing.T) {
+	_, err := calibrate.Unmarshal(calibrate.Set{{Frontiers: []calibrate.Frontier{{K: 0}}}}.Marshal())
+	require.ErrorIs(t, err, format.ErrCorrupt)
+	require.ErrorContains(t, err, "a frontier of k 0")
+}

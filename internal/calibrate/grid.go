@@ -171,14 +171,16 @@ func defaultPlans(k, rows int) []flashlight.Plan {
 
 // linearPlans returns the plans for a decoder whose score is one inner product: one round, over how much and for how many.
 func linearPlans(k, rows int) (plans []flashlight.Plan) {
-	for probed := leastProbed; probed < 2*rows; probed *= 2 {
+	for probed := leastProbed; ; probed *= 2 {
 		for _, n := range []int{k, 2 * k, 4 * k, 10 * k} {
 			if n <= probed || probed >= rows {
 				plans = append(plans, aims[0].seeded(flashlight.SeedOnes).plan(amount{shape{rounds: 1, perRound: n}, probed}, rows))
 			}
 		}
+		if probed >= rows {
+			return plans
+		}
 	}
-	return plans
 }
 
 // share returns probes of about so many of the rows.

@@ -180,6 +180,9 @@ func (r *run) report() {
 // measure asks each candidate about the sources it has not seen, up to the first n, until the time is over. What a
 // candidate has seen is always the first sources, without a gap. A source is sampled when it is first asked.
 func (r *run) measure(ctx context.Context, candidates []*candidate, n int, until time.Duration) error {
+	if len(candidates) == 0 {
+		return nil
+	}
 	from := n
 	seen := make([]int, len(candidates))
 	for i, c := range candidates {

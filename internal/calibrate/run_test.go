@@ -184,6 +184,7 @@ func TestRunFindsWhatItsOwnPlansReach(t *testing.T) {
 	require.Len(t, res.Frontiers, 2)
 	for i, f := range res.Frontiers {
 		assert.Equal(t, in.Ks[i], f.K)
+		require.NotEmpty(t, f.Points)
 		for j, p := range f.Points {
 			require.NoError(t, p.Plan.Validate())
 			assert.LessOrEqual(t, p.Bound, p.Mean)
@@ -270,6 +271,7 @@ func TestLinearDecodersNeedOneRound(t *testing.T) {
 	res, err := calibrate.Run(context.Background(), in)
 	require.NoError(t, err)
 	for _, f := range res.Frontiers {
+		require.NotEmpty(t, f.Points)
 		for _, p := range f.Points {
 			assert.Equal(t, 1, p.Plan.Rounds)
 		}

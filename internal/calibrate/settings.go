@@ -28,6 +28,7 @@ const (
 	exploreChunk   = 12   // plans between two looks at the clock
 	leastProbed    = 1000 // rows of the smallest search set
 	ladderStep     = 4    // each next search set is so many times as large, up to every list
+	recallStep     = 0.005 // seeds and aims whose plans differ by less in recall, all together, are as good as each other
 	refineSteps    = 3    // plans in the first places, so many for each frontier, are tried with search sets between these
 	costliest      = 0.08 // left out is a plan that would take more than this of the time of all cores for all sources,
 	ample          = 10   // and one that costs so many times what another costs that found everything
@@ -43,7 +44,7 @@ const (
 	// Final timing.
 	timingSources = 16
 	timingSlack   = 1.25  // timed are plans that cost at most so many times what one that found as much does
-	timedRows     = 32768 // of an exact scan, at most
+	timedRows     = 32768 // of an exact scan, up to the end of a block of them
 
 	// What is promised: see LowerBound, missMargin and tailBound.
 	unseenGap   = 0.05 // how far below the mean the unseen source lies at least

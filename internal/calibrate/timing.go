@@ -60,19 +60,21 @@ func (r *run) timeScan(ctx context.Context, s *Source) error {
 	w := r.workers[0]
 	start := r.Clock()
 	q := w.query(s, r.Ks[len(r.Ks)-1])
-	_, report, err := flashlight.Exact(ctx, &q, &head{w.engine.Rows, timedRows}, 1, nil)
+	scanned := head{all: w.engine.Rows}
+	_, _, err := flashlight.Exact(ctx, &q, &scanned, 1, nil)
 	seconds := r.Clock().Sub(start).Seconds()
-	if report.RowsScored >= timedRows {
-		seconds *= float64(r.Rows) / float64(report.RowsScored)
+	if scanned.cut {
+		seconds *= float64(r.Rows) / float64(scanned.n)
 	}
 	r.timed = append(r.timed, seconds)
 	return err
 }
 
-// head is the first of some rows, at least so many where there are more.
+// head is the first timedRows of some rows, up to the end of a block.
 type head struct {
-	all  flashlight.Rows
-	most int
+	all flashlight.Rows
+	n   int  // rows handed out, those that the query excludes included
+	cut bool // there are more
 }
 
 var errEnough = errors.New("enough rows")
@@ -85,12 +87,12 @@ func (h *head) Gather(dst []float32, c []index.Candidate) error { return h.all.G
 
 // Rows implements flashlight.Rows.
 func (h *head) Rows(ctx context.Context, fn func(ids []uint32, rows []float32) error) error {
-	n := 0
 	err := h.all.Rows(ctx, func(ids []uint32, rows []float32) error {
-		if n >= h.most {
+		if h.n >= timedRows {
+			h.cut = true
 			return errEnough
 		}
-		n += len(ids)
+		h.n += len(ids)
 		return fn(ids, rows)
 	})
 	if errors.Is(err, errEnough) {

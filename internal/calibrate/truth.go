@@ -15,10 +15,10 @@ import (
 // sampled. Of the rows that no plan found, each that was sampled stands for as many as the inverse of its chance to be, so
 // that the rows which are in neither can be counted: see unseen.
 //
-// The sample is of short lists, and of parts of long ones. A decoder's score of a centroid says where its best rows are, by another way than the
-// gradients that plans follow, so lists are ranked by it; the best few thousand rows are all scored, and a list further
-// down has a chance that falls with the number of rows before it (systematic sampling, with an offset of the source's
-// own). What is scored grows with the logarithm of the rows, and every row has a chance.
+// The sample is of short lists, and of parts of long ones. A decoder's score of a centroid says where its best rows are,
+// by another way than the gradients that plans follow, so lists are ranked by it. The best few thousand rows are all
+// scored, and a list further down has a chance that falls with the number of rows before it (systematic sampling, with an
+// offset of the source's own). What is scored grows with the logarithm of the rows, and every row has a chance.
 type truth struct {
 	size int     // rows kept: the largest k
 	best []known // best first
