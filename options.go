@@ -155,12 +155,13 @@ type PredictOptions struct {
 	// scan, and zero means the default plan.
 	Recall float64
 
-	// Rounds, PerRound, Probes, Growth, Anchors, AnchorsFrom and Seed set the
+	// Rounds, PerRound, Probes, Growth, Tail, Anchors, AnchorsFrom and Seed set the
 	// plan by hand; see flashlight.Plan for their meaning.
 	Rounds      int
 	PerRound    int
 	Probes      Probes
 	Growth      int
+	Tail        float64
 	Anchors     int
 	AnchorsFrom AnchorsFrom
 	Seed        Seed
@@ -234,11 +235,14 @@ func (o *PredictOptions) Validate() error {
 	if !(o.Probes.Share >= 0 && o.Probes.Share <= 1) {
 		bad("probed share %v is outside (0, 1]", o.Probes.Share)
 	}
+	if !(o.Tail >= 0 && o.Tail < 1) {
+		bad("tail %v is outside [0, 1)", o.Tail)
+	}
 	if o.byHand() && (o.Mode == ModePaper || o.Mode == ModeExact) {
-		bad("mode %s fixes the plan: leave rounds, per-round, growth, anchors, anchors-from, seed and recall unset", o.Mode)
+		bad("mode %s fixes the plan: leave rounds, per-round, growth, tail, anchors, anchors-from, seed and recall unset", o.Mode)
 	}
 	if (o.byHand() || o.Probes != (Probes{})) && o.Recall != 0 {
-		bad("recall chooses the plan: leave rounds, per-round, probes, growth, anchors, anchors-from and seed unset with it")
+		bad("recall chooses the plan: leave rounds, per-round, probes, growth, tail, anchors, anchors-from and seed unset with it")
 	}
 	if _, err := parseFilter(o.Filter); err != nil {
 		errs = append(errs, err)
@@ -248,7 +252,7 @@ func (o *PredictOptions) Validate() error {
 
 // byHand reports whether a knob of the plan other than Probes is set.
 func (o *PredictOptions) byHand() bool {
-	return o.Rounds > 0 || o.PerRound > 0 || o.Growth > 0 || o.Anchors > 0 || o.AnchorsFrom != "" || o.Seed != ""
+	return o.Rounds > 0 || o.PerRound > 0 || o.Growth > 0 || o.Tail > 0 || o.Anchors > 0 || o.AnchorsFrom != "" || o.Seed != ""
 }
 
 // Metric is the similarity of Search.

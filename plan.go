@@ -88,6 +88,9 @@ func (q *query) handmade(o PredictOptions, k int) planned {
 	if o.Growth > 0 {
 		p.Growth = o.Growth
 	}
+	if o.Tail > 0 {
+		p.Tail = o.Tail
+	}
 	if o.Anchors > 0 {
 		p.Anchors = o.Anchors
 	}

@@ -45,6 +45,7 @@ type Executor struct {
 	pending []uint32                      // ids that become excluded before the next search: one round needs no bitmap
 	rows    []float32                     // one block of them, row-major
 	scores  []float32
+	late    []float32 // scores of the tail of this round
 	decoder decoder.Scratch
 
 	leaders    []near    // stored sources that led to the seed, nearest first
@@ -157,6 +158,8 @@ func (e *Executor) rounds(ctx context.Context) (Stop, error) {
 			return StopExhausted, nil
 		case idle >= plan.Patience:
 			return StopConverged, nil
+		case plan.Tail > 0 && e.tail() <= plan.Tail:
+			return StopTail, nil
 		case e.budget() == 0:
 			return StopBudget, nil
 		case t == plan.Rounds:
@@ -164,6 +167,21 @@ func (e *Executor) rounds(ctx context.Context) (Stop, error) {
 		}
 		e.aim()
 	}
+}
+
+// tail returns the share of the top-k that the tail of the last round holds, or 1 while hits are missing.
+func (e *Executor) tail() float64 {
+	worst, full := e.top.Worst()
+	if !full || worst != worst { // NaN
+		return 1
+	}
+	n := 0
+	for _, score := range e.late {
+		if score >= worst {
+			n++
+		}
+	}
+	return float64(n) / float64(e.q.K)
 }
 
 // fill searches everything for the hits that are missing, if any, after the rounds ended for the reason stop. A row whose

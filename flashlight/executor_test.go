@@ -227,6 +227,10 @@ func TestStops(t *testing.T) {
 		want   want
 	}{
 		{"rounds", func(q *flashlight.Query) { q.Plan = plan(3, 5, 6) }, want{"rounds", 3, 10, 15}},
+		{"tail", func(q *flashlight.Query) {
+			q.Plan = plan(9, 50, 50)
+			q.Plan.Tail = .999
+		}, want{"tail", 1, 10, 50}},
 		{"converged", func(q *flashlight.Query) { q.Plan = plan(9, 50, 50) }, want{"converged", 2, 10, 100}},
 		{"more patience", func(q *flashlight.Query) { q.Plan = plan(9, 50, 50); q.Plan.Patience = 2 }, want{"converged", 3, 10, 150}},
 		{"budget in a round", func(q *flashlight.Query) { q.Plan = plan(9, 10, 50); q.Plan.MaxScored, q.Plan.Patience = 25, 9 }, want{"budget", 3, 10, 25}},

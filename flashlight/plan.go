@@ -37,6 +37,7 @@ type Plan struct {
 	Rounds      int          // at most
 	PerRound    int          // rows scored a round
 	Patience    int          // stop after so many rounds in a row that brought nothing into the top-k
+	Tail        float64      // stop after a round whose tail holds at most this share of the top-k, see tailParts; 0: never
 	Probes      index.Probes // search set at its largest
 	Growth      int          // rounds over which the search set grows to that, in equal parts; 1: at once; 0: DefaultGrowth
 	MaxScored   int          // rows scored at most, in all; 0: no bound
@@ -88,6 +89,9 @@ func (p Plan) Validate() error {
 	if p.Patience < 1 {
 		bad("patience %d: want at least 1", p.Patience)
 	}
+	if !(p.Tail >= 0 && p.Tail < 1) {
+		bad("tail %v: want a share of the top-k below 1, or 0", p.Tail)
+	}
 	if p.Growth < 0 {
 		bad("growth over %d rounds: want a positive number, or 0 for %d", p.Growth, DefaultGrowth)
 	}
@@ -130,6 +134,9 @@ func (p Plan) String() string {
 	if p.Patience > 1 && p.Mode != ModePaper {
 		s += fmt.Sprintf(", patience %d", p.Patience)
 	}
+	if p.Tail > 0 {
+		s += fmt.Sprintf(", tail %.3g%%", 100*p.Tail)
+	}
 	if p.MaxScored > 0 {
 		s += fmt.Sprintf(", at most %d scored", p.MaxScored)
 	}
@@ -138,6 +145,11 @@ func (p Plan) String() string {
 	}
 	return s
 }
+
+// The tail of a round is the last third of its rows, by inner product with its query. A query that fits the source has
+// nearly all of the top-k among its first rows. Where many of them come late, more must lie beyond, and another round is
+// worth its time.
+const tailParts = 3
 
 // DefaultGrowth is the number of rounds over which the search set grows where Plan.Growth is zero: the queries of the
 // first rounds are too poor to spend everything on. Growing any longer only makes queries that converge early miss

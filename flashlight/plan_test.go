@@ -28,13 +28,14 @@ func TestPlanValidateReportsEveryFault(t *testing.T) {
 		{"zero", flashlight.Plan{}, `plan: mode "": use flashlight, paper or exact`},
 		{
 			"all at once",
-			flashlight.Plan{Mode: flashlight.ModeFlashlight, Seed: "seven", AnchorsFrom: "above", Growth: -2, MaxScored: -1},
+			flashlight.Plan{Mode: flashlight.ModeFlashlight, Seed: "seven", AnchorsFrom: "above", Tail: 1, Growth: -2, MaxScored: -1},
 			"plan: seed \"seven\": use ones, source, both or learned\n" +
 				"plan: anchors from \"above\": use round, all or both\n" +
 				"plan: 0 anchors: want at least 1\n" +
 				"plan: 0 rounds: want at least 1\n" +
 				"plan: 0 rows a round: want at least 1\n" +
 				"plan: patience 0: want at least 1\n" +
+				"plan: tail 1: want a share of the top-k below 1, or 0\n" +
 				"plan: growth over -2 rounds: want a positive number, or 0 for 3\n" +
 				"plan: at most -1 rows scored: want a positive number, or 0 for no bound\n" +
 				"plan: probes: neither lists nor share is set",
@@ -64,6 +65,8 @@ func TestPlanString(t *testing.T) {
 	assert.Equal(t, "3 rounds of 200, seed ones, 1 anchor from round, probes 30% over 2 rounds, patience 2, at most 500 scored", p.String())
 	p.Growth = 1
 	assert.Equal(t, "3 rounds of 200, seed ones, 1 anchor from round, probes 30% at once, patience 2, at most 500 scored", p.String())
+	p.Tail = .03
+	assert.Equal(t, "3 rounds of 200, seed ones, 1 anchor from round, probes 30% at once, patience 2, tail 3%, at most 500 scored", p.String())
 	assert.Equal(t, "exact", flashlight.Plan{Mode: flashlight.ModeExact}.String())
 }
 

@@ -13,6 +13,7 @@ type Stop string
 const (
 	StopRounds    Stop = "rounds"    // all rounds of the plan were run
 	StopConverged Stop = "converged" // as many rounds as the plan's patience brought nothing into the top-k
+	StopTail      Stop = "tail"      // few of the top-k came from the tail of the last round: see Plan.Tail
 	StopBudget    Stop = "budget"    // Plan.MaxScored rows were scored
 	StopDeadline  Stop = "deadline"  // the context's deadline passed after the first round
 	StopExhausted Stop = "exhausted" // every row that the filters allow was scored: the answer is exact

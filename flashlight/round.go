@@ -162,6 +162,8 @@ func (e *Executor) score(ctx context.Context) (entered int, best float32, err er
 	best = float32(math.Inf(-1))
 	e.anchors[fromAll].age()
 	e.anchors[fromRound].reset(e.plan.Anchors, e.dim)
+	e.late = e.late[:0]
+	tail := len(e.chosen) - len(e.chosen)/tailParts
 	for from := 0; from < len(e.chosen); from += scoreBlock {
 		if err := ctx.Err(); err != nil {
 			return entered, best, err
@@ -181,6 +183,9 @@ func (e *Executor) score(ctx context.Context) (entered int, best float32, err er
 			}
 			if hit.Score > best {
 				best = hit.Score
+			}
+			if from+i >= tail {
+				e.late = append(e.late, hit.Score)
 			}
 			row := e.rows[i*e.dim : (i+1)*e.dim]
 			e.anchors[fromRound].offer(hit, row)

@@ -18,6 +18,8 @@ type planFlags struct {
 	opts        flashdb.PredictOptions
 	mode        string
 	probes      probesFlag
+	recall      shareFlag
+	tail        shareFlag
 	anchorsFrom string
 	seed        string
 }
@@ -26,11 +28,12 @@ func (p *planFlags) register(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.StringVar(&p.opts.Decoder, "decoder", "", "`name` of the decoder; not needed when there is one")
 	fs.StringVar(&p.mode, "mode", "auto", "auto, paper (Algorithm 1 as printed) or exact (score every node)")
-	fs.Float64Var(&p.opts.Recall, "recall", 0, "mean `share` of the exact answer to reach, in (0, 1]")
+	fs.Var(&p.recall, "recall", "mean share of the exact answer to reach, such as 0.95 or 95%")
 	fs.IntVar(&p.opts.Rounds, "rounds", 0, "Flashlight rounds at most")
 	fs.IntVar(&p.opts.PerRound, "per-round", 0, "rows scored a round")
 	fs.Var(&p.probes, "probes", "how much of the index to visit: a number of lists, a share such as 5%, or all")
 	fs.IntVar(&p.opts.Growth, "growth", 0, "rounds over which the visited part grows to --probes; 1: at once (default 3)")
+	fs.Var(&p.tail, "tail", "stop when the last third of a round's rows holds so few of the hits, such as 3%")
 	fs.IntVar(&p.opts.Anchors, "anchors", 0, "retrieved nodes whose mean gradient is the next query")
 	fs.StringVar(&p.anchorsFrom, "anchors-from", "", "take anchors from this round, all rounds, or both: round, all or both")
 	fs.StringVar(&p.seed, "seed", "", "first query: ones, source, both or learned")
@@ -46,6 +49,7 @@ func (p *planFlags) options(fs *pflag.FlagSet) (flashdb.PredictOptions, error) {
 	o := p.opts
 	o.Mode = flashdb.Mode(p.mode)
 	o.Probes = p.probes.probes
+	o.Recall, o.Tail = float64(p.recall), float64(p.tail)
 	o.AnchorsFrom = flashdb.AnchorsFrom(p.anchorsFrom)
 	o.Seed = flashdb.Seed(p.seed)
 	var errs []error
@@ -62,9 +66,6 @@ func (p *planFlags) options(fs *pflag.FlagSet) (flashdb.PredictOptions, error) {
 		if fs.Changed(f.name) && f.value < 1 {
 			errs = append(errs, fmt.Errorf("--%s is %d: want a positive number", f.name, f.value))
 		}
-	}
-	if fs.Changed("recall") && !(o.Recall > 0 && o.Recall <= 1) {
-		errs = append(errs, fmt.Errorf("--recall is %v: want more than 0 and at most 1", o.Recall))
 	}
 	oneOf := func(name, value string, allowed ...string) {
 		for _, a := range allowed {
@@ -121,6 +122,27 @@ func parseProbes(s string) (flashdb.Probes, error) {
 	return flashdb.Probes{}, errors.New("want a positive number of lists, a share in (0%, 100%] such as 5%, or all")
 }
 
+// shareFlag is a pflag.Value: a share in (0, 1], as 5% or 0.05.
+type shareFlag float64
+
+func (f *shareFlag) Type() string { return "share" }
+
+func (f *shareFlag) String() string {
+	if *f == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%g%%", 100*float64(*f))
+}
+
+func (f *shareFlag) Set(s string) error {
+	v, err := parseShare(s)
+	if err == nil && v > 1 {
+		return fmt.Errorf("want at most 1, or %s%%", strings.TrimSuffix(s, "%"))
+	}
+	*f = shareFlag(v)
+	return err
+}
+
 // parseShare reads 5% or 0.05.
 func parseShare(s string) (float64, error) {
 	number, percent := strings.CutSuffix(s, "%")
@@ -129,7 +151,7 @@ func parseShare(s string) (float64, error) {
 		v /= 100
 	}
 	if err != nil || !(v > 0) {
-		return 0, errors.New("want a share above 0, such as 5%")
+		return 0, errors.New("want a share above 0, such as 5% or 0.05")
 	}
 	return v, nil
 }

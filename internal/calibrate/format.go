@@ -12,7 +12,7 @@ import (
 //
 //	+--------+-----------+-----------------+-----------------+----------+
 //	| "fcal" | version   | calibrations    | calibration ... | CRC32C   |
-//	| 4      | uint32, 3 | uvarint         |                 | uint32   |
+//	| 4      | uint32, 4 | uvarint         |                 | uint32   |
 //	+--------+-----------+-----------------+-----------------+----------+
 //
 //	calibration:  generation, build LSN (uvarint each), hash of the decoder's blob (uint64), collection of the sources
@@ -21,16 +21,17 @@ import (
 //	              as package flashlight writes them
 //	frontier:     k (uvarint), points (uvarint count, then each)
 //	point:        seed (uint8: 0 ones, 1 source, 2 both, 3 learned), anchors from (uint8: 0 round, 1 all, 2 both),
-//	              anchors, rounds, rows a round, patience, growth (uvarint each), probed share of the rows,
+//	              anchors, rounds, rows a round, patience, growth (uvarint each), tail, probed share of the rows,
 //	              mean, p5, worst and bound of the recall, rows scored, codes scanned, seconds (float64 each)
 //
 // Version 1 has no growth: it is 0, the default of a plan. Version 2 has no seeds, nor plans with learned ones.
+// Version 3 has no tail: it is 0, none.
 //
 // A string is its length as a varint and its bytes. The CRC covers everything before it. The blob is derived data: one that
 // cannot be read is as good as none.
 const (
 	blobMagic   = "fcal"
-	blobVersion = 3
+	blobVersion = 4
 )
 
 // A Set is the calibrations of one decoder: that of the served generation, and, while a rebuild is about to publish, that
@@ -85,7 +86,7 @@ func (p *Point) encode(w *format.Writer) {
 	for _, n := range []int{p.Plan.Anchors, p.Plan.Rounds, p.Plan.PerRound, p.Plan.Patience, p.Plan.Growth} {
 		w.Uvarint(uint64(n))
 	}
-	for _, v := range []float64{p.Plan.Probes.Share, p.Mean, p.P5, p.Worst, p.Bound, p.RowsScored, p.CodesScanned, p.Seconds} {
+	for _, v := range []float64{p.Plan.Tail, p.Plan.Probes.Share, p.Mean, p.P5, p.Worst, p.Bound, p.RowsScored, p.CodesScanned, p.Seconds} {
 		w.Float64(v)
 	}
 }
@@ -179,6 +180,9 @@ func (p *Point) decode(r *format.Reader, version uint32) {
 	}
 	if version > 1 {
 		p.Plan.Growth = count(r)
+	}
+	if version > 3 {
+		p.Plan.Tail = amountOf(r)
 	}
 	p.Plan.Probes = index.Probes{Share: amountOf(r)}
 	for _, v := range []*float64{&p.Mean, &p.P5, &p.Worst, &p.Bound, &p.RowsScored, &p.CodesScanned, &p.Seconds} {

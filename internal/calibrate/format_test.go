@@ -37,11 +37,18 @@ func seeded() calibrate.Calibration {
 	return c
 }
 
+// tailed is seeded with a plan that stops at its tail.
+func tailed() calibrate.Calibration {
+	c := seeded()
+	c.Frontiers[1].Points[0].Plan.Tail = .03
+	return c
+}
+
 // TestFormatIsFrozen holds the bytes of the version that is written.
 func TestFormatIsFrozen(t *testing.T) {
-	set := calibrate.Set{seeded(), grown()}
+	set := calibrate.Set{tailed(), grown()}
 	blob := set.Marshal()
-	path := filepath.Join("testdata", "v3.hex")
+	path := filepath.Join("testdata", "v4.hex")
 	if *update {
 		require.NoError(t, os.WriteFile(path, []byte(hex.Dump(blob)), 0o644))
 	}
@@ -53,12 +60,13 @@ func TestFormatIsFrozen(t *testing.T) {
 	assert.Equal(t, set, got)
 }
 
-// TestOlderVersionsAreRead holds the bytes that they wrote: plans of version 1 had no growth, and version 2 no seeds.
+// TestOlderVersionsAreRead holds the bytes that they wrote: plans of version 1 had no growth, version 2 had no seeds, and
+// plans of version 3 no tail.
 func TestOlderVersionsAreRead(t *testing.T) {
-	for name, want := range map[string]calibrate.Calibration{"v1.hex": sample(), "v2.hex": grown()} {
+	for name, want := range map[string]calibrate.Set{"v1.hex": {sample()}, "v2.hex": {grown()}, "v3.hex": {seeded(), grown()}} {
 		got, err := calibrate.Unmarshal(dumped(t, name))
 		require.NoError(t, err)
-		assert.Equal(t, calibrate.Set{want}, got, name)
+		assert.Equal(t, want, got, name)
 	}
 }
 
@@ -123,11 +131,12 @@ func seedsOf(dim, stored, prototypes uint32) []byte {
 }
 
 func FuzzUnmarshal(f *testing.F) {
-	for _, s := range []calibrate.Set{{}, {sample()}, {grown(), {}}, {seeded(), grown()}} {
+	for _, s := range []calibrate.Set{{}, {sample()}, {grown(), {}}, {tailed(), grown()}} {
 		f.Add(s.Marshal())
 	}
 	f.Add(dumped(f, "v1.hex"))
 	f.Add(dumped(f, "v2.hex"))
+	f.Add(dumped(f, "v3.hex"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) > 4 { // with a checksum that holds, so that what is behind it is met
 			w := format.NewWriter(append([]byte{}, b[:len(b)-4]...))

@@ -48,34 +48,43 @@ type amount struct {
 type shape struct {
 	rounds, perRound int
 	patience         int // 0: see plan
+	stopsEarly       bool
 }
 
-// shapes are tried in this order, those that matter most first. The patient ones are for decoders and sources where a
-// round without news means little.
+// shapes are tried in this order, those that matter most first. Those that stop early run a second round only for the
+// sources that need one: see flashlight.Plan.Tail. The patient ones are for decoders and sources where a round without news
+// means little.
 var shapes = []shape{
-	{1, 500, 0},
-	{1, 200, 0},
-	{1, 1000, 0},
-	{2, 200, 0},
-	{1, 300, 0},
-	{1, 100, 0},
-	{4, 150, 0},
-	{2, 500, 0},
-	{1, 700, 0},
-	{2, 300, 0},
-	{1, 2000, 0},
-	{2, 64, 0},
-	{10, 100, 0},
-	{1, 64, 0},
-	{10, 200, 4},
-	{3, 200, 0},
-	{2, 1000, 0},
-	{1, 4000, 0},
-	{4, 64, 0},
-	{6, 200, 0},
-	{3, 1000, 0},
-	{20, 200, 6},
-	{10, 400, 4},
+	{rounds: 1, perRound: 500},
+	{rounds: 2, perRound: 300, stopsEarly: true},
+	{rounds: 1, perRound: 200},
+	{rounds: 2, perRound: 500, stopsEarly: true},
+	{rounds: 1, perRound: 1000},
+	{rounds: 2, perRound: 200, stopsEarly: true},
+	{rounds: 2, perRound: 200},
+	{rounds: 1, perRound: 300},
+	{rounds: 1, perRound: 100},
+	{rounds: 2, perRound: 100, stopsEarly: true},
+	{rounds: 4, perRound: 150},
+	{rounds: 2, perRound: 500},
+	{rounds: 1, perRound: 700},
+	{rounds: 4, perRound: 200, stopsEarly: true},
+	{rounds: 2, perRound: 300},
+	{rounds: 2, perRound: 64, stopsEarly: true},
+	{rounds: 1, perRound: 2000},
+	{rounds: 2, perRound: 64},
+	{rounds: 10, perRound: 100},
+	{rounds: 1, perRound: 64},
+	{rounds: 10, perRound: 200, patience: 4},
+	{rounds: 3, perRound: 200},
+	{rounds: 2, perRound: 1000, stopsEarly: true},
+	{rounds: 2, perRound: 1000},
+	{rounds: 1, perRound: 4000},
+	{rounds: 4, perRound: 64},
+	{rounds: 6, perRound: 200},
+	{rounds: 3, perRound: 1000},
+	{rounds: 20, perRound: 200, patience: 6},
+	{rounds: 10, perRound: 400, patience: 4},
 }
 
 // plan joins a rule and an amount for a search in so many rows. Three rounds and fewer are always run; of more, two in a
@@ -96,6 +105,9 @@ func (r rule) plan(a amount, rows int) flashlight.Plan {
 		p.Patience = a.patience
 	case a.rounds > 3:
 		p.Patience = 2
+	}
+	if a.stopsEarly {
+		p.Tail = stopTail
 	}
 	if a.rounds == 1 { // no anchors are ever used: one form for what is one plan
 		p.AnchorsFrom, p.Anchors = aims[0].from, aims[0].anchors
@@ -119,6 +131,9 @@ func (a amount) fits(k, rows int) bool {
 		most = rows
 	}
 	n := a.rounds * a.perRound
+	if a.stopsEarly { // after the first round, as a rule
+		n = a.perRound
+	}
 	return n >= k+k/5 && n <= most && a.probed >= a.perRound && a.probed <= rows
 }
 

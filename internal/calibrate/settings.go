@@ -23,15 +23,16 @@ const (
 
 	// Exploring: the grid of plans, asked about the first sources.
 	exploreSources = 8
-	exploreShare   = 0.4  // over when this much of the time is, training included, and
-	exploreLeast   = 0.2  // not before this much is, even where asking all sources takes the rest
-	exploreChunk   = 12   // plans between two looks at the clock
-	leastProbed    = 1000 // rows of the smallest search set
-	ladderStep     = 4    // each next search set is so many times as large, up to every list
+	exploreShare   = 0.4   // over when this much of the time is, training included, and
+	exploreLeast   = 0.2   // not before this much is, even where asking all sources takes the rest
+	exploreChunk   = 12    // plans between two looks at the clock
+	leastProbed    = 1000  // rows of the smallest search set
+	ladderStep     = 4     // each next search set is so many times as large, up to every list
 	recallStep     = 0.005 // seeds and aims whose plans differ by less in recall, all together, are as good as each other
-	refineSteps    = 3    // plans in the first places, so many for each frontier, are tried with search sets between these
-	costliest      = 0.08 // left out is a plan that would take more than this of the time of all cores for all sources,
-	ample          = 10   // and one that costs so many times what another costs that found everything
+	stopTail       = 0.03  // flashlight.Plan.Tail of plans that stop early
+	refineSteps    = 3     // plans in the first places, so many for each frontier, are tried with search sets between these
+	costliest      = 0.08  // left out is a plan that would take more than this of the time of all cores for all sources,
+	ample          = 10    // and one that costs so many times what another costs that found everything
 
 	// Successive halving: all sources, ever fewer plans.
 	safeShare   = 0.75 // over when this much is: the safe plans have been asked about all sources
