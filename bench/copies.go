@@ -30,7 +30,7 @@ func copiesCommand(ctx context.Context, args []string, stdout, stderr io.Writer)
 	fs := newFlags("copies", stderr)
 	fs.StringVar(&f.data, "data", os.Getenv("FLASHDB_DATA"), "`folder` that holds a folder a graph (default $FLASHDB_DATA)")
 	fs.StringVar(&f.graph, "graph", "genes", "`name` of the graph")
-	fs.StringVar(&f.out, "out", "", "write the larger graph to this `folder`, which is created")
+	fs.StringVar(&f.out, "out", "", "write the larger graph to this `folder`, which must not exist")
 	fs.Int64Var(&f.rows, "rows", 3_000_000, "`number` of candidates to write")
 	fs.Float64Var(&f.noise, "noise", 0.1, "`share` of each dimension's standard deviation that the noise has")
 	fs.Uint64Var(&f.seed, "seed", 1, "seed of the noise")
@@ -51,11 +51,23 @@ func copiesCommand(ctx context.Context, args []string, stdout, stderr io.Writer)
 	return err
 }
 
-// writeCopies writes the folder. It holds no oracle: exact answers are found by scanning.
+// writeCopies makes the folder and fills it. A folder that exists is an error: it may be that of the graph itself. Where
+// writing fails, the new folder is removed.
 func writeCopies(ctx context.Context, d *dataset, f copiesFlags) error {
-	if err := os.MkdirAll(f.out, 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(filepath.Clean(f.out)), 0o755); err != nil {
 		return err
 	}
+	if err := os.Mkdir(f.out, 0o755); err != nil {
+		return err
+	}
+	if err := fillCopies(ctx, d, f); err != nil {
+		return errors.Join(err, os.RemoveAll(f.out))
+	}
+	return nil
+}
+
+// fillCopies writes the files. There is no oracle among them: exact answers are found by scanning.
+func fillCopies(ctx context.Context, d *dataset, f copiesFlags) error {
 	for _, name := range []string{"decoder.json", "decoder.safetensors"} {
 		text, err := os.ReadFile(d.path(name))
 		if err != nil {

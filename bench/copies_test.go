@@ -1,6 +1,9 @@
 package main
 
 import (
+	"bytes"
+	"context"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -47,4 +50,33 @@ func TestCopiesCommand(t *testing.T) {
 	assert.InDelta(t, .01, noise/within, .0005, "a tenth of the spread, squared")
 
 	assert.ErrorContains(t, run(t.Context(), []string{"copies", "-data", "", "-graph", demoGraph}, &out, &log), "-out wants a folder")
+}
+
+// TestCopiesCommandKeepsWhatIsThere: a folder that exists is refused as it is, that of the graph itself, too.
+func TestCopiesCommandKeepsWhatIsThere(t *testing.T) {
+	was, err := openDataset("", demoGraph)
+	require.NoError(t, err)
+	data := t.TempDir()
+	require.NoError(t, writeCopies(t.Context(), was, copiesFlags{out: filepath.Join(data, "small"), rows: 10}))
+	want, err := os.ReadFile(filepath.Join(data, "small", "embeddings.npy"))
+	require.NoError(t, err)
+
+	err = run(t.Context(), []string{"copies", "-data", data, "-graph", "small", "-rows", "100", "-out", filepath.Join(data, "small")},
+		&strings.Builder{}, &strings.Builder{})
+	assert.ErrorIs(t, err, os.ErrExist)
+	got, err := os.ReadFile(filepath.Join(data, "small", "embeddings.npy"))
+	require.NoError(t, err)
+	assert.True(t, bytes.Equal(want, got), "the rows are as they were")
+}
+
+// TestCopiesCommandStopped: what was written so far is removed. It would be in the way of the next attempt.
+func TestCopiesCommandStopped(t *testing.T) {
+	was, err := openDataset("", demoGraph)
+	require.NoError(t, err)
+	out := filepath.Join(t.TempDir(), "parent", "copies")
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	require.ErrorIs(t, writeCopies(ctx, was, copiesFlags{out: out, rows: 10}), context.Canceled)
+	assert.NoFileExists(t, filepath.Join(out, "embeddings.npy"))
+	require.NoError(t, writeCopies(t.Context(), was, copiesFlags{out: out, rows: 10}))
 }

@@ -17,7 +17,7 @@ const (
 	sourceCollection    = "sources" // only where sources are not candidates
 	decoderName         = "links"
 
-	// importBatch is the number of rows of one atomic act, as in "flashdb import".
+	// importBatch is the number of rows of one atomic write, as in "flashdb import".
 	importBatch = 10_000
 	// metaBuild is where the candidates remember what building them cost, which
 	// is also the mark of a complete database.

@@ -2,19 +2,20 @@
 // top-k each plan finds and how fast, beside the exact scan timed in the same
 // run, and how the time of a query grows with the number of rows.
 //
-//	bench graph  -data DIR -graph NAME   recall, latency, queries a second, build, disk and memory
-//	bench growth -data DIR               latency over subsets of the genes graph
-//	bench scan   -data DIR -graph NAME   codes a second of the index alone, beside FAISS's
-//	bench rebuild -data DIR -graph NAME  reads beside writes and an online rebuild
-//	bench copies -data DIR -out DIR      a larger graph: the rows of one over and over, with noise
-//	bench report -in FILE -doc FILE      tables and plots of what the two wrote with -json
+//	bench graph   -data DIR -graph NAME   recall, latency, queries a second, build, disk and memory
+//	bench growth  -data DIR               latency over subsets of a graph, genes by default
+//	bench scan    -data DIR -graph NAME   codes a second of the index alone
+//	bench seeds   -data DIR -graph NAME   recall from each seed of the first round
+//	bench rebuild -data DIR -graph NAME   reads beside writes and an online rebuild
+//	bench copies  -data DIR -out FOLDER   writes a larger graph: the rows of one over and over, with noise
+//	bench report  -in FILE -doc FILE      tables and plots of what graph and growth wrote with -json
 //
-// DIR holds a folder a graph; dataset.go says what is in it. README.md has each
-// command, what it prints and how long it takes.
+// DIR holds a folder for each graph; dataset.go says what is in it. README.md says
+// what the commands print and how long most of them take.
 //
 // It is a module of its own, so that plotting adds no dependency to flashdb. It
-// sees flashdb as any program does, through the API of the root package; only
-// scan looks at the index below.
+// measures flashdb through the API of the root package, as any program sees it.
+// Only scan and seeds measure the packages below.
 package main
 
 import (

@@ -20,7 +20,7 @@
 //
 // Rows may hold any finite float32. A score that is beyond the range of a float32 is an infinity. A linear decoder sums
 // in float64 and never scores NaN. A network may: where a hidden value overflows, later layers compute with an infinity, and
-// infinities of both signs add up to a NaN. A ReLU makes zero of a NaN. What a score is then, every way to ask has in common.
+// infinities of both signs add up to a NaN. A ReLU makes zero of a NaN. Every way to ask yields the same score then.
 //
 // Weights come from .safetensors, .npz, PyTorch .pt and .onnx files ([ReadFile], [Read]), from tensors in memory ([New]) or from
 // slices ([NewHadamardMLP] and the other constructors). [SelfCheck] compares an import with scores the

@@ -30,7 +30,7 @@ func readONNX(path string, o ReadOptions) (Decoder, error) {
 		return nil, pathless(err)
 	}
 	defer root.Close() //nolint:errcheck // nothing is written
-	beside := besides{root: root, left: map[string]int64{}}
+	beside := besides{root: root}
 	m, err := onnx.Parse(data, beside.read)
 	if err != nil {
 		return nil, fmt.Errorf("ONNX: %w", err)
@@ -45,8 +45,14 @@ func readONNX(path string, o ReadOptions) (Decoder, error) {
 // besides reads files that lie in the folder of an ONNX file or below it, which no symbolic link leads out of. Of each no more bytes are
 // read, over all tensors, than it has: tensors that share values, or name one file in many ways, would multiply them.
 type besides struct {
-	root *os.Root
-	left map[string]int64 // by the clean path
+	root  *os.Root
+	files []*beside
+}
+
+// beside is a file that was read. Links, and letters of the other case, may give it many names.
+type beside struct {
+	info os.FileInfo
+	left int64 // bytes that may still be read
 }
 
 func (b *besides) read(location string, offset, length int64) (data []byte, err error) {
@@ -68,16 +74,29 @@ func (b *besides) read(location string, offset, length int64) (data []byte, err 
 			"external_data=False): %w", quote(location), pathless(err))
 	}
 	defer f.Close()
-	if _, known := b.left[name]; !known {
-		b.left[name] = info.Size()
+	if info, err = f.Stat(); err != nil {
+		return nil, pathless(err)
 	}
-	if offset > info.Size() || length > info.Size()-offset || length > b.left[name] {
+	file := b.file(info)
+	if offset > info.Size() || length > info.Size()-offset || length > file.left {
 		return nil, fmt.Errorf("its values are bytes %d to %d of %s, which has %d", offset, offset+length, quote(location), info.Size())
 	}
-	b.left[name] -= length
+	file.left -= length
 	data = make([]byte, length)
 	_, err = io.ReadFull(io.NewSectionReader(f, offset, length), data)
 	return data, err
+}
+
+// file returns what is known of a file.
+func (b *besides) file(info os.FileInfo) *beside {
+	for _, f := range b.files {
+		if os.SameFile(f.info, info) {
+			return f
+		}
+	}
+	f := &beside{info: info, left: info.Size()}
+	b.files = append(b.files, f)
+	return f
 }
 
 // fromONNX walks the graph, which is in the order of computation, and makes the spec of what it computes.

@@ -3,6 +3,7 @@ package flashlight_test
 import (
 	"context"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -51,5 +52,54 @@ func TestQueriesAreFinite(t *testing.T) {
 		hits, _, err := e.Run(t.Context(), q, finiteOnly{m.NewSearch(), t}, m, nil)
 		require.NoError(t, err)
 		require.Len(t, hits, 10, "gradient %v", gradient)
+	}
+}
+
+// twice finds every row twice, as an index that is damaged behind right checksums may.
+type twice struct{ flashlight.Searcher }
+
+func (d twice) Search(ctx context.Context, queries [][]float32, n int, probes index.Probes, filter index.Filter, dst [][]index.Candidate) error {
+	err := d.Searcher.Search(ctx, queries, n, probes, filter, dst)
+	for i, found := range dst {
+		var doubled []index.Candidate
+		for _, c := range found {
+			doubled = append(doubled, c, c)
+		}
+		dst[i] = doubled[:min(n, len(doubled))]
+	}
+	return err
+}
+
+// TestNoRowTwiceInALargeRound is TestNoHitTwice for a round of thousands of rows.
+func TestNoRowTwiceInALargeRound(t *testing.T) {
+	g := newGraph(t, 12, 6000, 2, 4)
+	m := g.memory()
+	_, report, err := new(flashlight.Executor).Run(t.Context(), g.query(1, 10, rounds(1, 5000, 20, flashlight.AnchorsRound)), twice{m.NewSearch()}, m, nil)
+	require.NoError(t, err)
+	require.Equal(t, 2500, report.RowsScored)
+}
+
+// TestNoHitTwice: whatever the searcher finds, no id is a hit twice, nor is its row scored twice.
+func TestNoHitTwice(t *testing.T) {
+	g := newGraph(t, 11, 500, 4, 8)
+	for _, from := range []flashlight.AnchorsFrom{flashlight.AnchorsRound, flashlight.AnchorsBoth} {
+		for n := 1; n <= 3; n++ {
+			q := g.query(1, 10, rounds(n, 60, 20, from))
+			var e flashlight.Executor
+			m := g.memory()
+			hits, report, err := e.Run(t.Context(), q, twice{m.NewSearch()}, m, nil)
+			require.NoError(t, err)
+			require.Len(t, hits, 10)
+			found := ids(hits)
+			slices.Sort(found)
+			require.Len(t, slices.Compact(found), 10, "%d rounds, anchors from %s", n, from)
+			require.LessOrEqual(t, report.RowsScored, 60*n)
+			want, _, err := e.Run(t.Context(), g.query(1, 10, rounds(1, 30, 20, from)), m.NewSearch(), m, nil)
+			require.NoError(t, err)
+			if n == 1 { // half of what was found is new
+				require.Equal(t, want, hits)
+				require.Equal(t, 30, report.RowsScored)
+			}
+		}
 	}
 }

@@ -39,8 +39,8 @@ type Rows interface {
 // Query is one question: the K rows that Bound scores highest.
 type Query struct {
 	Bound    decoder.Bound
-	Source   []float32       // the source's row; needed by every seed but ones
-	Seeds    *Seeds          // of this decoder, for the learned seed; nil: it is ones
+	Source   []float32       // the source's row; needed by the seeds source and both; learned falls back without it
+	Seeds    *Seeds          // of this decoder, for the learned seed; nil: Fallback is run, or Plan with the ones seed
 	K        int             // hits wanted
 	Plan     Plan            // how to find them
 	Fallback *Plan           // when set, run in place of a Plan whose learned seed cannot be had; nil: Plan with the ones seed

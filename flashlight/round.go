@@ -132,14 +132,10 @@ func (e *Executor) exclude() {
 // choose merges what the queries found: alternately the best remaining row of each, none twice, at most n. The rows
 // chosen are excluded from now on: see pending.
 func (e *Executor) choose(n int) {
-	e.chosen = e.chosen[:0]
-	if len(e.queries) == 1 { // which finds none twice
-		e.chosen = append(e.chosen, e.found[0][:min(n, len(e.found[0]))]...)
-		for _, c := range e.chosen {
-			e.pending = append(e.pending, c.ID)
-		}
+	if len(e.queries) == 1 && e.chooseAll(n) {
 		return
 	}
+	e.chosen = e.chosen[:0]
 	var next [maxQueries]int
 	for more := true; more; {
 		more = false
@@ -155,6 +151,44 @@ func (e *Executor) choose(n int) {
 			}
 		}
 	}
+}
+
+// chooseAll is choose for one query. It returns false where the query found an id twice, as it may in a damaged index.
+func (e *Executor) chooseAll(n int) bool {
+	e.chosen = append(e.chosen[:0], e.found[0][:min(n, len(e.found[0]))]...)
+	for _, c := range e.chosen { // before it, none is pending: see search
+		e.pending = append(e.pending, c.ID)
+	}
+	if repeats(e.pending) {
+		e.pending = e.pending[:0]
+		return false
+	}
+	return true
+}
+
+// repeats reports whether an id is there twice. It may sort the ids.
+func repeats(ids []uint32) bool {
+	const slotBits = 12
+	if len(ids) > 1<<slotBits/2 {
+		slices.Sort(ids)
+		for i := 1; i < len(ids); i++ {
+			if ids[i] == ids[i-1] {
+				return true
+			}
+		}
+		return false
+	}
+	var slots [1 << slotBits]uint16 // a hash table: one more than the place of an id, 0 where there is none
+	for i, id := range ids {
+		slot := id * 0x9e3779b1 >> (32 - slotBits)
+		for ; slots[slot] > 0; slot = (slot + 1) % (1 << slotBits) {
+			if ids[slots[slot]-1] == id {
+				return true
+			}
+		}
+		slots[slot] = uint16(i + 1)
+	}
+	return false
 }
 
 // score gathers the chosen rows and scores them, a block at a time: each is offered to the top-k and to the anchors.

@@ -60,7 +60,7 @@ func (e *Executor) learnedSeed() bool {
 	scaleTo1(ones)
 	e.seedScores = sized(e.seedScores, stored.Len())
 	e.leaders = stored.nearest(e.leaders, e.seedScores, ones)
-	if e.leaders[0].cosine < leastAlike {
+	if !(e.leaders[0].cosine >= leastAlike) { // it may be a NaN
 		e.leaders = e.leaders[:0]
 		return false
 	}

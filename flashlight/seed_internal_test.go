@@ -2,8 +2,11 @@ package flashlight
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/flashdb/flashdb/decoder"
 )
@@ -31,6 +34,7 @@ func BenchmarkLearnedSeed(b *testing.B) {
 					prototypes[i] = Prototype{Source: vector(), Gradient: vector()}
 				}
 				source := vector()
+				prototypes[n/2].Source = source // random ones are like none
 				q := &Query{Bound: dec.Bind(nil, source), Source: source, K: 10, Plan: DefaultPlan(10, 1000), Seeds: NewSeeds(dim, prototypes)}
 				q.Plan.Seed = SeedLearned
 				var e Executor
@@ -45,4 +49,19 @@ func BenchmarkLearnedSeed(b *testing.B) {
 			})
 		}
 	}
+}
+
+// TestLearnedSeedOfCosinesThatAreNoNumbers: what is no number resembles no source.
+func TestLearnedSeedOfCosinesThatAreNoNumbers(t *testing.T) {
+	nan := float32(math.NaN())
+	dec, err := decoder.NewHadamardMLP(2, decoder.Layer{Weight: []float32{1, 1}, Bias: []float32{0}},
+		decoder.Layer{Weight: []float32{1}, Bias: []float32{0}})
+	require.NoError(t, err)
+	source := []float32{1, 1}
+	q := &Query{Bound: dec.Bind(nil, source), Source: source, K: 10, Plan: DefaultPlan(10, 1000)}
+	q.Plan.Seed = SeedLearned
+	q.Seeds = &Seeds{dim: 2, ids: []uint32{7}, units: []float32{nan, nan}, gradients: []float32{1, 1}}
+	var e Executor
+	e.begin(q, nil, &Memory{dim: 2})
+	require.Equal(t, SeedOnes, e.plan.Seed)
 }

@@ -121,20 +121,21 @@ func (s *Seeds) meanOf(dst []float32, of []near) {
 
 // usable reports whether v is finite and not all zeros.
 func usable(v []float32) bool {
-	var sum float64 // cannot overflow: a square is below 2^256
+	square := squaredLength(v)
+	return square > 0 && square-square == 0
+}
+
+// squaredLength cannot overflow where v is finite: a square is below 2^256.
+func squaredLength(v []float32) (sum float64) {
 	for _, x := range v {
 		sum += float64(x) * float64(x)
 	}
-	return sum > 0 && sum-sum == 0
+	return sum
 }
 
 // scaleTo1 divides v, which is usable, by its length.
 func scaleTo1(v []float32) {
-	var sum float64
-	for _, x := range v {
-		sum += float64(x) * float64(x)
-	}
-	inverse := 1 / math.Sqrt(sum)
+	inverse := 1 / math.Sqrt(squaredLength(v))
 	for i, x := range v {
 		v[i] = float32(float64(x) * inverse)
 	}

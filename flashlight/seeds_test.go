@@ -232,7 +232,9 @@ func TestLearnedSeedFallsBack(t *testing.T) {
 		{"no seeds", func(q *flashlight.Query) { q.Seeds = nil }},
 		{"seeds without prototypes", func(q *flashlight.Query) { q.Seeds = flashlight.NewSeeds(4, nil) }},
 		{"seeds of another dim", func(q *flashlight.Query) {
-			q.Seeds = flashlight.NewSeeds(5, []flashlight.Prototype{{Source: make([]float32, 5), Gradient: normal(rand.New(rand.NewPCG(1, 1)), 5, 1)}})
+			rng := rand.New(rand.NewPCG(1, 1))
+			q.Seeds = flashlight.NewSeeds(5, []flashlight.Prototype{{Source: normal(rng, 5, 1), Gradient: normal(rng, 5, 1)}})
+			require.Equal(t, 1, q.Seeds.Len())
 		}},
 		{"a source of zeros", func(q *flashlight.Query) { bind(q, 0, 0, 0, 0) }},
 		{"a source of zeros, of a ConcatMLP", func(q *flashlight.Query) {

@@ -1,6 +1,8 @@
 package flashlight
 
 import (
+	"math"
+
 	"github.com/flashdb/flashdb/internal/format"
 )
 
@@ -11,6 +13,9 @@ import (
 //
 // Nil, and seeds without prototypes, have 0 prototypes and nothing behind.
 const seedHeaderBytes = 8
+
+// unitTolerance is how far from 1 the squared length of a stored source may be: many times what rounding makes of it.
+const unitTolerance = 1e-3
 
 // prototypeBytes is what one prototype takes.
 func prototypeBytes(dim int) int { return 4 + 2*4*dim }
@@ -55,8 +60,13 @@ func DecodeSeeds(r *format.Reader, dim int) *Seeds {
 		gradients: append([]float32(nil), format.Float32s(gradients)...),
 	}
 	for i := range count {
-		if !usable(s.units[i*dim:(i+1)*dim]) || !usable(s.gradients[i*dim:(i+1)*dim]) {
+		unit := s.units[i*dim : (i+1)*dim]
+		if !usable(unit) || !usable(s.gradients[i*dim:(i+1)*dim]) {
 			r.Fail("seed prototype %d: source or gradient is zero or not finite", i)
+			return nil
+		}
+		if square := squaredLength(unit); math.Abs(square-1) > unitTolerance {
+			r.Fail("seed prototype %d: source of length %.3g, want 1", i, math.Sqrt(square))
 			return nil
 		}
 	}

@@ -64,6 +64,7 @@ func TestDecodeSeedsRefuses(t *testing.T) {
 	}
 	const sources, gradients = 8 + 4*4, 8 + 4*4 + 4*4*3
 	zeros := make([]byte, 12)
+	floats := func(values ...float32) []byte { return format.Float32Bytes(values) }
 	tests := []struct {
 		name string
 		b    []byte
@@ -77,6 +78,8 @@ func TestDecodeSeedsRefuses(t *testing.T) {
 		{"a source that is not a number", set(sources, 0, 0, 0xc0, 0x7f), 3, "seed prototype 0: source or gradient is zero or not finite"},
 		{"an infinite gradient", set(gradients+24, 0, 0, 0x80, 0x7f), 3, "seed prototype 2: source or gradient"},
 		{"a source of zeros", set(sources+12, zeros...), 3, "seed prototype 1: source or gradient"},
+		{"a source that is too short", set(sources+24, floats(.9, 0, 0)...), 3, "seed prototype 2: source of length 0.9, want 1"},
+		{"a source that is too long", set(sources+24, floats(3e38, 3e38, -3e38)...), 3, "seed prototype 2: source of length 5."},
 		{"a gradient of zeros", set(gradients+36, zeros...), 3, "seed prototype 3: source or gradient"},
 		{"cut", good[:len(good)-1], 3, "bytes wanted"},
 		{"nothing", nil, 3, "bytes wanted"},

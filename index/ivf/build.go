@@ -34,7 +34,7 @@ const (
 // BuildOptions says how to build an index. Zero fields but Dim are defaults.
 type BuildOptions struct {
 	Dim        int    // dimensions of a row
-	Lists      int    // lists to train; default min(n/16, 16 sqrt n) of n rows, at least 1; empty ones are dropped; rows of other norms have more
+	Lists      int    // lists to train; default min(n/16, 16 sqrt n) of n rows, at least 1; empty ones are dropped; rows of very different norms get lists beyond these
 	Bits       int    // bits a sub-vector of the codes: 4 (default) or 8
 	Seed       uint64 // of every random choice
 	SampleRows int    // rows to train on, about; default 32 a list, at least 16,384
@@ -91,7 +91,7 @@ func (o *BuildOptions) settings(shape pq.Shape) uint64 {
 }
 
 const (
-	// rowsPerList is wanted in a list. Half a block of codes is padding then, but small lists are aimed at better: in 35%
+	// rowsPerList is wanted in a list. Half a block of codes is padding then, but small lists are chosen better: in 35%
 	// of the rows of a graph of 64k nodes, 16 a list found .997 of a decoder's top 100 (worst source .95), 64 a list .990
 	// (.89).
 	rowsPerList   = 16

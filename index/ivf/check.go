@@ -35,8 +35,8 @@ func (ix *Index) verifyAll() error {
 }
 
 // Check verifies all that Open leaves out because it costs a reading of the whole file: the checksums of all sections,
-// the gaps between them, that no id occurs twice, that numbers are finite, the padding of the codes, and a sample of the
-// codes against the rows. It returns the first fault.
+// the gaps between them, that no id occurs twice, that numbers are finite, the padding of the codes, the table of keys, and
+// a sample of the codes against the rows. It returns the first fault.
 func (ix *Index) Check() error { return ix.Guard(ix.check) }
 
 func (ix *Index) check() error {
@@ -58,7 +58,8 @@ func (ix *Index) check() error {
 	if err != nil {
 		return err
 	}
-	if err := ix.checkIDs(found[kindIDs]); err != nil {
+	ids, err := ix.checkIDs(found[kindIDs])
+	if err != nil {
 		return err
 	}
 	if err := ix.checkNumbers(found); err != nil {
@@ -67,7 +68,7 @@ func (ix *Index) check() error {
 	if err := ix.checkPadding(found[kindCodes]); err != nil {
 		return err
 	}
-	if err := ix.checkKeys(found[kindKeys]); err != nil {
+	if err := ix.checkKeys(found[kindKeys], ids); err != nil {
 		return err
 	}
 	return ix.checkCodes(found[kindCodes])
@@ -97,17 +98,18 @@ func (ix *Index) checkGap(from, to int64) error {
 	return nil
 }
 
-// checkIDs verifies that no two lists hold the same id; inside a list they ascend, which Load has seen to.
-func (ix *Index) checkIDs(s *section) error {
+// checkIDs verifies that no two lists hold the same id, and returns all ids. Inside a list they ascend, which Load has
+// seen to.
+func (ix *Index) checkIDs(s *section) (*roaring.Bitmap, error) {
 	seen := roaring.New()
 	for l := range ix.header.lists {
 		for p := ix.begin[l]; p < ix.begin[l+1]; p++ {
 			if !seen.CheckedAdd(ix.ids[p]) {
-				return ix.corrupt(s, 4*int64(p), "id %d is in list %d and in an earlier one", ix.ids[p], l)
+				return nil, ix.corrupt(s, 4*int64(p), "id %d is in list %d and in an earlier one", ix.ids[p], l)
 			}
 		}
 	}
-	return nil
+	return seen, nil
 }
 
 // checkNumbers verifies that all stored numbers are finite and no variance is negative.

@@ -1,6 +1,8 @@
 package ivf
 
 import (
+	"math"
+
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/flashdb/flashdb/index"
@@ -18,14 +20,18 @@ type denied struct {
 	masked  *roaring.Bitmap // nil: none
 }
 
-// newDenied sizes the bitmap by the highest id of the index, but never beyond a few bytes a row: in a file of few rows
-// with high ids it does without.
 func newDenied(ix *Index) denied {
 	d := denied{buffer: make([]uint32, 256)}
-	if bytes := int64(ix.maxID)/8 + 1; bytes <= 4*int64(ix.header.rows)+1<<16 {
+	if fitsDense(ix.maxID, ix.header.rows) {
 		d.dense = newBitset(int(ix.maxID) + 1)
 	}
 	return d
+}
+
+// fitsDense reports whether there is a dense bitmap of the ids up to maxID. It takes never more than a few bytes a row: a
+// file of few rows with high ids does without. On 32 bits an int does not hold every id.
+func fitsDense(maxID uint32, rows int) bool {
+	return int64(maxID)/8+1 <= 4*int64(rows)+1<<16 && uint64(maxID) <= math.MaxInt-wordBits
 }
 
 // set takes over a filter, whose bitmaps must not change until the next set.

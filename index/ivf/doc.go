@@ -81,10 +81,11 @@
 //	6  codes       yes       4 bits: list after list in blocks of 32 codes, the last block of each list zero-padded;
 //	                         8 bits: code after code, by position
 //	7  rows        no        float32, rows x dim, by position
-//	8              no        reserved for calibration
+//	8              no        unused; older programs skip it
 //	9  exponents   if there  int8, a list each: 0 where a float32 holds the variances of the list; left out when all are
 //	10 keys        no        see keys.go; behind all others
-//	11 groups      no        uint32, groups+1: group g holds the lists groups[g] to groups[g+1]; left out of few lists, see groups.go
+//	11 groups      no        uint32, groups+1: group g holds the lists groups[g] to groups[g+1]; left out of few lists, see
+//	                         groups.go, and where rows are in several strata, or shifted or scaled in one, see stratum.go
 //
 // Open verifies all checksums but those of the codes and rows, which are as large as the data; Verify verifies these, and
 // Check everything. Any code is a valid code, so damage there costs recall and not safety.

@@ -219,7 +219,6 @@ func extremeRecall(t *testing.T, ix *Index, rows *table, constant bool) (whole, 
 func TestExtremeRowsByChance(t *testing.T) {
 	values := []float64{0, 1, -1, 3, 1e-45, -1e-40, 1e-38, 1e-20, -1e-10, 1e10, -1e19, 2e19, 1e30, -1e38, math.MaxFloat32, -math.MaxFloat32}
 	const collections = 150
-	attempts.Count(t, collections, "collections")
 	for seed := range uint64(collections) {
 		rng := rand.New(rand.NewPCG(seed, 80))
 		n, dim := 1+rng.IntN(300), 1+rng.IntN(9)
@@ -257,6 +256,7 @@ func TestExtremeRowsByChance(t *testing.T) {
 			require.Len(t, search(t, ix, q, n, index.Probes{Lists: n}, index.Filter{}), n, "seed %d", seed)
 		}
 	}
+	attempts.Count(t, collections, "collections")
 }
 
 // TestStrata: rows of ordinary norms share one stratum, which is not scaled; others have lists of their own, which are

@@ -30,7 +30,7 @@ const (
 	kindCodebooks
 	kindCodes
 	kindRows
-	kindReserved // for calibration, which came to lie elsewhere
+	kindReserved // unused; older programs skip it
 	kindExponents
 	kindKeys
 	kindGroups
@@ -59,7 +59,8 @@ func (k kind) required() bool {
 	return k.known() && k != kindRows && k != kindExponents && k != kindKeys && k != kindGroups
 }
 
-// flags returns the flags of sections of the kind. Who does not know the exponents misreads the variances.
+// flags returns the flags of sections of the kind. The exponents are required: a program that does not know them would
+// misread the variances.
 func (k kind) flags() uint32 {
 	if k.required() || k == kindExponents {
 		return flagRequired

@@ -113,6 +113,8 @@ func annotate(t *testing.T, data []byte) string {
 			for at < int(s.end()) {
 				field(32, "block %d: 32 codes of one pair", (at-int(s.offset))/32)
 			}
+		case kindKeys:
+			annotateKeys(data[s.offset:s.end()], field, u32, u64)
 		}
 		for at < int(s.end()) {
 			switch s.kind {
@@ -239,6 +241,7 @@ func TestExponents(t *testing.T) {
 // TestFlippedBytes damages every byte of a file in turn. Load or Check notices and says where.
 func TestFlippedBytes(t *testing.T) {
 	rows, opt := tinyAndHuge()
+	opt.Keys = someKeys()
 	data := withGroups(t, buildBytes(t, rows, opt), 0, 1, 3)
 	_, sections, err := parseHeader(data, "f")
 	require.NoError(t, err)
@@ -266,6 +269,10 @@ func TestFlippedBytes(t *testing.T) {
 		for _, s := range sections {
 			if int64(at) >= s.offset && int64(at) < s.end() {
 				want = s.kind.String()
+				if s.kind == kindKeys && int64(at) >= s.end()-keysFooter { // which is verified before the checksum
+					require.GreaterOrEqual(t, corrupt.Offset, s.offset)
+					continue
+				}
 				require.EqualValues(t, s.offset, corrupt.Offset)
 			}
 		}
@@ -392,6 +399,9 @@ func FuzzLoad(f *testing.F) {
 	rows, opt := tiny()
 	f.Add(buildBytes(f, rows, opt), true)
 	f.Add(withGroups(f, buildBytes(f, rows, opt), 0, 1, 2), true)
+	opt.Keys = someKeys()
+	f.Add(buildBytes(f, rows, opt), true)
+	opt.Keys = nil
 	opt.OmitRows, opt.Bits = true, 8
 	f.Add(buildBytes(f, rows, opt), true)
 	f.Add(buildBytes(f, clustered(1, 70, 2), BuildOptions{Dim: 2, Lists: 3}), false)
@@ -404,7 +414,13 @@ func FuzzLoad(f *testing.F) {
 			require.True(t, errors.Is(err, format.ErrCorrupt) || errors.Is(err, format.ErrVersion), "%v", err)
 			return
 		}
-		_ = ix.Check()
+		checked := ix.Check()
+		for _, id := range []uint32{0, 1, 2, idsPerBase - 1, idsPerBase, ix.maxID - 1, ix.maxID, ix.maxID + 1, math.MaxUint32} {
+			if key, ok := ix.Key(id); ok && checked == nil {
+				require.NotEmpty(t, key)
+				require.True(t, slices.Contains(ix.ids, id), "key of id %d, which is no row", id)
+			}
+		}
 		q := make([]float32, ix.Dim())
 		for i := range q {
 			q[i] = float32(i%3) - 1

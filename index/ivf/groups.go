@@ -20,15 +20,14 @@ const (
 	groupedLists = 8192
 	// listsPerGroup is the mean number of lists of a group.
 	listsPerGroup = 32
-	// fewLists is how many times as many lists there must be as a query wants for it to choose by groups. With more wanted
-	// most groups may hold one of them, and looking at groups first costs more than it saves.
+	// A query chooses by groups when there are at least this many lists for each list that it wants. With more wanted most
+	// groups may hold one of them, and looking at groups first costs more than it saves.
 	fewLists = 256
 	// leadGroups is how many lists are wanted for each group that is examined first, best first. What they hold gives the
 	// threshold that the other groups must reach.
 	leadGroups = 4
-	// groupBenefit is how far above the mean of its group, as a multiple of the expected maximum, the centroid of a list
-	// is taken to lie along a query, when its breadth is taken to be the largest of the group. Of .15 to 2, .85 is the
-	// least that kept recall: see docs/algorithms.md.
+	// How far above the mean of its group the best list is assumed to lie, in multiples of the expected maximum. Its breadth
+	// is assumed to be the largest of the group. Of .15 to 2, .85 is the least that kept recall: see docs/algorithms.md.
 	groupBenefit = 0.85
 )
 
@@ -136,8 +135,8 @@ func (s *Search) wantsFew(probes index.Probes) bool {
 	return s.ix.groups.len() > 0 && !probes.All() && (s.cost.Lists+s.missing(probes))*fewLists <= lists
 }
 
-// aimAtGroups computes how high the lists of each group are likely to reach.
-func (q *query) aimAtGroups(ix *Index) {
+// rateGroups computes how high the lists of each group are likely to reach.
+func (q *query) rateGroups(ix *Index) {
 	q.resize(ix)
 	g := &ix.groups
 	q.examined = resize(q.examined, (g.len()+wordBits-1)/wordBits)
@@ -153,7 +152,8 @@ func (q *query) aimAtGroups(ix *Index) {
 	}
 }
 
-// chooseByGroup is choose for a query aimed at groups. It passes over those that are unlikely to hold one of the n lists.
+// chooseByGroup is choose for a query that has rated the groups and not the lists. It passes over groups that are unlikely
+// to hold one of the n lists.
 func (q *query) chooseByGroup(ix *Index, n int, visited bitset) {
 	q.sample.Reset(1 + n/leadGroups)
 	for g, top := range q.tops {
@@ -180,7 +180,7 @@ func (q *query) examine(ix *Index, g int, visited bitset) {
 	begin, end := int(ix.groups.begin[g]), int(ix.groups.begin[g+1])
 	if !q.examined.has(g) {
 		q.examined.add(g)
-		q.aimAtLists(ix, begin, end)
+		q.rateLists(ix, begin, end)
 	}
 	floor := q.wanted.Threshold()
 	for i, p := range q.priorities[begin:end] {
@@ -190,8 +190,9 @@ func (q *query) examine(ix *Index, g int, visited bitset) {
 	}
 }
 
-// aimAtOthers computes the products with those of the lists, in ascending order, whose groups the query has not examined.
-func (q *query) aimAtOthers(ix *Index, lists []uint32) {
+// computeMissingProducts computes the products with the centroids of lists, given in ascending order, whose groups the
+// query has not examined.
+func (q *query) computeMissingProducts(ix *Index, lists []uint32) {
 	d, g := ix.header.dim, 0
 	for _, list := range lists {
 		for ix.groups.begin[g+1] <= list {

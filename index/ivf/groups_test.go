@@ -129,9 +129,9 @@ func TestChooseByGroupEqualsChoosing(t *testing.T) {
 			}
 		}
 		n := 1 + rng.IntN(40)
-		got.aimAtGroups(ix)
+		got.rateGroups(ix)
 		got.chooseByGroup(ix, n, visited)
-		aim(ix, all)
+		rateAll(ix, all)
 		hidden := slices.Clone(visited)
 		for g := range ix.groups.len() {
 			if got.examined.has(g) {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/RoaringBitmap/roaring/v2"
+
 	"github.com/flashdb/flashdb/internal/format"
 )
 
@@ -23,7 +25,7 @@ import (
 const (
 	idsPerBase   = 4096
 	keysFooter   = 16
-	keysPerID    = 4       // ids at most, in multiples of the rows
+	maxIDsPerRow = 4       // ids up to the highest, for each row of the index: with more there is no section
 	keysBuffer   = 1 << 20 // bytes written at a time
 	maxKeyLength = 1 << 16 // no end overflows: 4096 keys of this length
 )
@@ -60,9 +62,6 @@ func (ix *Index) Key(id uint32) (key []byte, ok bool) {
 	return t.bytes[begin:end:end], true
 }
 
-// HasKeys reports whether the index holds the keys of its rows.
-func (ix *Index) HasKeys() bool { return ix.keys.ends != nil }
-
 // loadKeys takes the section apart.
 func (ix *Index) loadKeys(s *section) error {
 	b := ix.bytes(s)
@@ -88,8 +87,9 @@ func (ix *Index) loadKeys(s *section) error {
 
 func align8(n int64) int64 { return (n + 7) &^ 7 }
 
-// checkKeys verifies that the offsets ascend. A row may lack a key: its node was deleted during the build.
-func (ix *Index) checkKeys(s *section) error {
+// checkKeys verifies that the offsets ascend, that only rows have keys, and the padding. A row may lack a key: its node was
+// deleted during the build.
+func (ix *Index) checkKeys(s *section, rows *roaring.Bitmap) error {
 	if s == nil {
 		return nil
 	}
@@ -103,6 +103,9 @@ func (ix *Index) checkKeys(s *section) error {
 			if end < last {
 				return ix.corrupt(s, 0, "the key of id %d ends at %d, that before it at %d", i*idsPerBase+id, end, last)
 			}
+			if id += i * idsPerBase; end > last && !rows.Contains(uint32(id)) {
+				return ix.corrupt(s, 0, "id %d has a key and is not in the index", id)
+			}
 			last = end
 		}
 		at += uint64(last)
@@ -110,13 +113,27 @@ func (ix *Index) checkKeys(s *section) error {
 	if at != uint64(len(t.bytes)) {
 		return ix.corrupt(s, 0, "the last key ends at %d, want %d", at, len(t.bytes))
 	}
+	if err := ix.checkZeros(s, int64(at), align8(int64(at)), "the last key"); err != nil {
+		return err
+	}
+	ends := align8(int64(at)) + 8*int64(len(t.bases)) + 4*int64(len(t.ends))
+	return ix.checkZeros(s, ends, align8(ends), "the last end")
+}
+
+// checkZeros verifies that a part of a section, which lies behind something, is zero.
+func (ix *Index) checkZeros(s *section, from, to int64, behind string) error {
+	for i, b := range ix.bytes(s)[from:to] {
+		if b != 0 {
+			return ix.corrupt(s, from+int64(i), "byte %02x after %s, want zero", b, behind)
+		}
+	}
 	return nil
 }
 
 // wantsKeys reports whether the file is to have keys.
 func (b *builder) wantsKeys() bool {
 	y := &b.layout
-	return b.opt.Keys != nil && uint64(y.ids[len(y.ids)-1])+1 <= keysPerID*uint64(len(y.ids))
+	return b.opt.Keys != nil && uint64(y.ids[len(y.ids)-1])+1 <= maxIDsPerRow*uint64(len(y.ids))
 }
 
 // errKeysDone ends a stream of keys whose rest is of no use.
@@ -190,12 +207,22 @@ func (k *keyWriter) next(key []byte) {
 	k.ends = append(k.ends, uint32(k.length-k.bases[len(k.bases)-1]))
 }
 
+// write appends to the section what may be as large as the tables, by way of the buffer.
 func (k *keyWriter) write(b []byte) error {
-	k.buf = append(k.buf, b...)
-	if len(k.buf) < keysBuffer {
-		return nil
+	if k.buf == nil {
+		k.buf = make([]byte, 0, keysBuffer)
 	}
-	return k.flush()
+	for len(b) > 0 {
+		n := min(len(b), keysBuffer-len(k.buf))
+		k.buf, b = append(k.buf, b[:n]...), b[n:]
+		if len(k.buf) < keysBuffer {
+			break
+		}
+		if err := k.flush(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (k *keyWriter) flush() error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"os"
 	"strings"
 	"testing"
 
@@ -59,7 +60,7 @@ func TestKeys(t *testing.T) {
 		rows := clustered(1, n, 4)
 		keys := named(rows)
 		ix := build(t, rows, BuildOptions{Dim: 4, Keys: keys})
-		require.True(t, ix.HasKeys())
+		require.NotNil(t, ix.section(kindKeys))
 		indexed := map[uint32]bool{}
 		for _, id := range rows.ids {
 			indexed[id] = true
@@ -99,7 +100,7 @@ func TestKeysOfSparseIdsAreLeftOut(t *testing.T) {
 		rows.ids[i] *= 5
 	}
 	ix := build(t, rows, BuildOptions{Dim: 4, Keys: named(rows)})
-	assert.False(t, ix.HasKeys())
+	assert.Nil(t, ix.section(kindKeys))
 	_, ok := ix.Key(rows.ids[0])
 	assert.False(t, ok)
 }
@@ -118,6 +119,17 @@ func TestBadKeys(t *testing.T) {
 func TestDamagedKeys(t *testing.T) {
 	rows := clustered(5, 5000, 4)
 	good := buildBytes(t, rows, BuildOptions{Dim: 4, Keys: named(rows)})
+	ids := int64(rows.ids[len(rows.ids)-1]) + 1
+	require.EqualValues(t, 1, ids%2, "there is padding behind the ends")
+	gap := int64(0) // an id that is no row, before one that is
+	for _, id := range rows.ids {
+		if int64(id) > gap {
+			break
+		}
+		gap++
+	}
+	// ends returns where the table of ends begins in the file.
+	ends := func(s *[]section) int64 { return (*s)[len(*s)-1].end() - keysFooter - align8(4*ids) }
 	number := func(back int, v uint64) func(*header, *[]section, []byte) {
 		return func(_ *header, s *[]section, data []byte) {
 			end := (*s)[len(*s)-1].end()
@@ -143,6 +155,18 @@ func TestDamagedKeys(t *testing.T) {
 			k := (*s)[len(*s)-1]
 			copy(data[k.end()-keysFooter-1000:], []byte{0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0})
 		}, "", "ends at"},
+		{"padding of the keys", func(_ *header, s *[]section, data []byte) {
+			k := (*s)[len(*s)-1]
+			footer := format.Uint64s(data[k.end()-keysFooter : k.end()])
+			require.NotZero(t, footer[1]%8)
+			data[k.offset+int64(footer[1])] = 3
+		}, "", "byte 03 after the last key, want zero"},
+		{"padding of the ends", func(_ *header, s *[]section, data []byte) {
+			data[(*s)[len(*s)-1].end()-keysFooter-1] = 4
+		}, "", "byte 04 after the last end, want zero"},
+		{"key of no row", func(_ *header, s *[]section, data []byte) { // it gets the first byte of the next key
+			data[ends(s)+4*gap]++
+		}, "", fmt.Sprintf("id %d has a key and is not in the index", gap)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			ix, err := Load(edit(t, good, tt.change), "gen.ivf")
@@ -158,4 +182,81 @@ func TestDamagedKeys(t *testing.T) {
 			require.ErrorContains(t, ix.Check(), tt.check)
 		})
 	}
+}
+
+// TestKeysAreWrittenInPieces: of the tables, which take 4 bytes an id, no more is copied than the buffer holds.
+func TestKeysAreWrittenInPieces(t *testing.T) {
+	f, err := vfs.NewMem().Create(testPath)
+	require.NoError(t, err)
+	k := keyWriter{writer: &writer{f: f}, s: &section{kind: kindKeys}, ids: keysBuffer + 1}
+	require.NoError(t, k.add([]byte("key")))
+	require.NoError(t, k.finish())
+	assert.LessOrEqual(t, cap(k.buf), keysBuffer)
+	assert.EqualValues(t, 8+8*len(k.bases)+4*keysBuffer+8+keysFooter, k.s.length)
+}
+
+// someKeys are for ids up to 30; 11 and 17 have none.
+func someKeys() keySource {
+	keys := keySource{}
+	for id := range uint32(30) {
+		if id != 11 && id != 17 {
+			keys[id] = fmt.Sprintf("node %d", id)
+		}
+	}
+	return keys
+}
+
+func TestKeysGolden(t *testing.T) {
+	rows, opt := tiny()
+	opt.Keys = someKeys()
+	golden(t, "keys.hex", annotate(t, buildBytes(t, rows, opt)))
+}
+
+// annotateKeys prints the section, see annotate.
+func annotateKeys(s []byte, field func(n int, text string, args ...any), u32, u64 func(name string)) {
+	footer := format.Uint64s(s[len(s)-keysFooter:])
+	ids, length := int(footer[0]), int(footer[1])
+	bases := (ids + idsPerBase - 1) / idsPerBase
+	ends := format.Uint32s(s[int(align8(int64(length)))+8*bases:])[:ids]
+	last := 0
+	for id, end := range ends { // of one base
+		if n := int(end) - last; n > 0 {
+			field(n, "key %q of id %d", s[last:end], id)
+		}
+		last = int(end)
+	}
+	zeros := func(n int) {
+		if n > 0 {
+			field(n, "zero")
+		}
+	}
+	zeros(int(align8(int64(length))) - length)
+	for range bases {
+		u64("base")
+	}
+	for id := range ends {
+		u32(fmt.Sprintf("id %d: end", id))
+	}
+	zeros(int(align8(int64(4*ids))) - 4*ids)
+	u64("ids")
+	u64("length")
+}
+
+// TestFrozenKeys is TestFrozenFile for a file with keys.
+func TestFrozenKeys(t *testing.T) {
+	data, err := os.ReadFile("testdata/v1-keys.ivf")
+	require.NoError(t, err)
+	ix, err := Load(data, "v1-keys.ivf")
+	require.NoError(t, err)
+	require.NoError(t, ix.Check())
+	var out strings.Builder
+	fmt.Fprintf(&out, "%+v\n", ix.Info())
+	for id := range ix.maxID + 2 {
+		if key, ok := ix.Key(id); ok {
+			fmt.Fprintf(&out, "%d %s\n", id, key)
+		} else {
+			fmt.Fprintf(&out, "%d has no key\n", id)
+		}
+	}
+	golden(t, "v1-keys.golden", out.String())
 }

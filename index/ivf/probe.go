@@ -8,21 +8,21 @@ import (
 )
 
 // visitMore visits the unvisited lists of highest priority until the total reaches the budget; the queries take turns.
-// Afterwards every query is aimed at all visited lists.
+// Afterwards every query has its products with the centroids of all visited lists.
 func (s *Search) visitMore(queries []query, probes index.Probes) {
 	if !s.Exhausted() && s.reached(probes) {
 		for i := range queries {
-			queries[i].aimAt(s.ix, s.lists)
+			queries[i].computeProducts(s.ix, s.lists)
 		}
 		return
 	}
 	byGroup := s.wantsFew(probes)
 	if byGroup {
 		for i := range queries {
-			queries[i].aimAtGroups(s.ix)
+			queries[i].rateGroups(s.ix)
 		}
 	} else {
-		aim(s.ix, queries)
+		rateAll(s.ix, queries)
 	}
 	if probes.All() {
 		for l := range s.ix.header.lists {
@@ -35,7 +35,7 @@ func (s *Search) visitMore(queries []query, probes index.Probes) {
 	s.lists = s.visited.appendTo(s.lists[:0])
 	if byGroup {
 		for i := range queries {
-			queries[i].aimAtOthers(s.ix, s.lists)
+			queries[i].computeMissingProducts(s.ix, s.lists)
 		}
 	}
 }
@@ -89,25 +89,25 @@ func (s *Search) visit(l int) {
 	s.cost.Rows += int(s.ix.begin[l+1] - s.ix.begin[l])
 }
 
-// aimLists is the number of lists that all queries are aimed at before the next: few enough for their centroids to stay
+// ratedLists is the number of lists that every query takes before the next ones: few enough for their centroids to stay
 // in the cache from one query to the other.
-const aimLists = 512
+const ratedLists = 512
 
-// aim computes the inner products of each query with the centroids of all lists, and their priorities.
-func aim(ix *Index, queries []query) {
+// rateAll computes the inner products of each query with the centroids of all lists, and their priorities.
+func rateAll(ix *Index, queries []query) {
 	for i := range queries {
 		queries[i].resize(ix)
 	}
-	for begin := 0; begin < ix.header.lists; begin += aimLists {
-		end := min(begin+aimLists, ix.header.lists)
+	for begin := 0; begin < ix.header.lists; begin += ratedLists {
+		end := min(begin+ratedLists, ix.header.lists)
 		for i := range queries {
-			queries[i].aimAtLists(ix, begin, end)
+			queries[i].rateLists(ix, begin, end)
 		}
 	}
 }
 
-// aimAtLists is aim for one query and the lists from begin to end.
-func (q *query) aimAtLists(ix *Index, begin, end int) {
+// rateLists is rateAll for one query and the lists from begin to end.
+func (q *query) rateLists(ix *Index, begin, end int) {
 	d := ix.header.dim
 	products, priorities := q.products[begin:end], q.priorities[begin:end]
 	simd.DotRows(products, q.vector, ix.centroids[begin*d:end*d])
@@ -115,8 +115,8 @@ func (q *query) aimAtLists(ix *Index, begin, end int) {
 	simd.Axpy(priorities, q.unit, ix.breadth[begin:end])
 }
 
-// aimAt is aim for one query and some lists only. It leaves the products with the others undefined, and all priorities.
-func (q *query) aimAt(ix *Index, lists []uint32) {
+// computeProducts computes the products with the centroids of some lists. It leaves the others undefined, and all priorities.
+func (q *query) computeProducts(ix *Index, lists []uint32) {
 	q.resize(ix)
 	d := ix.header.dim
 	for _, list := range lists {
