@@ -54,26 +54,55 @@ func namedSettings() []setting {
 // visit several numbers of rows: what a plan needs visited hardly depends on
 // the size of the graph, so that shares would be the wrong scale.
 func gridSettings(rows int64) []setting {
-	shapes := []struct{ rounds, perRound int }{
-		{1, 500}, {1, 1000}, {1, 2000}, {1, 4000}, {2, 500}, {2, 1000}, {3, 200}, {4, 150}, {6, 100}, {10, 100}, {10, 200},
+	shapes := []struct {
+		rounds, perRound int
+		seed             flashdb.Seed
+		tail             float64
+	}{
+		{1, 500, "", 0},
+		{1, 1000, "", 0},
+		{1, 2000, "", 0},
+		{1, 4000, "", 0},
+		{2, 500, "", 0},
+		{2, 1000, "", 0},
+		{3, 200, "", 0},
+		{4, 150, "", 0},
+		{6, 100, "", 0},
+		{10, 100, "", 0},
+		{10, 200, "", 0},
+		{1, 200, flashdb.SeedLearned, 0},
+		{1, 300, flashdb.SeedLearned, 0},
+		{1, 500, flashdb.SeedLearned, 0},
+		{1, 1000, flashdb.SeedLearned, 0},
+		{2, 200, flashdb.SeedLearned, .03},
+		{2, 300, flashdb.SeedLearned, .03},
+		{2, 500, flashdb.SeedLearned, .03},
+		{4, 200, flashdb.SeedLearned, .03},
 	}
 	var settings []setting
 	for _, shape := range shapes {
-		opts := flashdb.PredictOptions{Rounds: shape.rounds, PerRound: shape.perRound}
+		opts := flashdb.PredictOptions{Rounds: shape.rounds, PerRound: shape.perRound, Seed: shape.seed, Tail: shape.tail}
+		name := fmt.Sprintf("%d x %d", shape.rounds, shape.perRound)
+		if shape.seed != "" {
+			name += " " + string(shape.seed)
+		}
+		if shape.tail > 0 {
+			name += ", tail " + fmt.Sprintf("%g%%", 100*shape.tail)
+		}
 		for visited := int64(2_000); visited < rows; visited *= 2 {
 			if visited > 64_000 {
 				break
 			}
 			opts.Probes = flashdb.Probes{Share: float64(visited) / float64(rows)}
 			settings = append(settings, setting{
-				name: fmt.Sprintf("%d x %d, %dk rows", shape.rounds, shape.perRound, visited/1000),
+				name: fmt.Sprintf("%s, %dk rows", name, visited/1000),
 				grid: true,
 				opts: opts,
 			})
 		}
 		opts.Probes = everyList
 		settings = append(settings, setting{
-			name: fmt.Sprintf("%d x %d, every list", shape.rounds, shape.perRound),
+			name: name + ", every list",
 			grid: true,
 			opts: opts,
 		})
