@@ -33,11 +33,14 @@ func (c *cursor) readPage(at, end int64) (*page, int64, error) {
 	if err != nil {
 		return nil, 0, err
 	}
+	if err := h.possible(); err != nil {
+		return nil, 0, err
+	}
 	room := end - at - int64(h.header)
 	switch {
-	case h.compressed < 0 || h.compressed > room:
+	case h.compressed > room:
 		return nil, 0, fmt.Errorf("damaged: %d bytes where %d are left", h.compressed, room)
-	case h.values < 0 || h.uncompressed < 0 || h.uncompressed > pageBase+pageRatio*h.compressed:
+	case h.uncompressed > pageBase+pageRatio*h.compressed:
 		return nil, 0, fmt.Errorf("%d bytes expand to %d, %d values: refused as a decompression bomb", h.compressed, h.uncompressed, h.values)
 	}
 	if err := c.file.spend(max(h.uncompressed, 4*h.values)); err != nil {
@@ -79,7 +82,7 @@ func (c *cursor) dataPage(h pageHeader, body []byte) (*page, error) {
 		}
 	} else {
 		levels := h.repBytes + h.defBytes
-		if h.repBytes < 0 || h.defBytes < 0 || levels > int64(len(body)) || levels > h.uncompressed {
+		if levels > int64(len(body)) || levels > h.uncompressed {
 			return nil, errors.New("damaged: levels longer than the page")
 		}
 		p.reps = newLevels(body[:h.repBytes], c.leaf.MaxRepetitionLevel())
