@@ -205,6 +205,7 @@ func TestHostilePages(t *testing.T) {
 	v2 := func(reps, defs int64, body []byte) []byte {
 		return pageOf(3, int64(len(body)), body, 8, object{}.i32(1, 2).i32(2, 0).i32(3, 2).i32(4, 0).i32(5, defs).i32(6, reps).boolean(7, false))
 	}
+	wide := append([]byte{0x28, 0xb5, 0x2f, 0xfd, 0, 17 << 3, 5<<3 | 1, 0, 0}, plain("a")...) // a window of 128 MiB, one block of 5 bytes
 	const impossible = "damaged: its header declares "
 	endless := append([]byte{0}, binary.AppendUvarint(nil, 1<<62)...) // a run of as many as one has, of no bits
 	const lying = "the page does not expand to what its header declares"
@@ -219,6 +220,7 @@ func TestHostilePages(t *testing.T) {
 		"lz4 that is damaged":    {single(format.Lz4Raw, 1, dataV1(format.Plain, 1, 100, damaged)), lying},
 		"lz4 of nothing":         {single(format.Lz4Raw, 1, dataV1(format.Plain, 1, 100, nil)), lying},
 		"zstd that is damaged":   {single(format.Zstd, 1, dataV1(format.Plain, 1, 100, damaged)), "ZSTD: "},
+		"zstd, a wide window":    {single(format.Zstd, 1, dataV1(format.Plain, 1, 5, wide)), "the window is too large for a file of this size"},
 		"declares too much":      {single(format.Zstd, 1, dataV1(format.Plain, 1, 1<<30, damaged)), "decompression bomb"},
 		"negative size":          {single(format.Zstd, 1, dataV1(format.Plain, 1, -1, damaged)), impossible},
 		"negative values":        {single(format.Uncompressed, 1, dataV1(format.Plain, -1, 7, plain("abc"))), impossible},

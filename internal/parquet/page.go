@@ -164,7 +164,8 @@ func (c *cursor) decompress(src []byte, n int64, compressed bool) ([]byte, error
 		r = brotli.NewReader(bytes.NewReader(src))
 	case format.Zstd:
 		if c.zstd == nil {
-			c.zstd, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+			c.zstd, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+				zstd.WithDecoderMaxWindow(uint64(min(pageBase+pageRatio*c.file.size, maxWindow))))
 		}
 		if err == nil {
 			err = c.zstd.Reset(bytes.NewReader(src))
@@ -177,7 +178,11 @@ func (c *cursor) decompress(src []byte, n int64, compressed bool) ([]byte, error
 		return nil, fmt.Errorf("%s: %w", codec, err)
 	}
 	dst := make([]byte, n)
-	if _, err := io.ReadFull(r, dst); err != nil {
+	_, err = io.ReadFull(r, dst)
+	switch {
+	case errors.Is(err, zstd.ErrWindowSizeExceeded):
+		return nil, errWindow
+	case err != nil:
 		return nil, fmt.Errorf("%s: %w", codec, err)
 	}
 	if more, err := io.ReadFull(r, make([]byte, 1)); more > 0 || !errors.Is(err, io.EOF) {
@@ -186,7 +191,10 @@ func (c *cursor) decompress(src []byte, n int64, compressed bool) ([]byte, error
 	return dst, nil
 }
 
-// maxWindow is the largest window of a zstd frame accepted.
+// maxWindow is the largest window of a zstd frame accepted, of a large file. The
+// decoder takes the memory of a window at once.
 const maxWindow = 128 << 20
+
+var errWindow = errors.New("zstd: the window is too large for a file of this size: write it again without a long window")
 
 var errDeclared = errors.New("damaged: the page does not expand to what its header declares")
