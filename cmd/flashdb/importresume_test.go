@@ -36,7 +36,7 @@ func (c *dyingCollection) Upsert(ctx context.Context, nodes ...flashdb.Node) err
 	return c.collection.Upsert(ctx, nodes...)
 }
 
-// An import that was killed goes on behind the last whole act, and ends as one
+// An import that was killed goes on behind the last whole batch, and ends as one
 // that was not: the same nodes, and row numbers known.
 func TestImportGoesOn(t *testing.T) {
 	const n = 3*batchRows + 5
