@@ -21,7 +21,7 @@
 //     are found, never what they score. With ModeExact every node is scored.
 //   - The share of the exact answer that is found, 0.98 unless
 //     PredictOptions.Recall says otherwise, is one that was measured: see
-//     Collection.Calibrate. Stats.Plan says how it is met.
+//     Collection.Calibrate. QueryStats.Plan says how it is met.
 //   - A query sees the nodes, links and tags of one moment, so of a batch all or
 //     nothing. Nodes that are deleted while it runs are left out.
 //   - A write is visible to every query that begins after it was acknowledged,

@@ -41,7 +41,7 @@ type RebuildOptions struct {
 	// half of Options.Workers, and at least one, so that queries find a core
 	// free meanwhile; where there are none, ask for all.
 	Workers int
-	// Lists is the number of inverted lists; default min(n/64, 16 sqrt n).
+	// Lists is the number of inverted lists; default min(n/16, 16 sqrt n) of n rows.
 	Lists int
 	// Bits a sub-quantizer: 4 (the default) or 8.
 	Bits int

@@ -60,10 +60,10 @@ func TestIrregularFiles(t *testing.T) {
 	for kind, make := range irregular {
 		for _, name := range []string{"flash.db", im.log, generation, "owner.pid", "backup-00000001.tmp", "control.sock"} {
 			for _, readOnly := range []bool{true, false} {
+				if kind == "socket" && name == "control.sock" {
+					continue // as it should be
+				}
 				t.Run(kind+"/"+filepath.Base(name)+"/"+strconv.FormatBool(readOnly), func(t *testing.T) {
-					if kind == "socket" && name == "control.sock" {
-						t.Skip("as it should be")
-					}
 					attempts.Count(t, 1, "files")
 					dir := filepath.Join(t.TempDir(), "d.flash")
 					im.write(t, dir, "", nil)

@@ -20,7 +20,7 @@ import (
 )
 
 // formatJSONLines is the format of answers to very many sources that has all of
-// them; the others have a row a hit, so that a source without hits has none.
+// them; the others have one row for each hit, so that a source without hits has none.
 const formatJSONLines = "jsonl"
 
 // answerFormats are the formats of predict --all and --keys-from.
@@ -38,7 +38,7 @@ func answerFormat(format, out string) (string, error) {
 	return format, err
 }
 
-// appendAnswer writes one answer: a line of JSON, a line a hit, or for a .parquet
+// appendAnswer writes one answer: a line of JSON, one line for each hit, or for a .parquet
 // what joinAnswers makes the rows of.
 func appendAnswer(text []byte, format string, res flashdb.Result) []byte {
 	switch format {

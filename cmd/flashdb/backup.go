@@ -89,7 +89,7 @@ func (a *app) printBackup(what string, res flashdb.BackupResult) error {
 			Seconds float64  `json:"seconds"`
 		}{res.LSN, res.Files, res.Bytes, res.Packed, append([]string{}, res.LeftOut...), res.Elapsed.Seconds()})
 	}
-	_, err := fmt.Fprintf(a.out, "%s: %s, %s packed to %s, up to act %s, %s\n", what,
+	_, err := fmt.Fprintf(a.out, "%s: %s, %s packed to %s, up to write %s, %s\n", what,
 		counted(res.Files, "file"), sized(res.Bytes), sized(res.Packed), grouped(res.LSN), took(res.Elapsed))
 	return err
 }

@@ -16,14 +16,14 @@ func (a *app) calibrateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "calibrate DIR COLLECTION [--decoder NAME] [--source-collection C] [--time D]",
 		Short: "Measure which recall the plans reach at which cost",
-		Long: `Calibrate asks sampled sources by many plans, and finds the truth by all of them together
-and a sample of the rows, so that it takes no longer on many rows. For a decoder that is not
-linear it also learns from some other sources what to search for first. It prints the plans
-worth choosing: each costs more than the one before and has a higher bound. It stores them;
-predict --recall then takes the cheapest plan whose bound reaches the target.
+		Long: `Calibrate runs many plans for sampled sources. The true answers are estimated from what all
+plans found and a sample of the rows, so that the time does not grow with the rows. For a
+decoder that is not linear it also learns from some other sources what to search for first. It
+prints the plans worth choosing: each costs more than the one before and has a higher bound. It
+stores them; predict --recall then takes the cheapest plan whose bound reaches the target.
 
 The bound is a lower limit of the mean recall, with 95% confidence. It is lower still where
-the worst twentieth of the sources, the worst one, or one kind of source finds much less.
+the worst twentieth of the sources, the worst one, or one kind of source has a far lower recall.
 
 rebuild and decoder add calibrate by themselves.`,
 		Example: `  flashdb calibrate papers.flash papers
@@ -79,7 +79,7 @@ func (a *app) printCalibration(of flashdb.Calibration) error {
 	}
 	seeds := ""
 	if of.Seeds > 0 {
-		seeds = fmt.Sprintf(", seeds learned from %s", counted(of.Seeds, "other"))
+		seeds = fmt.Sprintf(", seeds learned from %s", counted(of.Seeds, "other source"))
 	}
 	fmt.Fprintf(a.out, "decoder %s on generation %d, %s: %s of %s%s, exact scan %s\n", shown(of.Decoder), of.Generation,
 		counted(of.Rows, "row"), counted(of.Sources, "source"), shown(of.SourcesFrom), seeds, took(of.Exact))

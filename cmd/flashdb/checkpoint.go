@@ -44,7 +44,7 @@ func (a *app) checkpoint(ctx context.Context, dir string) error {
 				Seconds float64 `json:"seconds"`
 			}{s.AppliedLSN, s.WALBytes, elapsed.Seconds()})
 		}
-		_, err = fmt.Fprintf(a.out, "checkpointed %s in %s: up to act %s in the store, log %s\n",
+		_, err = fmt.Fprintf(a.out, "checkpointed %s in %s: up to write %s in the store, log %s\n",
 			shown(dir), took(elapsed), grouped(s.AppliedLSN), sized(s.WALBytes))
 		return err
 	})

@@ -37,7 +37,7 @@ func TestCheckpointAsksTheDatabase(t *testing.T) {
 	a := &app{out: &out, shared: spy}
 	require.NoError(t, a.checkpoint(t.Context(), "db"))
 	assert.Equal(t, 1, spy.asked)
-	assert.Regexp(t, `^checkpointed db in .*: up to act 1,234 in the store, log 24 B\n$`, out.String())
+	assert.Regexp(t, `^checkpointed db in .*: up to write 1,234 in the store, log 24 B\n$`, out.String())
 
 	out.Reset()
 	spy.failed = errors.New("disk full")

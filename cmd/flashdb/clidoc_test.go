@@ -19,14 +19,14 @@ const cliDocHead = `# The command line
 
 Made from the commands by ` + "`go test ./cmd/flashdb -run TestCLIDoc -update`" + `; ` + "`flashdb help COMMAND`" + ` prints the same.
 
-Every command prints text for people, or with ` + "`--json`" + ` [one object, or one a line](json.md), for programs. Results go to standard
+Every command prints text for people, or with ` + "`--json`" + ` [one object, or one on each line](json.md), for programs. Results go to standard
 output, progress and remarks to standard error. An error is one line, and nothing is half done.
 
 | exit code | meaning |
 |--:|---|
 | 0 | done, or nothing to do |
 | 1 | an error; ` + "`check`" + `: something was found |
-| 2 | ` + "`rebuild`" + `: the new index finds less than the served one, which stays |
+| 2 | ` + "`rebuild`" + `: the new index has a lower recall at the same cost; the served one stays |
 | 3 | another process has the database open and serves no control socket |
 
 SIGINT and SIGTERM end what is under way in good order. A second signal ends the process at once, and so does a command that has not

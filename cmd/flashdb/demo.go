@@ -141,7 +141,7 @@ func (d *demo) load(ctx context.Context, c collection) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := d.inActs(ctx, "link", links, c.LinkAll); err != nil {
+	if err := d.inBatches(ctx, "link", links, c.LinkAll); err != nil {
 		return err
 	}
 	d.report.Links = len(links.pairs)

@@ -13,7 +13,7 @@ import (
 	"github.com/flashdb/flashdb"
 )
 
-// batchEdges is how many edges one atomic act records or forgets.
+// batchEdges is how many edges one atomic batch records or forgets.
 const batchEdges = 10_000
 
 // edgeFlags say what a file of edges is, and what is to be done with it.
@@ -77,7 +77,7 @@ func (a *app) openEdges(arg, format, source, target string) (*inputFile, tableFi
 type fileLinks struct {
 	name  string
 	edges int      // of the file
-	pairs []idPair // in order, so that the links of a source fall into one act
+	pairs []idPair // in order, so that the links of a source fall into one batch
 	nodes *nodeIndex
 }
 
@@ -107,8 +107,8 @@ func (a *app) readLinks(ctx context.Context, c collection, file tableFile, byRow
 	return &fileLinks{name: file.name, edges: edges, pairs: slices.Compact(pairs), nodes: nodes}, nil
 }
 
-// inActs hands the links to do, as many as one act holds at a time.
-func (a *app) inActs(ctx context.Context, verb string, links *fileLinks, do func(context.Context, ...flashdb.Edge) error) error {
+// inBatches hands the links to do, as many as one batch holds at a time.
+func (a *app) inBatches(ctx context.Context, verb string, links *fileLinks, do func(context.Context, ...flashdb.Edge) error) error {
 	p := newProgress(a.err)
 	defer p.clear()
 	done, keys := 0, links.nodes.keys

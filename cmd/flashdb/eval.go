@@ -33,15 +33,15 @@ func (a *app) evalCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "eval DIR COLLECTION [--oracle FILE | --keys-from FILE] [--sources N] [-k N]",
 		Short: "Measure recall and cost against the exact answer",
-		Long: `Eval asks many sources, one at a time on one thread, and compares each answer with the
-exact one: that of an oracle file, or the exact scan of the sources whose keys a file
-holds, or of sampled ones.
+		Long: `Eval runs a query for each of many sources, one at a time on one thread, and compares the
+answer with the exact one: that of an oracle file, or the exact scan of the sources whose
+keys a file holds, or of sampled ones.
 
 Sampled sources are drawn evenly, by another draw than that of calibrate, so that plans
 are not judged on the sources they were chosen on: of a small collection some are in both.
 
-An oracle has a line a source, {"source": row, "top": [rows], "logit": [numbers]}, best
-first. It counts linked nodes too, so linked nodes are included with --oracle.
+An oracle has one line for each source, {"source": row, "top": [rows], "logit": [numbers]},
+best first. It counts linked nodes too, so linked nodes are included with --oracle.
 
 recall@k counts a returned node as found when its exact score is at least the true k-th
 score (within 1e-5 relative), so that ties are not misses. Relative differences of score
@@ -65,7 +65,7 @@ are taken against max(|true score|, 0.1).`,
 	fs := cmd.Flags()
 	fs.IntVarP(&r.k, "k", "k", r.k, "number of nodes asked for")
 	fs.StringVar(&r.oracle, "oracle", "", "`file` of exact answers (default: scan exactly)")
-	fs.StringVar(&r.keysFrom, "keys-from", "", "ask the sources whose keys are in the first column of this `file`")
+	fs.StringVar(&r.keysFrom, "keys-from", "", "take the sources whose keys are in the first column of this `file`")
 	fs.IntVar(&r.sources, "sources", 0, "`number` of sources (default all of the file, or 100 sampled)")
 	fs.Uint64Var(&r.sampleSeed, "sample-seed", 1, "seed of the sample of sources")
 	fs.IntVar(&r.exactSources, "exact-sources", r.exactSources, "`number` of sources to time the exact scan on")

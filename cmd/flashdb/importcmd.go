@@ -25,7 +25,7 @@ func (a *app) importCommand() *cobra.Command {
 .bvecs, .jsonl, .csv, .tsv or .parquet, each also compressed with zstd or gzip, or - for
 standard input with --format. Of a file with several matrices, name one:
 graph.npz#embeddings. All of it is checked before anything is stored; then every 10,000
-rows are one atomic act. An import that was interrupted goes on where it was when the
+rows are one atomic batch. An import that was interrupted goes on where it was when the
 same command is given again.
 
 A row's key is its name in the --keys file (tab-separated: row number, key; further

@@ -38,6 +38,15 @@ func (im *importer) wants(row int64) bool {
 	return row >= im.start && (im.count == 0 || row-im.start < im.count)
 }
 
+// wanted is how many rows of a file of so many are selected.
+func (im *importer) wanted(rows int64) int64 {
+	rows = max(0, rows-im.start)
+	if im.count > 0 {
+		rows = min(rows, im.count)
+	}
+	return rows
+}
+
 // A scanned row is a selected row as the node it becomes.
 type scannedRow struct {
 	node  flashdb.Node
@@ -56,7 +65,7 @@ func (im *importer) scan(ctx context.Context, p *progress, stage string, dst fun
 	if r.Dim() != im.schema.Dim {
 		return 0, fmt.Errorf("%s: its rows have %s, the collection holds %d", im.name, counted(r.Dim(), "value"), im.schema.Dim)
 	}
-	im.announce(r.Count())
+	im.announce(im.wanted(r.Count()))
 	skipped := make([]float32, im.schema.Dim)
 	for row := int64(0); im.wants(row) || row < im.start; row++ {
 		if row%1024 == 0 {
@@ -103,8 +112,7 @@ func (im *importer) scan(ctx context.Context, p *progress, stage string, dst fun
 // announceBytes is how large embeddings are announced before they are read.
 const announceBytes = 256 << 20
 
-// announce says once how much is to come of a file that may take a while, where
-// the file tells.
+// announce says once how many rows are to be imported where that may take a while.
 func (im *importer) announce(rows int64) {
 	size := float64(rows) * 4 * float64(im.schema.Dim)
 	if im.notes == nil || size < announceBytes {

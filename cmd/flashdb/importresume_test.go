@@ -36,7 +36,7 @@ func (c *dyingCollection) Upsert(ctx context.Context, nodes ...flashdb.Node) err
 	return c.collection.Upsert(ctx, nodes...)
 }
 
-// An import that was killed goes on behind the last whole act, and ends as one
+// An import that was killed goes on behind the last whole batch, and ends as one
 // that was not: the same nodes, and row numbers known.
 func TestImportGoesOn(t *testing.T) {
 	const n = 3*batchRows + 5
@@ -111,13 +111,27 @@ func (endless) Next([]float32) (codec.Row, error) { return codec.Row{}, errKille
 func (endless) Position() string                  { return "row 0" }
 func (endless) Close() error                      { return nil }
 
-// How much is to come is said before the first row is read, and once.
+// How much is to come is said before the first row is read, and once: of the rows
+// that are imported.
 func TestImportAnnounces(t *testing.T) {
-	var notes strings.Builder
-	im := &importer{name: "x.npz", notes: &notes, schema: flashdb.Schema{Dim: 128}, open: func() (codec.RowReader, error) { return endless{}, nil }}
-	for range 2 {
-		_, err := im.check(context.Background(), newProgress(&notes), nil)
-		require.ErrorIs(t, err, errKilled)
+	for _, tt := range []struct {
+		start, count int64
+		want         string
+	}{
+		{0, 0, "x.npz: 2,097,152 rows of 128 values, 1.1 GB\n"},
+		{0, 3 << 20, "x.npz: 2,097,152 rows of 128 values, 1.1 GB\n"},
+		{1 << 20, 0, "x.npz: 1,048,576 rows of 128 values, 0.5 GB\n"},
+		{1 << 20, 1 << 19, "x.npz: 524,288 rows of 128 values, 0.3 GB\n"},
+		{1 << 20, 1000, ""},
+		{3 << 20, 0, ""},
+	} {
+		var notes strings.Builder
+		im := &importer{name: "x.npz", notes: &notes, start: tt.start, count: tt.count, schema: flashdb.Schema{Dim: 128}}
+		im.open = func() (codec.RowReader, error) { return endless{}, nil }
+		for range 2 {
+			_, err := im.check(context.Background(), newProgress(&notes), nil)
+			require.ErrorIs(t, err, errKilled)
+		}
+		assert.Equal(t, tt.want, notes.String(), "--start %d --count %d", tt.start, tt.count)
 	}
-	assert.Equal(t, "x.npz: 2,097,152 rows of 128 values, 1.1 GB\n", notes.String())
 }

@@ -5,11 +5,9 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"syscall"
 	"testing"
 	"time"
@@ -18,8 +16,26 @@ import (
 )
 
 // TestSignalEndsAWait interrupts a command that waits for the other end of a
-// pipe.
+// pipe: it outlives the first SIGTERM, and the second ends it at once. Nothing
+// tells when it waits, and when the first signal has had its effect. A signal that
+// comes too soon ends it in good order, so the time before each one grows.
 func TestSignalEndsAWait(t *testing.T) {
+	for pause := 100 * time.Millisecond; pause < graceTime; pause *= 8 {
+		state, errOut := terminateTwice(t, pause)
+		if status := state.Sys().(syscall.WaitStatus); status.Signaled() {
+			require.Equal(t, syscall.SIGTERM, status.Signal(), "killed by SIGTERM, not: %v: %s", state, errOut)
+			return
+		}
+		require.Equal(t, "flashdb: interrupted\n", errOut)
+		require.Equal(t, exitFailed, state.ExitCode())
+	}
+	t.Fatal("the second SIGTERM does not end it")
+}
+
+// terminateTwice sends two SIGTERM to a command that waits, and returns how it
+// ended. Where the first one ends it in good order there is no second.
+func terminateTwice(t *testing.T, pause time.Duration) (state *os.ProcessState, errOut string) {
+	t.Helper()
 	base := t.TempDir()
 	pipe := filepath.Join(base, "pipe")
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
@@ -27,44 +43,38 @@ func TestSignalEndsAWait(t *testing.T) {
 	require.NoError(t, err)
 
 	cmd := exec.Command(program, "restore", pipe, filepath.Join(base, "new.flash"))
-	var errOut bytes.Buffer
-	cmd.Stderr = &errOut
+	var out bytes.Buffer
+	cmd.Stderr = &out
 	require.NoError(t, cmd.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
+	ends := func(within time.Duration) bool {
+		select {
+		case <-ended:
+			return true
+		case <-time.After(within):
+			return false
+		}
+	}
 	// There is an end to write to once the command has opened the one to read, or waits to.
 	var w *os.File
 	for w == nil {
-		select {
-		case err := <-ended:
-			t.Fatalf("ended at once: %v %s", err, &errOut)
-		default:
-		}
+		require.False(t, ends(time.Millisecond), "ended at once: %s", &out)
 		w, _ = os.OpenFile(pipe, os.O_WRONLY|syscall.O_NONBLOCK, 0)
-		runtime.Gosched()
 	}
 	defer w.Close()
-	deadline := time.After(time.Minute)
-	for {
-		require.NoError(t, ignoreDone(cmd.Process.Signal(syscall.SIGTERM))) // the second one ends it at once
-		select {
-		case err := <-ended:
-			require.Error(t, err)
-			return
-		case <-deadline:
-			_ = cmd.Process.Kill()
-			t.Fatal("SIGTERM does not end it")
-		default:
-			runtime.Gosched()
-		}
+	require.False(t, ends(pause), "it does not wait: %s", &out)
+	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+	if ends(pause) {
+		require.False(t, cmd.ProcessState.Sys().(syscall.WaitStatus).Signaled(), "the first SIGTERM kills it")
+		return cmd.ProcessState, out.String()
 	}
-}
-
-func ignoreDone(err error) error {
-	if errors.Is(err, os.ErrProcessDone) {
-		return nil
+	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+	if !ends(time.Minute) {
+		_ = cmd.Process.Kill()
+		t.Fatal("SIGTERM does not end it")
 	}
-	return err
+	return cmd.ProcessState, out.String()
 }
 
 // TestGraceTime leaves a command to itself that does not end by its context.

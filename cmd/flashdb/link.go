@@ -41,7 +41,7 @@ func (a *app) link(ctx context.Context, c collection, file tableFile, flags edge
 	if flags.dryRun {
 		return a.dryLink(ctx, c, links)
 	}
-	if err := a.inActs(ctx, "link", links, c.LinkAll); err != nil {
+	if err := a.inBatches(ctx, "link", links, c.LinkAll); err != nil {
 		return err
 	}
 	elapsed := time.Since(start)

@@ -156,7 +156,7 @@ embedding, and known links that are not predicted again.`,
 	root.SetIn(a.in)
 	root.SetOut(a.out)
 	root.SetErr(a.err)
-	root.PersistentFlags().BoolVar(&a.json, "json", a.json, "print one JSON object, or one a line")
+	root.PersistentFlags().BoolVar(&a.json, "json", a.json, "print one JSON object, or one on each line")
 	root.PersistentFlags().Var(&a.color, "color", "color text: auto, always or never")
 	completeWords(root, "color", colorModes...)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {

@@ -170,7 +170,7 @@ func (a *app) deleteCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "delete DIR COLLECTION KEY...",
 		Short:   "Delete nodes with their tags, payload and links",
-		Long:    "Delete removes nodes with their tags, payload and links, all in one atomic act.\nA key that does not exist is passed over and counted.",
+		Long:    "Delete removes nodes with their tags, payload and links, all in one atomic batch.\nA key that does not exist is passed over and counted.",
 		Example: `  flashdb delete papers.flash papers 2209.10100`,
 		Args:    args(3, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -32,12 +32,12 @@ func (a *app) predictCommand() *cobra.Command {
 and the nodes it is linked to are left out. A score is the decoder's logit, exact for
 every node that is printed; its sigmoid is the probability of a link.
 
-With --all, or --keys-from FILE (one key a line), it answers for very many sources and
-writes their hits in the order of the sources: a JSON line a source, or in the formats tsv, csv
-and parquet a row a hit, with the columns source, rank, target, score and probability (only
-parquet names them). An --out FILE appears when it is whole; a run that was killed goes on
-where it was when it is repeated. A name that ends in .zst or .gz is compressed. --shard 2/8
-takes every eighth source, so that eight jobs do it all.`,
+With --all, or --keys-from FILE (one key on each line), it answers for very many sources and
+writes their hits in the order of the sources: one line of JSON for each source, or in the
+formats tsv, csv and parquet one row for each hit, with the columns source, rank, target, score
+and probability (only parquet names them). An --out FILE appears when it is whole; a run that
+was killed goes on where it was when it is repeated. A name that ends in .zst or .gz is
+compressed. --shard 2/8 takes every eighth source, so that eight jobs do it all.`,
 		Example: `  flashdb predict papers.flash papers 1706.03762 1409.0473 -k 5
   flashdb predict papers.flash papers 1706.03762 --mode exact
   flashdb predict papers.flash papers 1706.03762 --filter "cs.CL and not survey" --explain

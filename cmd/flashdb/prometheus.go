@@ -56,8 +56,8 @@ func writePrometheus(w io.Writer, s flashdb.Stats, m flashdb.Metrics) {
 	p := promWriter{w}
 	p.one("store_bytes", "gauge", "Size of the bbolt file.", float64(s.StoreBytes))
 	p.one("wal_bytes", "gauge", "Size of the log.", float64(s.WALBytes))
-	p.one("durable_lsn", "counter", "Number of the last acknowledged act.", float64(s.DurableLSN))
-	p.one("applied_lsn", "counter", "Number of the last act in the bbolt file.", float64(s.AppliedLSN))
+	p.one("durable_lsn", "counter", "Number of the last acknowledged write.", float64(s.DurableLSN))
+	p.one("applied_lsn", "counter", "Number of the last write in the bbolt file.", float64(s.AppliedLSN))
 	for _, g := range []struct {
 		name, help string
 		of         func(flashdb.CollectionStats) float64

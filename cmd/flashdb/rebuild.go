@@ -27,7 +27,7 @@ func (a *app) rebuildCommand() *cobra.Command {
 serves it. Below 20,000 nodes no index is needed, and none is built unless forced.
 
 Before it is served, every decoder is calibrated on it (see calibrate), and it is refused
-when it finds less at the same cost than the one that is served.
+when it has a lower recall at the same cost, compared with the one that is served.
 
 When another process has DIR open and serves a control socket, that process is asked to
 do it, and interrupting this one cancels it there. A rebuild that fails, is refused or
@@ -73,7 +73,7 @@ serves no control socket.`,
 	fs.Float64Var(&opts.Tolerance, "tolerance", 0, "`recall` at equal cost may fall by so much (default 0.01)")
 	fs.DurationVar(&opts.CalibrateTime, "calibrate-time", 0, "`time` to calibrate a decoder (default 10s; negative: not at all)")
 	fs.IntVar(&opts.Workers, "workers", 0, "goroutines at most (default half of the owner's; all cores when nobody has DIR open)")
-	fs.IntVar(&opts.Lists, "lists", 0, "number of inverted lists (default min(n/64, 16 sqrt n))")
+	fs.IntVar(&opts.Lists, "lists", 0, "number of inverted lists (default min(n/16, 16 sqrt n) of n rows)")
 	fs.IntVar(&opts.Bits, "bits", 0, "bits of a sub-quantizer, 4 or 8 (default 4)")
 	fs.Uint64Var(&opts.Seed, "seed", 0, "seed of sampling and training: the same rows and seed give the same file")
 	fs.BoolVar(&opts.OmitRows, "omit-rows", false, "leave full rows out of the index: half the disk, slower scoring")

@@ -81,8 +81,8 @@ a temporary directory, as far as --growth-time allows.`,
 	}
 	fs := cmd.Flags()
 	fs.StringVarP(&out, "out", "o", "", "`file` to write (needed)")
-	fs.StringVar(&decoderName, "decoder", "", "`name` of the decoder to ask with; not needed when there is one")
-	fs.IntVar(&r.sources, "sources", 30, "`number` of sources to ask")
+	fs.StringVar(&decoderName, "decoder", "", "`name` of the decoder; not needed when there is one")
+	fs.IntVar(&r.sources, "sources", 30, "`number` of sources to run queries for")
 	fs.DurationVar(&r.growthTime, "growth-time", 30*time.Second, "`time` to measure how query times grow with the rows; 0: not at all")
 	fs.StringVar(&sources, "source-collection", "", "sample sources from this `collection` (default: as the calibration did)")
 	return cmd

@@ -9,15 +9,15 @@ import (
 )
 
 // reportDelta says what the served index does not hold and how old that may be,
-// or nothing when there is no index. Acts bear no times, so that the age of a row
-// is told by its act and bounded by the build of the index.
+// or nothing when there is no index. Writes bear no times, so that the age of a row
+// is told by its number and bounded by the build of the index.
 func reportDelta(all flashdb.Stats, s flashdb.CollectionStats, now time.Time) *report.Delta {
 	if s.Generation == 0 {
 		return nil
 	}
 	d := &report.Delta{Facts: []report.Fact{
 		{Name: "index written", Value: "unknown"},
-		{Name: "acts since its build", Value: grouped(all.DurableLSN - s.BuildLSN), Note: "of all collections"},
+		{Name: "writes since its build", Value: grouped(all.DurableLSN - s.BuildLSN), Note: "of all collections"},
 		{Name: "newer rows", Value: grouped(s.DeltaRows), Note: "every query searches them exactly"},
 		{Name: "dead in the index", Value: grouped(s.Drift.Dead), Note: "rows deleted or replaced"},
 		{Name: "moved", Value: fmt.Sprintf("%.3g%%", 100*s.Drift.Moved), Note: "newer and deleted, of the rows indexed"},
@@ -27,7 +27,7 @@ func reportDelta(all flashdb.Stats, s flashdb.CollectionStats, now time.Time) *r
 	}
 	d.Text = "The index holds every row as it is now."
 	if s.DeltaRows > 0 {
-		d.Text = fmt.Sprintf("The oldest newer row was written by act %s of %s. Acts bear no times, but that one came "+
+		d.Text = fmt.Sprintf("The oldest newer row is of write %s of %s. Writes bear no times, but that one came "+
 			"after the build of the index began.", grouped(s.Drift.OldestLSN), grouped(all.DurableLSN))
 	}
 	if s.DeltaRows > 0 && s.Drift.Residual > 0 {

@@ -115,7 +115,7 @@ func (a *app) printTrace(s flashdb.QueryStats, names map[uint32]string) {
 var aimWords = map[string]string{
 	"ones":    "the decoder with every neuron active (seed ones)",
 	"source":  "the source's own embedding (seed source)",
-	"learned": "what searches for the most similar sources ended with (seed learned)",
+	"learned": "mean gradient that searches for the most similar sources ended with (seed learned)",
 	"round":   "mean gradient at the best of the last round",
 	"all":     "mean gradient at the best of all rounds",
 }

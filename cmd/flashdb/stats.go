@@ -58,7 +58,7 @@ const tagsIndent = 12
 
 func (a *app) printStats(s flashdb.Stats) error {
 	fmt.Fprintf(a.out, "database %s: store %s, log %s, %s applied\n",
-		shown(s.Dir), sized(s.StoreBytes), sized(s.WALBytes), counted(s.AppliedLSN, "act"))
+		shown(s.Dir), sized(s.StoreBytes), sized(s.WALBytes), counted(s.AppliedLSN, "write"))
 	for _, c := range s.Collections {
 		fmt.Fprintf(a.out, "\ncollection %s\n", c.Name)
 		err := a.table(0, func(w io.Writer) {

@@ -46,7 +46,7 @@ func (a *app) unlink(ctx context.Context, c collection, file tableFile, flags ed
 		return a.printUnlink(links, known, nil)
 	}
 	known := 0
-	err = a.inActs(ctx, "unlink", links, func(ctx context.Context, edges ...flashdb.Edge) error {
+	err = a.inBatches(ctx, "unlink", links, func(ctx context.Context, edges ...flashdb.Edge) error {
 		n, err := c.UnlinkAll(ctx, edges...)
 		known += n
 		return err

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestUnlinkCountsOverActs forgets more links than one act does.
-func TestUnlinkCountsOverActs(t *testing.T) {
+// TestUnlinkCountsOverBatches forgets more links than one batch does.
+func TestUnlinkCountsOverBatches(t *testing.T) {
 	t.Chdir(t.TempDir())
 	const nodes = 101
 	require.Greater(t, nodes*nodes, batchEdges)

@@ -50,6 +50,7 @@ func TestHostilePickles(t *testing.T) {
 		{"one list in the memo many times", "]q\x00(" + many("h\x00", n/2) + "e", parts},
 		{"one list of pairs as many dicts", pairs + many("h\x02h\x01Ra", 10_000), parts},
 		{"one long shape of many tensors", strings.Replace(args, "%", ones, 1) + "]" + many("h\x02h\x01Ra", 10_000), "50000 dimensions: at most 64"},
+		{"long strides of tensors without a shape", strings.Replace(args, "%K\x01\x85", ")("+many("K\x01", 64)+"t", 1) + "]" + many("h\x02h\x01Ra", 200_000), "are impossible for shape []"},
 		{"doublings with a tensor inside", "]" + vector + "aq\x00" + many("](h\x00h\x00eq\x00", 60), parts},
 		{"a long path", "}X" + bytes4(1<<20) + many("k", 1<<20) + "q\x01" + many("}h\x01", 60) + "]" + many("s", 61), parts},
 		{"an integer of megabytes", "\x8b" + bytes4(4<<20) + many("\xff", 4<<20), "holds no tensors"},

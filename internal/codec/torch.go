@@ -172,6 +172,8 @@ func newStoredTensor(args tuple) (*storedTensor, error) {
 		return t, wrong
 	case err != nil:
 		return t, fmt.Errorf("%w: %w", wrong, err)
+	case len(t.shape) != len(t.strides): // only the shape is charged
+		return t, fmt.Errorf("strides %s are impossible for shape %s", shapeText(t.strides), shapeText(t.shape))
 	case t.storage.dtype == 0:
 		return t, errors.New("a tensor over an untyped storage has no dtype here")
 	case t.offset < 0 || t.offset > maxOffset/8:

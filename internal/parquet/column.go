@@ -20,6 +20,7 @@ type cursor struct {
 	file     *file
 	leaf     *parquet.Column
 	physical physical
+	unsigned bool   // its integers are
 	name     string // of the top-level column
 	group    int    // the row group being read
 	codec    format.CompressionCodec
@@ -38,7 +39,10 @@ type cursor struct {
 }
 
 func newCursor(f *file, leaf *parquet.Column) *cursor {
-	return &cursor{file: f, leaf: leaf, physical: physicalOf(leaf.Type()), name: leaf.Path()[0], group: -1, head: make([]byte, 0, 512)}
+	return &cursor{
+		file: f, leaf: leaf, physical: physicalOf(leaf.Type()), unsigned: isUnsigned(leaf.Type()), name: leaf.Path()[0],
+		group: -1, head: make([]byte, 0, 512),
+	}
 }
 
 // repeated tells whether a row may have more than one value.
@@ -193,10 +197,24 @@ func (c *cursor) floats(dst []float32, values []value) ([]float32, error) {
 
 // text is a value of a column of strings, bytes or integers.
 func (c *cursor) text(v *value) string {
-	if c.physical.size > 0 {
+	switch {
+	case c.physical.size == 0:
+		return string(v.bytes)
+	case !c.unsigned:
 		return strconv.FormatInt(v.whole, 10)
+	case c.physical.size == 4:
+		return strconv.FormatUint(uint64(uint32(v.whole)), 10)
 	}
-	return string(v.bytes)
+	return strconv.FormatUint(uint64(v.whole), 10)
+}
+
+// isUnsigned tells a UINT_32 or UINT_64, which is stored as the signed integer of the same bits.
+func isUnsigned(t parquet.Type) bool {
+	if l := t.LogicalType(); l != nil {
+		integer, isInteger := l.Value.(*format.IntType)
+		return isInteger && !integer.IsSigned
+	}
+	return false
 }
 
 // half widens an IEEE half precision number.

@@ -33,11 +33,14 @@ func (c *cursor) readPage(at, end int64) (*page, int64, error) {
 	if err != nil {
 		return nil, 0, err
 	}
+	if err := h.possible(); err != nil {
+		return nil, 0, err
+	}
 	room := end - at - int64(h.header)
 	switch {
-	case h.compressed < 0 || h.compressed > room:
+	case h.compressed > room:
 		return nil, 0, fmt.Errorf("damaged: %d bytes where %d are left", h.compressed, room)
-	case h.values < 0 || h.uncompressed < 0 || h.uncompressed > pageBase+pageRatio*h.compressed:
+	case h.uncompressed > pageBase+pageRatio*h.compressed:
 		return nil, 0, fmt.Errorf("%d bytes expand to %d, %d values: refused as a decompression bomb", h.compressed, h.uncompressed, h.values)
 	}
 	if err := c.file.spend(max(h.uncompressed, 4*h.values)); err != nil {
@@ -79,7 +82,7 @@ func (c *cursor) dataPage(h pageHeader, body []byte) (*page, error) {
 		}
 	} else {
 		levels := h.repBytes + h.defBytes
-		if h.repBytes < 0 || h.defBytes < 0 || levels > int64(len(body)) || levels > h.uncompressed {
+		if levels > int64(len(body)) || levels > h.uncompressed {
 			return nil, errors.New("damaged: levels longer than the page")
 		}
 		p.reps = newLevels(body[:h.repBytes], c.leaf.MaxRepetitionLevel())
@@ -161,7 +164,8 @@ func (c *cursor) decompress(src []byte, n int64, compressed bool) ([]byte, error
 		r = brotli.NewReader(bytes.NewReader(src))
 	case format.Zstd:
 		if c.zstd == nil {
-			c.zstd, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+			c.zstd, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+				zstd.WithDecoderMaxWindow(uint64(min(pageBase+pageRatio*c.file.size, maxWindow))))
 		}
 		if err == nil {
 			err = c.zstd.Reset(bytes.NewReader(src))
@@ -174,7 +178,11 @@ func (c *cursor) decompress(src []byte, n int64, compressed bool) ([]byte, error
 		return nil, fmt.Errorf("%s: %w", codec, err)
 	}
 	dst := make([]byte, n)
-	if _, err := io.ReadFull(r, dst); err != nil {
+	_, err = io.ReadFull(r, dst)
+	switch {
+	case errors.Is(err, zstd.ErrWindowSizeExceeded):
+		return nil, errWindow
+	case err != nil:
 		return nil, fmt.Errorf("%s: %w", codec, err)
 	}
 	if more, err := io.ReadFull(r, make([]byte, 1)); more > 0 || !errors.Is(err, io.EOF) {
@@ -183,7 +191,10 @@ func (c *cursor) decompress(src []byte, n int64, compressed bool) ([]byte, error
 	return dst, nil
 }
 
-// maxWindow is the largest window of a zstd frame accepted.
+// maxWindow is the largest window of a zstd frame accepted, of a large file. The
+// decoder takes the memory of a window at once.
 const maxWindow = 128 << 20
+
+var errWindow = errors.New("zstd: the window is too large for a file of this size: write it again without a long window")
 
 var errDeclared = errors.New("damaged: the page does not expand to what its header declares")

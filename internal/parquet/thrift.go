@@ -3,6 +3,8 @@ package parquet
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
+	"math"
 
 	"github.com/parquet-go/parquet-go/format"
 )
@@ -246,6 +248,17 @@ func readPageHeader(b []byte) (p pageHeader, err error) {
 	}, nested: p.inner})
 	p.header = len(b) - len(w.b)
 	return p, w.err
+}
+
+// possible refuses sizes and counts that parquet.thrift, where all of them are i32, has no room for. Sums and small multiples of the
+// others do not overflow.
+func (p *pageHeader) possible() error {
+	for _, n := range []int64{p.values, p.uncompressed, p.compressed, p.repBytes, p.defBytes} {
+		if n < 0 || n > math.MaxInt32 {
+			return fmt.Errorf("damaged: its header declares %d bytes or values", n)
+		}
+	}
+	return nil
 }
 
 // inner is given the fields of the header of one kind of page.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,8 +22,8 @@ type row struct {
 	what, command string
 	counts        []count  // in the order in which they were told
 	failed        []string // names of tests
-	skipped       []string // reasons
-	runs          int      // tests that passed
+	skipped       []string // reasons, each once, of subtests too
+	runs          int      // tests that passed, but those that skipped all their subtests
 }
 
 type count struct {
@@ -91,6 +92,8 @@ var skipReason = regexp.MustCompile(`^\s+\S+\.go:\d+: (.*)`)
 // read takes the counts and verdicts from the events of a test run.
 func (r *row) read(out io.Reader) error {
 	said := map[string]string{} // last line of a test
+	parents := map[string]bool{}
+	worked := map[string]bool{} // tests of which some part counted something, or passed and has no parts
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 16<<20)
 	for lines.Scan() {
@@ -98,24 +101,31 @@ func (r *row) read(out io.Reader) error {
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
 			return fmt.Errorf("go test -json: %w", err)
 		}
-		top := e.Test != "" && !strings.Contains(e.Test, "/")
+		top, _, sub := strings.Cut(e.Test, "/")
+		if sub {
+			parents[e.Test[:strings.LastIndex(e.Test, "/")]] = true
+		}
 		switch e.Action {
 		case "output":
 			if n, what, ok := attempts.Parse(e.Output); ok {
 				r.add(n, what)
+				worked[top] = true
 			} else if m := skipReason.FindStringSubmatch(e.Output); m != nil {
 				said[e.Test] = m[1]
 			}
 		case "fail":
-			if top {
+			if e.Test != "" && !sub {
 				r.failed = append(r.failed, e.Test)
 			}
 		case "skip":
-			if top {
-				r.skipped = append(r.skipped, said[e.Test])
+			if reason := said[e.Test]; e.Test != "" && !slices.Contains(r.skipped, reason) {
+				r.skipped = append(r.skipped, reason)
 			}
 		case "pass":
-			if top {
+			if !parents[e.Test] {
+				worked[top] = true
+			}
+			if e.Test != "" && !sub && worked[top] {
 				r.runs++
 			}
 		}

@@ -35,6 +35,35 @@ func TestRowOfEvents(t *testing.T) {
 	assert.Equal(t, "nothing", row{runs: 1}.found())
 }
 
+// TestSkippedSubtests: a row says which of its subtests were skipped, each reason
+// once, and is no row of a run where all of them were.
+func TestSkippedSubtests(t *testing.T) {
+	const skips = `{"Action":"output","Test":"TestA/x/1","Output":"        a_test.go:5: not root\n"}
+{"Action":"skip","Test":"TestA/x/1"}
+{"Action":"output","Test":"TestA/x/2","Output":"        a_test.go:5: not root\n"}
+{"Action":"skip","Test":"TestA/x/2"}
+{"Action":"pass","Test":"TestA/x"}
+`
+	all := row{what: "all"}
+	require.NoError(t, all.read(strings.NewReader(skips+`{"Action":"pass","Test":"TestA"}`)))
+	assert.Equal(t, "skipped: not root", all.tried())
+	assert.Equal(t, "not run", all.found())
+
+	some := row{what: "some"}
+	require.NoError(t, some.read(strings.NewReader(skips+`{"Action":"pass","Test":"TestA/y"}
+{"Action":"output","Test":"TestA/z","Output":"    a_test.go:9: no quota\n"}
+{"Action":"skip","Test":"TestA/z"}
+{"Action":"pass","Test":"TestA"}`)))
+	assert.Equal(t, "once, skipped: not root, skipped: no quota", some.tried())
+	assert.Equal(t, "nothing", some.found())
+
+	counted := row{what: "counted"}
+	require.NoError(t, counted.read(strings.NewReader(skips+`{"Action":"output","Test":"TestA","Output":"    a_test.go:6: tried: 2 files damaged\n"}
+{"Action":"pass","Test":"TestA"}`)))
+	assert.Equal(t, "2 files damaged, skipped: not root", counted.tried())
+	assert.Equal(t, "nothing", counted.found())
+}
+
 func TestBetween(t *testing.T) {
 	page, err := between("head\n"+tableBegin+"old\n"+tableEnd+"tail\n", "new\n")
 	require.NoError(t, err)
