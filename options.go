@@ -130,9 +130,13 @@ const (
 	SeedBoth    = flashlight.SeedBoth
 	SeedLearned = flashlight.SeedLearned // seed ones where no calibration has learned any
 
+	SeedLearnedOnes = flashlight.SeedLearnedOnes // likewise
+
 	AnchorsRound = flashlight.AnchorsRound
 	AnchorsAll   = flashlight.AnchorsAll
 	AnchorsBoth  = flashlight.AnchorsBoth
+
+	AnchorsRoundOnes = flashlight.AnchorsRoundOnes
 )
 
 // Probes says how much of the index a query may visit: a number of lists, or a
@@ -202,14 +206,14 @@ func (o *PredictOptions) Validate() error {
 		bad("mode %q is unknown: use auto, paper or exact", o.Mode)
 	}
 	switch o.Seed {
-	case "", SeedOnes, SeedSource, SeedBoth, SeedLearned:
+	case "", SeedOnes, SeedSource, SeedBoth, SeedLearned, SeedLearnedOnes:
 	default:
-		bad("seed %q is unknown: use ones, source, both or learned", o.Seed)
+		bad("seed %q is unknown: use ones, source, both, learned or learned+ones", o.Seed)
 	}
 	switch o.AnchorsFrom {
-	case "", AnchorsRound, AnchorsAll, AnchorsBoth:
+	case "", AnchorsRound, AnchorsAll, AnchorsBoth, AnchorsRoundOnes:
 	default:
-		bad("anchors from %q is unknown: use round, all or both", o.AnchorsFrom)
+		bad("anchors from %q is unknown: use round, all, both or round+ones", o.AnchorsFrom)
 	}
 	if o.MinScore != nil && math.IsNaN(float64(*o.MinScore)) {
 		bad("min-score is NaN: use a number")

@@ -163,7 +163,7 @@ func (q *query) calibrated(o PredictOptions, k int) planned {
 		chosenBy = "best measured, though no bound reaches it,"
 	}
 	chosen := planned{plan: p, describe: fmt.Sprintf("%s for recall %g: %v (%s)", chosenBy, target, p, how)}
-	if p.Seed == flashlight.SeedLearned {
+	if p.Seed.Learned() {
 		fallback := q.handmade(PredictOptions{MaxScored: o.MaxScored}, k).plan
 		chosen.fallback = &fallback
 	}

@@ -157,7 +157,7 @@ func (q *query) answer(ctx context.Context, k int, p planned, o answerOptions) (
 		return Result{}, err
 	}
 	res.Stats.Plan = p.describe
-	if p.plan.Seed == flashlight.SeedLearned && report.Plan.Seed != flashlight.SeedLearned {
+	if p.plan.Seed.Learned() && !report.Plan.Seed.Learned() {
 		res.Stats.Plan += fmt.Sprintf("; ran %v, as there is no learned seed for this source", report.Plan)
 	}
 	if q.run.Explain {

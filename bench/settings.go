@@ -70,14 +70,14 @@ func gridSettings(rows int64) []setting {
 		{6, 100, "", 0},
 		{10, 100, "", 0},
 		{10, 200, "", 0},
-		{1, 200, flashdb.SeedLearned, 0},
 		{1, 300, flashdb.SeedLearned, 0},
 		{1, 500, flashdb.SeedLearned, 0},
-		{1, 1000, flashdb.SeedLearned, 0},
-		{2, 200, flashdb.SeedLearned, .03},
+		{1, 300, flashdb.SeedLearnedOnes, 0},
+		{1, 500, flashdb.SeedLearnedOnes, 0},
 		{2, 300, flashdb.SeedLearned, .03},
 		{2, 500, flashdb.SeedLearned, .03},
-		{4, 200, flashdb.SeedLearned, .03},
+		{2, 300, flashdb.SeedLearnedOnes, .03},
+		{2, 500, flashdb.SeedLearnedOnes, .03},
 	}
 	var settings []setting
 	for _, shape := range shapes {
@@ -87,6 +87,7 @@ func gridSettings(rows int64) []setting {
 			name += " " + string(shape.seed)
 		}
 		if shape.tail > 0 {
+			opts.AnchorsFrom = flashdb.AnchorsRoundOnes
 			name += ", tail " + fmt.Sprintf("%g%%", 100*shape.tail)
 		}
 		for visited := int64(2_000); visited < rows; visited *= 2 {

@@ -46,7 +46,7 @@ func TestWholeGraphEqualsExact(t *testing.T) {
 		n := uint32(g.n())
 		plan := wholeGraph(g.n())
 		plan.Seed = rapid.SampledFrom([]flashlight.Seed{"ones", "source", "both"}).Draw(t, "seed")
-		plan.AnchorsFrom = rapid.SampledFrom([]flashlight.AnchorsFrom{"round", "all", "both"}).Draw(t, "anchors from")
+		plan.AnchorsFrom = rapid.SampledFrom([]flashlight.AnchorsFrom{"round", "all", "both", "round+ones"}).Draw(t, "anchors from")
 		plan.Anchors = rapid.IntRange(1, 30).Draw(t, "anchors")
 		q := g.query(rapid.Uint32Range(0, n-1).Draw(t, "source"), rapid.IntRange(1, 900).Draw(t, "k"), plan)
 		subset := func(label string) *roaring.Bitmap {
@@ -346,7 +346,7 @@ func TestAims(t *testing.T) {
 		}
 		return sum
 	}
-	for _, from := range []flashlight.AnchorsFrom{"round", "all", "both"} {
+	for _, from := range []flashlight.AnchorsFrom{"round", "all", "both", "round+ones"} {
 		t.Run(string(from), func(t *testing.T) {
 			plan := flashlight.DefaultPlan(10, g.n())
 			plan.Rounds, plan.PerRound, plan.Patience, plan.Anchors, plan.AnchorsFrom = 4, 30, 9, 7, from

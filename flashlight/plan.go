@@ -26,6 +26,10 @@ const (
 	AnchorsRound AnchorsFrom = "round" // the best of the round that just ended: explores
 	AnchorsAll   AnchorsFrom = "all"   // the best of all rounds: exploits
 	AnchorsBoth  AnchorsFrom = "both"  // two queries, one aimed at each, half of the round each
+
+	// AnchorsRoundOnes is two queries, half of the round each: one aimed at the best of the round that just ended, and the
+	// seed ones, for a source whose best rows lie in two places.
+	AnchorsRoundOnes AnchorsFrom = "round+ones"
 )
 
 // Plan is how much work a query may do, and where it looks.
@@ -70,12 +74,12 @@ func (p Plan) Validate() error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("plan: "+format, args...)) }
 	if !p.Seed.valid() {
-		bad("seed %q: use ones, source, both or learned", p.Seed)
+		bad("seed %q: use ones, source, both, learned or learned+ones", p.Seed)
 	}
 	switch p.AnchorsFrom {
-	case AnchorsRound, AnchorsAll, AnchorsBoth:
+	case AnchorsRound, AnchorsAll, AnchorsBoth, AnchorsRoundOnes:
 	default:
-		bad("anchors from %q: use round, all or both", p.AnchorsFrom)
+		bad("anchors from %q: use round, all, both or round+ones", p.AnchorsFrom)
 	}
 	if p.Anchors < 1 {
 		bad("%d anchors: want at least 1", p.Anchors)

@@ -29,8 +29,8 @@ func TestPlanValidateReportsEveryFault(t *testing.T) {
 		{
 			"all at once",
 			flashlight.Plan{Mode: flashlight.ModeFlashlight, Seed: "seven", AnchorsFrom: "above", Tail: 1, Growth: -2, MaxScored: -1},
-			"plan: seed \"seven\": use ones, source, both or learned\n" +
-				"plan: anchors from \"above\": use round, all or both\n" +
+			"plan: seed \"seven\": use ones, source, both, learned or learned+ones\n" +
+				"plan: anchors from \"above\": use round, all, both or round+ones\n" +
 				"plan: 0 anchors: want at least 1\n" +
 				"plan: 0 rounds: want at least 1\n" +
 				"plan: 0 rows a round: want at least 1\n" +

@@ -25,11 +25,14 @@ func (e *Executor) aim() {
 	if from == AnchorsBoth && e.anchors[fromAll].allFresh() {
 		from = AnchorsRound // the best of all rounds are those of this one: both queries would be the same
 	}
-	if from == AnchorsRound || from == AnchorsBoth {
+	if from != AnchorsAll {
 		e.linearise(fromRound, e.nextQuery(string(AnchorsRound)))
 	}
 	if from == AnchorsAll || from == AnchorsBoth {
 		e.linearise(fromAll, e.nextQuery(string(AnchorsAll)))
+	}
+	if from == AnchorsRoundOnes {
+		e.q.Bound.Ones(e.nextQuery(string(SeedOnes)))
 	}
 	e.bound()
 }
@@ -244,7 +247,9 @@ func (e *Executor) explainAims() []Aim {
 		case AnchorsAll:
 			set = fromAll
 		default:
-			aims[i].Sources = e.sources()
+			if Seed(e.aims[i]) == SeedLearned {
+				aims[i].Sources = e.sources()
+			}
 			continue
 		}
 		aims[i].Anchors = e.anchors[set].ids()

@@ -14,19 +14,29 @@ const (
 	SeedSource  Seed = "source"  // the source's row, Query.Source
 	SeedBoth    Seed = "both"    // ones and source: two queries, half of the round each
 	SeedLearned Seed = "learned" // what searches for the sources most like this one ended with (Query.Seeds); ones without
+
+	// SeedLearnedOnes is learned and ones: two queries, half of the round each; ones without learned.
+	SeedLearnedOnes Seed = "learned+ones"
 )
 
 // valid reports whether there is such a seed.
 func (s Seed) valid() bool {
-	return s == SeedOnes || s == SeedSource || s == SeedBoth || s == SeedLearned
+	return s == SeedOnes || s == SeedSource || s == SeedBoth || s.Learned()
 }
+
+// Learned reports whether the seed needs stored sources: see Query.Seeds.
+func (s Seed) Learned() bool { return s == SeedLearned || s == SeedLearnedOnes }
 
 // seed sets the plan, and the queries of its first round. Where the learned seed cannot be had the plan is another.
 func (e *Executor) seed() {
 	e.queries, e.leaders = e.queries[:0], e.leaders[:0]
 	e.plan = e.q.Plan
-	if e.plan.Seed == SeedLearned {
+	if e.plan.Seed.Learned() {
 		if e.learnedSeed() {
+			if e.plan.Seed == SeedLearnedOnes {
+				e.q.Bound.Ones(e.nextQuery(string(SeedOnes)))
+				e.bound()
+			}
 			return
 		}
 		e.plan.Seed = SeedOnes

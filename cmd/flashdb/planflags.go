@@ -35,12 +35,12 @@ func (p *planFlags) register(cmd *cobra.Command) {
 	fs.IntVar(&p.opts.Growth, "growth", 0, "rounds over which the visited part grows to --probes; 1: at once (default 3)")
 	fs.Var(&p.tail, "tail", "stop when the last third of a round's rows holds so few of the hits, such as 3%")
 	fs.IntVar(&p.opts.Anchors, "anchors", 0, "retrieved nodes whose mean gradient is the next query")
-	fs.StringVar(&p.anchorsFrom, "anchors-from", "", "take anchors from this round, all rounds, or both: round, all or both")
-	fs.StringVar(&p.seed, "seed", "", "first query: ones, source, both or learned")
+	fs.StringVar(&p.anchorsFrom, "anchors-from", "", "take anchors from: round, all (rounds), both, or round+ones")
+	fs.StringVar(&p.seed, "seed", "", "first query: ones, source, both, learned or learned+ones")
 	fs.IntVar(&p.opts.MaxScored, "max-scored", 0, "rows scored at most, in all")
 	completeWords(cmd, "mode", "auto", "paper", "exact")
-	completeWords(cmd, "anchors-from", "round", "all", "both")
-	completeWords(cmd, "seed", "ones", "source", "both", "learned")
+	completeWords(cmd, "anchors-from", "round", "all", "both", "round+ones")
+	completeWords(cmd, "seed", "ones", "source", "both", "learned", "learned+ones")
 }
 
 // options returns what the flags say. A flag that was given must say something:
@@ -78,8 +78,8 @@ func (p *planFlags) options(fs *pflag.FlagSet) (flashdb.PredictOptions, error) {
 		}
 	}
 	oneOf("mode", p.mode, "auto", "paper", "exact")
-	oneOf("anchors-from", p.anchorsFrom, "round", "all", "both")
-	oneOf("seed", p.seed, "ones", "source", "both", "learned")
+	oneOf("anchors-from", p.anchorsFrom, "round", "all", "both", "round+ones")
+	oneOf("seed", p.seed, "ones", "source", "both", "learned", "learned+ones")
 	if len(errs) == 0 {
 		errs = append(errs, o.Validate())
 	}

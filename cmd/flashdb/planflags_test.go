@@ -53,7 +53,7 @@ func TestPlanFlagFaults(t *testing.T) {
 		{[]string{"--recall", "1.5"}, "argument \"1.5\" for \"--recall\" flag: want at most 1, or 1.5%"},
 		{[]string{"--recall", "NaN"}, "argument \"NaN\" for \"--recall\" flag: want a share above 0"},
 		{[]string{"--mode", "fast"}, `--mode "fast": use auto, paper, exact`},
-		{[]string{"--seed", "one"}, `--seed "one": use ones, source, both, learned`},
+		{[]string{"--seed", "one"}, `--seed "one": use ones, source, both, learned, learned+ones`},
 		{[]string{"--anchors-from", ""}, `--anchors-from "": use round, all, both`},
 		{[]string{"--mode", "exact", "--rounds", "3"}, "mode exact fixes the plan"},
 		{[]string{"--mode", "paper", "--growth", "1"}, "mode paper fixes the plan"},

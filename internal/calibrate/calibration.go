@@ -39,7 +39,7 @@ type Point struct {
 	Mean, P5, Worst, Bound float64
 	// Means a source.
 	RowsScored, CodesScanned float64
-	// Seconds of one core, the median of the sources.
+	// Seconds of one core, the mean of the sources.
 	Seconds float64
 }
 

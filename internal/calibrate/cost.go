@@ -62,14 +62,33 @@ func (w *costs) of(c *candidate) float64 {
 	return sum / float64(max(1, len(c.outcomes)))
 }
 
-// foretell returns the seconds a source that a plan takes in so many rows if nothing ends it early.
+// foretell returns the seconds a source that a plan takes in so many rows if nothing but its tail ends it early.
 func (w *costs) foretell(p flashlight.Plan, rows int) float64 {
 	queries := 1.0
-	if p.AnchorsFrom == flashlight.AnchorsBoth && p.Rounds > 1 {
+	if p.Rounds > 1 && (p.AnchorsFrom == flashlight.AnchorsBoth || p.AnchorsFrom == flashlight.AnchorsRoundOnes) {
 		queries = 2
 	}
-	codes := queries * float64(p.Rounds) * p.Probes.Share * float64(rows)
-	return w.seconds([features]float64{1, float64(p.Rounds), float64(p.Rounds * p.PerRound), codes})
+	rounds := float64(p.Rounds)
+	if p.Tail > 0 {
+		rounds = min(rounds, roundsToTail)
+	}
+	codes := queries * rounds * p.Probes.Share * float64(rows)
+	return w.seconds([features]float64{1, rounds, rounds * float64(p.PerRound), codes})
+}
+
+// timed returns the mean seconds a source that a candidate takes by the final timing, of a few of the sources. It is the
+// mean of the work of all of them, at the pace of those: a plan that stops early takes much longer for some.
+func (w *costs) timed(c *candidate) float64 {
+	var pace []float64
+	for i, seconds := range c.timed {
+		if work := w.seconds(c.outcomes[i].work()); work > 0 {
+			pace = append(pace, seconds/work)
+		}
+	}
+	if len(pace) == 0 {
+		return median(c.timed)
+	}
+	return w.of(c) * median(pace)
 }
 
 func (w *costs) seconds(work [features]float64) (sum float64) {

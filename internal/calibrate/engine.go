@@ -53,6 +53,7 @@ type outcome struct {
 type worker struct {
 	engine   Engine
 	decoder  decoder.Decoder
+	rows     int // that the engine searches
 	clock    func() time.Time
 	executor flashlight.Executor
 	bound    decoder.Bound
@@ -61,8 +62,8 @@ type worker struct {
 	sampler  sampler
 }
 
-func newWorker(e Engine, d decoder.Decoder, clock func() time.Time) *worker {
-	return &worker{engine: e, decoder: d, clock: clock, excluded: roaring.New()}
+func newWorker(e Engine, d decoder.Decoder, rows int, clock func() time.Time) *worker {
+	return &worker{engine: e, decoder: d, rows: rows, clock: clock, excluded: roaring.New()}
 }
 
 // query sets up a query of s, as far as all have in common.
@@ -78,6 +79,10 @@ func (w *worker) ask(ctx context.Context, s *Source, t *truth, k int, p flashlig
 	start := w.clock()
 	q := w.query(s, k)
 	q.Plan, q.Seeds = p, seeds
+	if p.Seed.Learned() { // as queries do
+		fallback := flashlight.DefaultPlan(k, w.rows)
+		q.Fallback = &fallback
+	}
 	w.engine.Search.Reset()
 	hits, report, err := w.executor.Run(ctx, &q, w.engine.Search, w.engine.Rows, w.hits[:0])
 	if err == nil {

@@ -20,7 +20,7 @@ import (
 //	              frontiers (uvarint count, then each), dim of the seeds (uvarint; 0: none), and, if there are any, the seeds,
 //	              as package flashlight writes them
 //	frontier:     k (uvarint), points (uvarint count, then each)
-//	point:        seed (uint8: 0 ones, 1 source, 2 both, 3 learned), anchors from (uint8: 0 round, 1 all, 2 both),
+//	point:        seed (uint8: 0 ones, 1 source, 2 both, 3 learned, 4 learned+ones), anchors from (uint8: 0 round, 1 all, 2 both, 3 round+ones),
 //	              anchors, rounds, rows a round, patience, growth (uvarint each), tail, probed share of the rows,
 //	              mean, p5, worst and bound of the recall, rows scored, codes scanned, seconds (float64 each)
 //
@@ -39,8 +39,8 @@ const (
 type Set []Calibration
 
 var (
-	seeds   = []flashlight.Seed{flashlight.SeedOnes, flashlight.SeedSource, flashlight.SeedBoth, flashlight.SeedLearned}
-	anchors = []flashlight.AnchorsFrom{flashlight.AnchorsRound, flashlight.AnchorsAll, flashlight.AnchorsBoth}
+	seeds   = []flashlight.Seed{flashlight.SeedOnes, flashlight.SeedSource, flashlight.SeedBoth, flashlight.SeedLearned, flashlight.SeedLearnedOnes}
+	anchors = []flashlight.AnchorsFrom{flashlight.AnchorsRound, flashlight.AnchorsAll, flashlight.AnchorsBoth, flashlight.AnchorsRoundOnes}
 )
 
 // Marshal returns the blob of the set. Plans probe a share of the rows, as those of a run do.

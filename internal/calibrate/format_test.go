@@ -37,10 +37,12 @@ func seeded() calibrate.Calibration {
 	return c
 }
 
-// tailed is seeded with a plan that stops at its tail.
+// tailed is seeded with a plan that stops at its tail, and has two queries.
 func tailed() calibrate.Calibration {
 	c := seeded()
 	c.Frontiers[1].Points[0].Plan.Tail = .03
+	c.Frontiers[1].Points[0].Plan.AnchorsFrom = flashlight.AnchorsRoundOnes
+	c.Frontiers[1].Points[0].Plan.Seed = flashlight.SeedLearnedOnes
 	return c
 }
 

@@ -21,6 +21,7 @@ var aims = []rule{
 	{from: flashlight.AnchorsRound, anchors: 1},
 	{from: flashlight.AnchorsRound, anchors: 20},
 	{from: flashlight.AnchorsAll, anchors: 20},
+	{from: flashlight.AnchorsRoundOnes, anchors: 20},
 }
 
 // seeded returns the rule with a seed.
@@ -35,7 +36,7 @@ func firstSeeds(learned bool) []flashlight.Seed {
 	if !learned {
 		return given
 	}
-	return append([]flashlight.Seed{flashlight.SeedLearned}, given...)
+	return append([]flashlight.Seed{flashlight.SeedLearned, flashlight.SeedLearnedOnes}, given...)
 }
 
 // An amount is how much work a plan may do.
@@ -175,6 +176,7 @@ func seedAmounts(k, rows int) []amount {
 func aimAmounts(k, rows int) []amount {
 	return []amount{
 		{shape{rounds: 2, perRound: max(64, 2*k)}, min(rows, 8*leastProbed)},
+		{shape{rounds: 2, perRound: max(64, 3*k), stopsEarly: true}, min(rows, 32*leastProbed)},
 		{shape{rounds: 4, perRound: max(64, k*3/2)}, min(rows, 64*leastProbed)},
 	}
 }

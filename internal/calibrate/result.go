@@ -49,15 +49,14 @@ func (r *run) recalls(c *candidate) []float64 {
 func (r *run) point(c *candidate) Point {
 	n := len(c.outcomes)
 	p := Point{Plan: c.plan}
-	seconds := make([]float64, n)
 	for i := range c.outcomes {
 		o := &c.outcomes[i]
-		seconds[i] = o.seconds
+		p.Seconds += o.seconds / float64(n)
 		p.RowsScored += float64(o.scored) / float64(n)
 		p.CodesScanned += float64(o.codes) / float64(n)
 	}
-	if p.Seconds = median(seconds); len(c.timed) > 0 {
-		p.Seconds = median(c.timed)
+	if len(c.timed) > 0 {
+		p.Seconds = r.costs.timed(c)
 	}
 	found := r.recalls(c)
 	missing, margin := r.missing(c.k)
@@ -108,7 +107,7 @@ type Served struct {
 func (r *Result) Compare(ctx context.Context, before, after Served, k int) (old, new []float64, err error) {
 	found := [2][][]float32{}
 	for i, s := range []Served{before, after} {
-		w := newWorker(s.Engine, r.run.Decoder, r.run.Clock)
+		w := newWorker(s.Engine, r.run.Decoder, r.run.Rows, r.run.Clock)
 		for n := range r.Sources {
 			o, err := w.ask(ctx, &r.run.Sources[n], &r.run.truths[n], k, s.Plan, s.Seeds)
 			if err != nil {

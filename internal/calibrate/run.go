@@ -106,7 +106,7 @@ func newRun(in Input) (*run, error) {
 		r.truths[i].size = in.Ks[len(in.Ks)-1]
 	}
 	for range max(1, in.Workers) {
-		r.workers = append(r.workers, newWorker(in.Open(), in.Decoder, in.Clock))
+		r.workers = append(r.workers, newWorker(in.Open(), in.Decoder, in.Rows, in.Clock))
 	}
 	sizes := sizesOf(r.workers[0].engine)
 	for _, w := range r.workers {

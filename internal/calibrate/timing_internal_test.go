@@ -46,7 +46,7 @@ func TestScanIsTimedInPart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, n := range []int{1000, timedRows, timedRows + 1, 1 << 18} {
 				rows := &slowRows{n: n}
-				w := newWorker(Engine{Rows: rows}, d, func() time.Time { return rows.now })
+				w := newWorker(Engine{Rows: rows}, d, n, func() time.Time { return rows.now })
 				w.excluded = roaring.New()
 				r := &run{Input: Input{Ks: []int{10}, Rows: n, Clock: w.clock}, workers: []*worker{w}}
 				require.NoError(t, r.timeScan(context.Background(), &Source{Vector: []float32{1}, Excluded: excluded}))

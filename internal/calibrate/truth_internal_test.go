@@ -53,7 +53,7 @@ func sampling(t *testing.T, values []float32, size int) (*worker, *Source) {
 	d, err := decoder.NewDot(1)
 	require.NoError(t, err)
 	s := newStrips(values, size)
-	w := newWorker(Engine{Rows: s, Lists: s}, d, time.Now)
+	w := newWorker(Engine{Rows: s, Lists: s}, d, 1, time.Now)
 	w.sampler.sizes, w.sampler.certain = sizesOf(w.engine), certainRows
 	return w, &Source{Vector: []float32{1}}
 }
