@@ -89,3 +89,34 @@ func loadNodes(tb testing.TB, s *Store, nodes, dim, batch int) {
 	_, err := s.Flush()
 	require.NoError(tb, err)
 }
+
+// BenchmarkResolve looks up batches of 10,000 keys in a file of 200,000 nodes: keys that are there, new ones of which each
+// lies between two others, and new ones beyond the last.
+func BenchmarkResolve(b *testing.B) {
+	const nodes, batch = 200_000, 10_000
+	s, err := Open(filepath.Join(b.TempDir(), "flash.db"), &Options{NoSync: true})
+	require.NoError(b, err)
+	loadNodes(b, s, nodes, 4, 10_000)
+	known := func(i int) string { return fmt.Sprintf("node/%08x", uint32(i*(nodes/batch))*2654435761) }
+	for _, tt := range []struct {
+		name string
+		key  func(i int) string
+	}{
+		{"known", known},
+		{"between", func(i int) string { return known(i) + "+" }},
+		{"beyond", func(i int) string { return fmt.Sprintf("z%08d", i) }},
+	} {
+		b.Run(tt.name, func(b *testing.B) {
+			puts := make([]PutNode, batch)
+			for i := range puts {
+				puts[i].Key = tt.key(i)
+			}
+			c := s.Begin()
+			for b.Loop() {
+				require.NoError(b, c.Resolve(1, puts))
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/batch, "ns/key")
+		})
+	}
+	require.NoError(b, s.Close())
+}
