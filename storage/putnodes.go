@@ -99,8 +99,7 @@ func (c *Changes) putRun(col *edit, nodes []PutNode, lsn uint64) error {
 	}
 	col.nextID += uint32(len(nodes))
 	col.count += len(nodes)
-	c.own.runs = joinRuns(c.own.runs, []*run{r})
-	c.own.keys = joinTables(c.own.keys, keys)
+	c.own.addRun(r, keys)
 	return nil
 }
 
