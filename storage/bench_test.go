@@ -89,3 +89,64 @@ func loadNodes(tb testing.TB, s *Store, nodes, dim, batch int) {
 	_, err := s.Flush()
 	require.NoError(tb, err)
 }
+
+// BenchmarkResolve looks up batches of 10,000 keys in a file of 200,000 nodes: keys that are there, new ones of which each
+// lies between two others, and new ones beyond the last.
+func BenchmarkResolve(b *testing.B) {
+	const nodes, batch = 200_000, 10_000
+	s, err := Open(filepath.Join(b.TempDir(), "flash.db"), &Options{NoSync: true})
+	require.NoError(b, err)
+	loadNodes(b, s, nodes, 4, 10_000)
+	known := func(i int) string { return fmt.Sprintf("node/%08x", uint32(i*(nodes/batch))*2654435761) }
+	for _, tt := range []struct {
+		name string
+		key  func(i int) string
+	}{
+		{"known", known},
+		{"between", func(i int) string { return known(i) + "+" }},
+		{"beyond", func(i int) string { return fmt.Sprintf("z%08d", i) }},
+	} {
+		b.Run(tt.name, func(b *testing.B) {
+			puts := make([]PutNode, batch)
+			for i := range puts {
+				puts[i].Key = tt.key(i)
+			}
+			c := s.Begin()
+			for b.Loop() {
+				require.NoError(b, c.Resolve(1, puts))
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/batch, "ns/key")
+		})
+	}
+	require.NoError(b, s.Close())
+}
+
+// BenchmarkPutNodes applies a batch of 200,000 nodes, all of them new, or one in 65 known: that makes as many short runs
+// of new ones as a batch of this length can have.
+func BenchmarkPutNodes(b *testing.B) {
+	const batch = 200_000
+	s, err := Open(filepath.Join(b.TempDir(), "flash.db"), &Options{NoSync: true})
+	require.NoError(b, err)
+	loadNodes(b, s, 10_000, 4, 10_000)
+	for _, every := range []int{batch, 65} {
+		b.Run(fmt.Sprintf("runs=%d", batch/every), func(b *testing.B) {
+			puts := make(PutNodes, batch)
+			next := uint32(10_000)
+			for i := range puts {
+				puts[i] = PutNode{UID: 1, ID: next, Key: fmt.Sprintf("z%08d", i), Row: make([]float32, 4)}
+				if every < batch && i%every == every-1 {
+					id := uint32(i / every)
+					puts[i].ID, puts[i].Key = id, fmt.Sprintf("node/%08x", id*2654435761)
+					continue
+				}
+				next++
+			}
+			lsn := s.state.Load().lsn + 1
+			for b.Loop() {
+				require.NoError(b, s.Begin().Apply(puts, lsn))
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/batch, "ns/node")
+		})
+	}
+	require.NoError(b, s.Close())
+}

@@ -21,7 +21,8 @@ import (
 // short under this process or its disk fails, the system raises a fault. It is turned into a panic and recovered, but
 // bbolt would keep its locks, and everyone who comes later would wait for ever. Therefore:
 //
-//  1. every transaction begins and every write happens through a boltFile, which takes bbolt's locks back after a panic;
+//  1. every transaction begins and every write happens through a boltFile, which releases the locks that a panic left held. A
+//     copy that nobody else has open is written by its copier, which does the same;
 //  2. after a fault, or a panic that left a transaction for writing open, bbolt is not entered again: every call fails with
 //     the first cause. Only ending a transaction for reading and closing go on, which read nothing of the file.
 //
@@ -32,8 +33,8 @@ type boltFile struct {
 	file   *os.File // bbolt's
 	path   string
 	broken atomic.Pointer[error] // why bbolt is not entered any more
-	stuck  atomic.Bool           // a lock of bbolt's could not be taken back
-	last   atomic.Int64          // number of the last transaction that this process committed, 0 for none
+	stuck  atomic.Bool           // a lock of bbolt's could not be released
+	last   atomic.Int64          // number of the last transaction, as found by seen or committed since
 }
 
 // cause returns why bbolt is not entered any more, or nil.
@@ -125,6 +126,16 @@ func (b *boltFile) current(tx *bolt.Tx, last int64) error {
 	return err
 }
 
+// seen notes the last transaction of a file that was just opened: the file is locked, and no other process adds one.
+func (b *boltFile) seen() error {
+	tx, err := b.begin(false)
+	if err != nil {
+		return err
+	}
+	b.last.Store(int64(tx.ID()))
+	return tx.Rollback()
+}
+
 // view runs fn in a transaction for reading.
 func (b *boltFile) view(fn func(tx *bolt.Tx) error) (err error) {
 	tx, err := b.begin(false)
@@ -185,7 +196,7 @@ func (b *boltFile) whole(tx *bolt.Tx) error {
 	return nil
 }
 
-// unlock takes the locks back that a panic left behind. They have no names outside of bbolt. If they are not where this
+// unlock releases the locks that a panic left held. They have no names outside of bbolt. If they are not where this
 // program knows them, nobody may wait for them any more, see close.
 //
 // A Begin for reading reads the headers under metalock and mmaplock, and cannot panic anywhere else. A transaction for
@@ -220,8 +231,8 @@ func boltLock[T any](db *bolt.DB, name string) *T {
 	return (*T)(unsafe.Pointer(v.UnsafeAddr()))
 }
 
-// close closes the file after the readers under way. If a lock of bbolt's could not be taken back, bbolt is not asked: the
-// descriptor is closed, but the mapping stays until the process ends, and with it, on some systems, the lock on the file.
+// close closes the file after the readers under way. If a lock of bbolt's could not be released, bbolt's Close is not called:
+// the descriptor is closed, but the mapping stays until the process ends, and with it, on some systems, the lock on the file.
 func (b *boltFile) close() error {
 	if b.stuck.Load() {
 		return b.file.Close()

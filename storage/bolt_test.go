@@ -1,8 +1,11 @@
 package storage
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"testing"
 
@@ -12,8 +15,8 @@ import (
 	"github.com/flashdb/flashdb/internal/format"
 )
 
-// The locks that are taken back after a panic are where this version of bbolt has them, and are given back.
-func TestLocksTakenBack(t *testing.T) {
+// The locks that a panic leaves held are where this version of bbolt has them, and are released.
+func TestLocksReleased(t *testing.T) {
 	s, err := Open(filepath.Join(t.TempDir(), "flash.db"), &Options{NoSync: true})
 	require.NoError(t, err)
 	b := s.db.Load()
@@ -43,29 +46,89 @@ func TestLocksNotKnown(t *testing.T) {
 	require.NoError(t, err)
 	b.stuck.Store(true)
 	require.NoError(t, s.Close())
-	require.NotNil(t, tx.DB(), "it was not asked")
+	require.NotNil(t, tx.DB(), "its Close was not called")
 }
 
-// bbolt takes the other header when one is damaged, and with it the tree of an earlier transaction.
+// bbolt takes the other header when one is damaged, and with it the tree of an earlier transaction. That is noticed from
+// the first transaction on, whoever wrote the last.
 func TestHeaderDamagedUnderProcess(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "flash.db")
-	s, err := Open(path, &Options{NoSync: true})
-	require.NoError(t, err)
-	b := s.db.Load()
-	for range 2 {
-		require.NoError(t, b.update(func(tx *bolt.Tx) error { return tx.Bucket(bucketOfMeta).Put([]byte("x"), []byte("y")) }))
+	put := func(t *testing.T, s *Store) {
+		t.Helper()
+		for range 2 {
+			require.NoError(t, s.db.Load().update(func(tx *bolt.Tx) error { return tx.Bucket(bucketOfMeta).Put([]byte("x"), []byte("y")) }))
+		}
 	}
-	last := b.last.Load()
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	require.NoError(t, err)
-	_, err = f.WriteAt(make([]byte, 64), last%2*defaultPageSize+pageHeader)
-	require.NoError(t, err)
-	require.NoError(t, f.Close())
+	tests := map[string]func(t *testing.T, s *Store, path string) *Store{
+		"written": func(t *testing.T, s *Store, _ string) *Store { put(t, s); return s },
+		"compacted": func(t *testing.T, s *Store, _ string) *Store {
+			_, _, err := s.Compact(context.Background(), nil, nil)
+			require.NoError(t, err)
+			return s
+		},
+		"opened": func(t *testing.T, s *Store, path string) *Store {
+			put(t, s)
+			require.NoError(t, s.Close())
+			s, err := Open(path, &Options{NoSync: true})
+			require.NoError(t, err)
+			return s
+		},
+	}
+	for name, prepare := range tests {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "flash.db")
+			s, err := Open(path, &Options{NoSync: true})
+			require.NoError(t, err)
+			s = prepare(t, s, path)
+			b := s.db.Load()
+			var last int64
+			require.NoError(t, b.view(func(tx *bolt.Tx) error { last = int64(tx.ID()); return nil }))
+			f, err := os.OpenFile(path, os.O_RDWR, 0)
+			require.NoError(t, err)
+			_, err = f.WriteAt(make([]byte, 64), last%2*defaultPageSize+pageHeader)
+			require.NoError(t, err)
+			require.NoError(t, f.Close())
 
-	nothing := func(*bolt.Tx) error { t.Error("it was entered"); return nil }
-	for range 2 {
-		require.ErrorIs(t, b.view(nothing), format.ErrCorrupt)
-		require.ErrorContains(t, b.update(nothing), "it was changed under this process")
+			nothing := func(*bolt.Tx) error { t.Error("it was entered"); return nil }
+			for range 2 {
+				require.ErrorIs(t, b.view(nothing), format.ErrCorrupt)
+				require.ErrorContains(t, b.update(nothing), "it was changed under this process")
+			}
+			require.NoError(t, s.Close())
+		})
 	}
-	require.NoError(t, s.Close())
+}
+
+// What goes wrong with the copy of a Compact is not blamed on the store's file.
+func TestCopyThatFails(t *testing.T) {
+	boom := errors.New("boom")
+	tests := map[string]struct {
+		damage func(t *testing.T, dst *boltFile)
+		want   error
+	}{
+		"it is not used any more": {func(_ *testing.T, dst *boltFile) { dst.fail(boom) }, boom},
+		"it is cut short": {func(t *testing.T, dst *boltFile) {
+			if runtime.GOOS == "windows" {
+				t.Skip("Windows does not cut a file that is mapped")
+			}
+			require.NoError(t, os.Truncate(dst.path, 2*defaultPageSize))
+		}, format.ErrCorrupt},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			s, err := Open(filepath.Join(t.TempDir(), "flash.db"), &Options{NoSync: true})
+			require.NoError(t, err)
+			loadNodes(t, s, 300, 64, 100)
+			src := s.db.Load()
+			dst, _, err := openFile(s.place.copy(), s.opts, false)
+			require.NoError(t, err)
+			c := &copier{ctx: context.Background(), src: src, dst: dst, pending: copyBytes}
+			c.progress = func(int64) { tt.damage(t, dst) }
+			err = src.view(c.copy)
+			require.ErrorIs(t, err, tt.want)
+			require.NotContains(t, err.Error(), src.path+":")
+			require.NoError(t, src.cause())
+			require.NoError(t, dst.close(), "nobody waits for the lock of its transaction")
+			require.NoError(t, s.Close())
+		})
+	}
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	bolt "go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
 
 	"github.com/flashdb/flashdb/storage"
 )
@@ -257,4 +259,24 @@ func TestLSNOfACollection(t *testing.T) {
 	require.NoError(t, err)
 	want(1, 0)
 	require.NoError(t, s.Close())
+}
+
+// A file made on purpose may have a plain value where a bucket belongs. A flush says so.
+func TestFlushIntoAValue(t *testing.T) {
+	for _, name := range []string{"keys", "rows", "dirty"} {
+		path := sampleFile(t)
+		edit(t, path, func(tx *bolt.Tx) error {
+			col := tx.Bucket([]byte("c")).Bucket([]byte{0, 0, 0, 1})
+			if err := col.DeleteBucket([]byte(name)); err != nil {
+				return err
+			}
+			return col.Put([]byte(name), []byte("value"))
+		})
+		s, err := storage.Open(path, &storage.Options{NoSync: true})
+		require.NoError(t, err)
+		commit(t, s, 2, storage.PutNode{UID: 1, ID: 3, Key: "new", Row: []float32{7, 8}})
+		_, err = s.Flush()
+		assert.ErrorIs(t, err, bolterrors.ErrIncompatibleValue, name)
+		require.NoError(t, s.Close())
+	}
 }

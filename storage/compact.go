@@ -102,7 +102,7 @@ func (s *Store) copyTo(ctx context.Context, to place, progress func(int64)) (dst
 		}
 	}()
 	err = src.view(func(tx *bolt.Tx) error {
-		c := &copier{ctx: ctx, dst: dst, progress: progress}
+		c := &copier{ctx: ctx, src: src, dst: dst, progress: progress}
 		return c.copy(tx)
 	})
 	if err == nil && !s.opts.NoSync {
@@ -177,22 +177,37 @@ func (s *Store) swapClosed(fsys vfs.FS, temp place, copied *boltFile) error {
 }
 
 // A copier copies all of a bbolt file into an empty one, through many transactions of bounded size. What it puts is in
-// order, so that pages can be filled.
+// order, so that pages can be filled. Panics of bbolt's over the copy are its own to recover; those over the source are
+// those of whoever reads it.
 type copier struct {
 	ctx      context.Context
-	dst      *boltFile
+	src, dst *boltFile
 	progress func(copied int64)
 
-	tx      *bolt.Tx
-	pending int   // bytes put in tx
-	copied  int64 // bytes put in all
+	tx      *bolt.Tx // nil before the first and after the last
+	pending int      // bytes put in tx
+	copied  int64    // bytes put in all
 }
 
+// guard, deferred, is boltFile.guard of the copy. What is put there is read from the mapping of the source, until the
+// commit: a fault in that is passed on.
+func (c *copier) guard(err *error) {
+	p := recover()
+	switch {
+	case p == nil:
+	case c.src.fault(p) != nil:
+		panic(p)
+	default:
+		*err = c.dst.recovered(p)
+	}
+}
+
+// copy copies what a transaction on the source sees.
 func (c *copier) copy(src *bolt.Tx) (err error) {
+	defer c.end()
 	if c.tx, err = c.dst.begin(true); err != nil {
 		return err
 	}
-	defer func() { _ = c.tx.Rollback() }() // it fails only on a transaction that has ended
 	err = src.ForEach(func(name []byte, b *bolt.Bucket) error {
 		return c.bucket([][]byte{name}, b)
 	})
@@ -202,12 +217,26 @@ func (c *copier) copy(src *bolt.Tx) (err error) {
 	return c.commit(false)
 }
 
+// end ends the transaction that an error has left open. If that panics too, its lock is released: closing the copy would
+// wait for it.
+func (c *copier) end() {
+	defer func() {
+		if p := recover(); p != nil {
+			c.dst.unlock(true)
+			c.dst.fail(c.dst.recovered(p))
+		}
+	}()
+	if c.tx != nil {
+		_ = c.tx.Rollback() // it fails only on a transaction that has ended
+	}
+}
+
 // commit ends the transaction, which ends all its buckets, and begins another if there is more.
 func (c *copier) commit(more bool) (err error) {
 	if c.ctx.Err() != nil {
 		return context.Cause(c.ctx)
 	}
-	if err := c.tx.Commit(); err != nil {
+	if err := c.commitTx(); err != nil {
 		return err
 	}
 	if c.progress != nil {
@@ -220,13 +249,24 @@ func (c *copier) commit(more bool) (err error) {
 	return err
 }
 
+func (c *copier) commitTx() (err error) {
+	defer c.guard(&err)
+	id := int64(c.tx.ID())
+	if err := c.tx.Commit(); err != nil {
+		return err
+	}
+	c.tx = nil
+	c.dst.last.Store(id)
+	return nil
+}
+
 // bucket copies a bucket, given by the names that lead to it, and the buckets in it.
 func (c *copier) bucket(path [][]byte, from *bolt.Bucket) error {
 	to, err := c.open(path)
 	if err != nil {
 		return err
 	}
-	if err := to.SetSequence(from.Sequence()); err != nil {
+	if err := c.setSequence(to, from.Sequence()); err != nil {
 		return err
 	}
 	return from.ForEach(func(key, value []byte) error {
@@ -249,12 +289,23 @@ func (c *copier) bucket(path [][]byte, from *bolt.Bucket) error {
 		n := len(key) + len(value)
 		c.pending += n
 		c.copied += int64(n)
-		return to.Put(key, value)
+		return c.put(to, key, value)
 	})
+}
+
+func (c *copier) setSequence(to *bolt.Bucket, n uint64) (err error) {
+	defer c.guard(&err)
+	return to.SetSequence(n)
+}
+
+func (c *copier) put(to *bolt.Bucket, key, value []byte) (err error) {
+	defer c.guard(&err)
+	return to.Put(key, value)
 }
 
 // open returns the bucket that path leads to, and makes its last if need be.
 func (c *copier) open(path [][]byte) (b *bolt.Bucket, err error) {
+	defer c.guard(&err)
 	last := path[len(path)-1]
 	if len(path) == 1 {
 		b, err = c.tx.CreateBucketIfNotExists(last)

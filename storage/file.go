@@ -79,7 +79,11 @@ func openFile(p place, o Options, readOnly bool) (*boltFile, fs.FileInfo, error)
 			named, err = p.dir.Lstat(p.name)
 		}
 		if err == nil && os.SameFile(info, named) {
-			return &boltFile{bolt: db, file: file, path: p.path()}, info, nil
+			b := &boltFile{bolt: db, file: file, path: p.path()}
+			if err := b.seen(); err != nil {
+				return nil, nil, errors.Join(err, b.close())
+			}
+			return b, info, nil
 		}
 		if err := errors.Join(err, db.Close()); err != nil {
 			return nil, nil, err

@@ -66,6 +66,9 @@ func (w *writer) damaged(b bucket, block uint32, err error) {
 
 // rowBlock writes the rows of some ids of one block, and keeps those of its other ids.
 func (w *writer) rowBlock(t table, block, size uint32, ids []uint32, all *layer) {
+	if w.err != nil {
+		return // there may be no table
+	}
 	var old rowBlock
 	if !w.isNew(block, size) {
 		var err error
@@ -117,6 +120,9 @@ func (w *writer) putBlock(t table, key []byte, mask uint64, stored []byte) {
 
 // dirtyBlock notes the LSNs of some ids of one block.
 func (w *writer) dirtyBlock(t table, block uint32, ids []uint32, all *layer) {
+	if w.err != nil {
+		return
+	}
 	var d dirtyIDs
 	key := bigEndian(&w.key, block)
 	if !w.isNew(block, dirtyBlock) {

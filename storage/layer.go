@@ -1,6 +1,10 @@
 package storage
 
-import "github.com/RoaringBitmap/roaring/v2"
+import (
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+)
 
 // A layer holds the newest state of everything that some consecutive changes touched. While a Changes builds it, it
 // belongs to that; from Publish on it is immutable. What it does not mention is as in the layers below it, and at the
@@ -105,6 +109,18 @@ func (l *layer) cover(newer *layer) {
 // join sets the runs of l to those of two layers.
 func (l *layer) join(older, newer *layer) {
 	l.runs, l.keys = joinRuns(older.runs, newer.runs), joinTables(older.keys, newer.keys)
+}
+
+// addRun adds a run with the table of its keys, which l takes. It changes l, whose own runs and keys must be no other
+// layer's too: a batch may add thousands of runs, and each costs what it holds.
+func (l *layer) addRun(r *run, keys *keyTable) {
+	at, _ := searchRun(l.runs, r.uid, r.first)
+	l.runs = slices.Insert(l.runs, at, r)
+	if l.keys == nil || l.keys.room() < keys.used {
+		l.keys = joinTables(l.keys, keys)
+		return
+	}
+	l.keys.insertAll(keys)
 }
 
 func cover[K comparable, V any](older, newer map[K]V) {

@@ -126,3 +126,34 @@ func TestFlushTakesLease(t *testing.T) {
 	s.Publish()
 	require.Nil(t, c.tx)
 }
+
+// Runs that are added one by one, to two collections in turn, are found.
+func TestAddRun(t *testing.T) {
+	l := newLayer()
+	const each, runs = 5, 40
+	key := func(uid, id uint32) string { return fmt.Sprint(uid, "/", id) }
+	for n := range uint32(runs) {
+		for _, uid := range []uint32{2, 1} {
+			r := &run{uid: uid, first: n * each, dim: 1}
+			keys := newKeyTable(each)
+			for id := r.first; id < r.first+each; id++ {
+				r.add(PutNode{Key: key(uid, id), Row: []float32{float32(id)}}, nil)
+				keys.insert(hashKey(uid, key(uid, id)), id)
+			}
+			l.addRun(r, keys)
+		}
+	}
+	for _, uid := range []uint32{1, 2} {
+		for id := range uint32(runs * each) {
+			k := nameKey{uid, key(uid, id)}
+			v, ok := l.id(k, hashKey(uid, k.name))
+			require.True(t, ok, k)
+			require.Equal(t, idOf{id, true}, v)
+			n, ok := l.node(nodeKey{uid, id})
+			require.True(t, ok)
+			require.Equal(t, []float32{float32(id)}, n.row)
+		}
+	}
+	require.Len(t, l.runs, 2*runs)
+	require.Equal(t, 2*runs*each, l.keys.used)
+}

@@ -10,8 +10,8 @@ import (
 // on any system.
 var collectionName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$`)
 
-// CheckCollectionName returns an error for what is no name of a collection. It is asked wherever a name is read: in an
-// operation of the log, in the bbolt file, and for an entry of a backup.
+// CheckCollectionName returns an error for what is no name of a collection. It is called wherever a name is read: in
+// an operation of the log, in the bbolt file, and for an entry of a backup.
 func CheckCollectionName(name string) error {
 	if collectionName.MatchString(name) {
 		return nil

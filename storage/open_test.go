@@ -320,7 +320,7 @@ func TestOpenReadOnly(t *testing.T) {
 	assert.Equal(t, before, after)
 }
 
-func OptionsFor(t *testing.T) {
+func TestOptions(t *testing.T) {
 	for _, size := range []int{-1, 512, 5000, 128 << 10} {
 		_, err := storage.Open(newPath(t), &storage.Options{PageSize: size})
 		assert.ErrorContains(t, err, "page size")

@@ -1,12 +1,16 @@
 package storage
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/binary"
 	"fmt"
 	"hash/fnv"
+	"io"
 	"math"
 	"os"
+
+	"github.com/RoaringBitmap/roaring/v2/roaring64"
 
 	"github.com/flashdb/flashdb/internal/format"
 )
@@ -43,9 +47,11 @@ const (
 	bucketFlag    = 0x01
 	bucketHeader  = 16
 
-	maxKey    = 32 << 10 // bytes
-	maxHeight = 64       // of a tree: two children a branch would fill any disk
-	maxTxid   = 1 << 62  // beyond it the numbers of transactions may run out, and the next one would look old
+	maxKey    = 32 << 10                              // bytes
+	maxHeight = 64                                    // of a tree: two children a branch would fill any disk
+	maxBranch = pageHeader + 4*(branchElement+maxKey) // bytes: bbolt splits a branch of more than 4 elements and a page
+	readBytes = 1 << 20                               // of a page with its overflow are held in memory at most; a table of elements is never longer
+	maxTxid   = 1 << 62                               // beyond it the numbers of transactions may run out, and the next one would look old
 )
 
 // A level says what a bucket holds.
@@ -72,12 +78,15 @@ func (l level) below(name []byte) level {
 // A pageWalker makes sure that bbolt can find its way through a file without looping, running out of it, or overwriting
 // what is in use. bbolt trusts its pages: one bit that makes a branch lead back to itself overflows the stack of whoever
 // looks up a key, which ends the process.
+//
+// It takes memory in proportion to what the file has, not to what it claims: a file may have holes, so that neither its
+// length nor the length of a page, of the list of free pages or of a value costs whoever made it anything.
 type pageWalker struct {
 	f        *os.File
 	pageSize int64
 	pages    uint64
-	deep     bool     // read the pages that hold only values too, and look at each of their elements
-	used     []uint64 // bit p%64 of word p/64: page p is free, or has been visited
+	deep     bool              // read the pages that hold only values too, and look at each of their elements
+	used     *roaring64.Bitmap // pages that are free, or have been visited
 }
 
 // walkPages verifies a file of size bytes as the transaction txid sees it. If deep is false, it reads only the pages that
@@ -101,19 +110,14 @@ func walkPages(f *os.File, pageSize, size int64, txid uint64, deep bool) (lost u
 	case h.pages > uint64(size/pageSize):
 		return corrupt("the file ends early: it has %d bytes, want %d pages of %d", size, h.pages, pageSize)
 	}
-	w := &pageWalker{f: f, pageSize: pageSize, pages: h.pages, deep: deep, used: make([]uint64, h.pages/64+1)}
+	w := &pageWalker{f: f, pageSize: pageSize, pages: h.pages, deep: deep, used: roaring64.New()}
 	if err := w.freelist(h.list); err != nil {
 		return 0, err
 	}
 	if _, err := w.page(h.root, levelRoot, bounds{}, 0); err != nil || !deep {
 		return 0, err
 	}
-	for page := uint64(2); page < w.pages; page++ {
-		if w.used[page/64]>>(page%64)&1 == 0 {
-			lost++
-		}
-	}
-	return lost, nil
+	return w.pages - 2 - w.used.GetCardinality(), nil
 }
 
 // header is what bbolt goes by.
@@ -159,24 +163,39 @@ func (w *pageWalker) corrupt(page uint64, at int, text string, args ...any) erro
 	return format.Corrupt(w.f.Name(), fmt.Sprintf("bbolt pages: page %d", page), int64(page)*w.pageSize+int64(at), text, args...)
 }
 
-// use notes that a page and n more are in use, and refuses those that were before.
-func (w *pageWalker) use(page uint64, n uint32) error {
+// among refuses a page and n more that are not all in the file. The headers are not among them.
+func (w *pageWalker) among(page uint64, n uint32) error {
 	if page < 2 || page >= w.pages || uint64(n) >= w.pages-page {
 		return w.corrupt(min(page, math.MaxInt64/uint64(w.pageSize)), 0, "page %d and the %d after it are not among the %d of the file", page, n, w.pages)
 	}
-	for p := page; p <= page+uint64(n); p++ {
-		if w.used[p/64]>>(p%64)&1 != 0 {
-			return w.corrupt(p, 0, "it is free, or part of something else")
-		}
-		w.used[p/64] |= 1 << (p % 64)
+	return nil
+}
+
+// use notes that a page and n more are in use, and refuses those that were before.
+func (w *pageWalker) use(page uint64, n uint32) error {
+	if err := w.among(page, n); err != nil {
+		return err
 	}
+	twice := func(p uint64) error { return w.corrupt(p, 0, "it is free, or part of something else") }
+	if n == 0 {
+		if !w.used.CheckedAdd(page) {
+			return twice(page)
+		}
+		return nil
+	}
+	last := page + uint64(n)
+	before := w.used.Iterator()
+	if before.AdvanceIfNeeded(page); before.HasNext() && before.PeekNext() <= last {
+		return twice(before.PeekNext())
+	}
+	w.used.AddRange(page, last+1)
 	return nil
 }
 
 // first returns the head of a page.
 func (w *pageWalker) first(page uint64) (b [pageHeader]byte, err error) {
-	if page < 2 || page >= w.pages {
-		return b, w.use(page, 0)
+	if err := w.among(page, 0); err != nil {
+		return b, err
 	}
 	if _, err := w.f.ReadAt(b[:], int64(page)*w.pageSize); err != nil {
 		return b, err
@@ -187,9 +206,37 @@ func (w *pageWalker) first(page uint64) (b [pageHeader]byte, err error) {
 	return b, nil
 }
 
+// A pageBytes is a page with its overflow, or a leaf inside a value.
+type pageBytes struct {
+	w      *pageWalker
+	page   uint64
+	base   int    // where in the page it begins
+	size   int    // in all
+	begins []byte // with these bytes, among them the table of elements
+}
+
+// part returns the bytes from an offset up to another.
+func (b *pageBytes) part(from, to int) ([]byte, error) {
+	if to <= len(b.begins) {
+		return b.begins[from:to:to], nil
+	}
+	part := make([]byte, to-from)
+	_, err := b.w.f.ReadAt(part, int64(b.page)*b.w.pageSize+int64(b.base+from))
+	return part, err
+}
+
+// fits refuses a page that goes on over more pages than its elements need, the last of which ends at an offset. bbolt
+// frees them all when it replaces the page.
+func (b *pageBytes) fits(end int) error {
+	if pages := b.size / int(b.w.pageSize); b.base == 0 && (end-1)/int(b.w.pageSize)+1 < pages {
+		return b.w.corrupt(b.page, pageOverflow, "it goes on over %d pages, and its elements take %d bytes", pages-1, end)
+	}
+	return nil
+}
+
 // read returns a page with its overflow, and notes that they are in use. That comes first, so that no page is read twice,
 // whatever a file says.
-func (w *pageWalker) read(page uint64) ([]byte, error) {
+func (w *pageWalker) read(page uint64) (*pageBytes, error) {
 	head, err := w.first(page)
 	if err != nil {
 		return nil, err
@@ -198,8 +245,12 @@ func (w *pageWalker) read(page uint64) ([]byte, error) {
 	if err := w.use(page, n); err != nil {
 		return nil, err
 	}
-	b := make([]byte, (1+int64(n))*w.pageSize)
-	_, err = w.f.ReadAt(b, int64(page)*w.pageSize)
+	if binary.NativeEndian.Uint16(head[pageFlags:]) == branchFlag && int64(n)*w.pageSize > maxBranch {
+		return nil, w.corrupt(page, pageOverflow, "it is a branch and goes on over %d pages", n)
+	}
+	size := (1 + int64(n)) * w.pageSize
+	b := &pageBytes{w: w, page: page, size: int(size), begins: make([]byte, min(size, readBytes))}
+	_, err = w.f.ReadAt(b.begins, int64(page)*w.pageSize)
 	return b, err
 }
 
@@ -211,32 +262,59 @@ func (w *pageWalker) freelist(list uint64) error {
 	if list < 2 || list >= w.pages {
 		return format.Corrupt(w.f.Name(), "header", 0, "the free pages are listed on page %d of %d", list, w.pages)
 	}
-	located := func(err error) error {
+	if err := w.listed(list); err != nil {
 		return fmt.Errorf("free pages: %w", err)
 	}
-	b, err := w.read(list)
+	return nil
+}
+
+// listed reads the list of free pages piece by piece. The pages of the list are marked last: only then is it known that
+// each number of it is there. The first zero of a hole ends the walk, since numbers ascend.
+func (w *pageWalker) listed(list uint64) error {
+	head, err := w.first(list)
 	if err != nil {
-		return located(err)
+		return err
 	}
-	if flags := binary.NativeEndian.Uint16(b[pageFlags:]); flags != freelistFlag {
-		return located(w.corrupt(list, pageFlags, "page flags are %#x, want %#x", flags, freelistFlag))
+	if flags := binary.NativeEndian.Uint16(head[pageFlags:]); flags != freelistFlag {
+		return w.corrupt(list, pageFlags, "page flags are %#x, want %#x", flags, freelistFlag)
 	}
-	count, at := uint64(binary.NativeEndian.Uint16(b[pageCount:])), pageHeader
+	overflow := binary.NativeEndian.Uint32(head[pageOverflow:])
+	if err := w.among(list, overflow); err != nil {
+		return err
+	}
+	size := (1 + int64(overflow)) * w.pageSize
+	in := bufio.NewReaderSize(io.NewSectionReader(w.f, int64(list)*w.pageSize+pageHeader, size-pageHeader), 64<<10)
+	number := func() (uint64, error) {
+		var b [8]byte
+		_, err := io.ReadFull(in, b[:])
+		return binary.NativeEndian.Uint64(b[:]), err
+	}
+	count, at := uint64(binary.NativeEndian.Uint16(head[pageCount:])), int64(pageHeader)
 	if count == 0xffff {
-		count, at = binary.NativeEndian.Uint64(b[at:]), at+8
+		if count, err = number(); err != nil {
+			return err
+		}
+		at += 8
 	}
-	if count > uint64(len(b)-at)/8 {
-		return located(w.corrupt(list, pageCount, "%d pages are free, there is room for %d", count, (len(b)-at)/8))
+	if room := uint64(size-at) / 8; count > room {
+		return w.corrupt(list, pageCount, "%d pages are free, there is room for %d", count, room)
+	}
+	// bbolt makes room for the pages that the list itself takes from those that are free, and for the longer count.
+	if need := uint64(pageHeader) + 8 + 8*(count+uint64(overflow)+1); uint64(overflow)*uint64(w.pageSize) > need {
+		return w.corrupt(list, pageOverflow, "it goes on over %d pages, and %d pages are free", overflow, count)
 	}
 	for last := uint64(0); count > 0; count, at = count-1, at+8 {
-		free := binary.NativeEndian.Uint64(b[at:])
+		free, err := number()
+		if err != nil {
+			return err
+		}
 		if free <= last {
-			return located(w.corrupt(list, at, "page %d is listed after page %d", free, last))
+			return w.corrupt(list, int(at), "page %d is listed after page %d", free, last)
 		}
 		if err := w.use(free, 0); err != nil {
-			return located(err)
+			return err
 		}
 		last = free
 	}
-	return nil
+	return w.use(list, overflow)
 }

@@ -18,36 +18,40 @@ func (w *pageWalker) page(page uint64, l level, in bounds, depth int) (height in
 	if err != nil {
 		return 0, err
 	}
-	switch flags := binary.NativeEndian.Uint16(b[pageFlags:]); flags {
+	switch flags := binary.NativeEndian.Uint16(b.begins[pageFlags:]); flags {
 	case branchFlag:
-		return w.branch(page, b, l, in, depth)
+		return w.branch(b, l, in, depth)
 	case leafFlag:
-		if depth > 0 && binary.NativeEndian.Uint16(b[pageCount:]) == 0 {
+		if depth > 0 && b.count() == 0 {
 			return 0, w.corrupt(page, pageCount, "a branch leads to it, and it is empty")
 		}
-		return 0, w.leaf(page, b, 0, l, in)
+		return 0, w.leaf(b, l, in)
 	default:
-		return 0, w.corrupt(page, pageFlags, "page flags are %#x, want %#x or %#x", flags, branchFlag, leafFlag)
+		return 0, w.corrupt(b.page, pageFlags, "page flags are %#x, want %#x or %#x", flags, branchFlag, leafFlag)
 	}
 }
 
 // branch visits the pages that a branch leads to. They are all leaves or all branches, so that one of them tells whether
 // there is anything to see there; that no page is met twice, and none that is free, rules out loops in any case.
-func (w *pageWalker) branch(page uint64, b []byte, l level, in bounds, depth int) (height int, err error) {
-	n := int(binary.NativeEndian.Uint16(b[pageCount:]))
-	if n == 0 || n > (len(b)-pageHeader)/branchElement {
-		return 0, w.corrupt(page, pageCount, "it has %d elements", n)
+func (w *pageWalker) branch(b *pageBytes, l level, in bounds, depth int) (height int, err error) {
+	n := b.count()
+	if n == 0 || n > (b.size-pageHeader)/branchElement {
+		return 0, w.corrupt(b.page, pageCount, "it has %d elements", n)
 	}
-	keys := elements{w: w, page: page, data: b, end: pageHeader + n*branchElement, in: in}
+	keys := elements{pageBytes: b, end: pageHeader + n*branchElement, in: in}
 	children := make([]uint64, n)
 	first := make([][]byte, n+1) // key of each child, and behind the last
 	for i := range n {
 		at := pageHeader + i*branchElement
-		first[i], _, err = keys.next(i, at, binary.NativeEndian.Uint32(b[at:]), binary.NativeEndian.Uint32(b[at+4:]), 0)
+		e := b.begins[at:]
+		first[i], err = keys.next(i, at, binary.NativeEndian.Uint32(e), binary.NativeEndian.Uint32(e[4:]), 0)
 		if err != nil {
 			return 0, err
 		}
-		children[i] = binary.NativeEndian.Uint64(b[at+8:])
+		children[i] = binary.NativeEndian.Uint64(e[8:])
+	}
+	if err := b.fits(keys.end); err != nil {
+		return 0, err
 	}
 	first[n] = in.high
 	shallow := false
@@ -76,34 +80,43 @@ func (w *pageWalker) branch(page uint64, b []byte, l level, in bounds, depth int
 	return height, nil
 }
 
-// leaf looks at the elements of a leaf, which begins at an offset of a page, and visits the buckets among them.
-func (w *pageWalker) leaf(page uint64, b []byte, base int, l level, in bounds) error {
-	n := int(binary.NativeEndian.Uint16(b[pageCount:]))
-	if n > (len(b)-pageHeader)/leafElement {
-		return w.corrupt(page, base+pageCount, "it has %d elements", n)
+// leaf looks at the elements of a leaf, and visits the buckets among them. What values there are is no matter here, and
+// they are not read: they may be very long.
+func (w *pageWalker) leaf(b *pageBytes, l level, in bounds) error {
+	n := b.count()
+	if n > (b.size-pageHeader)/leafElement {
+		return w.corrupt(b.page, b.base+pageCount, "it has %d elements", n)
 	}
 	if l == levelTable && !w.deep {
 		return nil
 	}
-	items := elements{w: w, page: page, base: base, data: b, end: pageHeader + n*leafElement, in: in}
+	items := elements{pageBytes: b, end: pageHeader + n*leafElement, in: in}
 	for i := range n {
 		at := pageHeader + i*leafElement
-		flags, offset := binary.NativeEndian.Uint32(b[at:]), binary.NativeEndian.Uint32(b[at+4:])
-		name, content, err := items.next(i, at, offset, binary.NativeEndian.Uint32(b[at+8:]), binary.NativeEndian.Uint32(b[at+12:]))
+		e := b.begins[at:]
+		flags, length := binary.NativeEndian.Uint32(e), binary.NativeEndian.Uint32(e[12:])
+		name, err := items.next(i, at, binary.NativeEndian.Uint32(e[4:]), binary.NativeEndian.Uint32(e[8:]), length)
 		if err != nil {
 			return err
 		}
 		switch {
 		case flags == 0 && (l == levelCollection || l == levelTable):
-		case flags != bucketFlag || l == levelTable || len(content) < bucketHeader:
-			return w.corrupt(page, base+at, "element %d has the flags %#x", i, flags)
+		case flags != bucketFlag || l == levelTable || length < bucketHeader:
+			return w.corrupt(b.page, b.base+at, "element %d has the flags %#x", i, flags)
+		case int64(length) > w.pageSize: // bbolt keeps a bucket inside a value while it takes a quarter of a page
+			return w.corrupt(b.page, b.base+at, "element %d is a bucket of %d bytes", i, length)
 		default:
-			if err := w.bucket(page, content, base+items.end-len(content), l.below(name)); err != nil {
+			from := items.end - int(length)
+			content, err := b.part(from, items.end)
+			if err == nil {
+				err = w.bucket(b.page, content, b.base+from, l.below(name))
+			}
+			if err != nil {
 				return err
 			}
 		}
 	}
-	return nil
+	return b.fits(items.end)
 }
 
 // bucket visits the tree of a bucket, or the leaf inside its value.
@@ -123,35 +136,37 @@ func (w *pageWalker) bucket(page uint64, value []byte, base int, l level) error 
 	if id, n := binary.NativeEndian.Uint64(inline), binary.NativeEndian.Uint32(inline[pageOverflow:]); id != 0 || n != 0 {
 		return w.corrupt(page, base+bucketHeader, "the bucket inside it says that it is page %d and %d more", id, n)
 	}
-	return w.leaf(page, inline, base+bucketHeader, l, bounds{})
+	return w.leaf(&pageBytes{w: w, page: page, base: base + bucketHeader, size: len(inline), begins: inline}, l, bounds{})
 }
+
+// count returns how many elements there are.
+func (b *pageBytes) count() int { return int(binary.NativeEndian.Uint16(b.begins[pageCount:])) }
 
 // elements goes through the keys and values of a page, which lie behind each other, in the order of the keys.
 type elements struct {
-	w    *pageWalker
-	page uint64
-	base int    // where in the page data begins
-	data []byte // of the page, or of the leaf inside a value
-	end  int    // of the element before, in data; at first, of the table of elements
+	*pageBytes
+	end  int // of the element before; at first, of the table of elements
 	in   bounds
 	last []byte // key of the element before
 }
 
-// next returns key and value of the i-th element, whose entry in the table is at an offset.
-func (e *elements) next(i, at int, offset, keyLen, valueLen uint32) (key, value []byte, err error) {
-	corrupt := func(text string, args ...any) ([]byte, []byte, error) {
-		return nil, nil, e.w.corrupt(e.page, e.base+at, "element %d "+text, append([]any{i}, args...)...)
+// next returns the key of the i-th element, whose entry in the table is at an offset.
+func (e *elements) next(i, at int, offset, keyLen, valueLen uint32) (key []byte, err error) {
+	corrupt := func(text string, args ...any) ([]byte, error) {
+		return nil, e.w.corrupt(e.page, e.base+at, "element %d "+text, append([]any{i}, args...)...)
 	}
 	from := uint64(at) + uint64(offset)
 	mid := from + uint64(keyLen)
 	end := mid + uint64(valueLen)
 	switch {
-	case from < uint64(e.end) || end > uint64(len(e.data)):
+	case from < uint64(e.end) || end > uint64(e.size):
 		return corrupt("lies outside of it, or over another: %d bytes from %d on", end-from, from)
 	case keyLen == 0 || keyLen > maxKey:
 		return corrupt("has a key of %d bytes", keyLen)
 	}
-	key, value = e.data[from:mid:mid], e.data[mid:end:end]
+	if key, err = e.part(int(from), int(mid)); err != nil {
+		return nil, err
+	}
 	switch {
 	case i > 0 && bytes.Compare(key, e.last) <= 0:
 		return corrupt("has the key %.40q, and the one before %.40q", key, e.last)
@@ -161,5 +176,5 @@ func (e *elements) next(i, at int, offset, keyLen, valueLen uint32) (key, value 
 		return corrupt("has the key %.40q, and the next page begins with %.40q", key, e.in.high)
 	}
 	e.last, e.end = key, int(end)
-	return key, value, nil
+	return key, nil
 }

@@ -99,10 +99,12 @@ func (c *Changes) putRun(col *edit, nodes []PutNode, lsn uint64) error {
 	}
 	col.nextID += uint32(len(nodes))
 	col.count += len(nodes)
-	c.own.runs = joinRuns(c.own.runs, []*run{r})
-	c.own.keys = joinTables(c.own.keys, keys)
+	c.own.addRun(r, keys)
 	return nil
 }
+
+// unknownID stands for the ID of a node whose key was not found.
+const unknownID = maxID + 1
 
 // Resolve sets the ID of each node to put into a collection: that of its key if that is in use, else the next new one.
 func (c *Changes) Resolve(uid uint32, nodes []PutNode) error {
@@ -110,18 +112,17 @@ func (c *Changes) Resolve(uid uint32, nodes []PutNode) error {
 	if col == nil {
 		return collectionNotFound(uid)
 	}
-	const unknown = maxID + 1
 	var ask []int // indices of keys that only bbolt can know
 	for i := range nodes {
 		v, mentioned := c.mentioned(uid, nodes[i].Key)
 		switch {
 		case !mentioned:
 			ask = append(ask, i)
-			nodes[i].ID = unknown
+			nodes[i].ID = unknownID
 		case v.live:
 			nodes[i].ID = v.id
 		default:
-			nodes[i].ID = unknown
+			nodes[i].ID = unknownID
 		}
 	}
 	slices.SortFunc(ask, func(a, b int) int { return strings.Compare(nodes[a].Key, nodes[b].Key) })
@@ -134,7 +135,7 @@ func (c *Changes) Resolve(uid uint32, nodes []PutNode) error {
 	indexOf := func(i uint32) *PutNode { return &nodes[i] }
 	for i := range nodes {
 		o := &nodes[i]
-		if o.ID != unknown {
+		if o.ID != unknownID {
 			continue
 		}
 		hash := hashKey(uid, o.Key)
@@ -152,8 +153,7 @@ func (c *Changes) Resolve(uid uint32, nodes []PutNode) error {
 	return nil
 }
 
-// findKeys sets the ID of those nodes whose keys bbolt has. The indices to look at are in the order of the keys, so that
-// what lies between two of bbolt's keys costs one lookup for all.
+// findKeys sets the ID of those nodes whose keys bbolt has. The indices to look at are in the order of the keys.
 func (c *Changes) findKeys(uid uint32, nodes []PutNode, indices []int) {
 	if len(indices) == 0 || !c.acquire() {
 		return
@@ -161,6 +161,23 @@ func (c *Changes) findKeys(uid uint32, nodes []PutNode, indices []int) {
 	defer c.release()
 	defer c.db.guard(&c.err)
 	defer faults(faults(true))
+	c.seekKeys(uid, nodes, indices)
+	// What is not found is looked up once more from the root, see get: it would be given a new id.
+	missing := indices[:0]
+	for _, i := range indices {
+		if nodes[i].ID == unknownID {
+			missing = append(missing, i)
+		}
+	}
+	if len(missing) > 0 && c.err == nil {
+		c.uid = 0
+		c.seekKeys(uid, nodes, missing)
+	}
+}
+
+// seekKeys is one pass of findKeys. What lies between two of bbolt's keys costs one lookup for all, and so does what lies
+// beyond the last. It may panic.
+func (c *Changes) seekKeys(uid uint32, nodes []PutNode, indices []int) {
 	t := c.table(uid, idsBucket)
 	if t.Bucket == nil {
 		return

@@ -58,9 +58,7 @@ func (r *run) add(o PutNode, tags []string) {
 
 // findRun returns the run that holds an id, or nil. Runs are in order, see joinRuns.
 func findRun(runs []*run, uid, id uint32) *run {
-	i, exact := slices.BinarySearchFunc(runs, nodeKey{uid, id}, func(r *run, k nodeKey) int {
-		return cmp.Or(cmp.Compare(r.uid, k.uid), cmp.Compare(r.first, k.id))
-	})
+	i, exact := searchRun(runs, uid, id)
 	if !exact {
 		i--
 	}
@@ -68,6 +66,13 @@ func findRun(runs []*run, uid, id uint32) *run {
 		return nil
 	}
 	return runs[i]
+}
+
+// searchRun returns where in runs, which are in order, a run that begins with an id is or belongs.
+func searchRun(runs []*run, uid, first uint32) (at int, exact bool) {
+	return slices.BinarySearchFunc(runs, nodeKey{uid, first}, func(r *run, k nodeKey) int {
+		return cmp.Or(cmp.Compare(r.uid, k.uid), cmp.Compare(r.first, k.id))
+	})
 }
 
 // joinRuns returns the runs of two layers by UID and first id. It changes neither.
@@ -137,11 +142,19 @@ func joinTables(a, b *keyTable) *keyTable {
 	}
 	all := newKeyTable(a.used + b.used)
 	for _, t := range []*keyTable{a, b} {
-		for _, slot := range t.slots {
-			if slot != emptySlot {
-				all.insert(uint32(slot>>32), uint32(slot))
-			}
-		}
+		all.insertAll(t)
 	}
 	return all
 }
+
+// insertAll adds what is in another table. There must be room.
+func (t *keyTable) insertAll(other *keyTable) {
+	for _, slot := range other.slots {
+		if slot != emptySlot {
+			t.insert(uint32(slot>>32), uint32(slot))
+		}
+	}
+}
+
+// room returns how many keys can be added.
+func (t *keyTable) room() int { return len(t.slots)/2 - t.used }

@@ -17,7 +17,7 @@ func (s *slab) row(v []float32) []float32 { return append(s.floats.carve(len(v))
 const maxBlock = 64 << 10
 
 // A block is what pieces are carved from. The first is as large as the first piece and each further one twice the last:
-// a piece keeps the whole of its block in memory, and an act of one node should not keep more than that.
+// a piece keeps the whole of its block in memory, and a change of one node should keep no more.
 type block[T any] struct {
 	free []T
 	size int // of the newest

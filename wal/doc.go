@@ -1,5 +1,5 @@
-// Package wal is flashdb's log: what an act was told to be durable is in it before the caller hears so, and is read back
-// from it after a crash.
+// Package wal is flashdb's log. An act is one change to be logged: an [Act]. What an act was told to be durable is in the
+// log before the caller hears so, and is read back from it after a crash.
 //
 // An act hands its record to [Log.Do], which returns when the record is on disk. Acts that wait at the same time are
 // written together and share one sync: the first of them leads, the others wait; the log has no goroutine of its own.

@@ -359,6 +359,7 @@ func testOutside(t *testing.T, fsys FS, dir string) {
 			"sync":        root.SyncDir(out),
 			"read dir":    second(root.ReadDir(out)),
 			"size":        second(root.Size(out)),
+			"type":        second(root.Type(out)),
 			"map":         second(root.Map(out)),
 			"root":        second(root.OpenRoot(out)),
 		} {

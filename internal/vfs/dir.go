@@ -66,7 +66,8 @@ func (d *Dir) CheckFile(name string, info fs.FileInfo) error {
 // Same tells whether two Dirs hold the same directory.
 func (d *Dir) Same(other *Dir) bool { return os.SameFile(d.info, other.info) }
 
-// OpenFile is os.OpenFile of a regular file in the directory. It never waits, as it would for a named pipe.
+// OpenFile is os.OpenFile of a regular file in the directory, without os.O_EXCL. It never waits, as it would for a named
+// pipe.
 func (d *Dir) OpenFile(name string, flag int, perm fs.FileMode) (*os.File, error) {
 	f, _, err := d.openRegular(name, flag, perm)
 	return f, err
@@ -83,7 +84,7 @@ func (d *Dir) Handle() *os.Root { return d.root }
 
 // OpenRoot implements FS.
 func (d *Dir) OpenRoot(name string) (Root, error) {
-	if err := d.within(name); err != nil {
+	if err := d.throughout(name); err != nil {
 		return nil, err
 	}
 	root, err := d.root.OpenRoot(name)

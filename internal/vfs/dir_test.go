@@ -87,6 +87,14 @@ func TestDirFollowsNoLinks(t *testing.T) {
 		assert.Error(t, d.Rename("mine", name), name)
 		assert.Error(t, d.MkdirAll(name+"/d"), name)
 	}
+	for _, name := range []string{"out", "in", "up"} {
+		_, err := d.ReadDir(name)
+		assert.ErrorContains(t, err, "symbolic link", name)
+		_, err = d.OpenRoot(name)
+		assert.ErrorContains(t, err, "symbolic link", name)
+		assert.ErrorContains(t, d.SyncDir(name), "symbolic link", name)
+		assert.ErrorContains(t, d.MkdirAll(name), "symbolic link", name)
+	}
 	for _, name := range []string{"out", "in", "file", "infile", "up"} {
 		assert.NoError(t, d.RemoveAll(name), "the link itself may go")
 	}

@@ -27,12 +27,13 @@ const (
 	OpWrite
 	OpTruncate
 	OpSync
+	OpNamed
 	OpClose
 )
 
 var kindNames = [...]string{
 	"create", "open", "open-rw", "rename", "remove", "remove-all", "mkdir-all", "read-dir", "size", "type", "sync-dir", "map",
-	"read", "write", "truncate", "sync", "close",
+	"read", "write", "truncate", "sync", "named", "close",
 }
 
 func (k Kind) String() string { return kindNames[k] }
@@ -69,7 +70,7 @@ func FailNth(n int64, err error, match func(Op) bool) func(Op) error {
 	}
 }
 
-// Faulty returns an FS that calls inject before every operation on base and its files. If inject returns an error the
+// Faulty returns an FS that calls inject before every operation on base and its files, but for OpenRoot and Path. If inject returns an error the
 // operation is not done and returns that error; but a failed write writes the first half of its bytes, as a full disk
 // does, and a failed close closes. Inject is called concurrently when the FS is.
 func Faulty(base FS, inject func(Op) error) FS { return &faultyFS{base: base, inject: inject} }
@@ -234,6 +235,13 @@ func (f *faultyFile) Size() (int64, error) {
 		return 0, err
 	}
 	return f.File.Size()
+}
+
+func (f *faultyFile) Named() (bool, error) {
+	if err := f.fs.before(OpNamed, f.path); err != nil {
+		return false, err
+	}
+	return f.File.Named()
 }
 
 func (f *faultyFile) Close() error {

@@ -20,6 +20,7 @@ func exercise(fsys FS) error {
 		func() error { return f.Truncate(12) },
 		func() error { return f.Sync() },
 		func() error { _, err := f.Size(); return err },
+		func() error { _, err := f.Named(); return err },
 		func() error { return f.Close() },
 		func() error { return fsys.SyncDir("d") },
 		func() (err error) { f, err = fsys.Open("d/f"); return err },

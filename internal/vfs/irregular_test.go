@@ -47,3 +47,69 @@ func TestNothingIrregularIsOpened(t *testing.T) {
 	assert.Error(t, err)
 	assert.Error(t, d.SyncDir("pipe"))
 }
+
+// slipped shows what was there before to who looks first: a link has come since. Later looks show it.
+type slipped struct {
+	calls
+	looks  *int
+	before string // its name now, of a file or of nothing
+}
+
+func (s slipped) Lstat(name string) (os.FileInfo, error) {
+	if *s.looks++; *s.looks == 1 {
+		return s.calls.Lstat(s.before)
+	}
+	return s.calls.Lstat(name)
+}
+
+// TestNoLinkThatComesLateIsFollowed: os.Root follows a link that stays within it.
+func TestNoLinkThatComesLateIsFollowed(t *testing.T) {
+	base := t.TempDir()
+	d := openDir(t, base)
+	put(t, d, "f", "mine")
+	put(t, d, "other", "precious")
+	require.NoError(t, os.Symlink("other", filepath.Join(base, "link")))
+	require.NoError(t, os.Symlink("new", filepath.Join(base, "dangling")))
+	for _, name := range []string{"link", "dangling"} {
+		for _, before := range []string{"f", "none"} {
+			late := func() osFS { return osFS{calls: slipped{d.calls, new(int), before}, dir: base} }
+			_, err := late().Create(name)
+			assert.ErrorContains(t, err, "symbolic link", name)
+			_, err = late().Open(name)
+			assert.Error(t, err, name)
+			_, err = late().OpenRW(name)
+			assert.Error(t, err, name)
+			_, err = late().Map(name)
+			assert.Error(t, err, name)
+		}
+	}
+	assert.Equal(t, "precious", get(t, d, "other"))
+	assert.NoFileExists(t, filepath.Join(base, "new"))
+}
+
+// TestReplacedFileIsOpenedAgain: what a rename brought between the open and the look at the name is opened then.
+func TestReplacedFileIsOpenedAgain(t *testing.T) {
+	base := t.TempDir()
+	d := openDir(t, base)
+	put(t, d, "f", "new")
+	put(t, d, "old", "old")
+	looks := 0
+	fsys := osFS{calls: renamed{d.calls, &looks}, dir: base}
+	assert.Equal(t, "new", get(t, fsys, "f"))
+	put(t, fsys, "f", "newer")
+	assert.Equal(t, "newer", get(t, d, "f"))
+	assert.Equal(t, "old", get(t, d, "old"))
+}
+
+// renamed opens the old file, the first time.
+type renamed struct {
+	calls
+	opens *int
+}
+
+func (r renamed) OpenFile(name string, flag int, perm os.FileMode) (*os.File, error) {
+	if *r.opens++; *r.opens == 1 {
+		name = "old"
+	}
+	return r.calls.OpenFile(name, flag, perm)
+}

@@ -97,16 +97,39 @@ func (s osFS) open(name string, flag int) (File, error) {
 	return &osFile{File: f, fs: s, name: name, info: info}, nil
 }
 
+// openTries is how often openRegular opens what was replaced meanwhile.
+const openTries = 100
+
+// errReplaced is why a file must be opened again.
+var errReplaced = errors.New("it is replaced again and again")
+
 // openRegular opens a regular file. A symbolic link could lead a write to another file, opening a named pipe would wait
 // for its other end, and opening a device may do anything. All are refused before the open. As they may come between
-// that and the open, it neither follows a link nor waits, and what was opened is looked at again.
+// that and the open, it does not wait, and what was opened is looked at again: it must be a regular file, and the one
+// that has the name. os.Root follows a link that stays within it, whatever flags it is given; so nothing is created where
+// something is, nor emptied before that look.
 func (s osFS) openRegular(name string, flag int, perm fs.FileMode) (*os.File, fs.FileInfo, error) {
 	if err := s.within(name); err != nil {
 		return nil, nil, err
 	}
+	err := errReplaced
+	for try := 0; try < openTries && errors.Is(err, errReplaced); try++ {
+		var f *os.File
+		var info fs.FileInfo
+		if f, info, err = s.openNamed(name, flag, perm); err == nil {
+			return f, info, nil
+		}
+	}
+	return nil, nil, err
+}
+
+// openNamed is one try of openRegular. Its error is errReplaced if another file has the name by the time it is open.
+func (s osFS) openNamed(name string, flag int, perm fs.FileMode) (*os.File, fs.FileInfo, error) {
+	replaced := fmt.Errorf("open %s: %w", s.Path(name), errReplaced)
 	info, err := s.calls.Lstat(name)
+	exists := err == nil
 	switch {
-	case err == nil:
+	case exists:
 		err = s.checkRegular(name, info)
 	case flag&os.O_CREATE != 0 && errors.Is(err, fs.ErrNotExist):
 		err = nil
@@ -114,18 +137,48 @@ func (s osFS) openRegular(name string, flag int, perm fs.FileMode) (*os.File, fs
 	if err != nil {
 		return nil, nil, s.located(err)
 	}
-	f, err := s.calls.OpenFile(name, flag|oNoFollow|oNonBlock, perm)
+	how := flag&^(os.O_CREATE|os.O_TRUNC) | oNoFollow | oNonBlock
+	if !exists {
+		how |= os.O_CREATE | os.O_EXCL
+	}
+	f, err := s.calls.OpenFile(name, how, perm)
+	if exists && errors.Is(err, fs.ErrNotExist) || !exists && errors.Is(err, fs.ErrExist) {
+		return nil, nil, replaced
+	}
 	if err != nil {
 		return nil, nil, s.located(err)
 	}
 	if info, err = f.Stat(); err == nil {
 		err = s.checkRegular(name, info)
 	}
+	if err == nil {
+		err = s.checkNamed(name, info, replaced)
+	}
+	if err == nil && flag&os.O_TRUNC != 0 && info.Size() > 0 {
+		err = f.Truncate(0)
+	}
 	if err != nil {
 		f.Close()
 		return nil, nil, err
 	}
 	return f, info, nil
+}
+
+// checkNamed returns replaced unless name is that of the file that info describes, or why it may not be opened.
+func (s osFS) checkNamed(name string, info fs.FileInfo, replaced error) error {
+	now, err := s.calls.Lstat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return replaced
+	case err != nil:
+		return s.located(err)
+	case os.SameFile(info, now):
+		return nil
+	}
+	if err := s.checkRegular(name, now); err != nil {
+		return err
+	}
+	return replaced
 }
 
 func (s osFS) checkRegular(name string, info fs.FileInfo) error {
@@ -157,6 +210,21 @@ func (s osFS) within(name string) error {
 		if info.Mode()&fs.ModeSymlink != 0 {
 			return fmt.Errorf("open %s: %s is a symbolic link, which is not followed", s.Path(name), s.Path(name[:i]))
 		}
+	}
+	return nil
+}
+
+// throughout is within for a name that must not be a link itself either.
+func (s osFS) throughout(name string) error {
+	if err := s.within(name); err != nil || s.dir == "" {
+		return err
+	}
+	info, err := s.calls.Lstat(name)
+	if err != nil {
+		return s.located(err)
+	}
+	if info.Mode()&fs.ModeSymlink != 0 {
+		return s.checkRegular(name, info)
 	}
 	return nil
 }
@@ -206,14 +274,14 @@ func (s osFS) RemoveAll(name string) error {
 }
 
 func (s osFS) MkdirAll(dir string) error {
-	if err := s.within(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := s.throughout(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return s.located(s.calls.MkdirAll(dir, dirMode))
 }
 
 func (s osFS) ReadDir(dir string) ([]string, error) {
-	if err := s.within(dir); err != nil {
+	if err := s.throughout(dir); err != nil {
 		return nil, err
 	}
 	d, err := s.calls.OpenFile(dir, os.O_RDONLY|oDirectory|oNonBlock, 0)
@@ -249,7 +317,7 @@ func (s osFS) Type(name string) (fs.FileMode, error) {
 }
 
 func (s osFS) SyncDir(dir string) error {
-	if err := s.within(dir); err != nil {
+	if err := s.throughout(dir); err != nil {
 		return err
 	}
 	return s.located(syncDir(s.calls, dir))

@@ -55,7 +55,7 @@ type FS interface {
 }
 
 // Root is the part of a file system below one directory. Names are relative to it, and one that would lead out of it,
-// or passes through a symbolic link, is an error. It stays the same directory when that gets another name, or when its
+// or passes through a symbolic link, is an error. Remove, RemoveAll and Rename are of a link itself. It stays the same directory when that gets another name, or when its
 // path leads to another one. Close lets go of the directory; files that are open stay open.
 type Root interface {
 	FS
