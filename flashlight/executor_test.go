@@ -363,7 +363,7 @@ func TestAims(t *testing.T) {
 			for round, queries := range s.queries[1:] {
 				all = append(all, s.rounds[round]...)
 				ofRound, ofAll := gradient(s.rounds[round], 7), gradient(slices.Clone(all), 7)
-				want := map[flashlight.AnchorsFrom][][]float32{"round": {ofRound}, "all": {ofAll}, "both": {ofRound, ofAll}}[from]
+				want := map[flashlight.AnchorsFrom][][]float32{"round": {ofRound}, "all": {ofAll}, "both": {ofRound, ofAll}, "round+ones": {ofRound, ones}}[from]
 				if round == 0 && from == "both" {
 					want = want[:1] // the best of the first round are the best of all
 				}

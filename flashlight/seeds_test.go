@@ -157,6 +157,17 @@ func TestLearnedQuery(t *testing.T) {
 				require.Equal(t, "learned", report.Trace[0].Aims[0].From)
 				assert.Equal(t, leaders, report.Trace[0].Aims[0].Sources)
 				assert.Empty(t, report.Trace[0].Aims[0].Anchors)
+
+				q.Plan.Seed = flashlight.SeedLearnedOnes
+				s = &spy{listSearch: newListSearch(g), bound: q.Bound}
+				_, report, err = new(flashlight.Executor).Run(context.Background(), q, s, g.memory(), nil)
+				require.NoError(t, err)
+				require.Len(t, s.queries[0], 2)
+				assert.InDeltaSlice(t, query, s.queries[0][0], 1e-4)
+				ones := make([]float32, dim)
+				q.Bound.Ones(ones)
+				assert.Equal(t, ones, s.queries[0][1])
+				assert.Equal(t, []flashlight.Aim{{From: "learned", Sources: leaders}, {From: "ones"}}, report.Trace[0].Aims)
 			}
 		}
 	}
@@ -270,11 +281,13 @@ func TestLearnedSeedFallsBack(t *testing.T) {
 				require.NoError(t, err)
 				return hits, report
 			}
-			hits, report := answer(flashlight.SeedLearned)
 			want, wantReport := answer(flashlight.SeedOnes)
-			assert.Equal(t, flashlight.SeedOnes, report.Plan.Seed)
-			assert.Equal(t, want, hits)
-			assert.Equal(t, wantReport, report)
+			for _, seed := range []flashlight.Seed{flashlight.SeedLearned, flashlight.SeedLearnedOnes} {
+				hits, report := answer(seed)
+				assert.Equal(t, flashlight.SeedOnes, report.Plan.Seed)
+				assert.Equal(t, want, hits)
+				assert.Equal(t, wantReport, report)
+			}
 		})
 	}
 }
