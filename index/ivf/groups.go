@@ -155,14 +155,14 @@ func (q *query) rateGroups(ix *Index) {
 // chooseByGroup is choose for a query that has rated the groups and not the lists. It passes over groups that are unlikely
 // to hold one of the n lists.
 func (q *query) chooseByGroup(ix *Index, n int, visited bitset) {
-	q.sample.Reset(1 + n/leadGroups)
+	q.leading.Reset(1 + n/leadGroups)
 	for g, top := range q.tops {
-		q.sample.Offer(index.Candidate{ID: uint32(g), Score: ordered(top)})
+		q.leading.Offer(index.Candidate{ID: uint32(g), Score: ordered(top)})
 	}
 	q.wanted.Reset(n)
 	q.lead = resize(q.lead, len(q.examined))
 	clear(q.lead)
-	for _, c := range q.sample.Kept() {
+	for _, c := range q.leading.Kept() {
 		q.lead.add(int(c.ID))
 		q.examine(ix, int(c.ID), visited)
 	}

@@ -172,17 +172,47 @@ func (q *query) offerUnvisited(visited bitset) {
 // guess returns a priority that a few more than n unvisited lists are likely to reach, as some of them do, or minus
 // infinity: without it the first lists all pass for the best, until there are enough of them to tell.
 func (q *query) guess(n int, visited bitset) float32 {
-	const stride = 16
-	m := (n + n/4 + 16*stride) / stride // of the sample are to reach it
+	const stride = 32
+	m := (n + n/4 + 8*stride) / stride // of the sample are to reach it
 	if len(q.priorities) < 4*m*stride {
 		return float32(math.Inf(-1))
 	}
-	q.sample.Reset(m)
+	q.sampled = q.sampled[:0]
 	for l := 0; l < len(q.priorities); l += stride {
 		if !visited.has(l) {
-			q.sample.Offer(index.Candidate{ID: uint32(l), Score: ordered(q.priorities[l])})
+			q.sampled = append(q.sampled, ordered(q.priorities[l]))
 		}
 	}
-	q.sample.Kept()
-	return q.sample.Threshold()
+	if len(q.sampled) <= m {
+		return float32(math.Inf(-1))
+	}
+	return nthLargest(q.sampled, m)
+}
+
+// nthLargest returns the n-th largest value, n from 1 on, and reorders them (quickselect, Hoare 1961). None is a NaN.
+func nthLargest(values []float32, n int) float32 {
+	for {
+		pivot := values[len(values)/2]
+		i, j := 0, len(values)-1
+		for i <= j {
+			for values[i] > pivot {
+				i++
+			}
+			for values[j] < pivot {
+				j--
+			}
+			if i <= j {
+				values[i], values[j] = values[j], values[i]
+				i, j = i+1, j-1
+			}
+		}
+		switch { // values[:j+1] >= pivot, values[i:] <= pivot, and what is between is the pivot
+		case n <= j+1:
+			values = values[:j+1]
+		case n > i:
+			values, n = values[i:], n-i
+		default:
+			return pivot
+		}
+	}
 }

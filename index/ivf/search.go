@@ -68,7 +68,8 @@ type query struct {
 	reaching    bitset            // of lists
 	unit        float32           // standard deviation along the vector of rows whose list has a spread of 1
 	wanted      *index.Best       // the lists of highest priority among some
-	sample      *index.Best       // the best of some of the lists, from which those of all are guessed
+	sampled     []float32         // priorities of some of the lists, from which the n-th of all is guessed
+	leading     *index.Best       // groups that are likely to have the best lists
 	turns       []index.Candidate // those, best first
 	first       []bool            // by list: scanned among the first
 	bytes       []byte            // lookup table of 4-bit codes
@@ -113,7 +114,7 @@ func (s *Search) Search(ctx context.Context, queries [][]float32, n int, probes 
 	}
 	n = min(n, s.ix.header.rows)
 	for len(s.queries) < len(queries) {
-		s.queries = append(s.queries, query{best: index.NewBest(1), wanted: index.NewBest(1), sample: index.NewBest(1)})
+		s.queries = append(s.queries, query{best: index.NewBest(1), wanted: index.NewBest(1), leading: index.NewBest(1)})
 	}
 	active := s.queries[:len(queries)]
 	for i := range active {
