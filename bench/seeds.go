@@ -23,7 +23,10 @@ import (
 )
 
 // seedShapes are the rounds that seeds are compared by.
-var seedShapes = []struct{ rounds, perRound int }{{1, 200}, {1, 500}, {1, 1000}, {2, 200}, {3, 200}}
+var seedShapes = []struct {
+	rounds, perRound int
+	tail             float64
+}{{1, 200, 0}, {1, 300, 0}, {1, 500, 0}, {2, 200, 0}, {3, 200, 0}, {2, 300, .03}, {2, 500, .03}}
 
 // seedFlags are what the seeds command takes.
 type seedFlags struct {
@@ -76,7 +79,11 @@ func seedsCommand(ctx context.Context, args []string, stdout, stderr io.Writer) 
 func measureSeeds(ctx context.Context, d *dataset, f seedFlags, log io.Writer) (table, error) {
 	t := table{title: "recall of " + d.name + ", mean / worst", header: []string{"seed"}}
 	for _, s := range seedShapes {
-		t.header = append(t.header, fmt.Sprintf("%d x %d", s.rounds, s.perRound))
+		name := fmt.Sprintf("%d x %d", s.rounds, s.perRound)
+		if s.tail > 0 {
+			name += fmt.Sprintf(", tail %g%%: rows", 100*s.tail)
+		}
+		t.header = append(t.header, name)
 	}
 	var counts []int
 	for text := range strings.SplitSeq(f.stored, ",") {
@@ -102,11 +109,13 @@ func measureSeeds(ctx context.Context, d *dataset, f seedFlags, log io.Writer) (
 	}
 	for _, n := range counts {
 		seeds := flashlight.NewSeeds(d.info.Dim, prototypes[:min(n, len(prototypes))])
-		err := b.addRow(ctx, &t, fmt.Sprintf("learned from %d", seeds.Len()), func(q *flashlight.Query) {
-			q.Plan.Seed, q.Seeds = flashlight.SeedLearned, seeds
-		})
-		if err != nil {
-			return t, err
+		for _, seed := range []flashlight.Seed{flashlight.SeedLearned, flashlight.SeedLearnedOnes} {
+			err := b.addRow(ctx, &t, fmt.Sprintf("%s from %d", seed, seeds.Len()), func(q *flashlight.Query) {
+				q.Plan.Seed, q.Seeds = seed, seeds
+			})
+			if err != nil {
+				return t, err
+			}
 		}
 	}
 	if f.variants {
@@ -227,24 +236,33 @@ func (b *seedBench) addRow(ctx context.Context, t *table, name string, set func(
 	for _, s := range seedShapes {
 		plan := flashlight.Plan{
 			Mode: flashlight.ModeFlashlight, AnchorsFrom: flashlight.AnchorsBoth, Anchors: 20,
-			Rounds: s.rounds, PerRound: s.perRound, Patience: s.rounds, Probes: b.probes,
+			Rounds: s.rounds, PerRound: s.perRound, Patience: s.rounds, Probes: b.probes, Tail: s.tail,
 		}
+		if s.tail > 0 {
+			plan.AnchorsFrom = flashlight.AnchorsRoundOnes
+		}
+		scored := 0
 		var recalls []float64
 		for i := range b.questions {
 			l := &b.questions[i]
 			q := b.query(int(l.Source), plan)
 			set(q)
-			hits, _, err := b.e.Run(ctx, q, b.searcher(), b.rows, nil)
+			hits, report, err := b.e.Run(ctx, q, b.searcher(), b.rows, nil)
 			if err != nil {
 				return err
 			}
 			recalls = append(recalls, b.recall(l, hits))
+			scored += report.RowsScored
 		}
 		mean := 0.0
 		for _, r := range recalls {
 			mean += r / float64(len(recalls))
 		}
-		cells = append(cells, fmt.Sprintf("%.3f / %.2f", mean, slices.MinFunc(recalls, cmp.Compare[float64])))
+		cell := fmt.Sprintf("%.3f / %.2f", mean, slices.MinFunc(recalls, cmp.Compare[float64]))
+		if s.tail > 0 {
+			cell += fmt.Sprintf(": %d", scored/len(recalls))
+		}
+		cells = append(cells, cell)
 	}
 	t.add(cells...)
 	return nil

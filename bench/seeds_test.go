@@ -19,7 +19,7 @@ func TestSeedsCommand(t *testing.T) {
 		name, cells, _ := strings.Cut(strings.Trim(line, "| \n"), " | ")
 		rows[name] = cells
 	}
-	require.Len(t, rows, 2+2+6, out.String())
+	require.Len(t, rows, 2+3+6, out.String())
 	assert.Equal(t, rows["0.1 ones + nearest 16"], rows["learned from 64"], out.String())
 	assert.NotEqual(t, rows["mean of all"], rows["learned from 64"], out.String())
 

@@ -104,7 +104,10 @@ func TestTailBound(t *testing.T) {
 	assert.Equal(t, 1.0, tailBound(1, 1, 100))
 	assert.Equal(t, 1.0, tailBound(.9, .9, 10), "one of ten may be missing")
 	assert.InDelta(t, .98, tailBound(.92, .9, 100), 1e-9, "by the 5th percentile")
-	assert.InDelta(t, .98, tailBound(.99, .6, 100), 1e-9, "by the worst")
+	assert.InDelta(t, .99, tailBound(.99, .92, 100), 1e-9, "by the worst")
+	assert.InDelta(t, .96, tailBound(.99, .84, 100), 1e-9, "by the worst")
+	assert.Equal(t, 1.0, tailBound(1, .8, 10), "of the worst two of ten may be missing")
+	assert.Zero(t, tailBound(1, 0, 10))
 }
 
 func TestMissMargin(t *testing.T) {

@@ -52,7 +52,7 @@ const (
 	unseenGap   = 0.05 // how far below the mean the unseen source lies at least
 	unseenRows  = 3    // that a sample may have missed which misses none: Poisson's 95% limit
 	tailMisses  = 4    // times as much as the promise allows may be missing at the 5th percentile,
-	worstMisses = 20   // and so many times at the worst source
+	worstMisses = 0.8  // and this times its square root at the worst source
 )
 
 // targets are the recalls that plans are sought for, first the one that queries ask for when nothing else is said.
