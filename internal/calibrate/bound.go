@@ -52,19 +52,16 @@ func missMargin(sampled, best int) float64 {
 	return max(0, unseenRows*(1/float64(sampled)-1/float64(best)))
 }
 
-// tailBound is the highest recall that a plan with this 5th percentile and worst is taken for, so that a plan which fails
-// some sources gives way to a costlier one. What a source misses by chance varies with the square root of what is missed
-// on average, and so does what the worst one may miss. One of k nodes may be missing in any case, of the worst source two.
+// tailBound is the highest recall that a plan with this 5th percentile and worst is taken for where a costlier one may do
+// better by the poorest sources. One of k nodes may be missing in any case.
 func tailBound(p5, worst float64, k int) float64 {
-	bound := 1.0
-	if p5 < 1-1.5/float64(k) {
-		bound = 1 - (1-p5)/tailMisses
+	allowed := func(recall, misses float64) float64 {
+		if recall >= 1-1.5/float64(k) {
+			return 1
+		}
+		return 1 - (1-recall)/misses
 	}
-	if worst < 1-2.5/float64(k) {
-		misses := (1 - worst) / worstMisses
-		bound = min(bound, 1-misses*misses)
-	}
-	return max(0, bound)
+	return max(0, min(allowed(p5, tailMisses), allowed(worst, worstMisses)))
 }
 
 // PerfectBound returns the lower bound of so many perfect recalls at k: the most that a sample can show.

@@ -35,7 +35,7 @@ type Frontier struct {
 type Point struct {
 	Plan flashlight.Plan
 	// Recall over the sources: mean, 5th percentile, worst; and what may be promised: a lower 95% bound of the mean, which is
-	// not above the mean of any draw of sources (see Pick) nor what the 5th percentile allows (see tailBound).
+	// not above the mean of any draw of sources (see Pick).
 	Mean, P5, Worst, Bound float64
 	// Means a source.
 	RowsScored, CodesScanned float64
@@ -57,15 +57,30 @@ func (c *Calibration) For(k int) (Frontier, bool) {
 	return Frontier{}, false
 }
 
-// Choose returns the cheapest point whose bound reaches the recall, or false and the best point when none does.
+// Choose returns the cheapest point whose bound reaches the recall, or false and the best point when none does. A point
+// that fails some sources (see tailBound) gives way to the cheapest that does not, if that one costs no more than evenPrice
+// allows.
 func (f Frontier) Choose(recall float64) (p Point, ok bool) {
-	for _, p = range f.Points {
-		if p.Bound >= recall {
+	for _, q := range f.Points {
+		switch {
+		case !ok && q.Bound >= recall:
+			p, ok = q, true
+			fallthrough
+		case ok && q.Seconds <= evenPrice*p.Seconds:
+			if f.even(q) >= recall {
+				return q, true
+			}
+		case ok:
 			return p, true
+		case q.Bound >= p.Bound:
+			p = q
 		}
 	}
-	return p, false
+	return p, ok
 }
+
+// even is the bound of a point, or less for the sake of its poorest sources.
+func (f Frontier) even(p Point) float64 { return min(p.Bound, tailBound(p.P5, p.Worst, f.K)) }
 
 // Scaled returns the point for a k beyond that of the frontier: rows a round grow with k, and probes with its square
 // root, as the rows sought lie deeper and wider. Its recalls are not measured any more.
@@ -84,15 +99,18 @@ func (f Frontier) Scaled(p Point, k int) Point {
 	return p
 }
 
-// frontier returns the points that no other beats in both cost and bound, cheapest first.
+// frontier returns the points that no other beats in both cost and bound, or in both cost and what even says, cheapest
+// first.
 func frontier(k int, points []Point) Frontier {
 	slices.SortStableFunc(points, func(a, b Point) int {
 		return cmp.Or(cmp.Compare(a.Seconds, b.Seconds), cmp.Compare(b.Bound, a.Bound))
 	})
 	f := Frontier{K: k}
+	bound, even := -1.0, -1.0
 	for _, p := range points {
-		if n := len(f.Points); n == 0 || p.Bound > f.Points[n-1].Bound {
+		if e := f.even(p); p.Bound > bound || e > even {
 			f.Points = append(f.Points, p)
+			bound, even = max(bound, p.Bound), max(even, e)
 		}
 	}
 	return f

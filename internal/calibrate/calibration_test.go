@@ -72,3 +72,27 @@ func TestForOtherK(t *testing.T) {
 	assert.InDelta(t, .012, wide.Seconds, 1e-9)
 	require.NoError(t, wide.Plan.Validate())
 }
+
+// TestChooseSparesPoorSources: a plan that fails a source gives way to one that does not, unless that is much costlier.
+func TestChooseSparesPoorSources(t *testing.T) {
+	point := func(seconds, bound, worst float64) calibrate.Point {
+		return calibrate.Point{Seconds: seconds, Bound: bound, Worst: worst, P5: 1}
+	}
+	f := calibrate.Frontier{K: 100, Points: []calibrate.Point{
+		point(1, .95, .9), point(2, .985, .5), point(2.8, .986, .8), point(2.9, .982, .91), point(9, .999, .99),
+	}}
+	for recall, want := range map[float64]float64{
+		.95: 1,   // reached, and the worst source misses no more than five times .05
+		.98: 2.9, // the plans before fail a source
+		.99: 9,   // nothing cheaper reaches it
+		1:   9,   // nothing does
+	} {
+		p, ok := f.Choose(recall)
+		assert.Equal(t, recall < 1, ok)
+		assert.Equal(t, want, p.Seconds, "%v", recall)
+	}
+	f.Points[3].Seconds = 3.1
+	p, ok := f.Choose(.98)
+	assert.True(t, ok)
+	assert.Equal(t, 2., p.Seconds, "the price would be too high")
+}

@@ -115,6 +115,10 @@ func (r *run) try(ctx context.Context, tried, all []*candidate) ([]*candidate, e
 			}
 			until = r.Time
 		}
+		if err := r.measure(ctx, some, min(exploreFirst, n), until); err != nil {
+			return nil, err
+		}
+		some = r.hopeful(tried, some)
 		if err := r.measure(ctx, some, n, until); err != nil {
 			return nil, err
 		}
@@ -123,6 +127,30 @@ func (r *run) try(ctx context.Context, tried, all []*candidate) ([]*candidate, e
 	r.costs = fitCosts(tried)
 	r.assess(tried)
 	return tried, nil
+}
+
+// hopeful returns the candidates that may yet come to a frontier: not those that one of those tried beats on their first
+// sources at much less cost, nor those that recall too little. Where both found everything, nothing is decided. Before
+// costs are known it returns all.
+func (r *run) hopeful(tried, some []*candidate) (kept []*candidate) {
+	if r.costs == (costs{}) {
+		return some
+	}
+	r.assess(some)
+	for _, c := range some {
+		beaten := c.likely < leastRecall
+		for _, d := range tried {
+			if d.k == c.k && exploreStep*d.cost < c.cost && len(d.outcomes) >= len(c.outcomes) {
+				first := candidate{k: d.k, outcomes: d.outcomes[:len(c.outcomes)]}
+				mean := meanOf(r.recalls(&first))
+				beaten = beaten || mean > c.mean || (mean == c.mean && mean < 1)
+			}
+		}
+		if !beaten {
+			kept = append(kept, c)
+		}
+	}
+	return kept
 }
 
 // exploreUntil returns the time at which exploring ends: early enough for all sources to be asked by the safe plans, which

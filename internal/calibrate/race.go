@@ -97,33 +97,42 @@ func (r *run) survivors(tried []*candidate, to int) []*candidate {
 
 // ranking orders the candidates for k and sets their places: first come, of those that no other beats in cost and recall
 // (the Pareto frontier), the ones next to where it crosses a target; then those further off, and those of the frontier that
-// is left when the first is taken away, and so on. What costs as much as the exact scan, or recalls too little,
-// is left out.
+// is left when the first is taken away, and so on. Recall is the mean, and then what is left of it for the sake of the worst
+// source; the better place counts. What costs as much as the exact scan, or recalls too little, is left out.
 func (r *run) ranking(tried []*candidate, k int) (all []*candidate) {
 	r.assess(tried)
 	exact := r.exactSeconds()
-	left := slices.DeleteFunc(slices.Clone(tried), func(c *candidate) bool {
+	all = slices.DeleteFunc(slices.Clone(tried), func(c *candidate) bool {
 		return c.k != k || c.cost >= exact || c.likely < leastRecall
 	})
-	slices.SortStableFunc(left, func(a, b *candidate) int { return cmp.Compare(a.cost, b.cost) })
-	for layer := 0; len(left) > 0; layer++ {
-		var front []*candidate
-		front, left = split(left)
-		for at, steps := range stepsToTargets(front) {
-			front[at].place = steps + layerSteps*layer
+	slices.SortStableFunc(all, func(a, b *candidate) int { return cmp.Compare(a.cost, b.cost) })
+	for _, c := range all {
+		c.place = math.MaxInt
+	}
+	for _, recall := range []func(*candidate) float64{meanRecall, evenRecall} {
+		left := all
+		for layer := 0; len(left) > 0; layer++ {
+			var front []*candidate
+			front, left = split(left, recall)
+			for at, steps := range stepsToTargets(front, recall) {
+				front[at].place = min(front[at].place, steps+layerSteps*layer)
+			}
 		}
-		all = append(all, front...)
 	}
 	slices.SortStableFunc(all, func(a, b *candidate) int { return cmp.Compare(a.place, b.place) })
 	return all
 }
 
+func meanRecall(c *candidate) float64 { return c.mean }
+
+func evenRecall(c *candidate) float64 { return c.even }
+
 // stepsToTargets returns for each candidate of a frontier, cheapest first, how far it is from the first that misses half
 // of what a target allows to: bounds lie below means.
-func stepsToTargets(front []*candidate) []int {
+func stepsToTargets(front []*candidate, recall func(*candidate) float64) []int {
 	steps := slices.Repeat([]int{len(front)}, len(front))
 	for _, target := range targets {
-		crossing := slices.IndexFunc(front, func(c *candidate) bool { return c.promise >= (1+target)/2 })
+		crossing := slices.IndexFunc(front, func(c *candidate) bool { return recall(c) >= (1+target)/2 })
 		if crossing < 0 {
 			crossing = len(front) - 1
 		}
@@ -137,18 +146,18 @@ func stepsToTargets(front []*candidate) []int {
 // split returns the candidates of which no cheaper one found more, one of each step of the cost, and the others; of is
 // sorted by cost. Of those of a step it takes the one that found most, and of several the costliest: where few sources
 // do not tell plans apart, more work is the safer bet.
-func split(of []*candidate) (front, others []*candidate) {
+func split(of []*candidate, recall func(*candidate) float64) (front, others []*candidate) {
 	most := 0.0
 	for from := 0; from < len(of); {
 		to, best := from, from
 		for ; to < len(of) && of[to].cost <= costStep*of[from].cost; to++ {
-			if of[to].promise >= of[best].promise {
+			if recall(of[to]) >= recall(of[best]) {
 				best = to
 			}
 		}
 		for i := from; i < to; i++ {
-			if i == best && of[i].promise >= most {
-				front, most = append(front, of[i]), of[i].promise
+			if i == best && recall(of[i]) >= most {
+				front, most = append(front, of[i]), recall(of[i])
 			} else {
 				others = append(others, of[i])
 			}
@@ -159,29 +168,48 @@ func split(of []*candidate) (front, others []*candidate) {
 }
 
 // undecided returns, for every k and target, the cheapest candidate that may reach the target and has not been asked
-// about all sources. Where one that has reaches the target, only cheaper ones are in question.
+// about all sources. Where one that has reaches the target, only cheaper ones are in question. First it looks for what
+// reaches the target on average, then for what fails no source either.
 func (r *run) undecided(tried []*candidate) (all []*candidate) {
 	r.assess(tried)
 	for _, target := range targets {
 		for _, k := range r.Ks {
-			limit := r.exactSeconds()
-			for _, c := range tried {
-				if c.k == k && c.cost < limit && len(c.outcomes) == r.asked && r.point(c).Bound >= target {
-					limit = c.cost
+			for _, even := range []bool{false, true} {
+				next := r.cheapestUndecided(tried, k, target, even)
+				if next != nil && !slices.Contains(all, next) {
+					all = append(all, next)
 				}
-			}
-			var next *candidate
-			for _, c := range tried {
-				if c.k == k && c.cost < limit && len(c.outcomes) < r.asked && c.likely >= target && (next == nil || c.cost < next.cost) {
-					next = c
-				}
-			}
-			if next != nil && !slices.Contains(all, next) {
-				all = append(all, next)
 			}
 		}
 	}
 	return all
+}
+
+func (r *run) cheapestUndecided(tried []*candidate, k int, target float64, even bool) (next *candidate) {
+	limit := r.exactSeconds()
+	for _, c := range tried {
+		if c.k != k || c.cost >= limit || len(c.outcomes) < r.asked {
+			continue
+		}
+		p := r.point(c)
+		bound := p.Bound
+		if even {
+			bound = Frontier{K: k}.even(p)
+		}
+		if bound >= target {
+			limit = c.cost
+		}
+	}
+	for _, c := range tried {
+		likely := c.likely
+		if even && c.even < c.mean { // its worst source is known
+			likely = min(likely, c.even)
+		}
+		if c.k == k && c.cost < limit && len(c.outcomes) < r.asked && likely >= target && (next == nil || c.cost < next.cost) {
+			next = c
+		}
+	}
+	return next
 }
 
 // assess sums up what the candidates found so far, by what is known of the truths by now.
@@ -197,7 +225,7 @@ func (r *run) assess(candidates []*candidate) {
 		for _, recall := range recalls {
 			squares += (recall - c.mean) * (recall - c.mean)
 		}
-		most := tailBound(1, slices.Min(recalls), c.k) // the worst source only gets worse
-		c.promise, c.likely = min(c.mean, most), min(1, most, c.mean+2*math.Sqrt(squares)/max(1, n-1))
+		c.even = min(c.mean, tailBound(1, slices.Min(recalls), c.k)) // the worst source only gets worse
+		c.likely = min(1, c.mean+2*math.Sqrt(squares)/max(1, n-1))
 	}
 }

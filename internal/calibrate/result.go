@@ -44,8 +44,7 @@ func (r *run) recalls(c *candidate) []float64 {
 	return recalls
 }
 
-// point sums the outcomes up. A plan must do for the sources of every draw, and for nearly all of them: its bound is above
-// neither the means of the draws nor what its 5th percentile and its worst recall allow.
+// point sums the outcomes up. A plan must do for the sources of every draw: its bound is not above the mean of any.
 func (r *run) point(c *candidate) Point {
 	n := len(c.outcomes)
 	p := Point{Plan: c.plan}
@@ -76,7 +75,7 @@ func (r *run) point(c *candidate) Point {
 	}
 	slices.Sort(found)
 	p.P5, p.Worst = quantile(found, 0.05), found[0]
-	p.Bound = max(0, min(p.Bound, tailBound(p.P5, p.Worst, c.k)))
+	p.Bound = max(0, p.Bound)
 	return p
 }
 

@@ -55,11 +55,11 @@ type candidate struct {
 	timed    []float64 // seconds in the final timing
 
 	// Of the outcomes, by assess:
-	cost    float64 // seconds a source by its work, to compare it by
-	place   int     // by ranking
-	mean    float64 // recall
-	promise float64 // mean, or less for the sake of the worst source: see tailBound
-	likely  float64 // the highest promise that is not unlikely after all sources
+	cost   float64 // seconds a source by its work, to compare it by
+	place  int     // by ranking
+	mean   float64 // recall
+	even   float64 // mean, or less for the sake of the worst source: see tailBound
+	likely float64 // the highest mean that is not unlikely after all sources
 }
 
 // Run measures. It returns an error when ctx ends, or when an engine fails.
@@ -108,9 +108,10 @@ func newRun(in Input) (*run, error) {
 	for range max(1, in.Workers) {
 		r.workers = append(r.workers, newWorker(in.Open(), in.Decoder, in.Rows, in.Clock))
 	}
-	sizes := sizesOf(r.workers[0].engine)
+	first := r.workers[0].engine
+	sizes, runs := sizesOf(first), runsOf(first.Lists.Centroids(), first.Rows.Dim())
 	for _, w := range r.workers {
-		w.sampler.sizes, w.sampler.certain = sizes, certainRows
+		w.sampler.sizes, w.sampler.runs, w.sampler.certain = sizes, runs, certainRows
 	}
 	return r, nil
 }

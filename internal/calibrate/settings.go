@@ -16,6 +16,8 @@ const (
 	certainRows   = 2048 // of the lists that rank highest are all sampled; further down the chance is this divided by the rank
 	sampleShare   = 0.15 // of the time may go to samples; the 2048 become fewer if need be, though no fewer than
 	fewestCertain = 512
+	manyLists     = 4096 // with more of them, only so many of the runs that rank highest are ranked one by one
+	runLists      = 16   // neighbouring lists of a run
 	stripRows     = 64   // of a list are sampled together
 	blockRows     = 512  // gathered and scored at a time, at least
 	tieTolerance  = 1e-5 // relative: a hit so far below the k-th score still counts as found; nodes that tie are equally right
@@ -23,6 +25,8 @@ const (
 
 	// Exploring: the grid of plans, asked about the first sources.
 	exploreSources = 8
+	exploreFirst   = 3     // of them decide whether a plan is asked about the others: not if one tried before found as much,
+	exploreStep    = 1.5   // and cost so many times less
 	exploreShare   = 0.4   // over when this much of the time is, training included, and
 	exploreLeast   = 0.2   // not before this much is, even where asking all sources takes the rest
 	exploreChunk   = 12    // plans between two looks at the clock
@@ -51,8 +55,9 @@ const (
 	// What is promised: see LowerBound, missMargin and tailBound.
 	unseenGap   = 0.05 // how far below the mean the unseen source lies at least
 	unseenRows  = 3    // that a sample may have missed which misses none: Poisson's 95% limit
-	tailMisses  = 4    // times as much as the promise allows may be missing at the 5th percentile,
-	worstMisses = 0.8  // and this times its square root at the worst source
+	tailMisses  = 4    // times as much as a recall allows may be missing at the 5th percentile,
+	worstMisses = 5    // and so many times at the worst source; otherwise a plan gives way to one without such sources
+	evenPrice   = 1.5  // that costs at most so many times as much
 )
 
 // targets are the recalls that plans are sought for, first the one that queries ask for when nothing else is said.

@@ -39,14 +39,16 @@ func (r *run) time(ctx context.Context, raced []*candidate) error {
 // closeToFrontier returns the candidates for k that no other beats by far.
 func (r *run) closeToFrontier(raced []*candidate, k int) (close []*candidate) {
 	of := slices.DeleteFunc(slices.Clone(raced), func(c *candidate) bool { return c.k != k || len(c.outcomes) < r.asked })
-	bounds := make([]float64, len(of))
+	f := Frontier{K: k}
+	points := make([]Point, len(of))
 	for i, c := range of {
-		bounds[i] = r.point(c).Bound
+		points[i] = r.point(c)
 	}
 	for i, c := range of {
 		beaten := c.cost >= r.exactSeconds()
 		for j, d := range of {
-			beaten = beaten || (bounds[j] >= bounds[i] && timingSlack*d.cost < c.cost)
+			asGood := points[j].Bound >= points[i].Bound && f.even(points[j]) >= f.even(points[i])
+			beaten = beaten || (asGood && timingSlack*d.cost < c.cost)
 		}
 		if !beaten {
 			close = append(close, c)

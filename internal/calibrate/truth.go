@@ -98,12 +98,14 @@ func (t *truth) sampled(k int) (n int) {
 
 // sampler samples rows for truths.
 type sampler struct {
-	sizes   []int // of the lists; all workers share them
-	certain int   // see certainRows
+	sizes   []int     // of the lists; all workers share them
+	runs    []float32 // the mean centroid of each runLists neighbouring lists, where there are many; likewise shared
+	certain int       // see certainRows
 	scratch decoder.Scratch
 	top     index.TopK
 	weights map[uint32]float64 // of rows that have been in top
 	order   []uint64           // lists, in the lower half
+	byRun   []uint64           // runs, likewise
 	scores  []float32
 	list    []index.Candidate
 	block   []index.Candidate
@@ -117,7 +119,7 @@ type sampler struct {
 func (r *run) certain(lists int, row float64) int {
 	n := certainRows
 	for ; n > fewestCertain; n /= 2 {
-		rows := float64(lists) + float64(n)*(1+math.Log(max(1, float64(r.Rows)/float64(n))))
+		rows := float64(rankedLists(lists)) + float64(n)*(1+math.Log(max(1, float64(r.Rows)/float64(n))))
 		if rows*row*float64(len(r.Sources)) <= sampleShare*r.Time.Seconds()*float64(len(r.workers)) {
 			break
 		}
@@ -141,7 +143,7 @@ func sizesOf(e Engine) []int {
 func (w *worker) sample(ctx context.Context, s *Source, number int, t *truth) (scored int, err error) {
 	sm := &w.sampler
 	q := w.query(s, t.size)
-	sm.rank(q.Bound, w.engine.Lists.Centroids())
+	scored = sm.rank(q.Bound, w.engine.Lists.Centroids())
 	sm.top.Reset(t.size)
 	sm.weights = map[uint32]float64{}
 	sm.block, sm.weight = sm.block[:0], sm.weight[:0]
@@ -181,19 +183,79 @@ func (w *worker) sample(ctx context.Context, s *Source, number int, t *truth) (s
 	for _, h := range sm.hits {
 		t.put(known{h.ID, h.Score, sm.weights[h.ID], true})
 	}
-	return scored + len(sm.order), nil
+	return scored, nil
 }
 
-// rank sets the order of the lists: by the score of their centroids, highest first.
-func (sm *sampler) rank(bound decoder.Bound, centroids []float32) {
-	n := len(sm.sizes)
-	sm.scores = slices.Grow(sm.scores[:0], n)[:n]
-	bound.Score(&sm.scratch, sm.scores, centroids)
-	sm.order = sm.order[:0]
-	for l, score := range sm.scores {
-		sm.order = append(sm.order, uint64(descending(score))<<32|uint64(l))
+// rankedLists returns how many centroids are scored to rank so many lists.
+func rankedLists(lists int) int {
+	if lists <= manyLists {
+		return lists
 	}
-	slices.Sort(sm.order)
+	return lists/runLists + manyLists
+}
+
+// runsOf returns the mean centroid of each runLists neighbouring lists, or nothing where lists are few enough to be ranked
+// one by one. In an index of many lists neighbours are alike.
+func runsOf(centroids []float32, dim int) (runs []float32) {
+	if len(centroids)/dim <= manyLists {
+		return nil
+	}
+	for run := range slices.Chunk(centroids, runLists*dim) {
+		mean := make([]float32, dim)
+		for i, x := range run {
+			mean[i%dim] += x * float32(dim) / float32(len(run))
+		}
+		runs = append(runs, mean...)
+	}
+	return runs
+}
+
+// rank sets the order of the lists, and returns how many centroids it scored: lists by the score of their centroids,
+// highest first. Many lists are ranked by their runs, and manyLists of the best runs one by one.
+func (sm *sampler) rank(bound decoder.Bound, centroids []float32) (scored int) {
+	n := len(sm.sizes)
+	sm.order = sm.order[:0]
+	if len(sm.runs) == 0 {
+		sm.scoreLists(bound, centroids, 0, n)
+		slices.Sort(sm.order)
+		return n
+	}
+	dim := len(centroids) / n
+	sm.scores = slices.Grow(sm.scores[:0], len(sm.runs)/dim)[:len(sm.runs)/dim]
+	bound.Score(&sm.scratch, sm.scores, sm.runs)
+	byRun := sm.byRun[:0]
+	for r, score := range sm.scores {
+		byRun = append(byRun, uint64(descending(score))<<32|uint64(r))
+	}
+	slices.Sort(byRun)
+	sm.byRun = byRun
+	scored = len(byRun)
+	for i, ranked := range byRun {
+		from := runLists * int(uint32(ranked))
+		to := min(from+runLists, n)
+		if i < manyLists/runLists {
+			sm.scoreLists(bound, centroids, from, to)
+			scored += to - from
+			continue
+		}
+		if i == manyLists/runLists {
+			slices.Sort(sm.order)
+		}
+		for l := from; l < to; l++ {
+			sm.order = append(sm.order, uint64(l))
+		}
+	}
+	return scored
+}
+
+// scoreLists appends the lists from from to to to the order, with their scores above their numbers.
+func (sm *sampler) scoreLists(bound decoder.Bound, centroids []float32, from, to int) {
+	dim := len(centroids) / len(sm.sizes)
+	sm.scores = slices.Grow(sm.scores[:0], to-from)[:to-from]
+	bound.Score(&sm.scratch, sm.scores, centroids[from*dim:to*dim])
+	for i, score := range sm.scores {
+		sm.order = append(sm.order, uint64(descending(score))<<32|uint64(from+i))
+	}
 }
 
 // descending maps scores to integers in the opposite order.
