@@ -26,7 +26,7 @@ import (
 var seedShapes = []struct {
 	rounds, perRound int
 	tail             float64
-}{{1, 200, 0}, {1, 300, 0}, {1, 500, 0}, {2, 200, 0}, {3, 200, 0}, {2, 300, .03}, {2, 500, .03}}
+}{{1, 200, 0}, {1, 300, 0}, {1, 500, 0}, {1, 1000, 0}, {2, 200, 0}, {3, 200, 0}, {2, 300, .03}, {2, 500, .03}}
 
 // seedFlags are what the seeds command takes.
 type seedFlags struct {
