@@ -93,11 +93,11 @@ type PlanPoint struct {
 	Plan flashlight.Plan
 	// Recall over the sources: mean, 5th percentile, worst, and what may be
 	// promised: a lower bound of the mean with 95% confidence, lower still where
-	// some kind of source or the worst twentieth of all find much less.
+	// the mean of one kind of source is.
 	Mean, P5, Worst, Bound float64
 	// RowsScored and CodesScanned are means a source.
 	RowsScored, CodesScanned float64
-	// Time is the median, of one core.
+	// Time is the mean, of one core.
 	Time time.Duration
 }
 

@@ -23,7 +23,8 @@ prints the plans worth choosing: each costs more than the one before and has a h
 stores them; predict --recall then takes the cheapest plan whose bound reaches the target.
 
 The bound is a lower limit of the mean recall, with 95% confidence. It is lower still where
-the worst twentieth of the sources, the worst one, or one kind of source has a far lower recall.
+one kind of source has a far lower recall. A plan that fails some sources gives way to the
+cheapest that does not, if that takes at most half as long again.
 
 rebuild and decoder add calibrate by themselves.`,
 		Example: `  flashdb calibrate papers.flash papers

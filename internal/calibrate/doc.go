@@ -6,7 +6,7 @@
 // An exact scan of every source costs as many scores as there are rows. Instead the rows that any plan scored form a pool
 // for each source, and recall is the share of the pool's k best. What no plan found is estimated by a sample of all rows: a
 // row that was sampled with chance p and not found stands for 1/p rows, which is unbiased. The chances are high where good
-// rows are likely: a decoder scores the centroid of every list, the 2,048 rows of the best lists are all sampled, and a row
+// rows are likely: a decoder scores the centroids of lists, the 2,048 rows of the best lists are all sampled, and a row
 // further down with a chance of 2,048 divided by its rank. Of the true 100 best, nine in ten are sampled that way on debian,
 // go-stdlib and genes, and what is scored grows with the logarithm of the rows. See truth.
 //
@@ -38,8 +38,8 @@
 // A third of the sources is drawn evenly, the others in proportion to the links they have or are expected to have, by two
 // estimates (see Pick), because nobody knows which sources will be asked. A frontier lists plans by ascending cost and recall.
 // Its Bound is a lower confidence bound (95%, one-sided) of the mean recall over such sources, see LowerBound, less what the
-// sample of rows may have missed, and not above the mean of any third, nor what the 5th percentile and the worst source allow.
-// The cheapest plan whose bound reaches the target is what a query gets.
+// sample of rows may have missed, and not above the mean of any third. The cheapest plan whose bound reaches the target is
+// what a query gets, or one that spares poor sources for little more: see Frontier.Choose.
 //
 // # Use
 //

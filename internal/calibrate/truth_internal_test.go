@@ -183,7 +183,7 @@ func TestBoundCoversWhatThePoolMisses(t *testing.T) {
 		{"nothing", ranked, evenly(0), 0, .95, .003},
 		{"one in 200", ranked, evenly(.005), 0, .95, .006},
 		{"one in 50, and what is rarely sampled more", ranked, func(_ *rand.Rand, chance float64) float64 { return .01 / max(.02, chance) }, 0, .9, .03},
-		{"nothing, but for a list of a twentieth of the sources", ranked, evenly(0), .05, .92, .1},
+		{"nothing, but for a list of a twentieth of the sources", ranked, evenly(0), .05, .92, .03},
 		{"nothing, by a sixteenth of the rows", sixteenth, evenly(0), 0, .95, .005},
 		{"one in 200, by a sixteenth", sixteenth, evenly(.005), 0, .95, .01},
 		// Ten lists are missed, and of none is a row sampled half of the time.
