@@ -82,7 +82,7 @@ type Calibration struct {
 }
 
 // A Frontier is the plans worth choosing for the k best, cheapest first; each
-// further one has a higher bound.
+// further one has a higher bound, or does better by its poorest sources.
 type Frontier struct {
 	K     int
 	Plans []PlanPoint

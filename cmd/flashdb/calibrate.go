@@ -19,8 +19,9 @@ func (a *app) calibrateCommand() *cobra.Command {
 		Long: `Calibrate runs many plans for sampled sources. The true answers are estimated from what all
 plans found and a sample of the rows, so that the time does not grow with the rows. For a
 decoder that is not linear it also learns from some other sources what to search for first. It
-prints the plans worth choosing: each costs more than the one before and has a higher bound. It
-stores them; predict --recall then takes the cheapest plan whose bound reaches the target.
+prints the plans worth choosing: each costs more than the one before and has a higher bound, or
+does better by its poorest sources. It stores them; predict --recall then takes the cheapest
+plan whose bound reaches the target.
 
 The bound is a lower limit of the mean recall, with 95% confidence. It is lower still where
 one kind of source has a far lower recall. A plan that fails some sources gives way to the
