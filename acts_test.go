@@ -126,7 +126,11 @@ func sameTags(a, b []string) bool {
 
 // diffNamed compares decoders and meta values.
 func (m *model) diffNamed(c *flashdb.Collection, prefix string) error {
-	names := slices.DeleteFunc(c.Decoders(), func(name string) bool { return !strings.HasPrefix(name, prefix) })
+	stored, err := c.Decoders(context.Background())
+	if err != nil {
+		return err
+	}
+	names := slices.DeleteFunc(stored, func(name string) bool { return !strings.HasPrefix(name, prefix) })
 	if want := slices.Sorted(maps.Keys(m.decoders)); !slices.Equal(want, names) {
 		return fmt.Errorf("decoders are %q, want %q", names, want)
 	}
@@ -140,8 +144,8 @@ func (m *model) diffNamed(c *flashdb.Collection, prefix string) error {
 		}
 	}
 	for name, want := range m.meta {
-		if got, _ := c.Meta(name); got != want {
-			return fmt.Errorf("meta %q is %q, want %q", name, got, want)
+		if got, _, err := c.Meta(context.Background(), name); err != nil || got != want {
+			return fmt.Errorf("meta %q is %q, %v, want %q", name, got, err, want)
 		}
 	}
 	return nil

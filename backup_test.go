@@ -72,7 +72,9 @@ func contentsOf(t testing.TB, db *flashdb.DB) contents {
 	t.Helper()
 	ctx := context.Background()
 	all := contents{Nodes: map[string][]flashdb.Node{}, Links: map[string][]string{}}
-	for _, name := range db.Collections() {
+	names, err := db.Collections(ctx)
+	require.NoError(t, err)
+	for _, name := range names {
 		c, err := db.Collection(name)
 		require.NoError(t, err)
 		var keys []string
@@ -88,11 +90,14 @@ func contentsOf(t testing.TB, db *flashdb.DB) contents {
 				require.NoError(t, err)
 			}
 		}
-		all.Decoders = append(all.Decoders, c.Decoders()...)
+		decoders, err := c.Decoders(ctx)
+		require.NoError(t, err)
+		all.Decoders = append(all.Decoders, decoders...)
 	}
 	c, err := db.Collection("papers")
 	require.NoError(t, err)
-	all.Origin, _ = c.Meta("origin")
+	all.Origin, _, err = c.Meta(ctx, "origin")
+	require.NoError(t, err)
 	res, err := c.Predict(ctx, "p1", 20, &flashdb.PredictOptions{Mode: flashdb.ModeExact})
 	require.NoError(t, err)
 	all.Exact = res.Hits

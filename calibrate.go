@@ -145,7 +145,9 @@ func (c *Collection) calibrate(ctx context.Context, o CalibrateOptions) ([]Calib
 	}
 	names := []string{o.Decoder}
 	if o.Decoder == "" {
-		names = c.decoderNames()
+		if names, err = c.storedDecoders(); err != nil {
+			return nil, err
+		}
 	}
 	if o.SourcesFrom != "" {
 		if err := c.rememberSources(ctx, o.SourcesFrom); err != nil {

@@ -309,18 +309,24 @@ func (c *Collection) Delete(ctx context.Context, keys ...string) (deleted int, e
 }
 
 // Key returns the key of the live node with that id, as Keys and a trace number
-// them.
-func (c *Collection) Key(id uint32) (key string, ok bool) {
+// them, or ErrNotFound.
+func (c *Collection) Key(ctx context.Context, id uint32) (key string, err error) {
 	leave, err := c.db.enter()
 	if err != nil {
-		return "", false
+		return "", err
 	}
 	defer leave()
-	_ = c.db.store.View(func(v *storage.View) error {
-		key, ok = v.Key(c.uid, id)
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	err = c.db.store.View(func(v *storage.View) error {
+		var ok bool
+		if key, ok = v.Key(c.uid, id); !ok {
+			return fmt.Errorf("%w: collection %q has no live node with id %d", ErrNotFound, c.name, id)
+		}
 		return nil
 	})
-	return key, ok
+	return key, err
 }
 
 // Keys calls fn for every live node in id order until fn returns an error. Ids
@@ -396,18 +402,21 @@ func (c *Collection) SetMeta(ctx context.Context, name, value string) error {
 	})
 }
 
-// Meta returns what SetMeta stored under name.
-func (c *Collection) Meta(name string) (value string, ok bool) {
+// Meta returns what SetMeta stored under name, and whether it stored anything.
+func (c *Collection) Meta(ctx context.Context, name string) (value string, ok bool, err error) {
 	leave, err := c.db.enter()
 	if err != nil {
-		return "", false
+		return "", false, err
 	}
 	defer leave()
-	_ = c.db.store.View(func(v *storage.View) error {
+	if err := ctx.Err(); err != nil {
+		return "", false, err
+	}
+	err = c.db.store.View(func(v *storage.View) error {
 		value, ok = v.Meta(c.uid, name)
 		return nil
 	})
-	return value, ok
+	return value, ok, err
 }
 
 // apply brings one durable act into the collection's memory. It runs under the

@@ -67,8 +67,8 @@ func TestCompactAfterDeletingMost(t *testing.T) {
 
 	// Ids are not used again.
 	require.NoError(t, c.Upsert(ctx, flashdb.Node{Key: "later", Embedding: make([]float32, dim)}))
-	last, ok := c.Key(n)
-	assert.True(t, ok)
+	last, err := c.Key(ctx, n)
+	require.NoError(t, err)
 	assert.Equal(t, "later", last)
 	d.reopen()
 }

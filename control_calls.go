@@ -2,6 +2,7 @@ package flashdb
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
@@ -37,8 +38,9 @@ func (db *DB) controlCalls() map[string]control.Call {
 		}),
 		control.CallCompact: answer(db.controlCompact),
 		control.CallBackup:  answer(db.controlBackup),
-		control.CallCollections: answer(func(context.Context, *control.None, *control.Stream) (any, error) {
-			return control.Names{Names: db.Collections()}, nil
+		control.CallCollections: answer(func(ctx context.Context, _ *control.None, _ *control.Stream) (any, error) {
+			names, err := db.Collections(ctx)
+			return control.Names{Names: names}, err
 		}),
 		control.CallCreate: answer(func(_ context.Context, r *control.Create[Schema], _ *control.Stream) (any, error) {
 			_, err := db.CreateCollection(r.Collection, r.Schema)
@@ -223,27 +225,33 @@ func (c *Collection) controlPrefix(ctx context.Context, r *control.Prefix, _ *co
 	return control.Names{Names: keys}, err
 }
 
-func (c *Collection) controlKeysOf(_ context.Context, r *control.IDs, _ *control.Stream) (any, error) {
+func (c *Collection) controlKeysOf(ctx context.Context, r *control.IDs, _ *control.Stream) (any, error) {
 	var found control.IDs
 	for _, id := range r.IDs {
-		if key, ok := c.Key(id); ok {
-			found.IDs, found.Keys = append(found.IDs, id), append(found.Keys, key)
+		key, err := c.Key(ctx, id)
+		if errors.Is(err, ErrNotFound) {
+			continue
 		}
+		if err != nil {
+			return nil, err
+		}
+		found.IDs, found.Keys = append(found.IDs, id), append(found.Keys, key)
 	}
 	return found, nil
 }
 
-func (c *Collection) controlMeta(_ context.Context, r *control.Meta, _ *control.Stream) (any, error) {
-	value, _ := c.Meta(r.Name)
-	return control.Meta{Value: value}, nil
+func (c *Collection) controlMeta(ctx context.Context, r *control.Meta, _ *control.Stream) (any, error) {
+	value, _, err := c.Meta(ctx, r.Name)
+	return control.Meta{Value: value}, err
 }
 
 func (c *Collection) controlSetMeta(ctx context.Context, r *control.Meta, _ *control.Stream) (any, error) {
 	return nil, c.SetMeta(ctx, r.Name, r.Value)
 }
 
-func (c *Collection) controlDecoders(context.Context, *control.In, *control.Stream) (any, error) {
-	return control.Names{Names: c.Decoders()}, nil
+func (c *Collection) controlDecoders(ctx context.Context, _ *control.In, _ *control.Stream) (any, error) {
+	names, err := c.Decoders(ctx)
+	return control.Names{Names: names}, err
 }
 
 func (c *Collection) controlDecoder(_ context.Context, r *control.Decoder, _ *control.Stream) (any, error) {

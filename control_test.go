@@ -228,7 +228,9 @@ func TestControlAnswersAsTheDatabaseDoes(t *testing.T) {
 	ask(control.CallCheck, nil, &findings)
 	assert.Empty(t, findings.Findings)
 	ask(control.CallDrop, in, nil)
-	assert.Empty(t, d.Collections())
+	names, err := d.Collections(t.Context())
+	require.NoError(t, err)
+	assert.Empty(t, names)
 }
 
 // TestCloseEndsARebuildOverTheSocket closes the database while a client waits

@@ -117,7 +117,11 @@ func (im *image) answers(t *testing.T, log []byte) string {
 func answers(db *flashdb.DB) (string, error) {
 	ctx := context.Background()
 	var b strings.Builder
-	fmt.Fprintln(&b, db.Collections())
+	names, err := db.Collections(ctx)
+	if err != nil {
+		return "", err
+	}
+	fmt.Fprintln(&b, names)
 	c, err := db.Collection("papers")
 	if err != nil {
 		return "", err
@@ -143,8 +147,8 @@ func answers(db *flashdb.DB) (string, error) {
 		}
 	}
 	note(len(keys), nil)
-	value, ok := c.Meta("origin")
-	note(value, nil)
+	value, ok, e := c.Meta(ctx, "origin")
+	note(value, e)
 	note(ok, nil)
 	stats, e := db.Stats(ctx)
 	for _, s := range stats.Collections {

@@ -52,7 +52,7 @@ func storeCalls(db *flashdb.DB, c *flashdb.Collection) map[string]func() error {
 		"compact":     func() error { _, err := db.Compact(ctx, nil); return err },
 		"keys":        func() error { return c.Keys(ctx, func(uint32, string) error { return nil }) },
 		"stats":       func() error { _, err := db.Stats(ctx); return err },
-		"collections": func() error { db.Collections(); return nil },
+		"collections": func() error { _, err := db.Collections(ctx); return err },
 		"check": func() error {
 			findings, err := db.Check(ctx)
 			if len(findings) > 0 {
@@ -118,7 +118,8 @@ func TestStoreCutAnywhere(t *testing.T) {
 				require.NoError(t, err, "no lock is left behind")
 				c, err = db.Collection("papers")
 				require.NoError(t, err)
-				origin, _ := c.Meta("origin")
+				origin, _, err := c.Meta(context.Background(), "origin")
+				require.NoError(t, err)
 				assert.Equal(t, "another", origin)
 				for _, key := range []string{"node1500", "node1502", "node1503"} {
 					_, err = c.Get(context.Background(), key)

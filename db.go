@@ -290,20 +290,27 @@ func (db *DB) Checkpoint(ctx context.Context) error {
 	return nil
 }
 
-// Collections returns the names of the collections, sorted.
-func (db *DB) Collections() []string {
+// Collections returns the names of the collections, sorted. It fails like any
+// reader: when ctx ends, with ErrClosed, and with ErrCorrupt.
+func (db *DB) Collections(ctx context.Context) ([]string, error) {
 	leave, err := db.enter()
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	defer leave()
-	var names []string
-	_ = db.store.View(func(v *storage.View) error {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return db.collectionNames()
+}
+
+func (db *DB) collectionNames() (names []string, err error) {
+	err = db.store.View(func(v *storage.View) error {
 		for _, info := range v.Collections() {
 			names = append(names, info.Name)
 		}
 		return nil
 	})
 	slices.Sort(names)
-	return names
+	return names, err
 }

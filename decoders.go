@@ -57,18 +57,16 @@ func (c *Collection) DropDecoder(ctx context.Context, name string) error {
 }
 
 // Decoders returns the names of the stored decoders, sorted.
-func (c *Collection) Decoders() []string {
+func (c *Collection) Decoders(ctx context.Context) ([]string, error) {
 	leave, err := c.db.enter()
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	defer leave()
-	return c.decoderNames()
-}
-
-func (c *Collection) decoderNames() []string {
-	names, _ := c.storedDecoders()
-	return names
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return c.storedDecoders()
 }
 
 func (c *Collection) storedDecoders() (names []string, err error) {

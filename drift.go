@@ -86,13 +86,14 @@ func (c *Collection) drift(info storage.Info, gen *ivf.Index) (Drift, error) {
 	if own := gen.Residual(); len(rows) > 0 && own > 0 {
 		d.Residual = gen.ResidualOf(rows) / own
 	}
-	d.RecallLoss = c.recallLoss(pinned{gen: gen, number: info.Generation}, float64(d.Dead)/built)
-	return d, nil
+	d.RecallLoss, err = c.recallLoss(pinned{gen: gen, number: info.Generation}, float64(d.Dead)/built)
+	return d, err
 }
 
 // recallLoss returns the largest estimate over the decoders: see Drift.
-func (c *Collection) recallLoss(p pinned, dead float64) (loss float64) {
-	for _, name := range c.decoderNames() {
+func (c *Collection) recallLoss(p pinned, dead float64) (loss float64, err error) {
+	names, err := c.storedDecoders()
+	for _, name := range names {
 		t, err := c.trained(name)
 		if err != nil {
 			continue
@@ -108,7 +109,7 @@ func (c *Collection) recallLoss(p pinned, dead float64) (loss float64) {
 			}
 		}
 	}
-	return loss
+	return loss, err
 }
 
 // drifted returns why a rebuild can wait, or "" when the collection has moved

@@ -153,11 +153,40 @@ func TestDroppedCollection(t *testing.T) {
 	_, err = c.Predict(ctx, "a", 1, nil)
 	require.ErrorIs(t, err, flashdb.ErrNotFound)
 	require.ErrorIs(t, c.Upsert(ctx, flashdb.Node{Key: "x", Embedding: []float32{1, 2}}), flashdb.ErrNotFound)
-	require.Empty(t, d.Collections())
+	names, err := d.Collections(ctx)
+	require.NoError(t, err)
+	require.Empty(t, names)
 
 	again := d.collection("c", 3)
 	_, err = again.Get(ctx, "a")
 	require.ErrorIs(t, err, flashdb.ErrNotFound, "a new collection of the name is empty")
 	d.reopen()
-	require.Equal(t, []string{"c"}, d.Collections())
+	names, err = d.Collections(ctx)
+	require.NoError(t, err)
+	require.Equal(t, []string{"c"}, names)
+}
+
+// TestNamesOfAClosedDatabase: what lists names says that it cannot, and does not list nothing.
+func TestNamesOfAClosedDatabase(t *testing.T) {
+	ctx := context.Background()
+	d := openDB(t)
+	c := d.collection("c", 3)
+	done, cancel := context.WithCancel(ctx)
+	cancel()
+	refused := func(ctx context.Context, want error) {
+		_, err := d.Collections(ctx)
+		require.ErrorIs(t, err, want)
+		_, err = c.Decoders(ctx)
+		require.ErrorIs(t, err, want)
+		_, err = c.Key(ctx, 0)
+		require.ErrorIs(t, err, want)
+		_, _, err = c.Meta(ctx, "m")
+		require.ErrorIs(t, err, want)
+	}
+	refused(done, context.Canceled)
+	_, err := c.Key(ctx, 0)
+	require.ErrorIs(t, err, flashdb.ErrNotFound)
+	require.NoError(t, d.Close())
+	refused(ctx, flashdb.ErrClosed)
+	d.open()
 }

@@ -283,7 +283,9 @@ func TestNewNames(t *testing.T) {
 		renameInLog(t, dir, name)
 		db, err := flashdb.Open(dir, nil)
 		require.NoError(t, err)
-		require.Contains(t, db.Collections(), name)
+		names, err := db.Collections(t.Context())
+		require.NoError(t, err)
+		require.Contains(t, names, name)
 		require.NoError(t, db.Close())
 	}
 }

@@ -27,7 +27,11 @@ func (c *Collection) qualify(ctx context.Context, gen *ivf.Index, number uint64,
 	built := c.alone(pinned{gen: gen, number: number})
 	var trainedAll []*trained
 	var results []*calibrate.Result
-	for _, name := range c.decoderNames() {
+	names, err := c.storedDecoders()
+	if err != nil { // nothing would be compared, and a worse index published
+		return nil, err
+	}
+	for _, name := range names {
 		t, err := c.trained(name)
 		if err != nil { // a decoder that cannot be used is no reason to keep the others from a new index
 			c.db.slog.Warn("decoder not calibrated", "collection", c.name, "decoder", name, "err", err)
@@ -72,7 +76,11 @@ func (c *Collection) calibratePut(ctx context.Context, o RebuildOptions) (all []
 	if !ok {
 		return nil
 	}
-	for _, name := range c.decoderNames() {
+	names, err := c.storedDecoders()
+	if err != nil {
+		c.db.slog.Warn("decoders not calibrated", "collection", c.name, "err", err)
+	}
+	for _, name := range names {
 		missing, err := c.uncalibrated(ctx, name)
 		if err == nil && missing {
 			co.Decoder = name

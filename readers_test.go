@@ -236,8 +236,11 @@ func unequal(what string, got, want any) error {
 	return fmt.Errorf("%s: got %v, want %v", what, got, want)
 }
 
-func (r *reader) collections(context.Context) ([]verdict, error) {
-	got := r.db.Collections()
+func (r *reader) collections(ctx context.Context) ([]verdict, error) {
+	got, err := r.db.Collections(ctx)
+	if err != nil {
+		return nil, err
+	}
 	return []verdict{func(_ *model, worlds []world, at int) error {
 		if want := worlds[at].names(); !slices.Equal(want, got) {
 			return unequal("collections", got, want)
@@ -343,9 +346,13 @@ func (r *reader) prefix(ctx context.Context, c *flashdb.Collection) (verdict, er
 	}, err
 }
 
-func (r *reader) key(_ context.Context, c *flashdb.Collection) (verdict, error) {
+func (r *reader) key(ctx context.Context, c *flashdb.Collection) (verdict, error) {
 	id := r.rng.IntN(100)
-	got, ok := c.Key(uint32(id))
+	got, err := c.Key(ctx, uint32(id))
+	ok := err == nil
+	if err != nil && !errors.Is(err, flashdb.ErrNotFound) {
+		return nil, err
+	}
 	return func(m *model, _ []world, _ int) error {
 		for key := range m.nodes {
 			if m.ids[key] == id {
@@ -362,8 +369,11 @@ func (r *reader) key(_ context.Context, c *flashdb.Collection) (verdict, error) 
 	}, nil
 }
 
-func meta(_ context.Context, c *flashdb.Collection) (verdict, error) {
-	got, ok := c.Meta("m")
+func meta(ctx context.Context, c *flashdb.Collection) (verdict, error) {
+	got, ok, err := c.Meta(ctx, "m")
+	if err != nil {
+		return nil, err
+	}
 	return func(m *model, _ []world, _ int) error {
 		if want, has := m.meta["m"]; want != got || has != ok {
 			return unequal("meta", got, want)
@@ -372,8 +382,11 @@ func meta(_ context.Context, c *flashdb.Collection) (verdict, error) {
 	}, nil
 }
 
-func decoders(_ context.Context, c *flashdb.Collection) (verdict, error) {
-	got := c.Decoders()
+func decoders(ctx context.Context, c *flashdb.Collection) (verdict, error) {
+	got, err := c.Decoders(ctx)
+	if err != nil {
+		return nil, err
+	}
 	return func(m *model, _ []world, _ int) error {
 		if want := slices.Sorted(maps.Keys(m.decoders)); !slices.Equal(want, got) {
 			return unequal("decoders", got, want)

@@ -120,7 +120,11 @@ func (db *DB) runSchedule(s RebuildSchedule) {
 // rebuildAll rebuilds every collection. What fails is told to the listener by
 // Rebuild, and does not keep the next one from its turn.
 func (db *DB) rebuildAll(ctx context.Context, minDrift float64) {
-	for _, name := range db.Collections() {
+	names, err := db.Collections(ctx)
+	if err != nil {
+		db.slog.Warn("scheduled rebuild", "err", err)
+	}
+	for _, name := range names {
 		c, err := db.Collection(name)
 		if err != nil || ctx.Err() != nil {
 			continue // dropped meanwhile, or closing

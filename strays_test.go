@@ -175,7 +175,9 @@ func (s *strayTrial) run(place string) {
 
 	db, err = flashdb.OpenOn(unsynced{vfs.OS()}, s.dir, opts)
 	require.NoError(t, err)
-	require.Empty(t, db.Collections())
+	names, err := db.Collections(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, names)
 	require.NoError(t, db.Close())
 	if s.foreign {
 		require.Equal(t, before, listing(t, s.path), "what is foreign stays")

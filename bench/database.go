@@ -49,7 +49,7 @@ func openPart(ctx context.Context, d *dataset, p part, dir string, log io.Writer
 	if err != nil {
 		return nil, nil, buildRecord{}, err
 	}
-	c, record, err := builtPart(db, d, p)
+	c, record, err := builtPart(ctx, db, d, p)
 	if err != nil {
 		return nil, nil, buildRecord{}, errors.Join(fmt.Errorf("database %s: %w", dir, err), db.Close())
 	}
@@ -57,13 +57,16 @@ func openPart(ctx context.Context, d *dataset, p part, dir string, log io.Writer
 }
 
 // builtPart checks that the database holds that part, complete.
-func builtPart(db *flashdb.DB, d *dataset, p part) (*flashdb.Collection, buildRecord, error) {
+func builtPart(ctx context.Context, db *flashdb.DB, d *dataset, p part) (*flashdb.Collection, buildRecord, error) {
 	var record buildRecord
 	c, err := db.Collection(candidateCollection)
 	if err != nil {
 		return nil, record, fmt.Errorf("%w: it is not one that bench made: remove it or use another -dir", err)
 	}
-	text, ok := c.Meta(metaBuild)
+	text, ok, err := c.Meta(ctx, metaBuild)
+	if err != nil {
+		return nil, record, err
+	}
 	if !ok {
 		return nil, record, errors.New("building it was not finished: remove it")
 	}

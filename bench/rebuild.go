@@ -116,7 +116,7 @@ func rebuildCommand(ctx context.Context, args []string, stdout, stderr io.Writer
 	if err != nil {
 		return err
 	}
-	c, _, err := builtPart(db, d, part{})
+	c, _, err := builtPart(ctx, db, d, part{})
 	if err == nil {
 		err = measureRebuilds(ctx, &rebuildLoad{target: c, dim: d.info.Dim, pause: *pause}, *workers, *turns, *quiet, stdout)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"iter"
 
@@ -66,8 +67,6 @@ type collection interface {
 // A localDB is a directory that this process has open.
 type localDB struct{ *flashdb.DB }
 
-func (db localDB) Collections(context.Context) ([]string, error) { return db.DB.Collections(), nil }
-
 func (db localDB) Collection(_ context.Context, name string) (collection, error) {
 	c, err := db.DB.Collection(name)
 	if err != nil {
@@ -96,23 +95,24 @@ func (db localDB) DropCollection(_ context.Context, name string) error {
 
 type localCollection struct{ *flashdb.Collection }
 
-func (c localCollection) KeysOf(_ context.Context, ids []uint32) (map[uint32]string, error) {
+func (c localCollection) KeysOf(ctx context.Context, ids []uint32) (map[uint32]string, error) {
 	keys := make(map[uint32]string, len(ids))
 	for _, id := range ids {
-		if key, ok := c.Key(id); ok {
-			keys[id] = key
+		key, err := c.Key(ctx, id)
+		if errors.Is(err, flashdb.ErrNotFound) {
+			continue
 		}
+		if err != nil {
+			return nil, err
+		}
+		keys[id] = key
 	}
 	return keys, nil
 }
 
-func (c localCollection) Meta(_ context.Context, name string) (string, error) {
-	value, _ := c.Collection.Meta(name)
-	return value, nil
-}
-
-func (c localCollection) Decoders(context.Context) ([]string, error) {
-	return c.Collection.Decoders(), nil
+func (c localCollection) Meta(ctx context.Context, name string) (string, error) {
+	value, _, err := c.Collection.Meta(ctx, name)
+	return value, err
 }
 
 func (c localCollection) Decoder(_ context.Context, name string) (decoder.Decoder, error) {

@@ -77,7 +77,10 @@ func (a *app) serve(ctx context.Context, dir string, opts flashdb.Options) (err 
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	names := db.Collections()
+	names, err := db.Collections(context.WithoutCancel(ctx)) // a signal ends what comes after it
+	if err != nil {
+		return err
+	}
 	socket := filepath.Join(dir, control.SocketName)
 	if a.json {
 		err = a.emit(struct {
