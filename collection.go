@@ -22,6 +22,13 @@ type Schema struct {
 	Normalize bool
 }
 
+func (s Schema) String() string {
+	if s.Normalize {
+		return fmt.Sprintf("dimension %d, normalized", s.Dim)
+	}
+	return fmt.Sprintf("dimension %d", s.Dim)
+}
+
 // A Collection is a set of nodes with embeddings of one width, the decoders
 // trained on them, and an index. It is safe for concurrent use, and valid until
 // it is dropped or its DB is closed.
@@ -60,7 +67,8 @@ func (db *DB) CreateCollection(name string, s Schema) (*Collection, error) {
 	err = db.commit(context.Background(), func(a *act) error {
 		switch other, ok := a.changes.CollectionLike(name); {
 		case other == name && ok:
-			return fmt.Errorf("collection %q %w", name, ErrExists)
+			info, _ := a.changes.Collection(name)
+			return fmt.Errorf("collection %q %w, of dimension %d", name, ErrExists, info.Schema.Dim)
 		case ok:
 			return fmt.Errorf("%w: name %q differs from collection %q only in case, and file names have none on some systems", ErrInvalid, name, other)
 		}
@@ -74,6 +82,22 @@ func (db *DB) CreateCollection(name string, s Schema) (*Collection, error) {
 		return nil, fmt.Errorf("create collection: %w", err)
 	}
 	return db.collection(name)
+}
+
+// OpenCollection returns the collection of that name, and creates it when there
+// is none: see CreateCollection. One that was made by another Schema is an error
+// that matches ErrExists.
+func (db *DB) OpenCollection(name string, s Schema) (*Collection, error) {
+	c, err := db.Collection(name)
+	if errors.Is(err, ErrNotFound) {
+		if c, err = db.CreateCollection(name, s); errors.Is(err, ErrExists) {
+			c, err = db.Collection(name) // created meanwhile
+		}
+	}
+	if err == nil && c.schema != s {
+		return nil, fmt.Errorf("open collection: %q %w with %s, and not %s", name, ErrExists, c.schema, s)
+	}
+	return c, err
 }
 
 // Collection returns the collection of that name, or ErrNotFound.

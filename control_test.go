@@ -111,7 +111,7 @@ func TestSentinelsKeepTheirIdentity(t *testing.T) {
 	}{
 		{"ErrNotFound", control.CallGet, control.Nodes{In: in, Keys: []string{"b"}}, flashdb.ErrNotFound, `node "b" not found in collection "c"`},
 		{"no collection", control.CallCollection, control.In{Collection: "d"}, flashdb.ErrNotFound, `collection "d" not found`},
-		{"ErrExists", control.CallCreate, control.Create[flashdb.Schema]{Collection: "c", Schema: flashdb.Schema{Dim: 2}}, flashdb.ErrExists, `create collection: collection "c" already exists`},
+		{"ErrExists", control.CallCreate, control.Create[flashdb.Schema]{Collection: "c", Schema: flashdb.Schema{Dim: 2}}, flashdb.ErrExists, `create collection: collection "c" already exists, of dimension 2`},
 		{"ErrDim", control.CallSearch, control.Search[flashdb.SearchOptions]{In: in, Vector: []float32{1}, K: 1}, flashdb.ErrDim, "wrong dimension"},
 		{"ErrInvalid", control.CallSearch, control.Search[flashdb.SearchOptions]{In: in, Vector: []float32{1, 0}}, flashdb.ErrInvalid, "k is 0"},
 		{"bad request", control.CallSearch, map[string]int{"kk": 1}, flashdb.ErrInvalid, "unknown field"},

@@ -25,6 +25,9 @@ func (c *Collection) PutDecoder(ctx context.Context, name string, d decoder.Deco
 	if err := validateKey(name); err != nil {
 		return fmt.Errorf("put decoder into %q: %w", c.name, err)
 	}
+	if d == nil {
+		return fmt.Errorf("put decoder %q into %q: %w: the decoder is nil", name, c.name, ErrInvalid)
+	}
 	if d.Dim() != c.schema.Dim {
 		return fmt.Errorf("put decoder %q into %q: %w: it takes embeddings of %d values, the collection holds %d", name, c.name, ErrDim, d.Dim(), c.schema.Dim)
 	}

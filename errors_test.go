@@ -7,8 +7,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/flashdb/flashdb"
@@ -189,4 +191,28 @@ func TestNamesOfAClosedDatabase(t *testing.T) {
 	require.NoError(t, d.Close())
 	refused(ctx, flashdb.ErrClosed)
 	d.open()
+}
+
+// TestOpenCollection: it is created once, and found afterwards, by the same schema only.
+func TestOpenCollection(t *testing.T) {
+	d := openDB(t)
+	for range 2 {
+		c, err := d.OpenCollection("c", flashdb.Schema{Dim: 3})
+		require.NoError(t, err)
+		require.Equal(t, flashdb.Schema{Dim: 3}, c.Schema())
+	}
+	_, err := d.OpenCollection("c", flashdb.Schema{Dim: 3, Normalize: true})
+	require.ErrorIs(t, err, flashdb.ErrExists)
+	require.ErrorContains(t, err, `"c" already exists with dimension 3, and not dimension 3, normalized`)
+	_, err = d.OpenCollection("d", flashdb.Schema{})
+	require.ErrorIs(t, err, flashdb.ErrInvalid)
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			_, err := d.OpenCollection("together", flashdb.Schema{Dim: 4})
+			assert.NoError(t, err)
+		})
+	}
+	all.Wait()
+	require.ErrorIs(t, d.collection("e", 2).PutDecoder(t.Context(), "links", nil), flashdb.ErrInvalid)
 }
