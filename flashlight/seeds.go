@@ -6,7 +6,7 @@ import (
 	"github.com/flashdb/flashdb/internal/simd"
 )
 
-// The constants of the learned seed: docs/algorithms.md has what they were measured against.
+// The constants of the learned seed: docs/measurements.md has what they were measured against.
 const (
 	// maxPrototypes is the number of stored sources from which on more gain next to nothing.
 	maxPrototypes = 512

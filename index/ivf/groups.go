@@ -27,7 +27,7 @@ const (
 	// threshold that the other groups must reach.
 	leadGroups = 4
 	// How far above the mean of its group the best list is assumed to lie, in multiples of the expected maximum. Its breadth
-	// is assumed to be the largest of the group. Of .15 to 2, .85 is the least that kept recall: see docs/algorithms.md.
+	// is assumed to be the largest of the group. Of .15 to 2, .85 is the least that kept recall: see docs/measurements.md.
 	groupBenefit = 0.85
 )
 
