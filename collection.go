@@ -22,6 +22,7 @@ type Schema struct {
 	Normalize bool
 }
 
+// String returns it in words, such as "dimension 64, normalized".
 func (s Schema) String() string {
 	if s.Normalize {
 		return fmt.Sprintf("dimension %d, normalized", s.Dim)
