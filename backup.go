@@ -30,7 +30,7 @@ type BackupOptions struct {
 
 // A BackupResult says what a backup holds.
 type BackupResult struct {
-	// LSN numbers the last acknowledged act that is in it.
+	// LSN numbers the last acknowledged write that is in it.
 	LSN uint64
 	// Files is how many there are, Bytes what they take unpacked, and Packed the
 	// length of the stream.

@@ -203,7 +203,7 @@ func (c *Collection) Schema() Schema { return c.schema }
 
 // Upsert stores nodes: it inserts new keys, and replaces embedding, tags and
 // payload of those that exist; known links stay. The whole batch is one atomic
-// act: after a crash all of it is there or none. It keeps nothing of the nodes.
+// write: after a crash all of it is there or none. It keeps nothing of the nodes.
 func (c *Collection) Upsert(ctx context.Context, nodes ...Node) error {
 	leave, err := c.db.enter()
 	if err != nil {

@@ -17,7 +17,7 @@ type Drift struct {
 	// Dead counts the rows of the generation whose node was deleted or
 	// replaced since; DeltaRows those that are newer than the generation.
 	Dead, DeltaRows uint64
-	// OldestLSN numbers the act that wrote the oldest of the newer rows, 0
+	// OldestLSN numbers the batch that wrote the oldest of the newer rows, 0
 	// without one. Acts bear no times.
 	OldestLSN uint64
 	// Moved is (newer rows + rows deleted) / rows of the generation: what

@@ -33,7 +33,7 @@ var (
 	ErrCorrupt = format.ErrCorrupt
 	// ErrVersion is returned for a file written by a newer format version.
 	ErrVersion = format.ErrVersion
-	// ErrQuality is returned by Rebuild when the new index finds less than the
+	// ErrQuality is returned by Rebuild when the new index recalls less than the
 	// served one, which then stays.
 	ErrQuality = errors.New("refused by the quality gate")
 	// ErrLocked is returned by Open when another process, or another DB of this

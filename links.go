@@ -13,27 +13,27 @@ import (
 type Edge struct{ Source, Target string }
 
 // Link records that source is known to be linked to each target, so that
-// Predict does not recommend them again. The batch is one atomic act; every key
+// Predict does not recommend them again. The batch is one atomic write; every key
 // must exist. Linking twice is linking once.
 func (c *Collection) Link(ctx context.Context, source string, targets ...string) error {
 	return c.LinkAll(ctx, edgesFrom(source, targets)...)
 }
 
-// LinkAll records many known links in one atomic act.
+// LinkAll records many known links in one atomic write.
 func (c *Collection) LinkAll(ctx context.Context, edges ...Edge) error {
 	return c.changeLinks(ctx, "link in", edges, func(_ *act, source uint32, targets []uint32) storage.Op {
 		return storage.Link{UID: c.uid, Source: source, Targets: targets}
 	})
 }
 
-// Unlink forgets known links in one atomic act. A link that is not known is
+// Unlink forgets known links in one atomic write. A link that is not known is
 // passed over; every key must exist.
 func (c *Collection) Unlink(ctx context.Context, source string, targets ...string) error {
 	_, err := c.UnlinkAll(ctx, edgesFrom(source, targets)...)
 	return err
 }
 
-// UnlinkAll forgets many known links in one atomic act, and returns how many
+// UnlinkAll forgets many known links in one atomic write, and returns how many
 // there were. A link that is not known is passed over; every key must exist.
 func (c *Collection) UnlinkAll(ctx context.Context, edges ...Edge) (forgotten int, err error) {
 	err = c.changeLinks(ctx, "unlink in", edges, func(a *act, source uint32, targets []uint32) storage.Op {

@@ -144,7 +144,7 @@ const (
 type Probes = index.Probes
 
 // PredictOptions refine one Predict. The zero value, or nil, means the
-// defaults. A knob set by hand is used as it is and echoed in Stats.Plan.
+// defaults. A knob set by hand is used as it is and echoed in QueryStats.Plan.
 type PredictOptions struct {
 	// Decoder names the decoder; it may be empty when the collection has
 	// exactly one.
@@ -154,7 +154,7 @@ type PredictOptions struct {
 	// Recall is the mean share of the exact top-k to be found, in (0, 1]. Zero
 	// means 0.98. The answer comes by the cheapest plan whose recall, measured
 	// by Calibrate, is at least that with 95% confidence, and by the exact scan
-	// where there is none or the scan is as fast; Stats.Plan says which and why.
+	// where there is none or the scan is as fast; QueryStats.Plan says which and why.
 	// Without a calibration a recall that is asked for is met by the exact
 	// scan, and zero means the default plan.
 	Recall float64

@@ -16,7 +16,7 @@ const defaultTolerance = 0.01
 
 // qualify calibrates every decoder on a generation that was built but is not
 // served yet, and compares it with the served one on the same sources. It
-// returns an error that matches ErrQuality when the new one finds less. The
+// returns an error that matches ErrQuality when the new one recalls less. The
 // calibrations are stored in the end: they apply as soon as the generation is
 // published, and those of the served one until then.
 func (c *Collection) qualify(ctx context.Context, gen *ivf.Index, number uint64, o RebuildOptions) ([]Calibration, error) {

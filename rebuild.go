@@ -103,7 +103,7 @@ type RebuildResult struct {
 // Before it is served, every decoder is calibrated on the new generation (see
 // Calibrate), and by the plan that is served so far both generations are asked
 // the same sources: ErrQuality is returned, and the earlier one stays, when the
-// new one finds less by more than RebuildOptions.Tolerance. A decoder that is put
+// new one recalls less by more than RebuildOptions.Tolerance. A decoder that is put
 // while the rebuild runs is calibrated once the new generation is served.
 func (c *Collection) Rebuild(ctx context.Context, opts *RebuildOptions) (RebuildResult, error) {
 	leave, err := c.db.enter()

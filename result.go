@@ -50,7 +50,7 @@ type QueryStats struct {
 	Generation uint64
 	DeltaRows  int
 	Elapsed    time.Duration
-	// Trace holds a line a round when PredictOptions.Explain is set.
+	// Trace holds one entry for each round when PredictOptions.Explain is set.
 	Trace []flashlight.Round
 	// SeedSources are the keys, in the collection that the calibration's sources
 	// are from, of the stored sources whose searches taught the first query, most
