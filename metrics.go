@@ -21,11 +21,11 @@ type Metrics struct {
 	// QuerySeconds are the times of the answers.
 	QuerySeconds Histogram
 
-	// Acts are durable atomic changes, ActErrors those that failed, refused ones
-	// included. ActSeconds are the times until an act was durable, its wait for
+	// Writes are durable atomic writes, WriteErrors those that failed, refused ones
+	// included. WriteSeconds are the times until one was durable, its wait for
 	// others in the same group included.
-	Acts, ActErrors uint64
-	ActSeconds      Histogram
+	Writes, WriteErrors uint64
+	WriteSeconds        Histogram
 
 	// Flushes into the bbolt file in the background, and rebuilds, with those
 	// that failed.
@@ -65,9 +65,9 @@ func (db *DB) Metrics() Metrics {
 		CodesScanned:    m.codesScanned.Load(),
 		RowsScored:      m.rowsScored.Load(),
 		QuerySeconds:    m.queryTimes.read(),
-		Acts:            m.acts.Load(),
-		ActErrors:       m.actErrors.Load(),
-		ActSeconds:      m.actTimes.read(),
+		Writes:          m.acts.Load(),
+		WriteErrors:     m.actErrors.Load(),
+		WriteSeconds:    m.actTimes.read(),
 		Flushes:         m.flushes.Load(),
 		FlushErrors:     m.flushErrors.Load(),
 		Rebuilds:        m.rebuilds.Load(),

@@ -34,10 +34,10 @@ func TestMetrics(t *testing.T) {
 	}
 
 	m := d.Metrics()
-	assert.Equal(t, uint64(2), m.Acts-begin.Acts)
-	assert.Equal(t, uint64(1), m.ActErrors)
-	assert.Equal(t, m.Acts, m.ActSeconds.Count())
-	assert.Positive(t, m.ActSeconds.Sum)
+	assert.Equal(t, uint64(2), m.Writes-begin.Writes)
+	assert.Equal(t, uint64(1), m.WriteErrors)
+	assert.Equal(t, m.Writes, m.WriteSeconds.Count())
+	assert.Positive(t, m.WriteSeconds.Sum)
 	assert.Equal(t, uint64(3), m.Predicts)
 	assert.Equal(t, uint64(1), m.Searches)
 	assert.Equal(t, uint64(1), m.QueryErrors)

@@ -84,7 +84,7 @@ func writePrometheus(w io.Writer, s flashdb.Stats, m flashdb.Metrics) {
 	p.value("queries_total", float64(m.Predicts), "kind", "predict")
 	p.value("queries_total", float64(m.Searches), "kind", "search")
 	p.histogram("query_seconds", "Times of answered queries.", m.QuerySeconds)
-	p.histogram("act_seconds", "Times until a change was durable.", m.ActSeconds)
+	p.histogram("write_seconds", "Times until a change was durable.", m.WriteSeconds)
 	for _, c := range []struct {
 		name, help string
 		v          uint64
@@ -95,8 +95,8 @@ func writePrometheus(w io.Writer, s flashdb.Stats, m flashdb.Metrics) {
 		{"lists_probed_total", "Inverted lists visited.", m.ListsProbed},
 		{"codes_scanned_total", "Codes scanned.", m.CodesScanned},
 		{"rows_scored_total", "Rows scored by a decoder.", m.RowsScored},
-		{"acts_total", "Durable atomic changes.", m.Acts},
-		{"act_errors_total", "Changes that failed or were refused.", m.ActErrors},
+		{"writes_total", "Durable atomic changes.", m.Writes},
+		{"write_errors_total", "Changes that failed or were refused.", m.WriteErrors},
 		{"flushes_total", "Flushes in the background.", m.Flushes},
 		{"flush_errors_total", "Flushes that failed.", m.FlushErrors},
 		{"rebuilds_total", "Finished rebuilds.", m.Rebuilds},
