@@ -10,6 +10,8 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
+	"github.com/flashdb/flashdb/flashlight"
+	"github.com/flashdb/flashdb/internal/calibrate"
 	"github.com/flashdb/flashdb/internal/vfs"
 	"github.com/flashdb/flashdb/storage"
 )
@@ -39,6 +41,22 @@ func HookStoreWrites(db *DB, before func(off int64, b []byte) error) {
 		}
 		return write(b, off)
 	}
+}
+
+// OnlyPlan makes a plan the only one of the decoder's calibration, as though it
+// had been measured to find everything in no time.
+func OnlyPlan(ctx context.Context, c *Collection, decoder string, plan flashlight.Plan) error {
+	t, err := c.trained(decoder)
+	if err != nil {
+		return err
+	}
+	stored, err := c.plansOf(t)
+	if err != nil {
+		return err
+	}
+	of := stored[0]
+	of.Frontiers = []calibrate.Frontier{{K: 100, Points: []calibrate.Point{{Plan: plan, Mean: 1, P5: 1, Worst: 1, Bound: 1}}}}
+	return c.storePlans(ctx, t, of)
 }
 
 // field returns a pointer to an unexported field.
