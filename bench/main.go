@@ -6,6 +6,7 @@
 //	bench growth  -data DIR               latency over subsets of a graph, genes by default
 //	bench scan    -data DIR -graph NAME   codes a second of the index alone
 //	bench seeds   -data DIR -graph NAME   recall from each seed of the first round
+//	bench latency -dir DATABASE           single queries of a database that is there
 //	bench rebuild -data DIR -graph NAME   reads beside writes and an online rebuild
 //	bench copies  -data DIR -out FOLDER   writes a larger graph: the rows of one over and over, with noise
 //	bench report  -in FILE -doc FILE      tables and plots of what graph and growth wrote with -json
@@ -34,6 +35,7 @@ const usage = `usage: bench COMMAND [flags]
   growth   measure how the time of a query grows with the number of rows
   scan     measure searches of the index alone, without a decoder: codes a second
   seeds    measure what the seeds of the first round find: recall
+  latency  measure single queries of a database that is there: latency, page faults
   rebuild  measure reads beside writes and an online rebuild: latency, errors, memory
   copies   write a larger graph: the rows of one over and over, with noise
   report   rewrite the tables of a Markdown file and the plots from results in JSON lines
@@ -58,7 +60,7 @@ func main() {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) == 0 {
 		fmt.Fprint(stderr, usage)
-		return errors.New("no command: use graph, growth, scan, seeds, rebuild, copies or report")
+		return errors.New("no command: use graph, growth, scan, seeds, latency, rebuild, copies or report")
 	}
 	switch name, rest := args[0], args[1:]; name {
 	case "graph":
@@ -69,6 +71,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return scanCommand(ctx, rest, stdout, stderr)
 	case "seeds":
 		return seedsCommand(ctx, rest, stdout, stderr)
+	case "latency":
+		return latencyCommand(ctx, rest, stdout, stderr)
 	case "rebuild":
 		return rebuildCommand(ctx, rest, stdout, stderr)
 	case "copies":
@@ -79,7 +83,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		fmt.Fprint(stdout, usage)
 		return nil
 	default:
-		return fmt.Errorf("unknown command %q: use graph, growth, scan, seeds, rebuild, copies or report", name)
+		return fmt.Errorf("unknown command %q: use graph, growth, scan, seeds, latency, rebuild, copies or report", name)
 	}
 }
 
