@@ -42,12 +42,13 @@ package decoder
 import (
 	"fmt"
 	"math"
-
-	"github.com/flashdb/flashdb/internal/codec"
 )
 
-// Tensor is one array of weights: Shape and row-major Data.
-type Tensor = codec.Tensor
+// Tensor is one array of weights.
+type Tensor struct {
+	Shape []int
+	Data  []float32 // row-major
+}
 
 // Kind names a family of decoders.
 type Kind string

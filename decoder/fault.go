@@ -69,8 +69,8 @@ func (f *faults) word(field, got string, want ...string) {
 
 func (f *faults) layer(at string, l *LayerSpec, last bool) {
 	f.key(at+".weight", l.Weight, true, "")
-	f.word(at+".residual", l.Residual, residualInput, residualZ)
-	f.word(at+".norm_position", l.NormPosition, beforeActivation, afterActivation)
+	f.word(at+".residual", l.Residual, ResidualInput, ResidualZ)
+	f.word(at+".norm_position", l.NormPosition, BeforeActivation, AfterActivation)
 	f.norm(at+".norm", l.Norm)
 	switch l.Activation {
 	case Identity, ReLU, LeakyReLU, GELU, GELUTanh, SiLU, Tanh, Sigmoid:
@@ -91,17 +91,17 @@ func (f *faults) norm(at string, n *NormSpec) {
 	if n == nil {
 		return
 	}
-	if n.Kind != layerNorm && n.Kind != batchNorm {
-		f.add("%s.kind is %q; want %s or %s", at, n.Kind, layerNorm, batchNorm)
+	if n.Kind != LayerNorm && n.Kind != BatchNorm {
+		f.add("%s.kind is %q; want %s or %s", at, n.Kind, LayerNorm, BatchNorm)
 		return
 	}
-	f.key(at+".mean", n.Mean, n.Kind == batchNorm, batchNorm)
-	f.key(at+".var", n.Var, n.Kind == batchNorm, batchNorm)
+	f.key(at+".mean", n.Mean, n.Kind == BatchNorm, BatchNorm)
+	f.key(at+".var", n.Var, n.Kind == BatchNorm, BatchNorm)
 	if n.Eps == nil {
 		return
 	}
 	// A batch norm may do without eps; a layer norm of a row of equal values may not.
-	if e := *n.Eps; !isFinite(e) || e < 0 || (e == 0 && n.Kind == layerNorm) {
+	if e := *n.Eps; !isFinite(e) || e < 0 || (e == 0 && n.Kind == LayerNorm) {
 		f.add("%s.eps is %v; want a positive number, such as 1e-5", at, e)
 	}
 }

@@ -77,9 +77,9 @@ func (s *Spec) zWidth() int {
 func (c *fitter) residual(at string, l *LayerSpec, out, in, z int) {
 	var width int
 	switch l.Residual {
-	case residualInput:
+	case ResidualInput:
 		width = in
-	case residualZ:
+	case ResidualZ:
 		width = z
 	default:
 		return
@@ -99,7 +99,7 @@ func (c *fitter) norm(at string, n *NormSpec, width int) {
 			c.shape(at+part.field, part.key, why, width)
 		}
 	}
-	if n.Kind != batchNorm {
+	if n.Kind != BatchNorm {
 		return
 	}
 	if _, ok := c.shape(at+".var", n.Var, why, width); !ok {

@@ -21,7 +21,7 @@ func ogbSpec(w weights, o *ReadOptions) (*Spec, error) {
 	}
 	spec, err := w.consecutiveLayers(o)
 	if err == nil {
-		spec.Output = outputSigmoid
+		spec.Output = OutputSigmoid
 	}
 	return spec, err
 }
@@ -76,9 +76,9 @@ func pygSpec(w weights, o *ReadOptions) (*Spec, error) {
 	if last := spec.Layers[len(spec.Layers)-1]; last.Norm != nil {
 		switch o.Activation {
 		case "", ReLU:
-			spec.Output = outputReLU
+			spec.Output = OutputReLU
 		case Sigmoid:
-			spec.Output = outputSigmoid
+			spec.Output = OutputSigmoid
 		}
 	}
 	return spec, nil
@@ -86,13 +86,13 @@ func pygSpec(w weights, o *ReadOptions) (*Spec, error) {
 
 func (w weights) batchNorm(at string) *NormSpec {
 	return &NormSpec{
-		Kind: batchNorm, Weight: w.optional(at + "weight"), Bias: w.optional(at + "bias"),
+		Kind: BatchNorm, Weight: w.optional(at + "weight"), Bias: w.optional(at + "bias"),
 		Mean: at + "running_mean", Var: w.optional(at + "running_var"),
 	}
 }
 
 func (w weights) layerNorm(at string) *NormSpec {
-	return &NormSpec{Kind: layerNorm, Weight: at + "weight", Bias: w.optional(at + "bias")}
+	return &NormSpec{Kind: LayerNorm, Weight: at + "weight", Bias: w.optional(at + "bias")}
 }
 
 // GiGL's LinkPredictionDecoder keeps a PyG MLP as mlp_decoder, by default without biases and with a ReLU behind the last layer.
@@ -104,7 +104,7 @@ func isGiGL(w weights) bool { return strings.HasSuffix(w.prefix, giglModule) }
 func giglSpec(w weights, o *ReadOptions) (*Spec, error) {
 	spec, err := pygSpec(w, o)
 	if err == nil {
-		spec.Output = outputReLU
+		spec.Output = OutputReLU
 	}
 	return spec, err
 }
@@ -232,7 +232,7 @@ func dglSpec(w weights, o *ReadOptions) (*Spec, error) {
 
 func refinedSpec(w weights, o *ReadOptions) (*Spec, error) {
 	if o.Residual == "" {
-		return nil, fmt.Errorf("no key says whether z is added to each layer (res=True when it was trained): give the residual, %s or none", residualZ)
+		return nil, fmt.Errorf("no key says whether z is added to each layer (res=True when it was trained): give the residual, %s or none", ResidualZ)
 	}
 	spec, err := w.consecutiveLayers(o)
 	if err != nil {

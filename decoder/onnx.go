@@ -276,7 +276,7 @@ func (g *onnxGraph) finish(f *onnxFlow) error {
 	if err != nil {
 		return err
 	}
-	final := map[Activation]string{Identity: outputNone, Sigmoid: outputSigmoid, ReLU: outputReLU}[name]
+	final := map[Activation]string{Identity: OutputNone, Sigmoid: OutputSigmoid, ReLU: OutputReLU}[name]
 	l := g.layer()
 	if l == nil {
 		return errors.New("no layer: nothing is computed from the embeddings")

@@ -59,8 +59,8 @@ func (g *onnxGraph) linear(in []onnxValue, transposed bool, alpha float64) (onnx
 	if err := g.settle(f); err != nil {
 		return onnxValue{}, err
 	}
-	if len(g.spec.Layers) == maxLayers {
-		return onnxValue{}, fmt.Errorf("more than %d layers", maxLayers)
+	if len(g.spec.Layers) == MaxLayers {
+		return onnxValue{}, fmt.Errorf("more than %d layers", MaxLayers)
 	}
 	rows, columns := t.Shape[0], t.Shape[1]
 	data := t.Data
@@ -129,9 +129,9 @@ func (g *onnxGraph) add(_ *onnx.Node, in []onnxValue) (onnxValue, error) {
 		}
 		switch other.flow {
 		case g.inputOf[len(g.inputOf)-1]:
-			g.layer().Residual = residualInput
+			g.layer().Residual = ResidualInput
 		case g.inputOf[0]:
-			g.layer().Residual = residualZ
+			g.layer().Residual = ResidualZ
 		default:
 			continue
 		}

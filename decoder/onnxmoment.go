@@ -133,5 +133,5 @@ func (g *onnxGraph) normalised(centred, deviation *onnxMoment) (onnxValue, error
 	if centred == nil || centred.part != momentCentred || centred.of != deviation.of {
 		return onnxValue{}, errMoment
 	}
-	return g.norm(layerNorm, deviation.eps, deviation.of, nil)
+	return g.norm(LayerNorm, deviation.eps, deviation.of, nil)
 }

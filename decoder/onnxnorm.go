@@ -13,7 +13,7 @@ func (g *onnxGraph) layerNorm(n *onnx.Node, in []onnxValue) (onnxValue, error) {
 	if a, ok := n.Attributes["axis"]; ok && !g.lastAxis(a.Int) {
 		return onnxValue{}, fmt.Errorf("axis is %d: want the last", a.Int)
 	}
-	return g.norm(layerNorm, epsilonOf(n), in[0].flow, in[1:min(len(in), 3)])
+	return g.norm(LayerNorm, epsilonOf(n), in[0].flow, in[1:min(len(in), 3)])
 }
 
 // batchNorm takes x, scale, shift, mean and variance.
@@ -27,7 +27,7 @@ func (g *onnxGraph) batchNorm(n *onnx.Node, in []onnxValue) (onnxValue, error) {
 	if n.Attributes["training_mode"].Int != 0 || outputs > 1 {
 		return onnxValue{}, errTraining
 	}
-	return g.norm(batchNorm, epsilonOf(n), in[0].flow, in[1:5])
+	return g.norm(BatchNorm, epsilonOf(n), in[0].flow, in[1:5])
 }
 
 func epsilonOf(n *onnx.Node) float64 {
@@ -56,7 +56,7 @@ func (g *onnxGraph) norm(kind string, eps float64, f *onnxFlow, params []onnxVal
 		}
 		l.Norm, stage = spec, stageNormed
 		if f.curve != nil {
-			l.NormPosition, stage = afterActivation, stageAfter
+			l.NormPosition, stage = AfterActivation, stageAfter
 		}
 	} else {
 		if f.curve != nil || g.spec.InputNorm != nil {

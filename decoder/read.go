@@ -42,6 +42,9 @@ type ReadOptions struct {
 	Residual string
 }
 
+// residualNone is the word of ReadOptions.Residual for no residual. A Spec leaves the field empty.
+const residualNone = "none"
+
 // Validate reports every fault of the options at once.
 func (o *ReadOptions) Validate() error {
 	var f faults
@@ -54,7 +57,7 @@ func (o *ReadOptions) Validate() error {
 	f.word("kind", string(o.Kind), string(HadamardMLP), string(ConcatMLP))
 	f.word("activation", string(o.Activation), string(ReLU), string(LeakyReLU), string(GELU), string(GELUTanh), string(SiLU), string(Tanh),
 		string(Sigmoid), string(Identity))
-	f.word("residual", o.Residual, residualZ, residualInput, residualNone)
+	f.word("residual", o.Residual, ResidualZ, ResidualInput, residualNone)
 	return f.err("decoder")
 }
 
@@ -77,9 +80,13 @@ func Read(path string, o ReadOptions) (Decoder, error) {
 		}
 		return d, nil
 	}
-	tensors, err := codec.ReadTensors(path)
+	read, err := codec.ReadTensors(path)
 	if err != nil {
 		return nil, fmt.Errorf("read decoder: %w", err) // names the file
+	}
+	tensors := make(map[string]Tensor, len(read))
+	for key, t := range read {
+		tensors[key] = Tensor(t)
 	}
 	d, err := fromTensors(tensors, o)
 	if err != nil {

@@ -46,27 +46,26 @@ type NormSpec struct {
 	Eps    *float64 `json:"eps,omitempty"`    // default 1e-5
 }
 
-// The words a Spec uses.
+// The words of the fields of a Spec that are plain strings.
 const (
-	residualInput = "input"
-	residualZ     = "z"
-	residualNone  = "none" // of ReadOptions alone
+	ResidualInput = "input" // LayerSpec.Residual: the layer's input is added
+	ResidualZ     = "z"     // LayerSpec.Residual: the normed z is added
 
-	layerNorm = "layer_norm"
-	batchNorm = "batch_norm"
+	LayerNorm = "layer_norm" // NormSpec.Kind
+	BatchNorm = "batch_norm" // NormSpec.Kind
 
-	beforeActivation = "before_activation"
-	afterActivation  = "after_activation"
+	BeforeActivation = "before_activation" // LayerSpec.NormPosition, the default
+	AfterActivation  = "after_activation"  // LayerSpec.NormPosition
 
-	outputNone    = "none"
-	outputSigmoid = "sigmoid"
-	outputReLU    = "relu"
+	OutputNone    = "none"    // Spec.Output, the default
+	OutputSigmoid = "sigmoid" // Spec.Output
+	OutputReLU    = "relu"    // Spec.Output
 )
 
-// Limits of what a spec may ask for.
+// Limits of what a Spec may ask for.
 const (
-	maxDim    = 1 << 16
-	maxLayers = 64
+	MaxDim    = 1 << 16 // values of one embedding
+	MaxLayers = 64
 )
 
 // defaultEps is PyTorch's eps of layer and batch norms.
@@ -111,12 +110,12 @@ func (s *Spec) faults() faults {
 		f.add("kind is %q; want one of %s", s.Kind, list(HadamardMLP, ConcatMLP, Bilinear, DistMult, Dot))
 		return f // what else is wrong depends on the kind
 	}
-	if s.Dim < 1 || s.Dim > maxDim {
-		f.add("dim is %d; want 1 to %d, the width of one embedding", s.Dim, maxDim)
+	if s.Dim < 1 || s.Dim > MaxDim {
+		f.add("dim is %d; want 1 to %d, the width of one embedding", s.Dim, MaxDim)
 	}
 	f.key("weight", s.Weight, s.Kind == Bilinear, "kind bilinear")
 	f.key("relation", s.Relation, s.Kind == DistMult, "kind distmult")
-	f.word("output", s.Output, outputNone, outputSigmoid, outputReLU)
+	f.word("output", s.Output, OutputNone, OutputSigmoid, OutputReLU)
 	if s.Kind.network() {
 		s.networkFaults(&f)
 		return f
@@ -128,8 +127,8 @@ func (s *Spec) faults() faults {
 }
 
 func (s *Spec) networkFaults(f *faults) {
-	if len(s.Layers) < 1 || len(s.Layers) > maxLayers {
-		f.add("layers: %d of them; want 1 to %d", len(s.Layers), maxLayers)
+	if len(s.Layers) < 1 || len(s.Layers) > MaxLayers {
+		f.add("layers: %d of them; want 1 to %d", len(s.Layers), MaxLayers)
 	}
 	if s.OutputColumn < 0 {
 		f.add("output_column is %d; want the number of an output of the last layer, counted from 0", s.OutputColumn)
