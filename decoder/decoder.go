@@ -42,6 +42,8 @@ package decoder
 import (
 	"fmt"
 	"math"
+
+	"github.com/flashdb/flashdb/decoder/internal/smooth"
 )
 
 // Tensor is one array of weights.
@@ -141,7 +143,7 @@ func New(spec Spec, tensors map[string]Tensor) (Decoder, error) {
 }
 
 // Probability returns the sigmoid of a logit.
-func Probability(logit float32) float32 { return float32(sigmoid(float64(logit))) }
+func Probability(logit float32) float32 { return float32(smooth.Sigmoid(float64(logit))) }
 
 // model is what all decoders share: where they came from.
 type model struct {

@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/flashdb/flashdb/decoder/internal/fault"
+	"github.com/flashdb/flashdb/decoder/internal/pairwise"
 )
 
 // A layout is a way in which a model in use keeps its decoder in a state dict: the names of its keys, and what they do not say
@@ -46,7 +49,7 @@ type weights struct {
 }
 
 // key is the full key of a tensor, for messages.
-func (w weights) key(rest string) string { return quote(w.prefix + rest) }
+func (w weights) key(rest string) string { return fault.Quote(w.prefix + rest) }
 
 func (w weights) has(rest string) bool { _, ok := w.tensors[rest]; return ok }
 
@@ -84,14 +87,14 @@ func detectSpec(tensors map[string]Tensor, o *ReadOptions) (weights, *Spec, erro
 	all := weights{prefix: o.Prefix, tensors: tensors}
 	switch len(prefixes) {
 	case 0:
-		if method, key := pairTensors(tensors, ""); method != "" {
-			return all, nil, pairError(method, key)
+		if method, key := pairwise.Find(tensors, ""); method != "" {
+			return all, nil, pairwise.Error(method, key)
 		}
 		return all, nil, fmt.Errorf("no keys lins.0.weight, lins.1.weight, ...: a spec or the name of a layout (%s) must say what these weights are; "+
-			"they have %s", strings.Join(Layouts(), ", "), quoted(slices.Sorted(maps.Keys(tensors))))
+			"they have %s", strings.Join(Layouts(), ", "), fault.Quoted(slices.Sorted(maps.Keys(tensors))))
 	case 1:
 	default:
-		return all, nil, fmt.Errorf("decoders are found under each of the prefixes %s: name one as the prefix", quoted(prefixes))
+		return all, nil, fmt.Errorf("decoders are found under each of the prefixes %s: name one as the prefix", fault.Quoted(prefixes))
 	}
 	w := all.below(prefixes[0])
 	for _, l := range layouts {
@@ -208,7 +211,7 @@ func (w weights) network(base string, numbers []int, o *ReadOptions) (*Spec, err
 		spec.Layers = append(spec.Layers, l)
 	}
 	if len(spec.Layers) == 0 {
-		return nil, fmt.Errorf("no matrix %s; the weights have %s", w.key(base+"0.weight"), quoted(slices.Sorted(maps.Keys(w.tensors))))
+		return nil, fmt.Errorf("no matrix %s; the weights have %s", w.key(base+"0.weight"), fault.Quoted(slices.Sorted(maps.Keys(w.tensors))))
 	}
 	shape := w.tensors[spec.Layers[0].Weight].Shape
 	if len(shape) != 2 {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/flashdb/flashdb/decoder/internal/fault"
 	"github.com/flashdb/flashdb/internal/codec"
 	"github.com/flashdb/flashdb/internal/onnx"
 )
@@ -58,7 +59,7 @@ type beside struct {
 func (b *besides) read(location string, offset, length int64) (data []byte, err error) {
 	if !filepath.IsLocal(filepath.FromSlash(location)) {
 		return nil, fmt.Errorf("its values are in %s, which is not below the folder of the model: save it with "+
-			"its values in that folder, or within it (external_data=False)", quote(location))
+			"its values in that folder, or within it (external_data=False)", fault.Quote(location))
 	}
 	name := filepath.Clean(filepath.FromSlash(location))
 	info, err := b.root.Stat(name) // before it is opened: to open a pipe waits for its writer
@@ -71,7 +72,7 @@ func (b *besides) read(location string, offset, length int64) (data []byte, err 
 	}
 	if err != nil {
 		return nil, fmt.Errorf("its values are in %s, a file that must lie beside the model (copy it there, or export with "+
-			"external_data=False): %w", quote(location), pathless(err))
+			"external_data=False): %w", fault.Quote(location), pathless(err))
 	}
 	defer f.Close()
 	if info, err = f.Stat(); err != nil {
@@ -79,7 +80,7 @@ func (b *besides) read(location string, offset, length int64) (data []byte, err 
 	}
 	file := b.file(info)
 	if offset > info.Size() || length > info.Size()-offset || length > file.left {
-		return nil, fmt.Errorf("its values are bytes %d to %d of %s, which has %d", offset, offset+length, quote(location), info.Size())
+		return nil, fmt.Errorf("its values are bytes %d to %d of %s, which has %d", offset, offset+length, fault.Quote(location), info.Size())
 	}
 	file.left -= length
 	data = make([]byte, length)
@@ -122,14 +123,14 @@ func fromONNX(m *onnx.Model, kind Kind) (Decoder, error) {
 		}
 	}
 	if len(m.Outputs) != 1 {
-		return nil, fmt.Errorf("the graph has %d outputs (%s): want one, the score", len(m.Outputs), quoted(m.Outputs))
+		return nil, fmt.Errorf("the graph has %d outputs (%s): want one, the score", len(m.Outputs), fault.Quoted(m.Outputs))
 	}
 	out, ok := g.values[m.Outputs[0]]
 	if !ok {
-		return nil, fmt.Errorf("no node computes the output %s", quote(m.Outputs[0]))
+		return nil, fmt.Errorf("no node computes the output %s", fault.Quote(m.Outputs[0]))
 	}
 	if err := g.finish(out.flow); err != nil {
-		return nil, fmt.Errorf("output %s: %w", quote(m.Outputs[0]), err)
+		return nil, fmt.Errorf("output %s: %w", fault.Quote(m.Outputs[0]), err)
 	}
 	if kind != "" && kind != g.spec.Kind {
 		return nil, fmt.Errorf("the graph computes a %s itself: name no other kind (--kind)", g.spec.Kind)
@@ -140,9 +141,9 @@ func fromONNX(m *onnx.Model, kind Kind) (Decoder, error) {
 // labelOf tells which node it is: operator, and name or, where exporters give none, outputs.
 func labelOf(n *onnx.Node) string {
 	if n.Name != "" {
-		return fmt.Sprintf("%s %s", n.Op, quote(n.Name))
+		return fmt.Sprintf("%s %s", n.Op, fault.Quote(n.Name))
 	}
-	return fmt.Sprintf("%s, output %s", n.Op, quote(strings.Join(n.Outputs, ", ")))
+	return fmt.Sprintf("%s, output %s", n.Op, fault.Quote(strings.Join(n.Outputs, ", ")))
 }
 
 // onnxGraph is a spec while the nodes that make it are read. A graph that is no chain of layers is refused at the node that branches.

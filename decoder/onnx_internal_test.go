@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/flashdb/flashdb/decoder/internal/smooth"
 	"github.com/flashdb/flashdb/internal/onnx"
 )
 
@@ -65,7 +66,7 @@ func TestONNXGraphs(t *testing.T) {
 		{"max with 0 is relu", graph(mul, node("MatMul", "a", "z", "W"), node("Add", "b", "a", "c"), node("Max", "h", "zero", "b"), last), 4, HadamardMLP},
 		{"negated twice", graph(mul, node("MatMul", "a", "z", "W"), node("Add", "b", "a", "c"), node("Neg", "n", "b"), node("Neg", "h", "n"), last), 4, HadamardMLP},
 		{"transposed constant", graph(mul, node("MatMul", "h", "z", "W"), node("Transpose", "v", "T"), node("MatMul", "u", "h", "v"), node("Add", "s", "u", "d")), 2, HadamardMLP},
-		{"silu", graph(mul, node("MatMul", "a", "z", "W"), node("Add", "b", "a", "c"), node("Sigmoid", "g", "b"), node("Mul", "h", "g", "b"), last), 4 * silu(1), HadamardMLP},
+		{"silu", graph(mul, node("MatMul", "a", "z", "W"), node("Add", "b", "a", "c"), node("Sigmoid", "g", "b"), node("Mul", "h", "g", "b"), last), 4 * smooth.SiLU(1), HadamardMLP},
 		{"final relu", graph(mul, node("MatMul", "h", "z", "W"), node("MatMul", "u", "h", "V"), node("Relu", "s", "u")), 0, HadamardMLP},
 		{"temperature and offset", graph(mul, node("MatMul", "h", "z", "W"), node("MatMul", "u", "h", "V"), node("Mul", "w", "u", "three"), node("Add", "s", "w", "half")), 0.5, HadamardMLP},
 		{"constant node", graph(mul, with(node("Constant", "K"), map[string]onnx.Attribute{"value": {Tensor: constant("", 1, 3, 1)}}), node("MatMul", "u", "z", "K"),

@@ -3,6 +3,9 @@ package decoder
 import (
 	"fmt"
 	"math"
+
+	"github.com/flashdb/flashdb/decoder/internal/fault"
+	"github.com/flashdb/flashdb/decoder/internal/smooth"
 )
 
 // curvePoints are where two activations are compared: near zero, where the smooth ones bend, and far out, where a clipped one would show.
@@ -23,11 +26,11 @@ func recognise(curve func(x float64) float64) (Activation, *float64, error) {
 	}{
 		{Identity, func(x float64) float64 { return x }},
 		{ReLU, relu},
-		{GELU, gelu},
-		{GELUTanh, geluTanh},
-		{SiLU, silu},
+		{GELU, smooth.GELU},
+		{GELUTanh, smooth.GELUTanh},
+		{SiLU, smooth.SiLU},
 		{Tanh, math.Tanh},
-		{Sigmoid, sigmoid},
+		{Sigmoid, smooth.Sigmoid},
 		{LeakyReLU, func(x float64) float64 {
 			if x > 0 {
 				return x
@@ -43,7 +46,7 @@ func recognise(curve func(x float64) float64) (Activation, *float64, error) {
 		}
 	}
 	return "", nil, fmt.Errorf("the activation with values %.4g at -1, %.4g at 0 and %.4g at 1 is none of %s", curve(-1), curve(0), curve(1),
-		list(networkActivations...))
+		fault.Words(networkActivations...))
 }
 
 // agrees compares two functions to what constants rounded to float32 cost.

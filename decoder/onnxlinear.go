@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/flashdb/flashdb/decoder/internal/fault"
 	"github.com/flashdb/flashdb/internal/onnx"
 )
 
@@ -80,11 +81,11 @@ func (g *onnxGraph) linear(in []onnxValue, transposed bool, alpha float64) (onnx
 		}
 	}
 	if g.width != 0 && columns != g.width {
-		return onnxValue{}, fmt.Errorf("its matrix %s takes %d values, the value before it has %d", quote(t.Name), columns, g.width)
+		return onnxValue{}, fmt.Errorf("its matrix %s takes %d values, the value before it has %d", fault.Quote(t.Name), columns, g.width)
 	}
 	if len(g.spec.Layers) == 0 {
 		if g.spec.Kind == ConcatMLP && columns%2 != 0 {
-			return onnxValue{}, fmt.Errorf("its matrix %s takes %d values: a %s takes two embeddings of equal width", quote(t.Name), columns, ConcatMLP)
+			return onnxValue{}, fmt.Errorf("its matrix %s takes %d values: a %s takes two embeddings of equal width", fault.Quote(t.Name), columns, ConcatMLP)
 		}
 		g.spec.Dim = columns
 		if g.spec.Kind == ConcatMLP {

@@ -7,13 +7,15 @@ import (
 	"math"
 	"slices"
 
+	"github.com/flashdb/flashdb/decoder/internal/fault"
+	"github.com/flashdb/flashdb/decoder/internal/smooth"
 	"github.com/flashdb/flashdb/internal/onnx"
 )
 
 // apply returns what a node computes: its first output, and of Split both.
 func (g *onnxGraph) apply(n *onnx.Node) ([]onnxValue, error) {
 	if n.Domain != "" {
-		return nil, fmt.Errorf("operators of domain %s are not served: export with the standard ones", quote(n.Domain))
+		return nil, fmt.Errorf("operators of domain %s are not served: export with the standard ones", fault.Quote(n.Domain))
 	}
 	in := make([]onnxValue, len(n.Inputs))
 	var ends []*onnxEnds
@@ -21,7 +23,7 @@ func (g *onnxGraph) apply(n *onnx.Node) ([]onnxValue, error) {
 	for i, name := range n.Inputs {
 		v, ok := g.values[name]
 		if !ok && name != "" {
-			return nil, fmt.Errorf("input %s is computed nowhere before it", quote(name))
+			return nil, fmt.Errorf("input %s is computed nowhere before it", fault.Quote(name))
 		}
 		if v.tensor != nil && v.tensor.Fault != nil {
 			return nil, v.tensor.Fault
@@ -59,7 +61,7 @@ func unserved(n *onnx.Node) error {
 		}
 	}
 	if slices.Contains(otherActivations, n.Op) {
-		return fmt.Errorf("this activation is none of %s: train the decoder with one of them", list(networkActivations...))
+		return fmt.Errorf("this activation is none of %s: train the decoder with one of them", fault.Words(networkActivations...))
 	}
 	return errors.New("this operator is not served; a decoder is made of Gemm, MatMul, Add, Mul, Concat, norms and activations")
 }
@@ -95,7 +97,7 @@ func init() { // the table refers to methods that refer to it
 		"BatchNormalization": network(5, (*onnxGraph).batchNorm), "LeakyRelu": network(1, (*onnxGraph).leakyRelu),
 		"PRelu": network(2, (*onnxGraph).pRelu), "Gelu": network(1, (*onnxGraph).gelu), "Sqrt": network(1, (*onnxGraph).sqrt),
 		"Reciprocal": network(1, (*onnxGraph).reciprocal),
-		"Relu":       each(relu), "Sigmoid": each(sigmoid), "Tanh": each(math.Tanh), "Erf": each(math.Erf), "Exp": each(math.Exp), "Abs": each(math.Abs),
+		"Relu":       each(relu), "Sigmoid": each(smooth.Sigmoid), "Tanh": each(math.Tanh), "Erf": each(math.Erf), "Exp": each(math.Exp), "Abs": each(math.Abs),
 		"Neg": each(func(x float64) float64 { return -x }),
 		"Mul": pairs(2, (*onnxGraph).mul), "Concat": pairs(1, (*onnxGraph).concat), "ReduceProd": pairs(1, (*onnxGraph).reduceProd),
 		"Gather": pairs(2, (*onnxGraph).gather), "GatherND": pairs(2, (*onnxGraph).gatherND), "GatherElements": pairs(2, (*onnxGraph).gatherElements),
@@ -315,9 +317,9 @@ func (g *onnxGraph) leakyRelu(n *onnx.Node, in []onnxValue) (onnxValue, error) {
 
 func (g *onnxGraph) gelu(n *onnx.Node, in []onnxValue) (onnxValue, error) {
 	if cmp.Or(n.Attributes["approximate"].Text, "none") == "tanh" {
-		return elementwise(in[0], geluTanh)
+		return elementwise(in[0], smooth.GELUTanh)
 	}
-	return elementwise(in[0], gelu)
+	return elementwise(in[0], smooth.GELU)
 }
 
 // pRelu with one slope is a leaky ReLU.

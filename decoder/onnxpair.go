@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/flashdb/flashdb/decoder/internal/fault"
 	"github.com/flashdb/flashdb/internal/onnx"
 )
 
@@ -48,7 +49,7 @@ func (g *onnxGraph) inputs(m *onnx.Model, kind Kind) error {
 			continue
 		}
 		if slices.Contains(names, in.Name) {
-			return fmt.Errorf("two inputs have the name %s", quote(in.Name))
+			return fmt.Errorf("two inputs have the name %s", fault.Quote(in.Name))
 		}
 		names = append(names, in.Name)
 		switch {
@@ -68,7 +69,7 @@ func (g *onnxGraph) inputs(m *onnx.Model, kind Kind) error {
 	case len(whole) == 0 && len(real) == 1:
 		if kind == "" {
 			return fmt.Errorf("the graph has the one input %s: name the kind (--kind), %s if it is the product of two embeddings or %s if it is one "+
-				"after the other", quote(names[0]), HadamardMLP, ConcatMLP)
+				"after the other", fault.Quote(names[0]), HadamardMLP, ConcatMLP)
 		}
 		g.values[names[0]] = g.begin(kind, lastOf(real[0]), rankOf(real[0], 2))
 		return nil
@@ -79,7 +80,7 @@ func (g *onnxGraph) inputs(m *onnx.Model, kind Kind) error {
 		return nil
 	}
 	return fmt.Errorf("the graph has the inputs %s: want two, the embeddings of source and candidate; or the embeddings of all nodes and the numbers "+
-		"of those to pair (edge_index, or source and candidate); or one with the kind named: export the decoder without its encoder", quoted(names))
+		"of those to pair (edge_index, or source and candidate); or one with the kind named: export the decoder without its encoder", fault.Quoted(names))
 }
 
 // numbers takes one input as the pairs, two x pairs or pairs x two, or two inputs as their sources and candidates.

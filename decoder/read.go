@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/flashdb/flashdb/decoder/internal/fault"
+	"github.com/flashdb/flashdb/decoder/internal/pairwise"
 	"github.com/flashdb/flashdb/internal/codec"
 )
 
@@ -49,16 +51,16 @@ const residualNone = "none"
 func (o *ReadOptions) Validate() error {
 	var f faults
 	if o.Spec != nil && (o.Layout != "" || o.Kind != "" || o.Activation != "" || o.Residual != "") {
-		f.add("a spec says it all: give no layout, kind, activation or residual beside it")
+		f.Add("a spec says it all: give no layout, kind, activation or residual beside it")
 	}
 	if o.Layout != "" && !slices.Contains(Layouts(), o.Layout) {
-		f.add("layout %q is not known; want one of %s", o.Layout, strings.Join(Layouts(), ", "))
+		f.Add("layout %q is not known; want one of %s", o.Layout, strings.Join(Layouts(), ", "))
 	}
-	f.word("kind", string(o.Kind), string(HadamardMLP), string(ConcatMLP))
-	f.word("activation", string(o.Activation), string(ReLU), string(LeakyReLU), string(GELU), string(GELUTanh), string(SiLU), string(Tanh),
+	f.Word("kind", string(o.Kind), string(HadamardMLP), string(ConcatMLP))
+	f.Word("activation", string(o.Activation), string(ReLU), string(LeakyReLU), string(GELU), string(GELUTanh), string(SiLU), string(Tanh),
 		string(Sigmoid), string(Identity))
-	f.word("residual", o.Residual, ResidualZ, ResidualInput, residualNone)
-	return f.err("decoder")
+	f.Word("residual", o.Residual, ResidualZ, ResidualInput, residualNone)
+	return f.Err("decoder")
 }
 
 // Read is ReadFile with all that may be said of a file of weights.
@@ -111,7 +113,7 @@ func fromTensors(tensors map[string]Tensor, o ReadOptions) (Decoder, error) {
 			o.Prefix += "."
 		}
 		if w = w.below(o.Prefix); len(w.tensors) == 0 {
-			return nil, fmt.Errorf("no key begins with the prefix %s; the weights have %s", quote(o.Prefix), quoted(slices.Sorted(maps.Keys(tensors))))
+			return nil, fmt.Errorf("no key begins with the prefix %s; the weights have %s", fault.Quote(o.Prefix), fault.Quoted(slices.Sorted(maps.Keys(tensors))))
 		}
 	}
 	if o.Spec != nil {
@@ -126,8 +128,8 @@ func fromTensors(tensors map[string]Tensor, o ReadOptions) (Decoder, error) {
 	if err != nil && found.prefix == "" {
 		member = "" // nothing was found: the telltale may be why
 	}
-	if method, key := pairTensors(tensors, member); method != "" {
-		return nil, pairError(method, key)
+	if method, key := pairwise.Find(tensors, member); method != "" {
+		return nil, pairwise.Error(method, key)
 	}
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"io"
 	"math"
 
+	"github.com/flashdb/flashdb/decoder/internal/fault"
 	"github.com/flashdb/flashdb/internal/codec"
 )
 
@@ -112,7 +113,7 @@ func parseCase(line []byte) (Case, error) {
 		Logit     *float64  `json:"logit"`
 	}
 	if err := json.Unmarshal(line, &fields); err != nil {
-		return Case{}, jsonFault(err)
+		return Case{}, fault.JSON(err)
 	}
 	if len(fields.Source) == 0 || len(fields.Candidate) == 0 || fields.Logit == nil {
 		return Case{}, errors.New(`want an object with "source", "candidate" and "logit"`)

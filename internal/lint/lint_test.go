@@ -26,13 +26,14 @@ const (
 // No package imports one that stands in a later row.
 var imports = map[string][]string{
 	// L0: no package of ours
-	"internal/simd": {}, "internal/simd/internal/roofline": {}, "internal/format": {}, "internal/mmap": {}, "internal/failpoint": {}, "internal/codec": {}, "internal/onnx": {}, "internal/control": {}, "internal/shell": {}, "internal/report": {}, "internal/lint": {}, "internal/output": {}, "internal/attempts": {},
+	"internal/simd": {}, "internal/simd/internal/roofline": {}, "internal/format": {}, "internal/mmap": {}, "internal/failpoint": {}, "internal/codec": {}, "internal/onnx": {}, "internal/control": {}, "internal/shell": {}, "internal/report": {}, "internal/lint": {}, "internal/output": {}, "internal/attempts": {}, "decoder/internal/fault": {}, "decoder/internal/smooth": {},
 	// L1
-	"internal/vfs":    {"internal/mmap"},
-	"internal/kmeans": {"internal/simd"},
-	"index":           {},
-	"decoder":         {"internal/simd", "internal/format", "internal/codec", "internal/onnx"},
-	"internal/backup": {"internal/format"},
+	"internal/vfs":              {"internal/mmap"},
+	"internal/kmeans":           {"internal/simd"},
+	"index":                     {},
+	"decoder/internal/pairwise": {"decoder/internal/fault"},
+	"decoder":                   {"internal/simd", "internal/format", "internal/codec", "internal/onnx", "decoder/internal/fault", "decoder/internal/pairwise", "decoder/internal/smooth"},
+	"internal/backup":           {"internal/format"},
 	// between L1 and L6: for the command alone
 	"internal/parquet": {"internal/codec"},
 	// L2
