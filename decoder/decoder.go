@@ -22,9 +22,9 @@
 // in float64 and never scores NaN. A network may: where a hidden value overflows, later layers compute with an infinity, and
 // infinities of both signs add up to a NaN. A ReLU makes zero of a NaN. Every way to ask yields the same score then.
 //
-// Weights come from .safetensors, .npz, PyTorch .pt and .onnx files ([ReadFile], [Read]), from tensors in memory ([New]) or from
-// slices ([NewHadamardMLP] and the other constructors). [SelfCheck] compares an import with scores the
-// training framework computed. [Marshal] and [Unmarshal] keep a decoder in a database; blob.go has the layout.
+// Weights are tensors in memory ([New]) or slices ([NewHadamardMLP] and the other constructors). Package decoder/weights reads them
+// from .safetensors, .npz, PyTorch .pt and .onnx files; this package reads no file. [Marshal] and [Unmarshal] keep a decoder in a
+// database; blob.go has the layout.
 //
 // # Arithmetic
 //

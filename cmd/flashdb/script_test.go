@@ -41,7 +41,7 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	decoders, err := filepath.Abs(filepath.Join("..", "..", "decoder", "testdata"))
+	decoders, err := filepath.Abs(filepath.Join("..", "..", "decoder", "weights", "testdata"))
 	if err != nil {
 		t.Fatal(err)
 	}

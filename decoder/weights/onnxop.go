@@ -1,4 +1,4 @@
-package decoder
+package weights
 
 import (
 	"cmp"
@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/flashdb/flashdb/decoder"
 	"github.com/flashdb/flashdb/decoder/internal/fault"
 	"github.com/flashdb/flashdb/decoder/internal/smooth"
 	"github.com/flashdb/flashdb/internal/onnx"
@@ -67,7 +68,7 @@ func unserved(n *onnx.Node) error {
 }
 
 // networkActivations are those a layer may have.
-var networkActivations = []Activation{ReLU, LeakyReLU, GELU, GELUTanh, SiLU, Tanh, Sigmoid}
+var networkActivations = []decoder.Activation{decoder.ReLU, decoder.LeakyReLU, decoder.GELU, decoder.GELUTanh, decoder.SiLU, decoder.Tanh, decoder.Sigmoid}
 
 // otherActivations are activations of ONNX that no layer may have.
 var otherActivations = []string{
@@ -250,7 +251,7 @@ func numberOnly(in []onnxValue, combine func(x, y float64) float64) (onnxValue, 
 // mul is the product of the two embeddings, or part of an activation.
 func (g *onnxGraph) mul(_ *onnx.Node, in []onnxValue) (onnxValue, error) {
 	if isPair(in[0].ends, in[1].ends) || isPair(in[1].ends, in[0].ends) {
-		return g.pair(HadamardMLP, in[0].ends, in[1].ends)
+		return g.pair(decoder.HadamardMLP, in[0].ends, in[1].ends)
 	}
 	if in[0].moment != nil || in[1].moment != nil {
 		return g.multiplyMoment(in)
@@ -277,13 +278,13 @@ func (g *onnxGraph) concat(n *onnx.Node, in []onnxValue) (onnxValue, error) {
 	case axis != -1 && axis != int64(max(in[0].ends.rank, in[1].ends.rank))-1:
 		return onnxValue{}, fmt.Errorf("axis is %d: want the last", axis)
 	}
-	return g.pair(ConcatMLP, in[0].ends, in[1].ends)
+	return g.pair(decoder.ConcatMLP, in[0].ends, in[1].ends)
 }
 
 // reduceSum of the product is the inner product.
 func (g *onnxGraph) reduceSum(*onnx.Node, []onnxValue) (onnxValue, error) {
 	return onnxValue{}, fmt.Errorf("a sum of products is an inner product: a %s decoder needs no weights; give its spec, "+
-		`{"kind": "%[1]s", "dim": N}, as a .json file instead`, Dot)
+		`{"kind": "%[1]s", "dim": N}, as a .json file instead`, decoder.Dot)
 }
 
 func (g *onnxGraph) clip(n *onnx.Node, in []onnxValue) (onnxValue, error) {
@@ -302,8 +303,11 @@ func (g *onnxGraph) clip(n *onnx.Node, in []onnxValue) (onnxValue, error) {
 	return elementwise(in[0], func(x float64) float64 { return min(max(x, low), high) })
 }
 
+// defaultAlpha is ONNX's slope of a LeakyRelu.
+const defaultAlpha = 0.01
+
 func (g *onnxGraph) leakyRelu(n *onnx.Node, in []onnxValue) (onnxValue, error) {
-	slope := defaultSlope
+	slope := defaultAlpha
 	if a, ok := n.Attributes["alpha"]; ok {
 		slope = float64(a.Float)
 	}
