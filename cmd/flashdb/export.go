@@ -16,9 +16,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/parquet"
 	"github.com/flashdb/flashdb/decoder"
 	"github.com/flashdb/flashdb/internal/codec"
-	"github.com/flashdb/flashdb/internal/parquet"
 )
 
 func (a *app) exportCommand() *cobra.Command {

@@ -45,7 +45,7 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tables, err := filepath.Abs(filepath.Join("..", "..", "internal", "parquet", "testdata"))
+	tables, err := filepath.Abs(filepath.Join("internal", "parquet", "testdata"))
 	if err != nil {
 		t.Fatal(err)
 	}
