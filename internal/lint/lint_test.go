@@ -44,10 +44,9 @@ var imports = map[string][]string{
 	// L3
 	"index/ivf": {"index", "index/pq", "internal/simd", "internal/kmeans", "internal/format", "internal/vfs", "internal/failpoint"},
 	// L4
-	"internal/rebuild":   {"index/ivf", "internal/vfs"},
 	"internal/calibrate": {"index", "decoder", "flashlight", "internal/format"},
 	// L5: the root knows every layer but the kernels
-	"": {"internal/control", "storage", "wal", "index", "index/ivf", "decoder", "flashlight", "internal/delta", "internal/rebuild", "internal/calibrate", "internal/format", "internal/vfs", "internal/failpoint", "internal/backup", "internal/output"},
+	"": {"internal/control", "storage", "wal", "index", "index/ivf", "decoder", "flashlight", "internal/delta", "internal/calibrate", "internal/format", "internal/vfs", "internal/failpoint", "internal/backup", "internal/output"},
 	// for developers
 	"internal/reliability": {"internal/attempts"},
 	// L6: the command, and what it alone needs
