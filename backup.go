@@ -14,7 +14,6 @@ import (
 	"github.com/flashdb/flashdb/index/ivf"
 	"github.com/flashdb/flashdb/internal/backup"
 	"github.com/flashdb/flashdb/internal/output"
-	"github.com/flashdb/flashdb/internal/rebuild"
 	"github.com/flashdb/flashdb/internal/vfs"
 	"github.com/flashdb/flashdb/storage"
 )
@@ -234,7 +233,7 @@ func (im *image) pin(db *DB, info storage.Info) error {
 		index.Release()
 		return err
 	}
-	added := im.add(backup.Generation, path.Join(indexDir, info.Name, rebuild.FileName(info.Generation)), f)
+	added := im.add(backup.Generation, path.Join(indexDir, info.Name, generationFile(info.Generation)), f)
 	added.index, added.collection = index, info.Name
 	return nil
 }

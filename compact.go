@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/flashdb/flashdb/internal/rebuild"
 	"github.com/flashdb/flashdb/storage"
 	"github.com/flashdb/flashdb/wal"
 )
@@ -200,7 +199,7 @@ func (db *DB) diskUse() (u DiskUse, err error) {
 	dirs, _ := db.fs.ReadDir(indexDir)
 	for _, name := range dirs {
 		dir := filepath.Join(indexDir, name)
-		if n, err := dirBytes(db.fs, dir); err == nil && rebuild.CheckFolder(db.fs, dir) == nil {
+		if n, err := dirBytes(db.fs, dir); err == nil && checkIndexFolder(db.fs, dir) == nil {
 			u.Index += n
 		}
 	}

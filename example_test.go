@@ -43,7 +43,7 @@ func Example() {
 		flashdb.Node{Key: "resnet", Embedding: []float32{0.1, 0.9, 0.4}},
 		flashdb.Node{Key: "bert", Embedding: []float32{0.7, 0.2, 0.6}},
 	))
-	dec, err := decoder.NewDot(3) // or decoder.ReadFile("decoder.safetensors", nil)
+	dec, err := decoder.NewDot(3) // or weights.Read("decoder.safetensors", nil)
 	check(err)
 	check(papers.PutDecoder(ctx, "cites", dec))
 	check(papers.Link(ctx, "bert", "attention")) // known: not recommended again

@@ -11,7 +11,6 @@ import (
 
 	"github.com/flashdb/flashdb/index/ivf"
 	"github.com/flashdb/flashdb/internal/failpoint"
-	"github.com/flashdb/flashdb/internal/rebuild"
 	"github.com/flashdb/flashdb/storage"
 	"github.com/flashdb/flashdb/wal"
 )
@@ -169,7 +168,7 @@ func (c *Collection) rebuildOnce(ctx context.Context, o RebuildOptions) (res Reb
 	if err := c.db.checkFolder(c.name); err != nil {
 		return RebuildResult{}, err
 	}
-	number := rebuild.Free(c.db.fs, filepath.Join(indexDir, c.name), info.Generation+1)
+	number := freeGeneration(c.db.fs, filepath.Join(indexDir, c.name), info.Generation+1)
 	c.db.events.rebuildStarted(RebuildStarted{Collection: c.name, Generation: number})
 	progress := o.Progress
 	o.Progress = func(stage string, done, total int64) {
@@ -178,7 +177,7 @@ func (c *Collection) rebuildOnce(ctx context.Context, o RebuildOptions) (res Reb
 			progress(stage, done, total)
 		}
 	}
-	gen, err := rebuild.Run(ctx, c.db.fs, filepath.Join(indexDir, c.name), number, storeRows{c}, ivf.BuildOptions{
+	gen, err := buildGeneration(ctx, c.db.fs, filepath.Join(indexDir, c.name), number, storeRows{c}, ivf.BuildOptions{
 		Dim:        c.schema.Dim,
 		Lists:      o.Lists,
 		Bits:       o.Bits,
@@ -304,7 +303,7 @@ func (c *Collection) removeGeneration(number uint64) {
 		return
 	}
 	failpoint.PublishRemove.Reach()
-	err := rebuild.Remove(c.db.fs, filepath.Join(indexDir, c.name), number)
+	err := removeGenerationFile(c.db.fs, filepath.Join(indexDir, c.name), number)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		c.db.slog.Warn("retired index not removed; the next open removes it", "collection", c.name, "generation", number, "err", err)
 	}

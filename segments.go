@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -12,7 +11,6 @@ import (
 	"github.com/flashdb/flashdb/index/ivf"
 	"github.com/flashdb/flashdb/internal/delta"
 	"github.com/flashdb/flashdb/internal/format"
-	"github.com/flashdb/flashdb/internal/rebuild"
 	"github.com/flashdb/flashdb/storage"
 	"github.com/flashdb/flashdb/wal"
 )
@@ -175,11 +173,6 @@ func (db *DB) mapGeneration(info storage.Info) (*ivf.Index, error) {
 		return nil, format.Corrupt(db.generationPath(info), "header", 0, "it was built for collection %d at LSN %d, want %d at %d", got.Collection, got.BuildLSN, info.UID, info.BuildLSN)
 	}
 	return gen, nil
-}
-
-// generationName returns the name of a generation's file in the directory.
-func generationName(collection string, number uint64) string {
-	return filepath.Join(indexDir, collection, rebuild.FileName(number))
 }
 
 // generationPath returns what messages call it.

@@ -9,7 +9,6 @@ import (
 	"regexp"
 
 	"github.com/flashdb/flashdb/internal/control"
-	"github.com/flashdb/flashdb/internal/rebuild"
 	"github.com/flashdb/flashdb/storage"
 )
 
@@ -39,7 +38,7 @@ func (db *DB) sweep() error {
 	folders, strays := db.indexFolders()
 	for _, name := range folders {
 		generation, live := served[name]
-		removed, left := rebuild.Sweep(db.fs, filepath.Join(indexDir, name), generation)
+		removed, left := sweepGenerations(db.fs, filepath.Join(indexDir, name), generation)
 		strays = append(strays, left...)
 		if len(removed) > 0 {
 			db.slog.Info("swept index files that nobody serves", "collection", name, "files", removed)
@@ -68,7 +67,7 @@ func (db *DB) removeFolder(name string) {
 	if _, err := db.fs.Type(dir); errors.Is(err, fs.ErrNotExist) {
 		return
 	}
-	_, left := rebuild.Sweep(db.fs, dir, 0)
+	_, left := sweepGenerations(db.fs, dir, 0)
 	if len(left) == 0 {
 		if err := db.fs.Remove(dir); err != nil {
 			left = append(left, err)
@@ -82,10 +81,10 @@ func (db *DB) removeFolder(name string) {
 // checkFolder returns an error if the index of a collection cannot be where it
 // belongs because something else is there.
 func (db *DB) checkFolder(collection string) error {
-	if err := rebuild.CheckFolder(db.fs, indexDir); err != nil {
+	if err := checkIndexFolder(db.fs, indexDir); err != nil {
 		return err
 	}
-	return rebuild.CheckFolder(db.fs, filepath.Join(indexDir, collection))
+	return checkIndexFolder(db.fs, filepath.Join(indexDir, collection))
 }
 
 // Strays lists what lies in the directory of the database although flashdb has
@@ -104,7 +103,7 @@ func (db *DB) Strays(ctx context.Context) ([]string, error) {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		_, left := rebuild.Files(db.fs, filepath.Join(indexDir, name))
+		_, left := generationFiles(db.fs, filepath.Join(indexDir, name))
 		strays = append(strays, left...)
 	}
 	var lines []string
@@ -142,7 +141,7 @@ func (db *DB) images() (names []string) {
 // indexFolders lists the folders that are there for an index, and one error for
 // each other entry of the index directory.
 func (db *DB) indexFolders() (folders []string, strays []error) {
-	if err := rebuild.CheckFolder(db.fs, indexDir); err != nil {
+	if err := checkIndexFolder(db.fs, indexDir); err != nil {
 		return nil, []error{err}
 	}
 	names, err := db.fs.ReadDir(indexDir)
@@ -159,7 +158,7 @@ func (db *DB) indexFolders() (folders []string, strays []error) {
 		case kind == fs.ModeDir && storage.CheckCollectionName(name) == nil:
 			folders = append(folders, name)
 		default:
-			strays = append(strays, fmt.Errorf("%s is %s that flashdb has not made", path, rebuild.Describe(kind)))
+			strays = append(strays, fmt.Errorf("%s is %s that flashdb has not made", path, describeType(kind)))
 		}
 	}
 	return folders, strays
@@ -188,10 +187,27 @@ func (db *DB) topStrays() (strays []error) {
 		case err != nil:
 			strays = append(strays, err)
 		case !own:
-			strays = append(strays, fmt.Errorf("%s is %s that flashdb has not made", path, rebuild.Describe(kind)))
+			strays = append(strays, fmt.Errorf("%s is %s that flashdb has not made", path, describeType(kind)))
 		case kind != want:
-			strays = append(strays, fmt.Errorf("%s is %s, not %s: move it away", path, rebuild.Describe(kind), rebuild.Describe(want)))
+			strays = append(strays, fmt.Errorf("%s is %s, not %s: move it away", path, describeType(kind), describeType(want)))
 		}
 	}
 	return strays
+}
+
+// describeType names a type of file.
+func describeType(kind fs.FileMode) string {
+	switch {
+	case kind == 0:
+		return "a regular file"
+	case kind&fs.ModeDir != 0:
+		return "a directory"
+	case kind&fs.ModeSymlink != 0:
+		return "a symbolic link"
+	case kind&fs.ModeNamedPipe != 0:
+		return "a named pipe"
+	case kind&fs.ModeSocket != 0:
+		return "a socket"
+	}
+	return "a device"
 }

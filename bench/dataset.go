@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/flashdb/flashdb/decoder"
+	"github.com/flashdb/flashdb/decoder/weights"
 	"github.com/flashdb/flashdb/internal/codec"
 )
 
@@ -81,7 +82,7 @@ func (d *dataset) open() error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", d.path("decoder.json"), err)
 	}
-	d.decoder, err = decoder.ReadFile(d.path("decoder.safetensors"), &spec)
+	d.decoder, err = weights.Read(d.path("decoder.safetensors"), &weights.Options{Spec: &spec})
 	return err
 }
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/hex"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -16,31 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/flashdb/flashdb/decoder"
+	"github.com/flashdb/flashdb/decoder/weights"
 	"github.com/flashdb/flashdb/internal/format"
 )
-
-// writeSafetensors writes tensors to a new .safetensors file.
-func writeSafetensors(t *testing.T, ts tensors) string {
-	t.Helper()
-	type entry struct {
-		DType   string `json:"dtype"`
-		Shape   []int  `json:"shape"`
-		Offsets [2]int `json:"data_offsets"`
-	}
-	header := map[string]entry{}
-	var data []byte
-	for key, tensor := range ts {
-		start := len(data)
-		data = append(data, format.Float32Bytes(tensor.Data)...)
-		header[key] = entry{"F32", tensor.Shape, [2]int{start, len(data)}}
-	}
-	encoded, err := json.Marshal(header)
-	require.NoError(t, err)
-	file := binary.LittleEndian.AppendUint64(nil, uint64(len(encoded)))
-	path := filepath.Join(t.TempDir(), "weights.safetensors")
-	require.NoError(t, os.WriteFile(path, append(append(file, encoded...), data...), 0o600))
-	return path
-}
 
 func TestBlobRoundTrip(t *testing.T) {
 	for _, dir := range torchDirs(t) {
@@ -51,9 +28,9 @@ func TestBlobRoundTrip(t *testing.T) {
 		assert.Equal(t, d.Spec(), again.Spec())
 		assert.Equal(t, len(d.Tensors()), len(again.Tensors()))
 		assert.Equal(t, blob, decoder.Marshal(again))
-		cases, err := decoder.ReadCases(filepath.Join(dir, "cases.jsonl"))
+		cases, err := weights.ReadCases(filepath.Join(dir, "cases.jsonl"))
 		require.NoError(t, err)
-		assert.NoError(t, decoder.SelfCheck(again, cases, 1e-5))
+		assert.NoError(t, weights.SelfCheck(again, cases, 1e-5))
 	}
 }
 

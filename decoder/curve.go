@@ -3,6 +3,8 @@ package decoder
 import (
 	"math"
 	"sync"
+
+	"github.com/flashdb/flashdb/decoder/internal/smooth"
 )
 
 // curve is a smooth activation. The error function and the exponential cost more than the matrix product of a layer, so the curve is
@@ -21,11 +23,11 @@ const (
 
 // curves makes, once, the table of each smooth activation.
 var curves = map[Activation]func() *curve{
-	GELU:     sync.OnceValue(func() *curve { return tabulate(gelu, geluSlope) }),
-	GELUTanh: sync.OnceValue(func() *curve { return tabulate(geluTanh, geluTanhSlope) }),
-	SiLU:     sync.OnceValue(func() *curve { return tabulate(silu, siluSlope) }),
-	Tanh:     sync.OnceValue(func() *curve { return tabulate(math.Tanh, tanhSlope) }),
-	Sigmoid:  sync.OnceValue(func() *curve { return tabulate(sigmoid, sigmoidSlope) }),
+	GELU:     sync.OnceValue(func() *curve { return tabulate(smooth.GELU, smooth.GELUSlope) }),
+	GELUTanh: sync.OnceValue(func() *curve { return tabulate(smooth.GELUTanh, smooth.GELUTanhSlope) }),
+	SiLU:     sync.OnceValue(func() *curve { return tabulate(smooth.SiLU, smooth.SiLUSlope) }),
+	Tanh:     sync.OnceValue(func() *curve { return tabulate(math.Tanh, smooth.TanhSlope) }),
+	Sigmoid:  sync.OnceValue(func() *curve { return tabulate(smooth.Sigmoid, smooth.SigmoidSlope) }),
 }
 
 func tabulate(value, slope func(x float64) float64) *curve {
@@ -66,49 +68,4 @@ func (c *curve) backward(grad, src []float32) {
 		t := at - float64(int(at))
 		grad[i] *= float32((p[1] + t*(2*p[2]+t*3*p[3])) * curveKnots)
 	}
-}
-
-func sigmoid(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
-
-func sigmoidSlope(x float64) float64 {
-	s := sigmoid(x)
-	return s * (1 - s)
-}
-
-func tanhSlope(x float64) float64 {
-	t := math.Tanh(x)
-	return 1 - t*t
-}
-
-func silu(x float64) float64 { return x * sigmoid(x) }
-
-func siluSlope(x float64) float64 {
-	s := sigmoid(x)
-	return s * (1 + x*(1-s))
-}
-
-// normalCDF is the standard normal distribution function. Erfc keeps its relative precision in the lower tail, where 1+erf would
-// cancel.
-func normalCDF(x float64) float64 { return 0.5 * math.Erfc(-x/math.Sqrt2) }
-
-func gelu(x float64) float64 { return x * normalCDF(x) }
-
-func geluSlope(x float64) float64 {
-	density := math.Exp(-0.5*x*x) / math.Sqrt(2*math.Pi)
-	return normalCDF(x) + x*density
-}
-
-// The tanh form of GELU: x/2 * (1 + tanh(k*(x + c*x^3))), k = sqrt(2/pi).
-const (
-	geluTanhScale = 0.7978845608028654
-	geluTanhCube  = 0.044715
-)
-
-func geluTanh(x float64) float64 {
-	return 0.5 * x * (1 + math.Tanh(geluTanhScale*(x+geluTanhCube*x*x*x)))
-}
-
-func geluTanhSlope(x float64) float64 {
-	t := math.Tanh(geluTanhScale * (x + geluTanhCube*x*x*x))
-	return 0.5*(1+t) + 0.5*x*(1-t*t)*geluTanhScale*(1+3*geluTanhCube*x*x)
 }

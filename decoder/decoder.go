@@ -22,9 +22,9 @@
 // in float64 and never scores NaN. A network may: where a hidden value overflows, later layers compute with an infinity, and
 // infinities of both signs add up to a NaN. A ReLU makes zero of a NaN. Every way to ask yields the same score then.
 //
-// Weights come from .safetensors, .npz, PyTorch .pt and .onnx files ([ReadFile], [Read]), from tensors in memory ([New]) or from
-// slices ([NewHadamardMLP] and the other constructors). [SelfCheck] compares an import with scores the
-// training framework computed. [Marshal] and [Unmarshal] keep a decoder in a database; blob.go has the layout.
+// Weights are tensors in memory ([New]) or slices ([NewHadamardMLP] and the other constructors). Package decoder/weights reads them
+// from .safetensors, .npz, PyTorch .pt and .onnx files; this package reads no file. [Marshal] and [Unmarshal] keep a decoder in a
+// database; blob.go has the layout.
 //
 // # Arithmetic
 //
@@ -43,11 +43,14 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/flashdb/flashdb/internal/codec"
+	"github.com/flashdb/flashdb/decoder/internal/smooth"
 )
 
-// Tensor is one array of weights: Shape and row-major Data.
-type Tensor = codec.Tensor
+// Tensor is one array of weights.
+type Tensor struct {
+	Shape []int
+	Data  []float32 // row-major
+}
 
 // Kind names a family of decoders.
 type Kind string
@@ -140,7 +143,7 @@ func New(spec Spec, tensors map[string]Tensor) (Decoder, error) {
 }
 
 // Probability returns the sigmoid of a logit.
-func Probability(logit float32) float32 { return float32(sigmoid(float64(logit))) }
+func Probability(logit float32) float32 { return float32(smooth.Sigmoid(float64(logit))) }
 
 // model is what all decoders share: where they came from.
 type model struct {

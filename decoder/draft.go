@@ -52,14 +52,14 @@ func newDraft(s *Spec, tensors map[string]Tensor) *draft {
 		if l.Bias != "" {
 			layer.bias = widen(tensors[l.Bias].Data)
 		}
-		if n := newDraftNorm(l.Norm, tensors, out); l.NormPosition == afterActivation {
+		if n := newDraftNorm(l.Norm, tensors, out); l.NormPosition == AfterActivation {
 			layer.after = n
 		} else {
 			layer.before = n
 		}
-		if l.Residual == residualInput || (l.Residual == residualZ && i == 0) {
+		if l.Residual == ResidualInput || (l.Residual == ResidualZ && i == 0) {
 			layer.addUnit()
-		} else if l.Residual == residualZ {
+		} else if l.Residual == ResidualZ {
 			layer.addZ = true
 		}
 		d.layers = append(d.layers, layer)
@@ -73,7 +73,7 @@ func newDraftNorm(n *NormSpec, tensors map[string]Tensor, width int) *draftNorm 
 	if n == nil {
 		return nil
 	}
-	m := &draftNorm{moments: n.Kind == layerNorm, eps: n.eps(), scale: make([]float64, width), shift: make([]float64, width)}
+	m := &draftNorm{moments: n.Kind == LayerNorm, eps: n.eps(), scale: make([]float64, width), shift: make([]float64, width)}
 	for k := range m.scale {
 		m.scale[k] = 1
 	}
@@ -83,7 +83,7 @@ func newDraftNorm(n *NormSpec, tensors map[string]Tensor, width int) *draftNorm 
 	if n.Bias != "" {
 		m.shift = widen(tensors[n.Bias].Data)
 	}
-	if n.Kind == batchNorm {
+	if n.Kind == BatchNorm {
 		mean, variance := tensors[n.Mean].Data, tensors[n.Var].Data
 		for k := range m.scale {
 			m.scale[k] /= math.Sqrt(float64(variance[k]) + m.eps)

@@ -3,7 +3,6 @@ package decoder_test
 import (
 	"fmt"
 	"log"
-	"os"
 
 	"github.com/flashdb/flashdb/decoder"
 )
@@ -30,44 +29,4 @@ func ExampleNewHadamardMLP() {
 	// Output:
 	// hadamard_mlp 2-3-1 [6 2 -2]
 	// [2 2]
-}
-
-// Weights exported from PyTorch, a spec that says what they are, and scores PyTorch computed.
-func ExampleReadFile() {
-	const dir = "testdata/decoders/hadamard-layernorm/"
-	data, err := os.ReadFile(dir + "spec.json")
-	if err != nil {
-		log.Fatal(err)
-	}
-	spec, err := decoder.ParseSpec(data)
-	if err != nil {
-		log.Fatal(err)
-	}
-	d, err := decoder.ReadFile(dir+"weights.safetensors", &spec)
-	if err != nil {
-		log.Fatal(err)
-	}
-	cases, err := decoder.ReadCases(dir + "cases.jsonl")
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(d, decoder.SelfCheck(d, cases, 0))
-	// Output: hadamard_mlp 24-40-40-1 <nil>
-}
-
-// The layout of OGB's link predictors needs no spec.
-func ExampleReadFile_ogb() {
-	d, err := decoder.ReadFile("testdata/decoders/hadamard-relu/nested.pt", nil)
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(d)
-	for _, layer := range d.Spec().Layers {
-		fmt.Println(layer.Weight, layer.Activation)
-	}
-	// Output:
-	// hadamard_mlp 24-32-32-1
-	// lins.0.weight relu
-	// lins.1.weight relu
-	// lins.2.weight identity
 }

@@ -20,7 +20,7 @@ func fit(spec Spec, tensors map[string]Tensor) error {
 	case HadamardMLP, ConcatMLP:
 		c.network(&spec)
 	}
-	return c.err("decoder weights")
+	return c.Err("decoder weights")
 }
 
 type fitter struct {
@@ -42,7 +42,7 @@ func (c *fitter) network(s *Spec) {
 		}
 		out := shape[0]
 		if s.Shapes != nil && ok && !slices.Equal(s.Shapes[i], shape) {
-			c.add("%s.weight %q has shape %v; shapes[%d] of the spec is %v", at, l.Weight, shape, i, s.Shapes[i])
+			c.Add("%s.weight %q has shape %v; shapes[%d] of the spec is %v", at, l.Weight, shape, i, s.Shapes[i])
 		}
 		if l.Bias != "" {
 			c.shape(at+".bias", l.Bias, "the layer's outputs", out)
@@ -53,7 +53,7 @@ func (c *fitter) network(s *Spec) {
 	}
 	if s.OutputColumn >= width {
 		last := s.Layers[len(s.Layers)-1].Weight
-		c.add("output_column is %d; the last layer's weight %q has %d outputs", s.OutputColumn, last, width)
+		c.Add("output_column is %d; the last layer's weight %q has %d outputs", s.OutputColumn, last, width)
 	}
 }
 
@@ -77,15 +77,15 @@ func (s *Spec) zWidth() int {
 func (c *fitter) residual(at string, l *LayerSpec, out, in, z int) {
 	var width int
 	switch l.Residual {
-	case residualInput:
+	case ResidualInput:
 		width = in
-	case residualZ:
+	case ResidualZ:
 		width = z
 	default:
 		return
 	}
 	if width != out {
-		c.add("%s.weight %q has %d outputs; residual %q needs %d", at, l.Weight, out, l.Residual, width)
+		c.Add("%s.weight %q has %d outputs; residual %q needs %d", at, l.Weight, out, l.Residual, width)
 	}
 }
 
@@ -99,7 +99,7 @@ func (c *fitter) norm(at string, n *NormSpec, width int) {
 			c.shape(at+part.field, part.key, why, width)
 		}
 	}
-	if n.Kind != batchNorm {
+	if n.Kind != BatchNorm {
 		return
 	}
 	if _, ok := c.shape(at+".var", n.Var, why, width); !ok {
@@ -107,7 +107,7 @@ func (c *fitter) norm(at string, n *NormSpec, width int) {
 	}
 	for i, v := range c.tensors[n.Var].Data {
 		if float64(v)+n.eps() <= 0 {
-			c.add("%s.var %q: value %d is %v; want a variance (0 or more, and more than 0 with eps)", at, n.Var, i, v)
+			c.Add("%s.var %q: value %d is %v; want a variance (0 or more, and more than 0 with eps)", at, n.Var, i, v)
 			return
 		}
 	}
@@ -130,11 +130,11 @@ func (c *fitter) shape(field, key, why string, want ...int) (shape []int, ok boo
 		shape = shape[1:]
 	}
 	if elements(t.Shape) != len(t.Data) {
-		c.add("%s %q has shape %v and %d values", field, key, t.Shape, len(t.Data))
+		c.Add("%s %q has shape %v and %d values", field, key, t.Shape, len(t.Data))
 		return nil, false
 	}
 	if len(shape) != len(want) || slices.Contains(shape, 0) {
-		c.add("%s %q has shape %v; want %s (%s)", field, key, t.Shape, sizes(want), why)
+		c.Add("%s %q has shape %v; want %s (%s)", field, key, t.Shape, sizes(want), why)
 		return nil, false
 	}
 	ok = true
@@ -142,10 +142,10 @@ func (c *fitter) shape(field, key, why string, want ...int) (shape []int, ok boo
 		ok = ok && (want[i] == anySize || want[i] == shape[i])
 	}
 	if !ok {
-		c.add("%s %q has shape %v; want %s (%s)", field, key, t.Shape, sizes(want), why)
+		c.Add("%s %q has shape %v; want %s (%s)", field, key, t.Shape, sizes(want), why)
 	}
 	if i := firstBad(t.Data); i >= 0 {
-		c.add("%s %q: value %d is %v; want finite numbers", field, key, i, t.Data[i])
+		c.Add("%s %q: value %d is %v; want finite numbers", field, key, i, t.Data[i])
 		ok = false
 	}
 	return shape, ok

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/flashdb/flashdb/decoder"
+	"github.com/flashdb/flashdb/decoder/weights"
 	"github.com/flashdb/flashdb/internal/codec"
 )
 
@@ -35,7 +36,7 @@ func TestMatchesOracle(t *testing.T) {
 		answers := readOracle(t, filepath.Join(dir, "oracle.jsonl.zst"), sources)
 		for _, file := range []string{"decoder.safetensors", "decoder.npz", "decoder.pt"} {
 			for _, s := range []*decoder.Spec{&spec, nil} {
-				d, err := decoder.ReadFile(filepath.Join(dir, file), s)
+				d, err := weights.Read(filepath.Join(dir, file), &weights.Options{Spec: s})
 				require.NoError(t, err)
 				var scratch decoder.Scratch
 				var bound decoder.Bound

@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/flashdb/flashdb/decoder/internal/fault"
+	"github.com/flashdb/flashdb/decoder/internal/pairwise"
 )
 
 // wanted is one place of a spec that names a tensor.
@@ -57,11 +59,11 @@ func resolve(spec Spec, tensors map[string]Tensor) (map[string]Tensor, error) {
 			prefix = prefixes[0]
 		default:
 			return nil, fmt.Errorf("decoder weights: key %q is ambiguous: all keys of the spec are found under each of the prefixes %s; "+
-				"write the full keys in the spec", wants[0].key, quoted(prefixes))
+				"write the full keys in the spec", wants[0].key, fault.Quoted(prefixes))
 		}
 	}
-	if method, key := pairTensors(tensors, prefix+wants[0].key); method != "" {
-		return nil, fmt.Errorf("decoder weights: %w", pairError(method, key))
+	if method, key := pairwise.Find(tensors, prefix+wants[0].key); method != "" {
+		return nil, fmt.Errorf("decoder weights: %w", pairwise.Error(method, key))
 	}
 	used := make(map[string]Tensor, len(wants))
 	for _, w := range wants {
@@ -94,45 +96,14 @@ func prefixesOf(wants []wanted, tensors map[string]Tensor) []string {
 
 // missing is the error for a spec some keys of which are nowhere.
 func missing(wants []wanted, tensors map[string]Tensor) error {
-	if method, key := pairTensors(tensors, ""); method != "" {
-		return fmt.Errorf("decoder weights: %w", pairError(method, key))
+	if method, key := pairwise.Find(tensors, ""); method != "" {
+		return fmt.Errorf("decoder weights: %w", pairwise.Error(method, key))
 	}
 	var f faults
 	for _, w := range wants {
 		if _, ok := tensors[w.key]; !ok {
-			f.add("%s: no tensor %q", w.field, w.key)
+			f.Add("%s: no tensor %q", w.field, w.key)
 		}
 	}
-	return fmt.Errorf("%w; the weights have %s", f.err("decoder weights"), quoted(slices.Sorted(maps.Keys(tensors))))
-}
-
-// shownKeys bounds the length of a message that lists keys.
-const shownKeys = 12
-
-// quoted lists keys for a message.
-func quoted(keys []string) string {
-	if len(keys) == 0 {
-		return "no tensors"
-	}
-	var b strings.Builder
-	for i, k := range keys {
-		if i == shownKeys {
-			fmt.Fprintf(&b, " and %d more", len(keys)-i)
-			break
-		}
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString(quote(k))
-	}
-	return b.String()
-}
-
-// quote makes a key of a file fit for a message.
-func quote(key string) string {
-	const most = 80
-	if len(key) > most {
-		return strconv.Quote(key[:most]) + "..."
-	}
-	return strconv.Quote(key)
+	return fmt.Errorf("%w; the weights have %s", f.Err("decoder weights"), fault.Quoted(slices.Sorted(maps.Keys(tensors))))
 }

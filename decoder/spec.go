@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+
+	"github.com/flashdb/flashdb/decoder/internal/fault"
+	"github.com/flashdb/flashdb/decoder/internal/pairwise"
 )
 
 // Spec says what a state dict does not: which tensors make up the decoder, in which order, and what happens between them. Its JSON
@@ -46,27 +49,26 @@ type NormSpec struct {
 	Eps    *float64 `json:"eps,omitempty"`    // default 1e-5
 }
 
-// The words a Spec uses.
+// The words of the fields of a Spec that are plain strings.
 const (
-	residualInput = "input"
-	residualZ     = "z"
-	residualNone  = "none" // of ReadOptions alone
+	ResidualInput = "input" // LayerSpec.Residual: the layer's input is added
+	ResidualZ     = "z"     // LayerSpec.Residual: the normed z is added
 
-	layerNorm = "layer_norm"
-	batchNorm = "batch_norm"
+	LayerNorm = "layer_norm" // NormSpec.Kind
+	BatchNorm = "batch_norm" // NormSpec.Kind
 
-	beforeActivation = "before_activation"
-	afterActivation  = "after_activation"
+	BeforeActivation = "before_activation" // LayerSpec.NormPosition, the default
+	AfterActivation  = "after_activation"  // LayerSpec.NormPosition
 
-	outputNone    = "none"
-	outputSigmoid = "sigmoid"
-	outputReLU    = "relu"
+	OutputNone    = "none"    // Spec.Output, the default
+	OutputSigmoid = "sigmoid" // Spec.Output
+	OutputReLU    = "relu"    // Spec.Output
 )
 
-// Limits of what a spec may ask for.
+// Limits of what a Spec may ask for.
 const (
-	maxDim    = 1 << 16
-	maxLayers = 64
+	MaxDim    = 1 << 16 // values of one embedding
+	MaxLayers = 64
 )
 
 // defaultEps is PyTorch's eps of layer and batch norms.
@@ -81,61 +83,61 @@ func ParseSpec(data []byte) (Spec, error) {
 	data = bytes.TrimPrefix(data, utf8Mark)
 	var spec Spec
 	if err := json.Unmarshal(data, &spec); err != nil {
-		return Spec{}, fmt.Errorf("decoder spec: %w", jsonFault(err))
+		return Spec{}, fmt.Errorf("decoder spec: %w", fault.JSON(err))
 	}
 	var tree any
 	if err := json.Unmarshal(data, &tree); err != nil {
-		return Spec{}, fmt.Errorf("decoder spec: %w", jsonFault(err))
+		return Spec{}, fmt.Errorf("decoder spec: %w", fault.JSON(err))
 	}
 	var found faults
 	found.unknownFields(tree)
-	found = append(found, spec.faults()...)
-	if err := found.err("decoder spec"); err != nil {
+	found.List = append(found.List, spec.faults().List...)
+	if err := found.Err("decoder spec"); err != nil {
 		return Spec{}, err
 	}
 	return spec, nil
 }
 
 // Validate checks everything that can be checked without the tensors, and reports every fault at once.
-func (s Spec) Validate() error { return s.faults().err("decoder spec") }
+func (s Spec) Validate() error { return s.faults().Err("decoder spec") }
 
 func (s *Spec) faults() faults {
 	var f faults
-	if method := pairKind(s.Kind); method != "" {
-		f.add("kind %q: %s", s.Kind, pairReason(method))
+	if method := pairwise.Method(string(s.Kind)); method != "" {
+		f.Add("kind %q: %s", s.Kind, pairwise.Reason(method))
 		return f
 	}
 	switch s.Kind {
 	case Dot, Bilinear, DistMult, HadamardMLP, ConcatMLP:
 	default:
-		f.add("kind is %q; want one of %s", s.Kind, list(HadamardMLP, ConcatMLP, Bilinear, DistMult, Dot))
+		f.Add("kind is %q; want one of %s", s.Kind, fault.Words(HadamardMLP, ConcatMLP, Bilinear, DistMult, Dot))
 		return f // what else is wrong depends on the kind
 	}
-	if s.Dim < 1 || s.Dim > maxDim {
-		f.add("dim is %d; want 1 to %d, the width of one embedding", s.Dim, maxDim)
+	if s.Dim < 1 || s.Dim > MaxDim {
+		f.Add("dim is %d; want 1 to %d, the width of one embedding", s.Dim, MaxDim)
 	}
 	f.key("weight", s.Weight, s.Kind == Bilinear, "kind bilinear")
 	f.key("relation", s.Relation, s.Kind == DistMult, "kind distmult")
-	f.word("output", s.Output, outputNone, outputSigmoid, outputReLU)
+	f.Word("output", s.Output, OutputNone, OutputSigmoid, OutputReLU)
 	if s.Kind.network() {
 		s.networkFaults(&f)
 		return f
 	}
 	if len(s.Layers) > 0 || s.InputNorm != nil || s.OutputColumn != 0 || len(s.Shapes) > 0 {
-		f.add("kind %s has no layers, shapes, input_norm or output_column; remove them or use kind %s", s.Kind, HadamardMLP)
+		f.Add("kind %s has no layers, shapes, input_norm or output_column; remove them or use kind %s", s.Kind, HadamardMLP)
 	}
 	return f
 }
 
 func (s *Spec) networkFaults(f *faults) {
-	if len(s.Layers) < 1 || len(s.Layers) > maxLayers {
-		f.add("layers: %d of them; want 1 to %d", len(s.Layers), maxLayers)
+	if len(s.Layers) < 1 || len(s.Layers) > MaxLayers {
+		f.Add("layers: %d of them; want 1 to %d", len(s.Layers), MaxLayers)
 	}
 	if s.OutputColumn < 0 {
-		f.add("output_column is %d; want the number of an output of the last layer, counted from 0", s.OutputColumn)
+		f.Add("output_column is %d; want the number of an output of the last layer, counted from 0", s.OutputColumn)
 	}
 	if s.Shapes != nil && len(s.Shapes) != len(s.Layers) {
-		f.add("shapes: %d of them for %d layers", len(s.Shapes), len(s.Layers))
+		f.Add("shapes: %d of them for %d layers", len(s.Shapes), len(s.Layers))
 	}
 	f.norm("input_norm", s.InputNorm)
 	for i := range s.Layers {

@@ -16,7 +16,7 @@ import (
 func Example() {
 	const n, dim = 20_000, 16
 	rng := rand.New(rand.NewPCG(1, 2))
-	dec, err := decoder.NewHadamardMLP(dim, layers(rng, dim, 32, 1)...) // random: a trained one comes from decoder.ReadFile
+	dec, err := decoder.NewHadamardMLP(dim, layers(rng, dim, 32, 1)...) // random: a trained one comes from weights.Read
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/flashdb/flashdb/decoder"
+	"github.com/flashdb/flashdb/decoder/weights"
 	"github.com/flashdb/flashdb/flashlight"
 	"github.com/flashdb/flashdb/index"
 	"github.com/flashdb/flashdb/internal/codec"
@@ -44,7 +45,7 @@ func loadGraph(t testing.TB, name string) (*graph, []truth) {
 	require.NoError(t, err)
 	spec, err := decoder.ParseSpec(text)
 	require.NoError(t, err)
-	dec, err := decoder.ReadFile(filepath.Join(dir, "decoder.safetensors"), &spec)
+	dec, err := weights.Read(filepath.Join(dir, "decoder.safetensors"), &weights.Options{Spec: &spec})
 	require.NoError(t, err)
 	rows, err := codec.ReadTensors(filepath.Join(dir, "embeddings.npy"))
 	require.NoError(t, err)

@@ -16,7 +16,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/flashdb/flashdb"
-	"github.com/flashdb/flashdb/internal/parquet"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/parquet"
 )
 
 // formatJSONLines is the format of answers to very many sources that has all of

@@ -9,6 +9,7 @@ import (
 
 	"github.com/flashdb/flashdb"
 	"github.com/flashdb/flashdb/decoder"
+	"github.com/flashdb/flashdb/decoder/weights"
 	"github.com/flashdb/flashdb/internal/codec"
 )
 
@@ -25,14 +26,14 @@ func (a *app) decoderCommand() *cobra.Command {
 
 func (a *app) decoderAddCommand() *cobra.Command {
 	var specFile, casesFile string
-	var opts decoder.ReadOptions
+	var opts weights.Options
 	cmd := &cobra.Command{
 		Use:   "add DIR COLLECTION NAME FILE [--spec decoder.json | --layout NAME] [--check scores.jsonl]",
 		Short: "Store a decoder from .safetensors, .npz, PyTorch .pt or .onnx",
 		Long: `Add stores a trained decoder under a name, in place of an earlier one of that name.
 Weights do not say what is computed with them. The spec does: kind, layers in order,
 activations, norms. It may be left out for weights in a known layout, which is told by
-its keys or named: ` + strings.Join(decoder.Layouts(), ", ") + `.
+its keys or named: ` + strings.Join(weights.Layouts(), ", ") + `.
 --kind, --activation and --residual answer what a layout leaves open.
 
 A checkpoint of a larger model may be given as it is: --prefix model.predictor. names the
@@ -84,7 +85,7 @@ differs by more than 1e-4 relative.`,
 	fs.StringVar((*string)(&opts.Activation), "activation", "", "`name` of the activation between layers (default relu)")
 	fs.StringVar(&opts.Residual, "residual", "", "z, input or none: what is added to each layer but the last")
 	fs.StringVar(&casesFile, "check", "", "`file` of scored cases that the decoder must agree with")
-	completeWords(cmd, "layout", decoder.Layouts()...)
+	completeWords(cmd, "layout", weights.Layouts()...)
 	completeWords(cmd, "kind", string(decoder.HadamardMLP), string(decoder.ConcatMLP))
 	completeWords(cmd, "residual", "z", "input", "none")
 	return cmd
@@ -97,9 +98,9 @@ func completeWords(cmd *cobra.Command, flag string, words ...string) {
 	}
 }
 
-func readDecoder(file, specFile string, opts decoder.ReadOptions) (decoder.Decoder, error) {
+func readDecoder(file, specFile string, opts weights.Options) (decoder.Decoder, error) {
 	if specFile == "" {
-		return decoder.Read(file, opts)
+		return weights.Read(file, &opts)
 	}
 	const most = 1 << 20 // bytes; a spec of 64 layers has some ten thousand
 	b, err := codec.ReadSmall(specFile, most)
@@ -111,7 +112,7 @@ func readDecoder(file, specFile string, opts decoder.ReadOptions) (decoder.Decod
 		return nil, fmt.Errorf("--spec %s: %w", specFile, err)
 	}
 	opts.Spec = &spec
-	return decoder.Read(file, opts)
+	return weights.Read(file, &opts)
 }
 
 // checkDecoder returns how many cases agree.
@@ -119,11 +120,11 @@ func checkDecoder(d decoder.Decoder, casesFile string) (int, error) {
 	if casesFile == "" {
 		return 0, nil
 	}
-	cases, err := decoder.ReadCases(casesFile)
+	cases, err := weights.ReadCases(casesFile)
 	if err != nil {
 		return 0, fmt.Errorf("--check: %w", err)
 	}
-	if err := decoder.SelfCheck(d, cases, 0); err != nil {
+	if err := weights.SelfCheck(d, cases, 0); err != nil {
 		return 0, fmt.Errorf("--check %s: %w", casesFile, err)
 	}
 	return len(cases), nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/flashdb/flashdb"
 	"github.com/flashdb/flashdb/decoder"
+	"github.com/flashdb/flashdb/decoder/weights"
 )
 
 const (
@@ -196,7 +197,7 @@ func (d *demo) selfCheck(ctx context.Context, c collection, dec decoder.Decoder)
 		n, err := c.Get(ctx, nodes.keys[id])
 		return n.Embedding, err
 	}
-	cases := make([]decoder.Case, len(lines))
+	cases := make([]weights.Case, len(lines))
 	for i, l := range lines {
 		at := i % len(l.Top) // high scores and lower ones
 		source, err := embedding(l.Source)
@@ -207,9 +208,9 @@ func (d *demo) selfCheck(ctx context.Context, c collection, dec decoder.Decoder)
 		if err != nil {
 			return 0, err
 		}
-		cases[i] = decoder.Case{Source: source, Candidate: candidate, Logit: l.Logit[at]}
+		cases[i] = weights.Case{Source: source, Candidate: candidate, Logit: l.Logit[at]}
 	}
-	return len(cases), decoder.SelfCheck(dec, cases, 0)
+	return len(cases), weights.SelfCheck(dec, cases, 0)
 }
 
 // measure compares many answers with the exact ones shipped with the demo.

@@ -67,9 +67,13 @@ func demoDecoder() (decoder.Decoder, error) {
 	if err != nil {
 		return nil, err
 	}
-	tensors, err := codec.ParseTensors("decoder.safetensors", weights)
+	parsed, err := codec.ParseTensors("decoder.safetensors", weights)
 	if err != nil {
 		return nil, fmt.Errorf("read decoder: %w", err)
+	}
+	tensors := map[string]decoder.Tensor{}
+	for key, t := range parsed {
+		tensors[key] = decoder.Tensor(t)
 	}
 	return decoder.New(spec, tensors)
 }

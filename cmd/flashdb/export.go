@@ -16,9 +16,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/parquet"
 	"github.com/flashdb/flashdb/decoder"
 	"github.com/flashdb/flashdb/internal/codec"
-	"github.com/flashdb/flashdb/internal/parquet"
 )
 
 func (a *app) exportCommand() *cobra.Command {
@@ -325,7 +325,10 @@ FILE ends in .json. decoder add reads both again. The files must not exist yet.`
 
 // exportDecoder writes both files or none.
 func (a *app) exportDecoder(d decoder.Decoder, file, spec string) error {
-	tensors := d.Tensors()
+	tensors := map[string]codec.Tensor{}
+	for key, t := range d.Tensors() {
+		tensors[key] = codec.Tensor(t)
+	}
 	write := map[string]func(io.Writer, map[string]codec.Tensor) error{".safetensors": codec.WriteSafetensors, ".npz": codec.WriteNPZ}[filepath.Ext(file)]
 	switch {
 	case len(tensors) == 0 && file != spec:

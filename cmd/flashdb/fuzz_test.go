@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/flashdb/flashdb"
-	"github.com/flashdb/flashdb/internal/parquet"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/parquet"
 )
 
 func FuzzParseOracleLine(f *testing.F) {

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/parquet"
 	"github.com/flashdb/flashdb/internal/codec"
-	"github.com/flashdb/flashdb/internal/parquet"
 )
 
 const (

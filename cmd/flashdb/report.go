@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/report"
 	"github.com/flashdb/flashdb/internal/output"
-	"github.com/flashdb/flashdb/internal/report"
 )
 
 const (

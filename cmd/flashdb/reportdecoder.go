@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/report"
 	"github.com/flashdb/flashdb/decoder"
-	"github.com/flashdb/flashdb/internal/report"
 )
 
 // decoder describes one decoder and what was calibrated with it.

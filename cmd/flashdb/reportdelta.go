@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/flashdb/flashdb"
-	"github.com/flashdb/flashdb/internal/report"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/report"
 )
 
 // reportDelta says what the served index does not hold and how old that may be,

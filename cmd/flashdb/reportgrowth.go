@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/flashdb/flashdb"
-	"github.com/flashdb/flashdb/internal/report"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/report"
 )
 
 // The subsets whose queries are timed are an eighth, a quarter and a half of the

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/flashdb/flashdb"
-	"github.com/flashdb/flashdb/internal/parquet"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/parquet"
 )
 
 // TestResultFileGoesOn ends a run at every point between two pieces: what was

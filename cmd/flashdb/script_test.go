@@ -41,11 +41,11 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	decoders, err := filepath.Abs(filepath.Join("..", "..", "decoder", "testdata"))
+	decoders, err := filepath.Abs(filepath.Join("..", "..", "decoder", "weights", "testdata"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	tables, err := filepath.Abs(filepath.Join("..", "..", "internal", "parquet", "testdata"))
+	tables, err := filepath.Abs(filepath.Join("internal", "parquet", "testdata"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/shell"
 	"github.com/flashdb/flashdb/internal/control"
-	"github.com/flashdb/flashdb/internal/shell"
 )
 
 // maxReads bounds how deep .read may nest.

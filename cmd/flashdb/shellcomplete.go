@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/flashdb/flashdb/internal/shell"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/shell"
 )
 
 // complete returns what the word at the cursor may become. What cannot be found

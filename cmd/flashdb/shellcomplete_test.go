@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/shell"
 	"github.com/flashdb/flashdb/decoder"
-	"github.com/flashdb/flashdb/internal/shell"
 )
 
 func TestShellCompletes(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/shell"
 	"github.com/flashdb/flashdb/internal/output"
-	"github.com/flashdb/flashdb/internal/shell"
 )
 
 // How results are printed; .mode in the shell.

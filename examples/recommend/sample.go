@@ -82,7 +82,7 @@ func around(rng *rand.Rand, centre []float32, spread float64) []float32 {
 	return v
 }
 
-// likesDecoder stands in for a trained one (decoder.ReadFile reads those of
+// likesDecoder stands in for a trained one (weights.Read reads those of
 // PyTorch): a two-layer network of the product z of user and item, which rewards
 // what both have in common and punishes contrast more:
 // score = sum_i relu(z_i) - 1.5 relu(-z_i).

@@ -144,7 +144,7 @@ func TestParseRefuses(t *testing.T) {
 }
 
 func TestParseFile(t *testing.T) {
-	data, err := os.ReadFile(filepath.Join("..", "..", "decoder", "testdata", "onnx", "refined-gae-torchscript.onnx"))
+	data, err := os.ReadFile(filepath.Join("..", "..", "decoder", "weights", "testdata", "onnx", "refined-gae-torchscript.onnx"))
 	require.NoError(t, err)
 	m, err := onnx.Parse(data, nil)
 	require.NoError(t, err)

@@ -35,7 +35,7 @@ var suites = []suite{
 	{"give collections names that lead elsewhere, in flash.db, the log and a backup", ".", "TestHostileNames|TestHostileEntries", nil},
 	{"craft the pages of flash.db, with right checksums", "./storage", "TestCraftedPages|TestCraftedLeafOfALargeFile", nil},
 	{"import hostile pickles and archives", "./internal/codec", "TestHostilePickles|TestHostileArchives", nil},
-	{"import hostile Parquet pages and footers", "./internal/parquet", "TestHostilePages|TestHostileFooters", nil},
+	{"import hostile Parquet pages and footers", "./cmd/flashdb/internal/parquet", "TestHostilePages|TestHostileFooters", nil},
 	{"build and search indexes of extreme rows drawn by chance", "./index/ivf", "TestExtremeRowsByChance", nil},
 	{"query collections of extreme rows by every decoder and metric", ".", "TestExtremeRows", nil},
 	{"direct every output into a database, by every way", "./cmd/flashdb", "TestNoOutputIntoADatabase", nil},

@@ -1,8 +1,10 @@
-package decoder
+package weights
 
 import (
 	"bytes"
+	"math"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -22,9 +24,10 @@ func FuzzParseCases(f *testing.F) {
 		}
 		assert.NotEmpty(t, cases)
 		for _, c := range cases {
-			assert.Negative(t, firstBad(c.Source))
-			assert.Negative(t, firstBad(c.Candidate))
-			assert.True(t, isFinite(c.Logit))
+			for _, v := range slices.Concat(c.Source, c.Candidate) {
+				assert.False(t, math.IsNaN(float64(v)) || math.IsInf(float64(v), 0))
+			}
+			assert.False(t, math.IsNaN(c.Logit) || math.IsInf(c.Logit, 0))
 		}
 	})
 }

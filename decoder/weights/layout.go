@@ -1,4 +1,4 @@
-package decoder
+package weights
 
 import (
 	"fmt"
@@ -7,6 +7,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/flashdb/flashdb/decoder"
+	"github.com/flashdb/flashdb/decoder/internal/fault"
+	"github.com/flashdb/flashdb/decoder/internal/pairwise"
 )
 
 // A layout is a way in which a model in use keeps its decoder in a state dict: the names of its keys, and what they do not say
@@ -14,8 +18,8 @@ import (
 type layout struct {
 	name string
 	// detect tells whether the tensors, all below one prefix, are of this layout without doubt. Nil: only by name.
-	detect func(w weights) bool
-	spec   func(w weights, o *ReadOptions) (*Spec, error)
+	detect func(w dict) bool
+	spec   func(w dict, o *Options) (*decoder.Spec, error)
 }
 
 // layouts are tried in this order where none is named.
@@ -30,7 +34,7 @@ var layouts = []layout{
 	{"bilinear", nil, bilinearSpec},     // nn.Bilinear with one output
 }
 
-// Layouts are the names ReadOptions.Layout may have.
+// Layouts are the names Options.Layout may have.
 func Layouts() []string {
 	names := make([]string, len(layouts))
 	for i := range layouts {
@@ -39,19 +43,19 @@ func Layouts() []string {
 	return names
 }
 
-// weights are the tensors below one prefix of a state dict, by the rest of their keys.
-type weights struct {
+// dict is the tensors below one prefix of a state dict, by the rest of their keys.
+type dict struct {
 	prefix  string
-	tensors map[string]Tensor
+	tensors map[string]decoder.Tensor
 }
 
 // key is the full key of a tensor, for messages.
-func (w weights) key(rest string) string { return quote(w.prefix + rest) }
+func (w dict) key(rest string) string { return fault.Quote(w.prefix + rest) }
 
-func (w weights) has(rest string) bool { _, ok := w.tensors[rest]; return ok }
+func (w dict) has(rest string) bool { _, ok := w.tensors[rest]; return ok }
 
 // optional returns the key if there is such a tensor and "" if there is none.
-func (w weights) optional(rest string) string {
+func (w dict) optional(rest string) string {
 	if w.has(rest) {
 		return rest
 	}
@@ -59,8 +63,8 @@ func (w weights) optional(rest string) string {
 }
 
 // below narrows the weights to those under a further prefix.
-func (w weights) below(prefix string) weights {
-	inner := weights{prefix: w.prefix + prefix, tensors: map[string]Tensor{}}
+func (w dict) below(prefix string) dict {
+	inner := dict{prefix: w.prefix + prefix, tensors: map[string]decoder.Tensor{}}
 	for key, t := range w.tensors {
 		if rest, ok := strings.CutPrefix(key, prefix); ok {
 			inner.tensors[rest] = t
@@ -73,7 +77,7 @@ func (w weights) below(prefix string) weights {
 var anchorKey = regexp.MustCompile(`^((?:.*\.)?)(?:lins\.\d+|W1)\.weight$`)
 
 // detectSpec finds the layout and the prefix of the decoder among tensors that may hold more than it.
-func detectSpec(tensors map[string]Tensor, o *ReadOptions) (weights, *Spec, error) {
+func detectSpec(tensors map[string]decoder.Tensor, o *Options) (dict, *decoder.Spec, error) {
 	found := map[string]bool{}
 	for key := range tensors {
 		if m := anchorKey.FindStringSubmatch(key); m != nil {
@@ -81,17 +85,17 @@ func detectSpec(tensors map[string]Tensor, o *ReadOptions) (weights, *Spec, erro
 		}
 	}
 	prefixes := slices.Sorted(maps.Keys(found))
-	all := weights{prefix: o.Prefix, tensors: tensors}
+	all := dict{prefix: o.Prefix, tensors: tensors}
 	switch len(prefixes) {
 	case 0:
-		if method, key := pairTensors(tensors, ""); method != "" {
-			return all, nil, pairError(method, key)
+		if method, key := pairwise.Find(tensors, ""); method != "" {
+			return all, nil, pairwise.Error(method, key)
 		}
 		return all, nil, fmt.Errorf("no keys lins.0.weight, lins.1.weight, ...: a spec or the name of a layout (%s) must say what these weights are; "+
-			"they have %s", strings.Join(Layouts(), ", "), quoted(slices.Sorted(maps.Keys(tensors))))
+			"they have %s", strings.Join(Layouts(), ", "), fault.Quoted(slices.Sorted(maps.Keys(tensors))))
 	case 1:
 	default:
-		return all, nil, fmt.Errorf("decoders are found under each of the prefixes %s: name one as the prefix", quoted(prefixes))
+		return all, nil, fmt.Errorf("decoders are found under each of the prefixes %s: name one as the prefix", fault.Quoted(prefixes))
 	}
 	w := all.below(prefixes[0])
 	for _, l := range layouts {
@@ -113,12 +117,12 @@ func detectSpec(tensors map[string]Tensor, o *ReadOptions) (weights, *Spec, erro
 }
 
 // namedSpec reads the weights in the layout the caller names.
-func namedSpec(tensors map[string]Tensor, o *ReadOptions) (weights, *Spec, error) {
+func namedSpec(tensors map[string]decoder.Tensor, o *Options) (dict, *decoder.Spec, error) {
 	at := slices.IndexFunc(layouts, func(l layout) bool { return l.name == o.Layout })
 	if at < 0 {
-		return weights{}, nil, fmt.Errorf("layout %q is not known; want one of %s", o.Layout, strings.Join(Layouts(), ", "))
+		return dict{}, nil, fmt.Errorf("layout %q is not known; want one of %s", o.Layout, strings.Join(Layouts(), ", "))
 	}
-	w := weights{prefix: o.Prefix, tensors: tensors}
+	w := dict{prefix: o.Prefix, tensors: tensors}
 	if o.Prefix == "" {
 		w = w.below(w.soleAnchor(o.Layout))
 	} else if inner := w.below(giglModule); o.Layout == "gigl" && len(inner.tensors) > 0 {
@@ -132,7 +136,7 @@ func namedSpec(tensors map[string]Tensor, o *ReadOptions) (weights, *Spec, error
 }
 
 // soleAnchor is the one prefix under which a layer of a named layout begins, "" if there is none or more than one.
-func (w weights) soleAnchor(name string) string {
+func (w dict) soleAnchor(name string) string {
 	first := regexp.MustCompile(`^((?:.*\.)?)lins\.0\.weight$`)
 	switch name {
 	case "gigl":
@@ -159,7 +163,7 @@ func (w weights) soleAnchor(name string) string {
 }
 
 // normKey returns a key whose module is named like a norm, or "". Guessing that it is not used would give wrong scores.
-func (w weights) normKey() string {
+func (w dict) normKey() string {
 	for _, key := range slices.Sorted(maps.Keys(w.tensors)) {
 		module, _, _ := strings.Cut(strings.ToLower(key), ".")
 		if strings.HasPrefix(module, "bn") || strings.HasPrefix(module, "ln") || strings.Contains(module, "norm") {
@@ -170,7 +174,7 @@ func (w weights) normKey() string {
 }
 
 // numbered returns the numbers N of keys base.N.weight with a matrix, ascending. An empty base stands for keys N.weight.
-func (w weights) numbered(base string) (numbers []int) {
+func (w dict) numbered(base string) (numbers []int) {
 	for key, t := range w.tensors {
 		rest, ok := strings.CutPrefix(key, base)
 		if !ok || len(t.Shape) == 1 {
@@ -186,38 +190,38 @@ func (w weights) numbered(base string) (numbers []int) {
 }
 
 // network makes the spec of a network whose layers are base.N.weight for the given numbers. Layers lack their norms.
-func (w weights) network(base string, numbers []int, o *ReadOptions) (*Spec, error) {
-	spec := &Spec{Kind: HadamardMLP}
+func (w dict) network(base string, numbers []int, o *Options) (*decoder.Spec, error) {
+	spec := &decoder.Spec{Kind: decoder.HadamardMLP}
 	if o.Kind != "" {
 		spec.Kind = o.Kind
 	}
-	if !spec.Kind.network() {
-		return nil, fmt.Errorf("kind %s has no layers: these weights are a network; want %s or %s", spec.Kind, HadamardMLP, ConcatMLP)
+	if spec.Kind != decoder.HadamardMLP && spec.Kind != decoder.ConcatMLP {
+		return nil, fmt.Errorf("kind %s has no layers: these weights are a network; want %s or %s", spec.Kind, decoder.HadamardMLP, decoder.ConcatMLP)
 	}
 	for i, n := range numbers {
 		at := base + strconv.Itoa(n)
-		l := LayerSpec{Weight: at + ".weight", Bias: w.optional(at + ".bias"), Activation: ReLU}
+		l := decoder.LayerSpec{Weight: at + ".weight", Bias: w.optional(at + ".bias"), Activation: decoder.ReLU}
 		if o.Activation != "" {
 			l.Activation = o.Activation
 		}
 		if i == len(numbers)-1 {
-			l.Activation = Identity
+			l.Activation = decoder.Identity
 		} else {
 			l.Residual = o.Residual
 		}
 		spec.Layers = append(spec.Layers, l)
 	}
 	if len(spec.Layers) == 0 {
-		return nil, fmt.Errorf("no matrix %s; the weights have %s", w.key(base+"0.weight"), quoted(slices.Sorted(maps.Keys(w.tensors))))
+		return nil, fmt.Errorf("no matrix %s; the weights have %s", w.key(base+"0.weight"), fault.Quoted(slices.Sorted(maps.Keys(w.tensors))))
 	}
 	shape := w.tensors[spec.Layers[0].Weight].Shape
 	if len(shape) != 2 {
 		return nil, fmt.Errorf("%s has shape %v; want [any dim]", w.key(spec.Layers[0].Weight), shape)
 	}
 	spec.Dim = shape[1]
-	if spec.Kind == ConcatMLP {
+	if spec.Kind == decoder.ConcatMLP {
 		if shape[1]%2 != 0 {
-			return nil, fmt.Errorf("%s has shape %v: a %s takes two embeddings of equal width", w.key(spec.Layers[0].Weight), shape, ConcatMLP)
+			return nil, fmt.Errorf("%s has shape %v: a %s takes two embeddings of equal width", w.key(spec.Layers[0].Weight), shape, decoder.ConcatMLP)
 		}
 		spec.Dim /= 2
 	}

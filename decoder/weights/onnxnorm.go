@@ -1,10 +1,11 @@
-package decoder
+package weights
 
 import (
 	"cmp"
 	"errors"
 	"fmt"
 
+	"github.com/flashdb/flashdb/decoder"
 	"github.com/flashdb/flashdb/internal/onnx"
 )
 
@@ -13,7 +14,7 @@ func (g *onnxGraph) layerNorm(n *onnx.Node, in []onnxValue) (onnxValue, error) {
 	if a, ok := n.Attributes["axis"]; ok && !g.lastAxis(a.Int) {
 		return onnxValue{}, fmt.Errorf("axis is %d: want the last", a.Int)
 	}
-	return g.norm(layerNorm, epsilonOf(n), in[0].flow, in[1:min(len(in), 3)])
+	return g.norm(decoder.LayerNorm, epsilonOf(n), in[0].flow, in[1:min(len(in), 3)])
 }
 
 // batchNorm takes x, scale, shift, mean and variance.
@@ -27,14 +28,17 @@ func (g *onnxGraph) batchNorm(n *onnx.Node, in []onnxValue) (onnxValue, error) {
 	if n.Attributes["training_mode"].Int != 0 || outputs > 1 {
 		return onnxValue{}, errTraining
 	}
-	return g.norm(batchNorm, epsilonOf(n), in[0].flow, in[1:5])
+	return g.norm(decoder.BatchNorm, epsilonOf(n), in[0].flow, in[1:5])
 }
+
+// defaultEpsilon is ONNX's, of both norms.
+const defaultEpsilon = 1e-5
 
 func epsilonOf(n *onnx.Node) float64 {
 	if a, ok := n.Attributes["epsilon"]; ok {
 		return float64(a.Float)
 	}
-	return defaultEps
+	return defaultEpsilon
 }
 
 // normKeys are the ends of the keys of a norm's tensors.
@@ -45,7 +49,7 @@ func (g *onnxGraph) norm(kind string, eps float64, f *onnxFlow, params []onnxVal
 	if err := g.onHead(f); err != nil {
 		return onnxValue{}, err
 	}
-	spec := &NormSpec{Kind: kind, Eps: &eps}
+	spec := &decoder.NormSpec{Kind: kind, Eps: &eps}
 	stage := stageZ
 	if l := g.layer(); l != nil {
 		if l.Norm != nil {
@@ -56,7 +60,7 @@ func (g *onnxGraph) norm(kind string, eps float64, f *onnxFlow, params []onnxVal
 		}
 		l.Norm, stage = spec, stageNormed
 		if f.curve != nil {
-			l.NormPosition, stage = afterActivation, stageAfter
+			l.NormPosition, stage = decoder.AfterActivation, stageAfter
 		}
 	} else {
 		if f.curve != nil || g.spec.InputNorm != nil {

@@ -1,17 +1,18 @@
-package decoder
+// Package pairwise recognises models whose score looks at the structure around the pair. There is no function of two embeddings to
+// bind, so they cannot be served. They are recognised so that the refusal can say why.
+package pairwise
 
 import (
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/flashdb/flashdb/decoder/internal/fault"
 )
 
-// Models whose score looks at the structure around the pair cannot be served: there is no function of two embeddings to bind. They
-// are recognised so that the refusal can say why.
-
-// pairMethods are the names such models go by in a spec's kind, in lower case without punctuation, and the method each belongs to.
-var pairMethods = map[string]string{
+// methods are the names such models go by in a spec's kind, in lower case without punctuation, and the method each belongs to.
+var methods = map[string]string{
 	"seal": "SEAL", "dgcnn": "SEAL",
 	"ncn": "NCN", "ncnc": "NCN", "cnlinkpredictor": "NCN", "neuralcommonneighbor": "NCN",
 	"buddy": "BUDDY", "elph": "BUDDY",
@@ -32,15 +33,15 @@ var telltales = []struct {
 	{"Neo-GNN", []string{"f_edge", "g_phi"}},
 }
 
-// pairKind returns the method a spec's kind means, or "".
-func pairKind(kind Kind) string {
-	name := strings.NewReplacer("-", "", "_", "", " ", "").Replace(strings.ToLower(string(kind)))
-	return pairMethods[name]
+// Method returns the method a spec's kind means, or "".
+func Method(kind string) string {
+	name := strings.NewReplacer("-", "", "_", "", " ", "").Replace(strings.ToLower(kind))
+	return methods[name]
 }
 
-// pairTensors returns the method that gives itself away beside or above the tensor called member, and the key that does; "" if
+// Find returns the method that gives itself away beside or above the tensor called member, and the key that does; "" if
 // there is none. Telltales elsewhere belong to another model in the same file. An empty member stands for any.
-func pairTensors(tensors map[string]Tensor, member string) (method, key string) {
+func Find[T any](tensors map[string]T, member string) (method, key string) {
 	found := telltaleModules(tensors)
 	for _, path := range slices.Sorted(maps.Keys(found)) {
 		cut := strings.LastIndexByte(path, '.') + 1
@@ -59,7 +60,7 @@ func pairTensors(tensors map[string]Tensor, member string) (method, key string) 
 }
 
 // telltaleModules returns the paths of the outermost modules with the name of a telltale, each with a key that lies there.
-func telltaleModules(tensors map[string]Tensor) map[string]string {
+func telltaleModules[T any](tensors map[string]T) map[string]string {
 	names := map[string]bool{}
 	for _, t := range telltales {
 		for _, m := range t.modules {
@@ -83,13 +84,13 @@ func telltaleModules(tensors map[string]Tensor) map[string]string {
 	return found
 }
 
-// pairReason says why a pair-structure model is refused.
-func pairReason(method string) string {
+// Reason says why a pair-structure model is refused.
+func Reason(method string) string {
 	return fmt.Sprintf("%s is not supported: its score needs the common neighbourhood of the pair, not two embeddings alone; "+
-		"train a %s decoder on the same embeddings instead", method, HadamardMLP)
+		"train a hadamard_mlp decoder on the same embeddings instead", method)
 }
 
-// pairError refuses weights that a key gives away.
-func pairError(method, key string) error {
-	return fmt.Errorf("key %s is of a %s model: %s", quote(key), method, pairReason(method))
+// Error refuses weights that a key gives away.
+func Error(method, key string) error {
+	return fmt.Errorf("key %s is of a %s model: %s", fault.Quote(key), method, Reason(method))
 }

@@ -1,4 +1,4 @@
-package decoder
+package weights
 
 import (
 	"bufio"
@@ -9,6 +9,8 @@ import (
 	"io"
 	"math"
 
+	"github.com/flashdb/flashdb/decoder"
+	"github.com/flashdb/flashdb/decoder/internal/fault"
 	"github.com/flashdb/flashdb/internal/codec"
 )
 
@@ -30,15 +32,15 @@ const (
 
 // SelfCheck compares the decoder with cases and returns an error that names the first one whose logit differs by more than
 // tolerance, relative to the larger of the expected logit and 0.1. A tolerance of 0 means 1e-4. Cases are counted from 1.
-func SelfCheck(d Decoder, cases []Case, tolerance float64) error {
+func SelfCheck(d decoder.Decoder, cases []Case, tolerance float64) error {
 	if len(cases) == 0 {
 		return errors.New("self-check: no cases")
 	}
 	if tolerance == 0 {
 		tolerance = checkTolerance
 	}
-	var bound Bound
-	var scratch Scratch
+	var bound decoder.Bound
+	var scratch decoder.Scratch
 	got := make([]float32, 1)
 	for i, c := range cases {
 		if len(c.Source) != d.Dim() || len(c.Candidate) != d.Dim() {
@@ -73,6 +75,9 @@ func ReadCases(path string) ([]Case, error) {
 	}
 	return cases, nil
 }
+
+// utf8Mark is the byte order mark that some editors put before text.
+var utf8Mark = []byte("\xef\xbb\xbf")
 
 func parseCases(r io.Reader) ([]Case, error) {
 	var cases []Case
@@ -112,7 +117,7 @@ func parseCase(line []byte) (Case, error) {
 		Logit     *float64  `json:"logit"`
 	}
 	if err := json.Unmarshal(line, &fields); err != nil {
-		return Case{}, jsonFault(err)
+		return Case{}, fault.JSON(err)
 	}
 	if len(fields.Source) == 0 || len(fields.Candidate) == 0 || fields.Logit == nil {
 		return Case{}, errors.New(`want an object with "source", "candidate" and "logit"`)

@@ -1,4 +1,4 @@
-package decoder
+package weights
 
 import (
 	"cmp"
@@ -7,13 +7,16 @@ import (
 	"math"
 	"slices"
 
+	"github.com/flashdb/flashdb/decoder"
+	"github.com/flashdb/flashdb/decoder/internal/fault"
+	"github.com/flashdb/flashdb/decoder/internal/smooth"
 	"github.com/flashdb/flashdb/internal/onnx"
 )
 
 // apply returns what a node computes: its first output, and of Split both.
 func (g *onnxGraph) apply(n *onnx.Node) ([]onnxValue, error) {
 	if n.Domain != "" {
-		return nil, fmt.Errorf("operators of domain %s are not served: export with the standard ones", quote(n.Domain))
+		return nil, fmt.Errorf("operators of domain %s are not served: export with the standard ones", fault.Quote(n.Domain))
 	}
 	in := make([]onnxValue, len(n.Inputs))
 	var ends []*onnxEnds
@@ -21,7 +24,7 @@ func (g *onnxGraph) apply(n *onnx.Node) ([]onnxValue, error) {
 	for i, name := range n.Inputs {
 		v, ok := g.values[name]
 		if !ok && name != "" {
-			return nil, fmt.Errorf("input %s is computed nowhere before it", quote(name))
+			return nil, fmt.Errorf("input %s is computed nowhere before it", fault.Quote(name))
 		}
 		if v.tensor != nil && v.tensor.Fault != nil {
 			return nil, v.tensor.Fault
@@ -59,13 +62,13 @@ func unserved(n *onnx.Node) error {
 		}
 	}
 	if slices.Contains(otherActivations, n.Op) {
-		return fmt.Errorf("this activation is none of %s: train the decoder with one of them", list(networkActivations...))
+		return fmt.Errorf("this activation is none of %s: train the decoder with one of them", fault.Words(networkActivations...))
 	}
 	return errors.New("this operator is not served; a decoder is made of Gemm, MatMul, Add, Mul, Concat, norms and activations")
 }
 
 // networkActivations are those a layer may have.
-var networkActivations = []Activation{ReLU, LeakyReLU, GELU, GELUTanh, SiLU, Tanh, Sigmoid}
+var networkActivations = []decoder.Activation{decoder.ReLU, decoder.LeakyReLU, decoder.GELU, decoder.GELUTanh, decoder.SiLU, decoder.Tanh, decoder.Sigmoid}
 
 // otherActivations are activations of ONNX that no layer may have.
 var otherActivations = []string{
@@ -95,7 +98,7 @@ func init() { // the table refers to methods that refer to it
 		"BatchNormalization": network(5, (*onnxGraph).batchNorm), "LeakyRelu": network(1, (*onnxGraph).leakyRelu),
 		"PRelu": network(2, (*onnxGraph).pRelu), "Gelu": network(1, (*onnxGraph).gelu), "Sqrt": network(1, (*onnxGraph).sqrt),
 		"Reciprocal": network(1, (*onnxGraph).reciprocal),
-		"Relu":       each(relu), "Sigmoid": each(sigmoid), "Tanh": each(math.Tanh), "Erf": each(math.Erf), "Exp": each(math.Exp), "Abs": each(math.Abs),
+		"Relu":       each(relu), "Sigmoid": each(smooth.Sigmoid), "Tanh": each(math.Tanh), "Erf": each(math.Erf), "Exp": each(math.Exp), "Abs": each(math.Abs),
 		"Neg": each(func(x float64) float64 { return -x }),
 		"Mul": pairs(2, (*onnxGraph).mul), "Concat": pairs(1, (*onnxGraph).concat), "ReduceProd": pairs(1, (*onnxGraph).reduceProd),
 		"Gather": pairs(2, (*onnxGraph).gather), "GatherND": pairs(2, (*onnxGraph).gatherND), "GatherElements": pairs(2, (*onnxGraph).gatherElements),
@@ -248,7 +251,7 @@ func numberOnly(in []onnxValue, combine func(x, y float64) float64) (onnxValue, 
 // mul is the product of the two embeddings, or part of an activation.
 func (g *onnxGraph) mul(_ *onnx.Node, in []onnxValue) (onnxValue, error) {
 	if isPair(in[0].ends, in[1].ends) || isPair(in[1].ends, in[0].ends) {
-		return g.pair(HadamardMLP, in[0].ends, in[1].ends)
+		return g.pair(decoder.HadamardMLP, in[0].ends, in[1].ends)
 	}
 	if in[0].moment != nil || in[1].moment != nil {
 		return g.multiplyMoment(in)
@@ -275,13 +278,13 @@ func (g *onnxGraph) concat(n *onnx.Node, in []onnxValue) (onnxValue, error) {
 	case axis != -1 && axis != int64(max(in[0].ends.rank, in[1].ends.rank))-1:
 		return onnxValue{}, fmt.Errorf("axis is %d: want the last", axis)
 	}
-	return g.pair(ConcatMLP, in[0].ends, in[1].ends)
+	return g.pair(decoder.ConcatMLP, in[0].ends, in[1].ends)
 }
 
 // reduceSum of the product is the inner product.
 func (g *onnxGraph) reduceSum(*onnx.Node, []onnxValue) (onnxValue, error) {
 	return onnxValue{}, fmt.Errorf("a sum of products is an inner product: a %s decoder needs no weights; give its spec, "+
-		`{"kind": "%[1]s", "dim": N}, as a .json file instead`, Dot)
+		`{"kind": "%[1]s", "dim": N}, as a .json file instead`, decoder.Dot)
 }
 
 func (g *onnxGraph) clip(n *onnx.Node, in []onnxValue) (onnxValue, error) {
@@ -300,8 +303,11 @@ func (g *onnxGraph) clip(n *onnx.Node, in []onnxValue) (onnxValue, error) {
 	return elementwise(in[0], func(x float64) float64 { return min(max(x, low), high) })
 }
 
+// defaultAlpha is ONNX's slope of a LeakyRelu.
+const defaultAlpha = 0.01
+
 func (g *onnxGraph) leakyRelu(n *onnx.Node, in []onnxValue) (onnxValue, error) {
-	slope := defaultSlope
+	slope := defaultAlpha
 	if a, ok := n.Attributes["alpha"]; ok {
 		slope = float64(a.Float)
 	}
@@ -315,9 +321,9 @@ func (g *onnxGraph) leakyRelu(n *onnx.Node, in []onnxValue) (onnxValue, error) {
 
 func (g *onnxGraph) gelu(n *onnx.Node, in []onnxValue) (onnxValue, error) {
 	if cmp.Or(n.Attributes["approximate"].Text, "none") == "tanh" {
-		return elementwise(in[0], geluTanh)
+		return elementwise(in[0], smooth.GELUTanh)
 	}
-	return elementwise(in[0], gelu)
+	return elementwise(in[0], smooth.GELU)
 }
 
 // pRelu with one slope is a leaky ReLU.

@@ -1,4 +1,4 @@
-package decoder
+package weights
 
 import (
 	"errors"
@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/flashdb/flashdb/decoder"
+	"github.com/flashdb/flashdb/decoder/internal/fault"
 	"github.com/flashdb/flashdb/internal/codec"
 	"github.com/flashdb/flashdb/internal/onnx"
 )
@@ -17,7 +19,7 @@ import (
 const maxONNX = 2 << 30
 
 // readONNX makes the decoder that the graph of an ONNX file computes.
-func readONNX(path string, o ReadOptions) (Decoder, error) {
+func readONNX(path string, o Options) (decoder.Decoder, error) {
 	if o.Spec != nil || o.Layout != "" || o.Prefix != "" || o.Activation != "" || o.Residual != "" {
 		return nil, errors.New("an ONNX graph says itself what it computes: give no spec, layout, prefix, activation or residual")
 	}
@@ -58,7 +60,7 @@ type beside struct {
 func (b *besides) read(location string, offset, length int64) (data []byte, err error) {
 	if !filepath.IsLocal(filepath.FromSlash(location)) {
 		return nil, fmt.Errorf("its values are in %s, which is not below the folder of the model: save it with "+
-			"its values in that folder, or within it (external_data=False)", quote(location))
+			"its values in that folder, or within it (external_data=False)", fault.Quote(location))
 	}
 	name := filepath.Clean(filepath.FromSlash(location))
 	info, err := b.root.Stat(name) // before it is opened: to open a pipe waits for its writer
@@ -71,7 +73,7 @@ func (b *besides) read(location string, offset, length int64) (data []byte, err 
 	}
 	if err != nil {
 		return nil, fmt.Errorf("its values are in %s, a file that must lie beside the model (copy it there, or export with "+
-			"external_data=False): %w", quote(location), pathless(err))
+			"external_data=False): %w", fault.Quote(location), pathless(err))
 	}
 	defer f.Close()
 	if info, err = f.Stat(); err != nil {
@@ -79,7 +81,7 @@ func (b *besides) read(location string, offset, length int64) (data []byte, err 
 	}
 	file := b.file(info)
 	if offset > info.Size() || length > info.Size()-offset || length > file.left {
-		return nil, fmt.Errorf("its values are bytes %d to %d of %s, which has %d", offset, offset+length, quote(location), info.Size())
+		return nil, fmt.Errorf("its values are bytes %d to %d of %s, which has %d", offset, offset+length, fault.Quote(location), info.Size())
 	}
 	file.left -= length
 	data = make([]byte, length)
@@ -100,8 +102,8 @@ func (b *besides) file(info os.FileInfo) *beside {
 }
 
 // fromONNX walks the graph, which is in the order of computation, and makes the spec of what it computes.
-func fromONNX(m *onnx.Model, kind Kind) (Decoder, error) {
-	g := &onnxGraph{values: map[string]onnxValue{}, tensors: map[string]Tensor{}, opset: m.Opset}
+func fromONNX(m *onnx.Model, kind decoder.Kind) (decoder.Decoder, error) {
+	g := &onnxGraph{values: map[string]onnxValue{}, tensors: map[string]decoder.Tensor{}, opset: m.Opset}
 	for name, t := range m.Tensors {
 		g.values[name] = onnxValue{tensor: t}
 	}
@@ -122,41 +124,41 @@ func fromONNX(m *onnx.Model, kind Kind) (Decoder, error) {
 		}
 	}
 	if len(m.Outputs) != 1 {
-		return nil, fmt.Errorf("the graph has %d outputs (%s): want one, the score", len(m.Outputs), quoted(m.Outputs))
+		return nil, fmt.Errorf("the graph has %d outputs (%s): want one, the score", len(m.Outputs), fault.Quoted(m.Outputs))
 	}
 	out, ok := g.values[m.Outputs[0]]
 	if !ok {
-		return nil, fmt.Errorf("no node computes the output %s", quote(m.Outputs[0]))
+		return nil, fmt.Errorf("no node computes the output %s", fault.Quote(m.Outputs[0]))
 	}
 	if err := g.finish(out.flow); err != nil {
-		return nil, fmt.Errorf("output %s: %w", quote(m.Outputs[0]), err)
+		return nil, fmt.Errorf("output %s: %w", fault.Quote(m.Outputs[0]), err)
 	}
 	if kind != "" && kind != g.spec.Kind {
 		return nil, fmt.Errorf("the graph computes a %s itself: name no other kind (--kind)", g.spec.Kind)
 	}
-	return New(g.spec, g.tensors)
+	return decoder.New(g.spec, g.tensors)
 }
 
 // labelOf tells which node it is: operator, and name or, where exporters give none, outputs.
 func labelOf(n *onnx.Node) string {
 	if n.Name != "" {
-		return fmt.Sprintf("%s %s", n.Op, quote(n.Name))
+		return fmt.Sprintf("%s %s", n.Op, fault.Quote(n.Name))
 	}
-	return fmt.Sprintf("%s, output %s", n.Op, quote(strings.Join(n.Outputs, ", ")))
+	return fmt.Sprintf("%s, output %s", n.Op, fault.Quote(strings.Join(n.Outputs, ", ")))
 }
 
 // onnxGraph is a spec while the nodes that make it are read. A graph that is no chain of layers is refused at the node that branches.
 type onnxGraph struct {
 	opset   int64
 	values  map[string]onnxValue // by name
-	spec    Spec
-	tensors map[string]Tensor // by the keys of spec
-	head    *onnxFlow         // the newest value that is not a function of one element
-	inputOf []*onnxFlow       // what each layer is applied to
-	width   int               // of head, 0 while nobody knows
-	rank    int               // dimensions of head: of all but the last, one is over the pairs and any others are 1
-	picked  bool              // one output of the last layer is taken: head has a width of 1 and its layer more
-	newNorm *NormSpec         // whose output head is, while it may still get a weight and a bias
+	spec    decoder.Spec
+	tensors map[string]decoder.Tensor // by the keys of spec
+	head    *onnxFlow                 // the newest value that is not a function of one element
+	inputOf []*onnxFlow               // what each layer is applied to
+	width   int                       // of head, 0 while nobody knows
+	rank    int                       // dimensions of head: of all but the last, one is over the pairs and any others are 1
+	picked  bool                      // one output of the last layer is taken: head has a width of 1 and its layer more
+	newNorm *decoder.NormSpec         // whose output head is, while it may still get a weight and a bias
 }
 
 // onnxValue is one of: a constant, embeddings or node numbers that are not combined yet, the network's values, a part of a layer norm
@@ -192,7 +194,7 @@ type onnxFlow struct {
 const maxSteps = 256
 
 // begin makes z the head.
-func (g *onnxGraph) begin(kind Kind, width, rank int) onnxValue {
+func (g *onnxGraph) begin(kind decoder.Kind, width, rank int) onnxValue {
 	g.spec.Kind, g.width, g.rank = kind, width, rank
 	return onnxValue{flow: g.advance(stageZ)}
 }
@@ -226,7 +228,7 @@ func (f *onnxFlow) at(x float64) float64 {
 }
 
 // layer is the layer being made, or nil.
-func (g *onnxGraph) layer() *LayerSpec {
+func (g *onnxGraph) layer() *decoder.LayerSpec {
 	if len(g.spec.Layers) == 0 {
 		return nil
 	}
@@ -257,7 +259,7 @@ func (g *onnxGraph) settle(f *onnxFlow) error {
 	if err != nil {
 		return err
 	}
-	if f.stage == stageAfter || (l.Activation != Identity && l.Activation != name) {
+	if f.stage == stageAfter || (l.Activation != decoder.Identity && l.Activation != name) {
 		return errors.New("two activations behind one layer")
 	}
 	l.Activation, l.Slope = name, slope
@@ -271,12 +273,12 @@ func (g *onnxGraph) finish(f *onnxFlow) error {
 	}
 	name, _, err := recognise(f.at)
 	if err != nil && g.rescale(f) {
-		name, err, f = Identity, nil, g.head
+		name, err, f = decoder.Identity, nil, g.head
 	}
 	if err != nil {
 		return err
 	}
-	final := map[Activation]string{Identity: outputNone, Sigmoid: outputSigmoid, ReLU: outputReLU}[name]
+	final := map[decoder.Activation]string{decoder.Identity: decoder.OutputNone, decoder.Sigmoid: decoder.OutputSigmoid, decoder.ReLU: decoder.OutputReLU}[name]
 	l := g.layer()
 	if l == nil {
 		return errors.New("no layer: nothing is computed from the embeddings")
@@ -284,7 +286,7 @@ func (g *onnxGraph) finish(f *onnxFlow) error {
 	if g.width != 1 {
 		return fmt.Errorf("the last layer has %d outputs: want one, the logit, or that one is taken of them", g.width)
 	}
-	if final != "" && l.Activation == Identity {
+	if final != "" && l.Activation == decoder.Identity {
 		g.spec.Output = final
 		return nil
 	}
@@ -300,11 +302,11 @@ func (g *onnxGraph) rescale(f *onnxFlow) bool {
 		return false
 	}
 	weight := g.tensors[l.Weight]
-	bias := Tensor{Shape: weight.Shape[:1], Data: make([]float32, weight.Shape[0])}
+	bias := decoder.Tensor{Shape: weight.Shape[:1], Data: make([]float32, weight.Shape[0])}
 	if l.Bias != "" {
 		bias = g.tensors[l.Bias]
 	}
-	affine := func(t Tensor, origin float64) []float32 {
+	affine := func(t decoder.Tensor, origin float64) []float32 {
 		out := make([]float32, len(t.Data))
 		for i, v := range t.Data {
 			out[i] = float32(factor*float64(v) + origin)
@@ -321,6 +323,6 @@ func biasKey(layer int) string { return fmt.Sprintf("layers.%d.bias", layer) }
 
 // put keeps a constant as a tensor of the spec and returns its key.
 func (g *onnxGraph) put(key string, shape []int, data []float32) string {
-	g.tensors[key] = Tensor{Shape: slices.Clone(shape), Data: data}
+	g.tensors[key] = decoder.Tensor{Shape: slices.Clone(shape), Data: data}
 	return key
 }

@@ -1,4 +1,4 @@
-package decoder
+package weights
 
 import (
 	"cmp"
@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/flashdb/flashdb/decoder"
+	"github.com/flashdb/flashdb/decoder/internal/fault"
 	"github.com/flashdb/flashdb/internal/onnx"
 )
 
@@ -39,7 +41,7 @@ const (
 
 // inputs finds what the graph is given: the two embeddings, the source first; or the embeddings of all nodes and the numbers of those
 // to pair, in one tensor or two; or z.
-func (g *onnxGraph) inputs(m *onnx.Model, kind Kind) error {
+func (g *onnxGraph) inputs(m *onnx.Model, kind decoder.Kind) error {
 	const most = 4 // inputs; one more than any form has, to be named in the refusal
 	var names []string
 	var real, whole []onnx.Input
@@ -48,7 +50,7 @@ func (g *onnxGraph) inputs(m *onnx.Model, kind Kind) error {
 			continue
 		}
 		if slices.Contains(names, in.Name) {
-			return fmt.Errorf("two inputs have the name %s", quote(in.Name))
+			return fmt.Errorf("two inputs have the name %s", fault.Quote(in.Name))
 		}
 		names = append(names, in.Name)
 		switch {
@@ -68,7 +70,7 @@ func (g *onnxGraph) inputs(m *onnx.Model, kind Kind) error {
 	case len(whole) == 0 && len(real) == 1:
 		if kind == "" {
 			return fmt.Errorf("the graph has the one input %s: name the kind (--kind), %s if it is the product of two embeddings or %s if it is one "+
-				"after the other", quote(names[0]), HadamardMLP, ConcatMLP)
+				"after the other", fault.Quote(names[0]), decoder.HadamardMLP, decoder.ConcatMLP)
 		}
 		g.values[names[0]] = g.begin(kind, lastOf(real[0]), rankOf(real[0], 2))
 		return nil
@@ -79,7 +81,7 @@ func (g *onnxGraph) inputs(m *onnx.Model, kind Kind) error {
 		return nil
 	}
 	return fmt.Errorf("the graph has the inputs %s: want two, the embeddings of source and candidate; or the embeddings of all nodes and the numbers "+
-		"of those to pair (edge_index, or source and candidate); or one with the kind named: export the decoder without its encoder", quoted(names))
+		"of those to pair (edge_index, or source and candidate); or one with the kind named: export the decoder without its encoder", fault.Quoted(names))
 }
 
 // numbers takes one input as the pairs, two x pairs or pairs x two, or two inputs as their sources and candidates.
@@ -284,7 +286,7 @@ func (g *onnxGraph) reduceProd(n *onnx.Node, in []onnxValue) (onnxValue, error) 
 	if err != nil {
 		return onnxValue{}, err
 	}
-	return g.combine(HadamardMLP, one.ends.width, one.ends.rank)
+	return g.combine(decoder.HadamardMLP, one.ends.width, one.ends.rank)
 }
 
 // isPair tells whether two values are the embeddings of source and candidate.
@@ -293,12 +295,12 @@ func isPair(x, y *onnxEnds) bool {
 }
 
 // pair makes z of the embeddings of source and candidate.
-func (g *onnxGraph) pair(kind Kind, x, y *onnxEnds) (onnxValue, error) {
+func (g *onnxGraph) pair(kind decoder.Kind, x, y *onnxEnds) (onnxValue, error) {
 	if x.width != y.width && x.width != 0 && y.width != 0 {
 		return onnxValue{}, fmt.Errorf("the embeddings of source and candidate have %d and %d values: want as many of both", x.width, y.width)
 	}
 	width := cmp.Or(x.width, y.width)
-	if kind == ConcatMLP {
+	if kind == decoder.ConcatMLP {
 		width *= 2
 	}
 	return g.combine(kind, width, max(x.rank, y.rank))
@@ -307,7 +309,7 @@ func (g *onnxGraph) pair(kind Kind, x, y *onnxEnds) (onnxValue, error) {
 var errTwice = errors.New("the embeddings are combined twice: only one product or concatenation is served")
 
 // combine begins the network.
-func (g *onnxGraph) combine(kind Kind, width, rank int) (onnxValue, error) {
+func (g *onnxGraph) combine(kind decoder.Kind, width, rank int) (onnxValue, error) {
 	if g.head != nil {
 		return onnxValue{}, errTwice
 	}

@@ -1,10 +1,11 @@
-package decoder
+package weights
 
 import (
 	"errors"
 	"fmt"
 	"slices"
 
+	"github.com/flashdb/flashdb/decoder"
 	"github.com/flashdb/flashdb/internal/onnx"
 )
 
@@ -182,7 +183,7 @@ func (g *onnxGraph) join(e *onnxEnds) (onnxValue, error) {
 		return onnxValue{}, errors.New("joins the embeddings of different pairs, unless the node numbers are declared as pairs x 2: declare their shape, or " +
 			"concatenate the embeddings of source and candidate")
 	}
-	return g.combine(ConcatMLP, 2*e.width, 2)
+	return g.combine(decoder.ConcatMLP, 2*e.width, 2)
 }
 
 // flatten of rows from the second dimension on changes nothing.

@@ -1,4 +1,4 @@
-package decoder
+package weights
 
 import (
 	"fmt"
@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/flashdb/flashdb/decoder"
+	"github.com/flashdb/flashdb/decoder/internal/smooth"
 	"github.com/flashdb/flashdb/internal/onnx"
 )
 
@@ -58,20 +60,20 @@ func TestONNXGraphs(t *testing.T) {
 		name  string
 		model *onnx.Model
 		want  float64 // logit of x = (1, 2, 3), y = (1, 1, -1): x*y sums to 0
-		kind  Kind
+		kind  decoder.Kind
 	}{
-		{"matmul, bias first", graph(mul, node("MatMul", "a", "z", "W"), node("Add", "b", "c", "a"), node("Relu", "h", "b"), last), 4, HadamardMLP},
-		{"clipped below is relu", graph(mul, node("MatMul", "a", "z", "W"), node("Add", "b", "a", "c"), node("Clip", "h", "b", "zero"), last), 4, HadamardMLP},
-		{"max with 0 is relu", graph(mul, node("MatMul", "a", "z", "W"), node("Add", "b", "a", "c"), node("Max", "h", "zero", "b"), last), 4, HadamardMLP},
-		{"negated twice", graph(mul, node("MatMul", "a", "z", "W"), node("Add", "b", "a", "c"), node("Neg", "n", "b"), node("Neg", "h", "n"), last), 4, HadamardMLP},
-		{"transposed constant", graph(mul, node("MatMul", "h", "z", "W"), node("Transpose", "v", "T"), node("MatMul", "u", "h", "v"), node("Add", "s", "u", "d")), 2, HadamardMLP},
-		{"silu", graph(mul, node("MatMul", "a", "z", "W"), node("Add", "b", "a", "c"), node("Sigmoid", "g", "b"), node("Mul", "h", "g", "b"), last), 4 * silu(1), HadamardMLP},
-		{"final relu", graph(mul, node("MatMul", "h", "z", "W"), node("MatMul", "u", "h", "V"), node("Relu", "s", "u")), 0, HadamardMLP},
-		{"temperature and offset", graph(mul, node("MatMul", "h", "z", "W"), node("MatMul", "u", "h", "V"), node("Mul", "w", "u", "three"), node("Add", "s", "w", "half")), 0.5, HadamardMLP},
+		{"matmul, bias first", graph(mul, node("MatMul", "a", "z", "W"), node("Add", "b", "c", "a"), node("Relu", "h", "b"), last), 4, decoder.HadamardMLP},
+		{"clipped below is relu", graph(mul, node("MatMul", "a", "z", "W"), node("Add", "b", "a", "c"), node("Clip", "h", "b", "zero"), last), 4, decoder.HadamardMLP},
+		{"max with 0 is relu", graph(mul, node("MatMul", "a", "z", "W"), node("Add", "b", "a", "c"), node("Max", "h", "zero", "b"), last), 4, decoder.HadamardMLP},
+		{"negated twice", graph(mul, node("MatMul", "a", "z", "W"), node("Add", "b", "a", "c"), node("Neg", "n", "b"), node("Neg", "h", "n"), last), 4, decoder.HadamardMLP},
+		{"transposed constant", graph(mul, node("MatMul", "h", "z", "W"), node("Transpose", "v", "T"), node("MatMul", "u", "h", "v"), node("Add", "s", "u", "d")), 2, decoder.HadamardMLP},
+		{"silu", graph(mul, node("MatMul", "a", "z", "W"), node("Add", "b", "a", "c"), node("Sigmoid", "g", "b"), node("Mul", "h", "g", "b"), last), 4 * smooth.SiLU(1), decoder.HadamardMLP},
+		{"final relu", graph(mul, node("MatMul", "h", "z", "W"), node("MatMul", "u", "h", "V"), node("Relu", "s", "u")), 0, decoder.HadamardMLP},
+		{"temperature and offset", graph(mul, node("MatMul", "h", "z", "W"), node("MatMul", "u", "h", "V"), node("Mul", "w", "u", "three"), node("Add", "s", "w", "half")), 0.5, decoder.HadamardMLP},
 		{"constant node", graph(mul, with(node("Constant", "K"), map[string]onnx.Attribute{"value": {Tensor: constant("", 1, 3, 1)}}), node("MatMul", "u", "z", "K"),
-			node("Add", "s", "u", "half")), 0.5, HadamardMLP},
-		{"gemm scaled", graph(mul, with(node("Gemm", "s", "z", "R", "d"), map[string]onnx.Attribute{"alpha": {Float: 3}, "beta": {Float: 0.5}, "transB": {Int: 1}})), 1, HadamardMLP},
-		{"concatenated", graph(concat, with(node("Gemm", "h", "z", "C"), nil), last), 4 * 7, ConcatMLP},
+			node("Add", "s", "u", "half")), 0.5, decoder.HadamardMLP},
+		{"gemm scaled", graph(mul, with(node("Gemm", "s", "z", "R", "d"), map[string]onnx.Attribute{"alpha": {Float: 3}, "beta": {Float: 0.5}, "transB": {Int: 1}})), 1, decoder.HadamardMLP},
+		{"concatenated", graph(concat, with(node("Gemm", "h", "z", "C"), nil), last), 4 * 7, decoder.ConcatMLP},
 	}
 	x, y := []float32{1, 2, 3}, []float32{1, 1, -1}
 	for _, test := range tests {
@@ -83,7 +85,7 @@ func TestONNXGraphs(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, test.kind, d.Kind())
 			got := make([]float32, 1)
-			d.Bind(nil, x).Score(new(Scratch), got, y)
+			d.Bind(nil, x).Score(new(decoder.Scratch), got, y)
 			assert.InDelta(t, test.want, got[0], 1e-5)
 		})
 	}
@@ -138,7 +140,7 @@ func TestONNXGraphRefusals(t *testing.T) {
 	one.Inputs = one.Inputs[:1]
 	_, err := fromONNX(one, "")
 	assert.ErrorContains(t, err, "name the kind")
-	d, err := fromONNX(one, HadamardMLP)
+	d, err := fromONNX(one, decoder.HadamardMLP)
 	require.NoError(t, err, "a network exported alone")
 	assert.Equal(t, "hadamard_mlp 3-4-1", d.String())
 	one.Inputs = []onnx.Input{{Name: "x"}, {Name: "y"}, {Name: "edges"}}
@@ -287,10 +289,10 @@ func TestRecognise(t *testing.T) {
 	root := float64(float32(math.Sqrt2))
 	name, _, err := recognise(func(x float64) float64 { return x * (1 + math.Erf(x/root)) * 0.5 })
 	require.NoError(t, err)
-	assert.Equal(t, GELU, name)
+	assert.Equal(t, decoder.GELU, name)
 	name, slope, err := recognise(func(x float64) float64 { return max(x, 0.125*x) })
 	require.NoError(t, err)
-	assert.Equal(t, LeakyReLU, name)
+	assert.Equal(t, decoder.LeakyReLU, name)
 	assert.Equal(t, 0.125, *slope)
 }
 
@@ -388,13 +390,13 @@ func TestONNXFileRefusals(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, b, 0o600))
 		return path
 	}
-	_, err := ReadFile(write(nil), nil)
+	_, err := Read(write(nil), nil)
 	assert.ErrorContains(t, err, "m.onnx: ONNX: not an ONNX model")
-	_, err = ReadFile(write(protowire.AppendTag(nil, 7, protowire.BytesType)), nil)
+	_, err = Read(write(protowire.AppendTag(nil, 7, protowire.BytesType)), nil)
 	assert.ErrorContains(t, err, "damaged")
-	_, err = ReadFile(write(nil), &Spec{Kind: Dot, Dim: 3})
+	_, err = Read(write(nil), &Options{Spec: &decoder.Spec{Kind: decoder.Dot, Dim: 3}})
 	assert.ErrorContains(t, err, "an ONNX graph says itself")
-	_, err = ReadFile(filepath.Join(t.TempDir(), "none.onnx"), nil)
+	_, err = Read(filepath.Join(t.TempDir(), "none.onnx"), nil)
 	assert.ErrorContains(t, err, "none.onnx")
 }
 
@@ -415,12 +417,12 @@ func FuzzONNX(f *testing.F) {
 		}
 		d, err := fromONNX(m, "")
 		if err != nil {
-			d, err = fromONNX(m, HadamardMLP)
+			d, err = fromONNX(m, decoder.HadamardMLP)
 		}
 		if err != nil {
 			return
 		}
 		x := make([]float32, d.Dim())
-		d.Bind(nil, x).Score(new(Scratch), make([]float32, 1), x)
+		d.Bind(nil, x).Score(new(decoder.Scratch), make([]float32, 1), x)
 	})
 }

@@ -1,4 +1,4 @@
-package decoder_test
+package weights_test
 
 import (
 	"path/filepath"
@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/flashdb/flashdb/decoder"
+	"github.com/flashdb/flashdb/decoder/weights"
 )
 
 // Files that PyTorch's two exporters wrote, with what PyTorch computes in float64 (testdata/make.py).
@@ -23,19 +24,19 @@ func TestONNX(t *testing.T) {
 		"external": "hadamard_mlp 6-32-1",
 	}
 	for _, file := range files {
-		d, err := decoder.ReadFile(file, nil)
+		d, err := weights.Read(file, nil)
 		require.NoError(t, err)
 		name := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(file), ".onnx"), "-torchscript")
 		if want := shapes[name]; want != "" {
 			assert.Equal(t, want, d.String(), file)
 		}
-		cases, err := decoder.ReadCases(strings.TrimSuffix(file, "onnx") + "jsonl")
+		cases, err := weights.ReadCases(strings.TrimSuffix(file, "onnx") + "jsonl")
 		require.NoError(t, err)
-		assert.NoError(t, decoder.SelfCheck(d, cases, 1e-5), file)
+		assert.NoError(t, weights.SelfCheck(d, cases, 1e-5), file)
 
 		stored, err := decoder.Unmarshal(decoder.Marshal(d))
 		require.NoError(t, err)
-		assert.NoError(t, decoder.SelfCheck(stored, cases, 1e-5), "after the way through a database")
+		assert.NoError(t, weights.SelfCheck(stored, cases, 1e-5), "after the way through a database")
 	}
 }
 
@@ -50,20 +51,20 @@ func TestONNXExports(t *testing.T) {
 	}
 	for _, file := range files {
 		name, _, _ := strings.Cut(filepath.Base(file), ".")
-		var opts decoder.ReadOptions
+		var opts weights.Options
 		if strings.HasPrefix(name, "alone") {
-			_, err := decoder.Read(file, opts)
+			_, err := weights.Read(file, &opts)
 			assert.ErrorContains(t, err, "name the kind (--kind), hadamard_mlp if it is the product of two embeddings or concat_mlp", file)
 			opts.Kind = decoder.HadamardMLP
 		}
-		d, err := decoder.Read(file, opts)
+		d, err := weights.Read(file, &opts)
 		require.NoError(t, err)
 		if want := shapes[name]; want != "" {
 			assert.Equal(t, want, d.String(), file)
 		}
-		cases, err := decoder.ReadCases(filepath.Join("testdata", "exports", name+".jsonl"))
+		cases, err := weights.ReadCases(filepath.Join("testdata", "exports", name+".jsonl"))
 		require.NoError(t, err)
-		assert.NoError(t, decoder.SelfCheck(d, cases, 2e-5), file)
+		assert.NoError(t, weights.SelfCheck(d, cases, 2e-5), file)
 	}
 }
 
@@ -82,12 +83,12 @@ func TestONNXExportRefusals(t *testing.T) {
 		require.NoError(t, err)
 		require.NotEmpty(t, files)
 		for _, file := range files {
-			_, err := decoder.Read(file, decoder.ReadOptions{})
+			_, err := weights.Read(file, nil)
 			require.Error(t, err, file)
 			message := regexp.MustCompile(`\((\w+) "[^"]+"\)`).ReplaceAllString(err.Error(), `($1 "NAME")`)
 			assert.Contains(t, message, want)
 		}
 	}
-	_, err := decoder.Read(filepath.Join("testdata", "exports", "edge-concat.dynamo-18.onnx"), decoder.ReadOptions{Kind: decoder.HadamardMLP})
+	_, err := weights.Read(filepath.Join("testdata", "exports", "edge-concat.dynamo-18.onnx"), &weights.Options{Kind: decoder.HadamardMLP})
 	assert.ErrorContains(t, err, "the graph computes a concat_mlp itself: name no other kind")
 }

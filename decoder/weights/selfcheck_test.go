@@ -1,4 +1,4 @@
-package decoder_test
+package weights_test
 
 import (
 	"os"
@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/flashdb/flashdb/decoder"
+	"github.com/flashdb/flashdb/decoder/weights"
 )
 
 // What a self-check is for: specs whose tensors fit and that are wrong all the same.
@@ -30,29 +31,29 @@ func TestSelfCheckRefusesWrongSpecs(t *testing.T) {
 		dir := filepath.Join("testdata", "decoders", test.name)
 		spec := readSpec(t, dir)
 		test.change(spec)
-		d, err := decoder.ReadFile(filepath.Join(dir, "weights.safetensors"), spec)
+		d, err := weights.Read(filepath.Join(dir, "weights.safetensors"), &weights.Options{Spec: spec})
 		require.NoError(t, err)
-		cases, err := decoder.ReadCases(filepath.Join(dir, "cases.jsonl"))
+		cases, err := weights.ReadCases(filepath.Join(dir, "cases.jsonl"))
 		require.NoError(t, err)
-		assert.ErrorContains(t, decoder.SelfCheck(d, cases, 0), "self-check: case ", test.name)
+		assert.ErrorContains(t, weights.SelfCheck(d, cases, 0), "self-check: case ", test.name)
 	}
 }
 
 func TestSelfCheck(t *testing.T) {
 	d, err := decoder.NewDot(2)
 	require.NoError(t, err)
-	good := decoder.Case{Source: []float32{1, 2}, Candidate: []float32{3, 4}, Logit: 11}
-	near := decoder.Case{Source: []float32{1, 2}, Candidate: []float32{3, 4}, Logit: 11.0009}
-	bad := decoder.Case{Source: []float32{1, 2}, Candidate: []float32{3, 4}, Logit: 11.0125}
-	zero := decoder.Case{Source: []float32{1, 1}, Candidate: []float32{1, -0.999995}, Logit: 0}
-	short := decoder.Case{Source: []float32{1, 2}, Candidate: []float32{3}, Logit: 3}
+	good := weights.Case{Source: []float32{1, 2}, Candidate: []float32{3, 4}, Logit: 11}
+	near := weights.Case{Source: []float32{1, 2}, Candidate: []float32{3, 4}, Logit: 11.0009}
+	bad := weights.Case{Source: []float32{1, 2}, Candidate: []float32{3, 4}, Logit: 11.0125}
+	zero := weights.Case{Source: []float32{1, 1}, Candidate: []float32{1, -0.999995}, Logit: 0}
+	short := weights.Case{Source: []float32{1, 2}, Candidate: []float32{3}, Logit: 3}
 
-	assert.NoError(t, decoder.SelfCheck(d, []decoder.Case{good, near, zero}, 0))
-	assert.ErrorContains(t, decoder.SelfCheck(d, []decoder.Case{good, near}, 1e-6), "case 2 of 2")
-	assert.ErrorContains(t, decoder.SelfCheck(d, []decoder.Case{good, bad, bad}, 0),
+	assert.NoError(t, weights.SelfCheck(d, []weights.Case{good, near, zero}, 0))
+	assert.ErrorContains(t, weights.SelfCheck(d, []weights.Case{good, near}, 1e-6), "case 2 of 2")
+	assert.ErrorContains(t, weights.SelfCheck(d, []weights.Case{good, bad, bad}, 0),
 		"case 2 of 3: the logit is 11 here and 11.0125 expected, a relative difference of 0.0011 (at most 0.0001 allowed)")
-	assert.ErrorContains(t, decoder.SelfCheck(d, []decoder.Case{short}, 0), "case 1 of 1 has a source of 2 values and a candidate of 1; the decoder's dim is 2")
-	assert.ErrorContains(t, decoder.SelfCheck(d, nil, 0), "no cases")
+	assert.ErrorContains(t, weights.SelfCheck(d, []weights.Case{short}, 0), "case 1 of 1 has a source of 2 values and a candidate of 1; the decoder's dim is 2")
+	assert.ErrorContains(t, weights.SelfCheck(d, nil, 0), "no cases")
 }
 
 func TestReadCasesRefuses(t *testing.T) {
@@ -70,11 +71,30 @@ func TestReadCasesRefuses(t *testing.T) {
 	} {
 		path := filepath.Join(t.TempDir(), "cases.jsonl")
 		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
-		_, err := decoder.ReadCases(path)
+		_, err := weights.ReadCases(path)
 		require.Error(t, err)
 		assert.Contains(t, err.Error(), want)
 		assert.Contains(t, err.Error(), path)
 	}
-	_, err := decoder.ReadCases(filepath.Join(t.TempDir(), "none.jsonl"))
+	_, err := weights.ReadCases(filepath.Join(t.TempDir(), "none.jsonl"))
 	assert.ErrorContains(t, err, "none.jsonl")
+}
+
+func TestSelfCheckAcceptsPyTorch(t *testing.T) {
+	dirs, err := filepath.Glob(filepath.Join("testdata", "decoders", "*"))
+	require.NoError(t, err)
+	require.Len(t, dirs, 25)
+	for _, dir := range dirs {
+		cases, err := weights.ReadCases(filepath.Join(dir, "cases.jsonl"))
+		require.NoError(t, err)
+		assert.Len(t, cases, 12)
+		var opts weights.Options
+		file := weightFiles(t, dir)[0]
+		if filepath.Ext(file) != ".json" {
+			opts.Spec = readSpec(t, dir)
+		}
+		d, err := weights.Read(file, &opts)
+		require.NoError(t, err)
+		assert.NoError(t, weights.SelfCheck(d, cases, 1e-5), dir)
+	}
 }

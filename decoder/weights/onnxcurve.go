@@ -1,8 +1,12 @@
-package decoder
+package weights
 
 import (
 	"fmt"
 	"math"
+
+	"github.com/flashdb/flashdb/decoder"
+	"github.com/flashdb/flashdb/decoder/internal/fault"
+	"github.com/flashdb/flashdb/decoder/internal/smooth"
 )
 
 // curvePoints are where two activations are compared: near zero, where the smooth ones bend, and far out, where a clipped one would show.
@@ -15,20 +19,20 @@ var curvePoints = func() (points []float64) {
 
 // recognise finds the activation that a function of one element is. Exporters write one activation in many ways (GELU as five nodes,
 // SiLU as two), so it is the values that are compared and not the nodes.
-func recognise(curve func(x float64) float64) (Activation, *float64, error) {
+func recognise(curve func(x float64) float64) (decoder.Activation, *float64, error) {
 	slope := -curve(-1)
 	for _, known := range []struct {
-		name  Activation
+		name  decoder.Activation
 		value func(x float64) float64
 	}{
-		{Identity, func(x float64) float64 { return x }},
-		{ReLU, relu},
-		{GELU, gelu},
-		{GELUTanh, geluTanh},
-		{SiLU, silu},
-		{Tanh, math.Tanh},
-		{Sigmoid, sigmoid},
-		{LeakyReLU, func(x float64) float64 {
+		{decoder.Identity, func(x float64) float64 { return x }},
+		{decoder.ReLU, relu},
+		{decoder.GELU, smooth.GELU},
+		{decoder.GELUTanh, smooth.GELUTanh},
+		{decoder.SiLU, smooth.SiLU},
+		{decoder.Tanh, math.Tanh},
+		{decoder.Sigmoid, smooth.Sigmoid},
+		{decoder.LeakyReLU, func(x float64) float64 {
 			if x > 0 {
 				return x
 			}
@@ -36,14 +40,14 @@ func recognise(curve func(x float64) float64) (Activation, *float64, error) {
 		}},
 	} {
 		if agrees(curve, known.value) {
-			if known.name == LeakyReLU {
-				return LeakyReLU, &slope, nil
+			if known.name == decoder.LeakyReLU {
+				return decoder.LeakyReLU, &slope, nil
 			}
 			return known.name, nil, nil
 		}
 	}
 	return "", nil, fmt.Errorf("the activation with values %.4g at -1, %.4g at 0 and %.4g at 1 is none of %s", curve(-1), curve(0), curve(1),
-		list(networkActivations...))
+		fault.Words(networkActivations...))
 }
 
 // agrees compares two functions to what constants rounded to float32 cost.

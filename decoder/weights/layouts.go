@@ -1,4 +1,4 @@
-package decoder
+package weights
 
 import (
 	"cmp"
@@ -6,28 +6,30 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/flashdb/flashdb/decoder"
 )
 
 // OGB's LinkPredictor (examples/linkproppred): lins.0, lins.1, ... with ReLU between, a sigmoid behind.
 
-func isOGB(w weights) bool {
+func isOGB(w dict) bool {
 	numbers := w.numbered("lins.")
 	return len(numbers) > 0 && consecutive(numbers) == len(numbers) && w.normKey() == ""
 }
 
-func ogbSpec(w weights, o *ReadOptions) (*Spec, error) {
+func ogbSpec(w dict, o *Options) (*decoder.Spec, error) {
 	if key := w.normKey(); key != "" {
 		return nil, fmt.Errorf("key %s looks like a norm, of which this layout has none", w.key(key))
 	}
 	spec, err := w.consecutiveLayers(o)
 	if err == nil {
-		spec.Output = outputSigmoid
+		spec.Output = decoder.OutputSigmoid
 	}
 	return spec, err
 }
 
 // consecutiveLayers is a network lins.0, lins.1, ... without a gap.
-func (w weights) consecutiveLayers(o *ReadOptions) (*Spec, error) {
+func (w dict) consecutiveLayers(o *Options) (*decoder.Spec, error) {
 	numbers := w.numbered("lins.")
 	if n := consecutive(numbers); n < len(numbers) {
 		return nil, fmt.Errorf("no tensor %s: the %d weights of %s are not numbered from 0; a spec must say in which order they apply",
@@ -51,11 +53,11 @@ func consecutive(numbers []int) int {
 // mode="node", which no key tells. With plain_last=False the last layer has a norm, too, and an activation behind it, which is
 // taken for the output: ranking is by what comes before it, as it is where the layer has no norm to tell.
 
-func isPyG(w weights) bool {
+func isPyG(w dict) bool {
 	return w.has("norms.0.module.running_mean") || w.has("norms.0.running_mean")
 }
 
-func pygSpec(w weights, o *ReadOptions) (*Spec, error) {
+func pygSpec(w dict, o *Options) (*decoder.Spec, error) {
 	spec, err := w.consecutiveLayers(o)
 	if err != nil {
 		return nil, err
@@ -75,36 +77,36 @@ func pygSpec(w weights, o *ReadOptions) (*Spec, error) {
 	}
 	if last := spec.Layers[len(spec.Layers)-1]; last.Norm != nil {
 		switch o.Activation {
-		case "", ReLU:
-			spec.Output = outputReLU
-		case Sigmoid:
-			spec.Output = outputSigmoid
+		case "", decoder.ReLU:
+			spec.Output = decoder.OutputReLU
+		case decoder.Sigmoid:
+			spec.Output = decoder.OutputSigmoid
 		}
 	}
 	return spec, nil
 }
 
-func (w weights) batchNorm(at string) *NormSpec {
-	return &NormSpec{
-		Kind: batchNorm, Weight: w.optional(at + "weight"), Bias: w.optional(at + "bias"),
+func (w dict) batchNorm(at string) *decoder.NormSpec {
+	return &decoder.NormSpec{
+		Kind: decoder.BatchNorm, Weight: w.optional(at + "weight"), Bias: w.optional(at + "bias"),
 		Mean: at + "running_mean", Var: w.optional(at + "running_var"),
 	}
 }
 
-func (w weights) layerNorm(at string) *NormSpec {
-	return &NormSpec{Kind: layerNorm, Weight: at + "weight", Bias: w.optional(at + "bias")}
+func (w dict) layerNorm(at string) *decoder.NormSpec {
+	return &decoder.NormSpec{Kind: decoder.LayerNorm, Weight: at + "weight", Bias: w.optional(at + "bias")}
 }
 
 // GiGL's LinkPredictionDecoder keeps a PyG MLP as mlp_decoder, by default without biases and with a ReLU behind the last layer.
 
 const giglModule = "mlp_decoder."
 
-func isGiGL(w weights) bool { return strings.HasSuffix(w.prefix, giglModule) }
+func isGiGL(w dict) bool { return strings.HasSuffix(w.prefix, giglModule) }
 
-func giglSpec(w weights, o *ReadOptions) (*Spec, error) {
+func giglSpec(w dict, o *Options) (*decoder.Spec, error) {
 	spec, err := pygSpec(w, o)
 	if err == nil {
-		spec.Output = outputReLU
+		spec.Output = decoder.OutputReLU
 	}
 	return spec, err
 }
@@ -112,7 +114,7 @@ func giglSpec(w weights, o *ReadOptions) (*Spec, error) {
 // The LinkPredictor of the NCN code is an nn.Sequential of Linear, LayerNorm or Identity, Dropout and ReLU, again and again, and
 // a last Linear. Its CNLinkPredictor and kin look at common neighbours and are refused by pairTensors.
 
-func isNCN(w weights) bool {
+func isNCN(w dict) bool {
 	numbers := w.numbered("lins.")
 	if len(numbers) < 2 {
 		return false
@@ -125,20 +127,20 @@ func isNCN(w weights) bool {
 	return true
 }
 
-func ncnSpec(w weights, o *ReadOptions) (*Spec, error) {
+func ncnSpec(w dict, o *Options) (*decoder.Spec, error) {
 	if w.has("lins.weight") { // of one layer
 		return w.single("lins", o)
 	}
 	return w.sequential("lins.", o)
 }
 
-func sequentialSpec(w weights, o *ReadOptions) (*Spec, error) {
+func sequentialSpec(w dict, o *Options) (*decoder.Spec, error) {
 	return w.sequential("", o)
 }
 
 // sequential is a network of the matrices among base.N in the order of N; a norm right behind a matrix comes before the
 // activation.
-func (w weights) sequential(base string, o *ReadOptions) (*Spec, error) {
+func (w dict) sequential(base string, o *Options) (*decoder.Spec, error) {
 	numbers := w.numbered(base)
 	spec, err := w.network(base, numbers, o)
 	if err != nil {
@@ -176,8 +178,8 @@ func isNumberedWeight(key, base string) bool {
 }
 
 // single is a network of the one layer at.weight.
-func (w weights) single(at string, o *ReadOptions) (*Spec, error) {
-	renamed := weights{prefix: w.prefix, tensors: map[string]Tensor{"0.weight": w.tensors[at+".weight"]}}
+func (w dict) single(at string, o *Options) (*decoder.Spec, error) {
+	renamed := dict{prefix: w.prefix, tensors: map[string]decoder.Tensor{"0.weight": w.tensors[at+".weight"]}}
 	spec, err := renamed.network("", []int{0}, o)
 	if err == nil {
 		spec.Layers[0].Weight, spec.Layers[0].Bias = at+".weight", w.optional(at+".bias")
@@ -188,15 +190,15 @@ func (w weights) single(at string, o *ReadOptions) (*Spec, error) {
 // DGL's tutorial MLPPredictor: W2(relu(W1(cat(x, y)))). The same names are in use with the product in place of the concatenation;
 // the shape of W1 tells them apart. The MLPPredictor of DGL's user guide is W(cat(x, y)).
 
-func isDGL(w weights) bool {
+func isDGL(w dict) bool {
 	t := w.tensors["W1.weight"]
 	return w.has("W2.weight") && len(t.Shape) == 2 && (t.Shape[1] == 2*t.Shape[0] || t.Shape[1] == t.Shape[0])
 }
 
-func dglSpec(w weights, o *ReadOptions) (*Spec, error) {
+func dglSpec(w dict, o *Options) (*decoder.Spec, error) {
 	if w.has("W.weight") && !w.has("W1.weight") {
 		chosen := *o
-		chosen.Kind = cmp.Or(o.Kind, ConcatMLP)
+		chosen.Kind = cmp.Or(o.Kind, decoder.ConcatMLP)
 		return w.single("W", &chosen)
 	}
 	first, second := w.tensors["W1.weight"], w.tensors["W2.weight"]
@@ -208,15 +210,15 @@ func dglSpec(w weights, o *ReadOptions) (*Spec, error) {
 	if kind == "" {
 		switch first.Shape[1] {
 		case 2 * first.Shape[0]:
-			kind = ConcatMLP
+			kind = decoder.ConcatMLP
 		case first.Shape[0]:
-			kind = HadamardMLP
+			kind = decoder.HadamardMLP
 		default:
 			return nil, fmt.Errorf("%s has shape %v: neither twice as wide as high (%s) nor square (%s); name the kind",
-				w.key("W1.weight"), first.Shape, ConcatMLP, HadamardMLP)
+				w.key("W1.weight"), first.Shape, decoder.ConcatMLP, decoder.HadamardMLP)
 		}
 	}
-	renamed := weights{prefix: w.prefix, tensors: map[string]Tensor{"W.1.weight": first, "W.2.weight": second}}
+	renamed := dict{prefix: w.prefix, tensors: map[string]decoder.Tensor{"W.1.weight": first, "W.2.weight": second}}
 	chosen := *o
 	chosen.Kind = kind
 	spec, err := renamed.network("W.", []int{1, 2}, &chosen)
@@ -230,9 +232,9 @@ func dglSpec(w weights, o *ReadOptions) (*Spec, error) {
 
 // Refined-GAE (CIKM 2025): act(norms[i](lins[i](h) + z)), z normed by scale_norm where it is there. Whether z is added, no key tells.
 
-func refinedSpec(w weights, o *ReadOptions) (*Spec, error) {
+func refinedSpec(w dict, o *Options) (*decoder.Spec, error) {
 	if o.Residual == "" {
-		return nil, fmt.Errorf("no key says whether z is added to each layer (res=True when it was trained): give the residual, %s or none", residualZ)
+		return nil, fmt.Errorf("no key says whether z is added to each layer (res=True when it was trained): give the residual, %s or none", decoder.ResidualZ)
 	}
 	spec, err := w.consecutiveLayers(o)
 	if err != nil {
@@ -251,7 +253,7 @@ func refinedSpec(w weights, o *ReadOptions) (*Spec, error) {
 
 // nn.Bilinear(dim, dim, 1): weight is 1 x dim x dim.
 
-func bilinearSpec(w weights, o *ReadOptions) (*Spec, error) {
+func bilinearSpec(w dict, o *Options) (*decoder.Spec, error) {
 	t, ok := w.tensors["weight"]
 	if !ok {
 		return nil, fmt.Errorf("no tensor %s", w.key("weight"))
@@ -263,12 +265,12 @@ func bilinearSpec(w weights, o *ReadOptions) (*Spec, error) {
 	if len(shape) != 2 || shape[0] != shape[1] {
 		return nil, fmt.Errorf("%s has shape %v; want [1 dim dim]: two embeddings of one width, and one output", w.key("weight"), t.Shape)
 	}
-	if o.Kind != "" && o.Kind != Bilinear || o.Activation != "" || o.Residual != "" {
-		return nil, fmt.Errorf("a %s has no kind, activation or residual to choose", Bilinear)
+	if o.Kind != "" && o.Kind != decoder.Bilinear || o.Activation != "" || o.Residual != "" {
+		return nil, fmt.Errorf("a %s has no kind, activation or residual to choose", decoder.Bilinear)
 	}
 	if bias := w.tensors["bias"].Data; slices.ContainsFunc(bias, func(v float32) bool { return v != 0 }) {
 		return nil, fmt.Errorf("%s is %v: a %s here has no bias, which changes no ranking but every score; train with bias=False, or set it to 0",
-			w.key("bias"), bias, Bilinear)
+			w.key("bias"), bias, decoder.Bilinear)
 	}
-	return &Spec{Kind: Bilinear, Dim: shape[0], Weight: "weight"}, nil
+	return &decoder.Spec{Kind: decoder.Bilinear, Dim: shape[0], Weight: "weight"}, nil
 }

@@ -3,10 +3,7 @@ package decoder_test
 import (
 	"maps"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -262,87 +259,4 @@ func TestPairStructureModelsAreRefused(t *testing.T) {
 	spec.Kind = "ncn"
 	_, err := decoder.New(spec, ts)
 	assert.ErrorContains(t, err, "NCN is not supported")
-}
-
-// OGB's layout needs no spec: every decoder stored in it that is a plain ReLU network imports the same without.
-func TestReadFileRecognisesOGB(t *testing.T) {
-	for _, name := range []string{"hadamard-relu", "hadamard-ogb-3x256", "hadamard-ogb-ddi", "hadamard-nobias-final-relu"} {
-		dir := filepath.Join("testdata", "decoders", name)
-		for _, file := range weightFiles(t, dir) {
-			d, err := decoder.ReadFile(file, nil)
-			require.NoError(t, err, file)
-			assert.Equal(t, decoder.HadamardMLP, d.Kind())
-			assert.Equal(t, "sigmoid", d.Spec().Output)
-			cases, err := decoder.ReadCases(filepath.Join(dir, "cases.jsonl"))
-			require.NoError(t, err)
-			assert.NoError(t, decoder.SelfCheck(d, cases, 1e-5), file)
-		}
-	}
-}
-
-func TestReadFileRefuses(t *testing.T) {
-	dir := t.TempDir()
-	write := func(name, content string) string {
-		path := filepath.Join(dir, name)
-		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
-		return path
-	}
-	at := func(name, file string) string { return filepath.Join("testdata", "decoders", name, file) }
-	dot := &decoder.Spec{Kind: decoder.Dot, Dim: 4}
-	tests := []struct {
-		name, path string
-		spec       *decoder.Spec
-		want       string
-	}{
-		{"no file", filepath.Join(dir, "none.pt"), nil, "none.pt"},
-		{"no spec, norms", at("hadamard-layernorm", "weights.npz"), nil, `key "norms.0.bias" looks like a norm beside the layers "lins"`},
-		{"no spec, nested norms", at("hadamard-refined-gae-8", "nested.pt"), nil, `key "predictor.module.lnx.bias" looks like a norm beside the layers "predictor.module.lins"`},
-		{"no spec, other layout", at("distmult", "weights.safetensors"), nil, `must say what these weights are; they have "r"`},
-		{"spec of another model", at("hadamard-relu", "weights.pt"), readSpec(t, at("hadamard-silu", "")), ""},
-		{"spec of another width", at("hadamard-relu", "weights.pt"), readSpec(t, at("hadamard-odd-dims", "")), "has shape [32 24]; want [any 37]"},
-		{"spec in place of weights", at("hadamard-relu", "spec.json"), nil, "give the .safetensors, .npz or .pt file and pass this one as its spec"},
-		{"spec twice", at("dot", "spec.json"), dot, "this is no file of weights"},
-		{"broken spec", write("broken.json", "{"), nil, "broken.json: decoder spec: no valid JSON"},
-		{"endless spec", write("endless.json", strings.Repeat(" ", 1<<20+1)), nil, "at most 1048576 are read"},
-		{"no spec file", filepath.Join(dir, "none.json"), nil, "none.json"},
-		{"truncated", write("short.safetensors", "\x40\x00\x00\x00\x00\x00\x00\x00{"), nil, "short.safetensors"},
-		{"empty", write("empty.pt", ""), nil, "empty.pt"},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			_, err := decoder.ReadFile(test.path, test.spec)
-			if test.want == "" {
-				require.NoError(t, err, "the tensors fit: only a self-check can tell")
-				return
-			}
-			require.Error(t, err)
-			assert.Contains(t, err.Error(), test.want)
-			assert.Equal(t, 1, strings.Count(err.Error(), filepath.Base(test.path)), "names the file once: %v", err)
-			assert.NotContains(t, err.Error(), "\n")
-		})
-	}
-}
-
-// Shapes of OGB's layout that must not be guessed at.
-func TestOGBLayoutRefusals(t *testing.T) {
-	tests := []struct {
-		name    string
-		tensors tensors
-		want    string
-	}{
-		{"two of them", tensors{"a.lins.0.weight": zeros(1, 4), "b.lins.0.weight": zeros(1, 4)}, `under each of the prefixes "a.", "b."`},
-		{"gap", tensors{"lins.0.weight": zeros(4, 4), "lins.2.weight": zeros(1, 4)}, `no tensor "lins.1.weight": the 2 weights of "lins" are not numbered from 0`},
-		{"convolution", tensors{"lins.0.weight": zeros(4, 4, 3)}, `"lins.0.weight" has shape [4 4 3]; want [any dim]`},
-		{"batch norm", tensors{"lins.0.weight": zeros(4, 4), "lins.1.weight": zeros(1, 4), "bns.0.running_mean": zeros(4)}, `"bns.0.running_mean" looks like a norm`},
-		{"common neighbours", tensors{"lins.0.weight": zeros(4, 4), "xijlin.0.weight": zeros(4, 4)}, "NCN"},
-	}
-	for _, test := range tests {
-		_, err := decoder.ReadFile(writeSafetensors(t, test.tensors), nil)
-		assert.ErrorContains(t, err, test.want, test.name)
-	}
-	d, err := decoder.ReadFile(writeSafetensors(t, tensors{
-		"m.lins.0.weight": zeros(8, 4), "m.lins.1.weight": zeros(1, 8), "norm.weight": zeros(4), "seal.z_embedding.weight": zeros(4),
-	}), nil)
-	require.NoError(t, err, "norms and telltales elsewhere are another model's")
-	assert.Equal(t, "hadamard_mlp 4-8-1", d.String())
 }

@@ -1,9 +1,10 @@
-package decoder
+package weights
 
 import (
 	"errors"
 	"math"
 
+	"github.com/flashdb/flashdb/decoder"
 	"github.com/flashdb/flashdb/internal/onnx"
 )
 
@@ -133,5 +134,5 @@ func (g *onnxGraph) normalised(centred, deviation *onnxMoment) (onnxValue, error
 	if centred == nil || centred.part != momentCentred || centred.of != deviation.of {
 		return onnxValue{}, errMoment
 	}
-	return g.norm(layerNorm, deviation.eps, deviation.of, nil)
+	return g.norm(decoder.LayerNorm, deviation.eps, deviation.of, nil)
 }

@@ -1,5 +1,5 @@
 // Package parquet reads embeddings and edges from Apache Parquet files and writes these and predictions, on top of parquet-go.
-// Only the command line imports it, so that programs that embed the database do not link that library.
+// Only the command imports it: programs that embed the database do not link that library.
 //
 //	column      read from                                                       written as
 //	key         string, binary, int32 or int64                                  string, or binary if a key is not UTF-8

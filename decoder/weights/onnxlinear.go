@@ -1,10 +1,12 @@
-package decoder
+package weights
 
 import (
 	"errors"
 	"fmt"
 	"slices"
 
+	"github.com/flashdb/flashdb/decoder"
+	"github.com/flashdb/flashdb/decoder/internal/fault"
 	"github.com/flashdb/flashdb/internal/onnx"
 )
 
@@ -59,8 +61,8 @@ func (g *onnxGraph) linear(in []onnxValue, transposed bool, alpha float64) (onnx
 	if err := g.settle(f); err != nil {
 		return onnxValue{}, err
 	}
-	if len(g.spec.Layers) == maxLayers {
-		return onnxValue{}, fmt.Errorf("more than %d layers", maxLayers)
+	if len(g.spec.Layers) == decoder.MaxLayers {
+		return onnxValue{}, fmt.Errorf("more than %d layers", decoder.MaxLayers)
 	}
 	rows, columns := t.Shape[0], t.Shape[1]
 	data := t.Data
@@ -80,19 +82,19 @@ func (g *onnxGraph) linear(in []onnxValue, transposed bool, alpha float64) (onnx
 		}
 	}
 	if g.width != 0 && columns != g.width {
-		return onnxValue{}, fmt.Errorf("its matrix %s takes %d values, the value before it has %d", quote(t.Name), columns, g.width)
+		return onnxValue{}, fmt.Errorf("its matrix %s takes %d values, the value before it has %d", fault.Quote(t.Name), columns, g.width)
 	}
 	if len(g.spec.Layers) == 0 {
-		if g.spec.Kind == ConcatMLP && columns%2 != 0 {
-			return onnxValue{}, fmt.Errorf("its matrix %s takes %d values: a %s takes two embeddings of equal width", quote(t.Name), columns, ConcatMLP)
+		if g.spec.Kind == decoder.ConcatMLP && columns%2 != 0 {
+			return onnxValue{}, fmt.Errorf("its matrix %s takes %d values: a %s takes two embeddings of equal width", fault.Quote(t.Name), columns, decoder.ConcatMLP)
 		}
 		g.spec.Dim = columns
-		if g.spec.Kind == ConcatMLP {
+		if g.spec.Kind == decoder.ConcatMLP {
 			g.spec.Dim /= 2
 		}
 	}
 	key := fmt.Sprintf("layers.%d.weight", len(g.spec.Layers))
-	g.spec.Layers = append(g.spec.Layers, LayerSpec{Weight: g.put(key, []int{rows, columns}, data), Activation: Identity})
+	g.spec.Layers = append(g.spec.Layers, decoder.LayerSpec{Weight: g.put(key, []int{rows, columns}, data), Activation: decoder.Identity})
 	g.inputOf = append(g.inputOf, f)
 	g.width = rows
 	return onnxValue{flow: g.advance(stageLinear)}, nil
@@ -129,9 +131,9 @@ func (g *onnxGraph) add(_ *onnx.Node, in []onnxValue) (onnxValue, error) {
 		}
 		switch other.flow {
 		case g.inputOf[len(g.inputOf)-1]:
-			g.layer().Residual = residualInput
+			g.layer().Residual = decoder.ResidualInput
 		case g.inputOf[0]:
-			g.layer().Residual = residualZ
+			g.layer().Residual = decoder.ResidualZ
 		default:
 			continue
 		}

@@ -1,4 +1,4 @@
-package rebuild
+package flashdb
 
 import (
 	"context"
@@ -13,10 +13,10 @@ import (
 	"github.com/flashdb/flashdb/internal/vfs"
 )
 
-// rows are a few rows to be indexed.
-type rows struct{}
+// fewRows are a few rows to be indexed.
+type fewRows struct{}
 
-func (rows) Rows(_ context.Context, fn func(ids []uint32, rows []float32) error) error {
+func (fewRows) Rows(_ context.Context, fn func(ids []uint32, rows []float32) error) error {
 	return fn([]uint32{0, 1, 2}, []float32{1, 0, 0, 1, 1, 1})
 }
 
@@ -40,13 +40,13 @@ func TestNamesThatLeadOut(t *testing.T) {
 			if within, err := filepath.Rel(".", dir); err == nil && filepath.IsLocal(within) {
 				continue // an absolute name joined to another
 			}
-			_, err := Run(t.Context(), root, dir, 1, rows{}, ivf.BuildOptions{Dim: 2})
+			_, err := buildGeneration(t.Context(), root, dir, 1, fewRows{}, ivf.BuildOptions{Dim: 2})
 			require.Error(t, err, dir)
-			removed, left := Sweep(root, dir, 0)
+			removed, left := sweepGenerations(root, dir, 0)
 			require.Empty(t, removed)
 			require.NotEmpty(t, left, dir)
 			require.Error(t, root.RemoveAll(dir), dir)
-			_, err = ivf.Open(root, filepath.Join(dir, FileName(1)))
+			_, err = ivf.Open(root, filepath.Join(dir, generationFile(1)))
 			require.Error(t, err, dir)
 		}
 	}
@@ -61,7 +61,7 @@ func TestNamesThatLeadOut(t *testing.T) {
 	}))
 	require.Equal(t, files, seen)
 
-	gen, err := Run(t.Context(), root, filepath.Join("index", "c"), 1, rows{}, ivf.BuildOptions{Dim: 2})
+	gen, err := buildGeneration(t.Context(), root, filepath.Join("index", "c"), 1, fewRows{}, ivf.BuildOptions{Dim: 2})
 	require.NoError(t, err, "inside it works")
 	require.NoError(t, gen.Release())
 }
