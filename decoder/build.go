@@ -52,6 +52,9 @@ func newNetwork(kind Kind, dim int, layers []Layer) (Decoder, error) {
 		}
 		s := LayerSpec{Weight: at + ".weight", Activation: cmp.Or(l.Activation, def)}
 		out := len(l.Weight) / max(in, 1)
+		if i == len(layers)-1 && out > 1 {
+			return nil, fmt.Errorf("decoder: the last layer has %d outputs: want 1, the logit; a Spec with OutputColumn takes one of several", out)
+		}
 		tensors[s.Weight] = Tensor{Shape: []int{out, in}, Data: l.Weight}
 		if l.Bias != nil {
 			s.Bias = at + ".bias"
