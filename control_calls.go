@@ -45,7 +45,7 @@ func (db *DB) controlCalls() map[string]control.Call {
 			return nil, err
 		}),
 		control.CallDrop: answer(func(ctx context.Context, r *control.In, _ *control.Stream) (any, error) {
-			return nil, db.dropCollection(ctx, r.Collection)
+			return nil, db.DropCollection(ctx, r.Collection)
 		}),
 
 		control.CallCollection:  answerIn(db, (*Collection).controlSchema),

@@ -179,7 +179,7 @@ func (p *place) lost(says string) {
 	refused("compact", err)
 	_, err = p.db.Backup(ctx, new(strings.Builder), nil)
 	refused("backup", err)
-	refused("drop", p.db.DropCollection("c"))
+	refused("drop", p.db.DropCollection(ctx, "c"))
 	_, err = p.db.CreateCollection("d", flashdb.Schema{Dim: 4})
 	refused("create", err)
 	p.reads()
@@ -366,7 +366,7 @@ func TestLinksPutThereLater(t *testing.T) {
 			require.Error(t, err)
 			p.reads()
 			p.puts(1)
-			_ = p.db.DropCollection("c")
+			_ = p.db.DropCollection(ctx, "c")
 			_ = p.db.Close()
 			if inside {
 				to = filepath.Join(dir, "within")

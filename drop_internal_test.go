@@ -19,11 +19,11 @@ func TestDropGivesUpItsWait(t *testing.T) {
 	require.NoError(t, db.rebuilds.take(context.Background()))
 	gone, hangUp := context.WithCancel(context.Background())
 	dropped := make(chan error)
-	go func() { dropped <- db.dropCollection(gone, "c") }()
+	go func() { dropped <- db.DropCollection(gone, "c") }()
 	hangUp()
 	require.ErrorIs(t, <-dropped, context.Canceled)
 	db.rebuilds.pass()
 	assert.Equal(t, []string{"c"}, db.Collections())
-	require.NoError(t, db.DropCollection("c"))
+	require.NoError(t, db.DropCollection(context.Background(), "c"))
 	require.NoError(t, db.Close())
 }

@@ -269,7 +269,7 @@ func TestNewNames(t *testing.T) {
 	}
 	_, err := d.CreateCollection("Papers", schema)
 	require.ErrorIs(t, err, flashdb.ErrExists)
-	require.NoError(t, d.DropCollection("Papers"))
+	require.NoError(t, d.DropCollection(ctx, "Papers"))
 	_, err = d.CreateCollection("papers", schema)
 	require.NoError(t, err)
 
@@ -341,7 +341,7 @@ func TestNamesWithoutCase(t *testing.T) {
 			right(db, both...)
 		}
 	}
-	require.NoError(t, db.DropCollection("Papers"))
+	require.NoError(t, db.DropCollection(ctx, "Papers"))
 	right(db, "papers")
 	require.NoError(t, db.Close())
 	db = open()

@@ -90,10 +90,6 @@ func (db localDB) CreateCollection(_ context.Context, name string, s flashdb.Sch
 	return err
 }
 
-func (db localDB) DropCollection(_ context.Context, name string) error {
-	return db.DB.DropCollection(name)
-}
-
 type localCollection struct{ *flashdb.Collection }
 
 func (c localCollection) KeysOf(_ context.Context, ids []uint32) (map[uint32]string, error) {
