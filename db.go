@@ -10,8 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/flashdb/flashdb/internal/control"
 	"github.com/flashdb/flashdb/internal/failpoint"
+	"github.com/flashdb/flashdb/internal/socket"
 	"github.com/flashdb/flashdb/internal/vfs"
 	"github.com/flashdb/flashdb/storage"
 	"github.com/flashdb/flashdb/wal"
@@ -54,12 +54,9 @@ type DB struct {
 	mu          sync.Mutex // guards collections
 	collections map[uint32]*Collection
 
-	rebuilds turn // of the one that rebuilds, compacts or drops a collection
-	flusher  flusher
-
-	control     *control.Server // nil unless Options.Control
-	controlStop sync.Once
-	scheduler   scheduler
+	rebuilds  turn // of the one that rebuilds, compacts or drops a collection
+	flusher   flusher
+	scheduler scheduler
 }
 
 // Open opens the database in dir, and creates it when dir does not exist or is
@@ -156,16 +153,10 @@ func (db *DB) begin() error {
 	if err := db.sweep(); err != nil {
 		return err
 	}
-	if err := control.Sweep(db.home.Handle()); err != nil { // a dead owner's
+	if err := socket.Sweep(db.home.Handle()); err != nil { // a dead owner's
 		db.leftAlone(err) // only who listens needs the name
 	}
 	db.flusher.start(db)
-	if db.opts.Control {
-		if err := db.startControl(); err != nil {
-			db.flusher.stop()
-			return err
-		}
-	}
 	db.scheduler.start(db)
 	return nil
 }
@@ -237,7 +228,7 @@ func (db *DB) Dir() string { return db.dir }
 // wherever it is now.
 func (db *DB) Close() error {
 	db.shutdown()
-	left := errors.Join(db.leaving.run(), db.stopControl())
+	left := db.leaving.run()
 	db.scheduler.wait()
 	db.closer.Lock()
 	defer db.closer.Unlock()

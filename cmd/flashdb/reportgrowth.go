@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/control"
 	"github.com/flashdb/flashdb/internal/report"
 )
 
@@ -169,7 +170,11 @@ func (g *grower) subset(ctx context.Context, dir string, rows int) (point report
 	if _, err := made.Calibrate(ctx, &plans); err != nil {
 		return point, err
 	}
-	return g.timed(ctx, localCollection{made}, rows)
+	asked, err := control.Local(db).Collection(ctx, made.Name())
+	if err != nil {
+		return point, err
+	}
+	return g.timed(ctx, asked, rows)
 }
 
 // copySources copies some nodes of the sources' collection, to calibrate with.
