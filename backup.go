@@ -24,7 +24,7 @@ type BackupOptions struct {
 	// exactly until its first Rebuild.
 	WithoutIndex bool
 	// Progress is called now and then with the bytes of files done and to do.
-	Progress func(done, total int64) `json:"-"`
+	Progress func(done, total int64)
 }
 
 // A BackupResult says what a backup holds.

@@ -47,7 +47,7 @@ type CalibrateOptions struct {
 	// Seed of the sample of sources.
 	Seed uint64
 	// Progress is called now and then, with milliseconds of the time.
-	Progress func(stage string, done, total int64) `json:"-"`
+	Progress func(stage string, done, total int64)
 
 	workers int // goroutines; 0: Options.Workers
 }

@@ -165,7 +165,7 @@ func TestCalibrateSourcesOfAnotherCollection(t *testing.T) {
 	o.SourcesFrom = "users"
 	_, err = c.Calibrate(ctx, &o)
 	require.NoError(t, err)
-	require.NoError(t, db.DropCollection("users"))
+	require.NoError(t, db.DropCollection(ctx, "users"))
 	all, err = c.Calibrate(ctx, &quick)
 	require.NoError(t, err, "what is gone does not stop a nightly job")
 	assert.Equal(t, "papers", all[0].SourcesFrom)

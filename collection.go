@@ -152,15 +152,10 @@ func (db *DB) loaded(uid uint32) *Collection {
 	return db.collections[uid]
 }
 
-// DropCollection deletes a collection with all it holds. Files in the folder of
-// its index that flashdb has not made stay, and Options.Logger is told.
-func (db *DB) DropCollection(name string) error {
-	return db.dropCollection(context.Background(), name)
-}
-
-// dropCollection is DropCollection for a caller that may give up while the drop
-// waits for a rebuild or the log.
-func (db *DB) dropCollection(ctx context.Context, name string) error {
+// DropCollection deletes a collection with all it holds. It waits for a rebuild
+// under way and for the log; when ctx ends meanwhile, nothing is dropped. Files in
+// the folder of its index that flashdb has not made stay, and Options.Logger is told.
+func (db *DB) DropCollection(ctx context.Context, name string) error {
 	leave, err := db.enter()
 	if err != nil {
 		return err

@@ -19,7 +19,7 @@ type CompactOptions struct {
 	Rebuild bool
 	// Progress is called now and then: with the bytes kept and 0 for the stage
 	// "store", and as RebuildOptions.Progress for the others.
-	Progress func(stage string, done, total int64) `json:"-"`
+	Progress func(stage string, done, total int64)
 }
 
 // A CompactResult says what a Compact did.

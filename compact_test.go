@@ -34,7 +34,7 @@ func TestCompactAfterDeletingMost(t *testing.T) {
 	}
 	dropped := d.collection("dropped", dim)
 	require.NoError(t, dropped.Upsert(ctx, flashdb.Node{Key: "x", Embedding: make([]float32, dim), Payload: make([]byte, 1<<20)}))
-	require.NoError(t, d.DropCollection("dropped"))
+	require.NoError(t, d.DropCollection(ctx, "dropped"))
 	_, err := c.Rebuild(ctx, &flashdb.RebuildOptions{Force: true})
 	require.NoError(t, err)
 	before := recallOf(t, c, n, k)

@@ -10,8 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/flashdb/flashdb/internal/control"
 	"github.com/flashdb/flashdb/internal/failpoint"
+	"github.com/flashdb/flashdb/internal/socket"
 	"github.com/flashdb/flashdb/internal/vfs"
 	"github.com/flashdb/flashdb/storage"
 	"github.com/flashdb/flashdb/wal"
@@ -49,16 +49,14 @@ type DB struct {
 	closer   sync.Mutex // held by Close
 	closing  context.Context
 	shutdown context.CancelFunc
+	leaving  closingList
 
 	mu          sync.Mutex // guards collections
 	collections map[uint32]*Collection
 
-	rebuilds turn // of the one that rebuilds, compacts or drops a collection
-	flusher  flusher
-
-	control     *control.Server // nil unless Options.Control
-	controlStop sync.Once
-	scheduler   scheduler
+	rebuilds  turn // of the one that rebuilds, compacts or drops a collection
+	flusher   flusher
+	scheduler scheduler
 }
 
 // Open opens the database in dir, and creates it when dir does not exist or is
@@ -155,16 +153,10 @@ func (db *DB) begin() error {
 	if err := db.sweep(); err != nil {
 		return err
 	}
-	if err := control.Sweep(db.home.Handle()); err != nil { // a dead owner's
+	if err := socket.Sweep(db.home.Handle()); err != nil { // a dead owner's
 		db.leftAlone(err) // only who listens needs the name
 	}
 	db.flusher.start(db)
-	if db.opts.Control {
-		if err := db.startControl(); err != nil {
-			db.flusher.stop()
-			return err
-		}
-	}
 	db.scheduler.start(db)
 	return nil
 }
@@ -226,16 +218,17 @@ func (db *DB) enter() (leave func(), err error) {
 // Dir returns the directory the database was opened in, as an absolute path.
 func (db *DB) Dir() string { return db.dir }
 
-// Close ends a rebuild and the calls over the control socket that are under way, waits for the other calls, moves what the log
-// holds into bbolt and releases the directory. Calls that begin later return ErrClosed, and so does a second Close.
-// A callback of a call must not close: Close would wait for that call.
+// Close ends a rebuild that is under way, calls what BeforeClose was given, waits for
+// the other calls, moves what the log holds into bbolt and releases the directory.
+// Calls that begin later return ErrClosed, and so does a second Close. A callback of a
+// call must not close: Close would wait for that call.
 //
 // If the directory was moved or replaced meanwhile, Close changes nothing, and
 // says so with an error that matches ErrReadOnly: what the log holds stays in it,
 // wherever it is now.
 func (db *DB) Close() error {
 	db.shutdown()
-	stopped := db.stopControl()
+	left := db.leaving.run()
 	db.scheduler.wait()
 	db.closer.Lock()
 	defer db.closer.Unlock()
@@ -244,23 +237,26 @@ func (db *DB) Close() error {
 	}
 	db.closed = true
 	db.life.end()
-	if db.opts.ReadOnly {
-		return db.closeReadOnly()
-	}
-	db.flusher.stop()
-	err := db.owned()
-	if err == nil {
-		if err = db.flush(); errors.Is(err, ErrReadOnly) {
-			err = nil // reported when it happened; the log has what was acknowledged
-		}
-		// While the lock is held: the next owner's must stay.
-		err = errors.Join(err, stopped, removeOwner(db.home))
-	}
-	db.releaseAll()
-	if err := errors.Join(err, db.log.Close(), db.store.Close(), db.letGo()); err != nil {
+	if err := errors.Join(left, db.settleAndClose()); err != nil {
 		return fmt.Errorf("close database %s: %w", db.dir, err)
 	}
 	return nil
+}
+
+// settleAndClose writes what is left to write, if the directory is still ours, and
+// lets go of it.
+func (db *DB) settleAndClose() (err error) {
+	if !db.opts.ReadOnly {
+		db.flusher.stop()
+		if err = db.owned(); err == nil {
+			if err = db.flush(); errors.Is(err, ErrReadOnly) {
+				err = nil // reported when it happened; the log has what was acknowledged
+			}
+			err = errors.Join(err, removeOwner(db.home)) // while the lock is held: the next owner's must stay
+		}
+	}
+	db.releaseAll()
+	return errors.Join(err, db.log.Close(), db.store.Close(), db.letGo())
 }
 
 // releaseAll lets go of the served generations.

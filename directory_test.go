@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/control"
 	"github.com/flashdb/flashdb/internal/vfs"
 )
 
@@ -26,7 +27,9 @@ type place struct {
 
 func openPlace(t *testing.T, dir string) *place {
 	t.Helper()
-	db, err := flashdb.Open(dir, &flashdb.Options{Control: true, CalibrateTime: -1})
+	db, err := flashdb.Open(dir, &flashdb.Options{CalibrateTime: -1})
+	require.NoError(t, err)
+	_, err = control.Serve(db, nil)
 	require.NoError(t, err)
 	c, err := db.CreateCollection("c", flashdb.Schema{Dim: 4})
 	require.NoError(t, err)
@@ -179,7 +182,7 @@ func (p *place) lost(says string) {
 	refused("compact", err)
 	_, err = p.db.Backup(ctx, new(strings.Builder), nil)
 	refused("backup", err)
-	refused("drop", p.db.DropCollection("c"))
+	refused("drop", p.db.DropCollection(ctx, "c"))
 	_, err = p.db.CreateCollection("d", flashdb.Schema{Dim: 4})
 	refused("create", err)
 	p.reads()
@@ -323,7 +326,9 @@ func TestStoreIsReplacedUnderItsOwner(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "new"), b, 0o600))
 	require.NoError(t, os.Rename(filepath.Join(dir, "new"), filepath.Join(dir, "flash.db")))
 
-	db, err := flashdb.Open(dir, &flashdb.Options{Control: true, CalibrateTime: -1})
+	db, err := flashdb.Open(dir, &flashdb.Options{CalibrateTime: -1})
+	require.NoError(t, err)
+	_, err = control.Serve(db, nil)
 	require.NoError(t, err)
 	c, err := db.Collection("c")
 	require.NoError(t, err)
@@ -366,7 +371,7 @@ func TestLinksPutThereLater(t *testing.T) {
 			require.Error(t, err)
 			p.reads()
 			p.puts(1)
-			_ = p.db.DropCollection("c")
+			_ = p.db.DropCollection(ctx, "c")
 			_ = p.db.Close()
 			if inside {
 				to = filepath.Join(dir, "within")

@@ -32,7 +32,8 @@
 // # Concurrency and lifetime
 //
 // DB and Collection are safe for concurrent use. One DB has a directory open at
-// a time; another gets ErrLocked. Open holds the directory: the working directory
+// a time; another gets ErrLocked, and asks the first by package control where that
+// is served. Open holds the directory: the working directory
 // may change meanwhile, and the directory must stay where it is. Slices and strings that a call
 // returns are the caller's own. Close waits for the calls under way.
 package flashdb

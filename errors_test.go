@@ -151,7 +151,7 @@ func TestDroppedCollection(t *testing.T) {
 	d, c := smallCollection(t)
 	_, err := c.Predict(ctx, "a", 1, nil)
 	require.NoError(t, err)
-	require.NoError(t, d.DropCollection("c"))
+	require.NoError(t, d.DropCollection(ctx, "c"))
 	_, err = c.Predict(ctx, "a", 1, nil)
 	require.ErrorIs(t, err, flashdb.ErrNotFound)
 	require.ErrorIs(t, c.Upsert(ctx, flashdb.Node{Key: "x", Embedding: []float32{1, 2}}), flashdb.ErrNotFound)

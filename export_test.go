@@ -16,9 +16,6 @@ import (
 	"github.com/flashdb/flashdb/storage"
 )
 
-// Sentinels are the errors that keep their identity over the control socket.
-var Sentinels = sentinels
-
 // OpenOn is Open with the log and the index on another file system, and without
 // syncs of the bbolt file: for tests whose process does not die.
 func OpenOn(fsys vfs.FS, dir string, opts *Options) (*DB, error) {

@@ -117,7 +117,7 @@ func (r *trial) other() error {
 	if err != nil {
 		return err
 	}
-	return r.db.DropCollection("other")
+	return r.db.DropCollection(context.Background(), "other")
 }
 
 func (r *trial) close() error {

@@ -138,7 +138,7 @@ func (l *life) chores(db *flashdb.DB, c *flashdb.Collection, over *atomic.Bool) 
 				_ = other.Upsert(ctx, flashdb.Node{Key: "a", Embedding: []float32{1, 2}})
 				_, _ = other.Rebuild(ctx, &flashdb.RebuildOptions{Force: true})
 			}
-			_ = db.DropCollection("other")
+			_ = db.DropCollection(ctx, "other")
 		case 6:
 			_, _ = db.Compact(ctx, nil)
 		case 7:

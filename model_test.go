@@ -218,7 +218,7 @@ func (h *history) drop(w world) []step {
 	if len(then) == 0 {
 		return nil
 	}
-	return []step{{"drop", func(context.Context) error { return h.db.DropCollection(name) }, then}}
+	return []step{{"drop", func(ctx context.Context) error { return h.db.DropCollection(ctx, name) }, then}}
 }
 
 func (h *history) rebuild(w world) []step {

@@ -14,9 +14,9 @@ import (
 	bolt "go.etcd.io/bbolt"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/control"
 	"github.com/flashdb/flashdb/internal/attempts"
 	"github.com/flashdb/flashdb/internal/backup"
-	"github.com/flashdb/flashdb/internal/control"
 	"github.com/flashdb/flashdb/internal/format"
 	"github.com/flashdb/flashdb/internal/vfs"
 	"github.com/flashdb/flashdb/storage"
@@ -187,21 +187,15 @@ func TestHostileNamesOverTheSocket(t *testing.T) {
 	unharmed := newVictim(t, base)
 	p := openPlace(t, filepath.Join(base, "d.flash"))
 	defer p.db.Close()
-	client := control.NewClient(p.db.Dir())
+	client, err := control.Dial(p.db.Dir())
+	require.NoError(t, err)
 	defer client.Close()
-	code := func(call string, req any) string {
-		t.Helper()
-		err := client.Call(ctx, call, req, nil, control.Reply{})
-		var failed *control.Error
-		require.ErrorAs(t, err, &failed)
-		return failed.Code
-	}
 	for _, name := range hostileNames {
-		create := control.Create[flashdb.Schema]{Collection: name, Schema: flashdb.Schema{Dim: 2}}
-		require.Equal(t, flashdb.ErrInvalid.Error(), code(control.CallCreate, create), "%q", name)
-		require.Equal(t, flashdb.ErrNotFound.Error(), code(control.CallDrop, control.In{Collection: name}), "%q", name)
-		rebuild := control.Rebuild[flashdb.RebuildOptions]{In: control.In{Collection: name}}
-		require.Equal(t, flashdb.ErrNotFound.Error(), code(control.CallRebuild, rebuild), "%q", name)
+		_, err := client.CreateCollection(ctx, name, flashdb.Schema{Dim: 2})
+		require.ErrorIs(t, err, flashdb.ErrInvalid, "%q", name)
+		require.ErrorIs(t, client.DropCollection(ctx, name), flashdb.ErrNotFound, "%q", name)
+		_, err = client.Collection(ctx, name)
+		require.ErrorIs(t, err, flashdb.ErrNotFound, "%q", name)
 	}
 	unharmed()
 }
@@ -269,7 +263,7 @@ func TestNewNames(t *testing.T) {
 	}
 	_, err := d.CreateCollection("Papers", schema)
 	require.ErrorIs(t, err, flashdb.ErrExists)
-	require.NoError(t, d.DropCollection("Papers"))
+	require.NoError(t, d.DropCollection(ctx, "Papers"))
 	_, err = d.CreateCollection("papers", schema)
 	require.NoError(t, err)
 
@@ -343,7 +337,7 @@ func TestNamesWithoutCase(t *testing.T) {
 			right(db, both...)
 		}
 	}
-	require.NoError(t, db.DropCollection("Papers"))
+	require.NoError(t, db.DropCollection(ctx, "Papers"))
 	right(db, "papers")
 	require.NoError(t, db.Close())
 	db = open()

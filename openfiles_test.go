@@ -76,7 +76,7 @@ func TestOpenFilesKeepTheirNames(t *testing.T) {
 	findings, err := db.Check(ctx)
 	require.NoError(t, err)
 	require.Empty(t, findings)
-	require.NoError(t, db.DropCollection("papers"))
+	require.NoError(t, db.DropCollection(ctx, "papers"))
 	names, err := mem.ReadDir(filepath.Join(dir, "index"))
 	require.NoError(t, err)
 	require.Empty(t, names)

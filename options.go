@@ -32,10 +32,6 @@ type Options struct {
 	// is moved from the log into the bbolt file. Default 32 MiB. A writer that
 	// is faster than the move waits while twice as much is held.
 	FlushBytes int64
-	// Control serves control.sock, a unix socket in the directory, to other
-	// processes of this user while the database is open: the flashdb command,
-	// a rebuild job among its uses, asks through it. See docs/control.md.
-	Control bool
 	// Rebuild rebuilds in this process from time to time.
 	Rebuild RebuildSchedule
 	clock   clock // of Rebuild; nil is the system's
@@ -96,9 +92,6 @@ func (o *Options) Validate() error {
 	}
 	if o.FlushBytes < 0 {
 		errs = append(errs, fmt.Errorf("%w: Options.FlushBytes is %d, want >= 0", ErrInvalid, o.FlushBytes))
-	}
-	if o.ReadOnly && o.Control {
-		errs = append(errs, fmt.Errorf("%w: Options.Control needs the directory for itself: leave ReadOnly unset with it", ErrInvalid))
 	}
 	return errors.Join(append(errs, o.Rebuild.validate())...)
 }

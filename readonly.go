@@ -20,14 +20,6 @@ func (db *DB) openReadOnly() (err error) {
 	return nil
 }
 
-func (db *DB) closeReadOnly() error {
-	db.releaseAll()
-	if err := errors.Join(db.log.Close(), db.store.Close(), db.letGo()); err != nil {
-		return fmt.Errorf("close database %s: %w", db.dir, err)
-	}
-	return nil
-}
-
 // writable returns ErrReadOnly for a database opened read-only.
 func (db *DB) writable() error {
 	if db.opts.ReadOnly {

@@ -52,7 +52,7 @@ type RebuildOptions struct {
 	// query runs, it may score the new row.
 	OmitRows bool
 	// Progress is called now and then from the building goroutine.
-	Progress func(stage string, done, total int64) `json:"-"`
+	Progress func(stage string, done, total int64)
 }
 
 // Validate reports every fault of the options at once.

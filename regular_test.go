@@ -16,6 +16,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/control"
 	"github.com/flashdb/flashdb/internal/attempts"
 )
 
@@ -85,9 +86,9 @@ func TestIrregularFiles(t *testing.T) {
 						}
 						require.NoError(t, err)
 						if name == "control.sock" && !readOnly { // only who listens needs the name
-							require.NoError(t, db.Close())
-							_, err = flashdb.Open(dir, &flashdb.Options{Control: true})
+							_, err = control.Serve(db, nil)
 							require.ErrorContains(t, err, "is not a socket")
+							require.NoError(t, db.Close())
 							return
 						}
 						c, err := db.Collection("papers")

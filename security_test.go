@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/control"
 )
 
 // Whatever a database makes is its owner's alone.
@@ -20,7 +21,9 @@ func TestFilesArePrivate(t *testing.T) {
 	im := newImage(t, 300, 7)
 	dir := filepath.Join(t.TempDir(), "d.flash")
 	im.write(t, dir, "", nil)
-	db, err := flashdb.Open(dir, &flashdb.Options{Control: true})
+	db, err := flashdb.Open(dir, nil)
+	require.NoError(t, err)
+	_, err = control.Serve(db, nil)
 	require.NoError(t, err)
 	c, err := db.Collection("papers")
 	require.NoError(t, err)

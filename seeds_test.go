@@ -104,7 +104,7 @@ func TestSeedsOfAnotherCollection(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, res.Stats.Plan, "uncalibrated")
 
-	require.NoError(t, db.DropCollection("users"))
+	require.NoError(t, db.DropCollection(ctx, "users"))
 	res, err = c.PredictVector(ctx, user.Embedding, 10, &learned)
 	require.NoError(t, err)
 	assert.Equal(t, "learned", res.Stats.Trace[0].Aims[0].From, "what was learned of them holds on")

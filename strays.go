@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 
-	"github.com/flashdb/flashdb/internal/control"
+	"github.com/flashdb/flashdb/internal/socket"
 	"github.com/flashdb/flashdb/storage"
 )
 
@@ -177,12 +177,12 @@ func (db *DB) topStrays() (strays []error) {
 		switch {
 		case name == storeFile, name == walDir, name == indexDir, name == ownerFile:
 			continue // looked at by those who read it
-		case name == control.SocketName:
+		case name == socket.Name:
 			want = fs.ModeSocket
 		}
 		path := db.path(name)
 		kind, err := db.fs.Type(name)
-		switch own := name == compactFile || name == control.SocketName || imageName.MatchString(name); {
+		switch own := name == compactFile || name == socket.Name || imageName.MatchString(name); {
 		case errors.Is(err, fs.ErrNotExist): // removed since
 		case err != nil:
 			strays = append(strays, err)

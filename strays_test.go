@@ -170,7 +170,7 @@ func (s *strayTrial) run(place string) {
 	}
 	_, err = db.Backup(ctx, &bytes.Buffer{}, nil)
 	require.NoError(t, err)
-	require.NoError(t, db.DropCollection("papers"))
+	require.NoError(t, db.DropCollection(ctx, "papers"))
 	require.NoError(t, db.Close())
 
 	db, err = flashdb.OpenOn(unsynced{vfs.OS()}, s.dir, opts)
@@ -234,7 +234,7 @@ func TestUnreadableIndexFolders(t *testing.T) {
 			c, err := db.Collection("papers")
 			require.NoError(t, err)
 			require.NoError(t, c.Upsert(context.Background(), flashdb.Node{Key: "new", Embedding: make([]float32, 8)}))
-			require.NoError(t, db.DropCollection("papers"))
+			require.NoError(t, db.DropCollection(context.Background(), "papers"))
 			require.NoError(t, db.Close())
 		})
 	}

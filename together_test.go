@@ -119,7 +119,7 @@ func TestEverythingTogether(t *testing.T) {
 			err = other.Upsert(ctx, flashdb.Node{Key: "a", Embedding: []float32{1, 2}})
 		}
 		if err == nil {
-			err = d.DropCollection("other")
+			err = d.DropCollection(ctx, "other")
 		}
 		return err
 	})

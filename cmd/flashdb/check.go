@@ -21,7 +21,9 @@ no damage: they are warnings. Exit code: 0 clean, warnings or not; 1 something w
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var findings, strays []string
 			err := a.withDB(cmd.Context(), args[0], flashdb.Options{ReadOnly: true}, func(db database) (err error) {
-				findings, strays, err = db.Check(cmd.Context())
+				if findings, err = db.Check(cmd.Context()); err == nil {
+					strays, err = db.Strays(cmd.Context())
+				}
 				return err
 			})
 			switch {

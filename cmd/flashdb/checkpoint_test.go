@@ -2,45 +2,32 @@ package main
 
 import (
 	"bytes"
-	"context"
-	"errors"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/control"
 )
 
-// A checkpointSpy counts checkpoints; its log is as long as none was asked for.
-type checkpointSpy struct {
-	database
-	asked  int
-	failed error
-}
-
-func (s *checkpointSpy) Checkpoint(context.Context) error {
-	s.asked++
-	return s.failed
-}
-
-func (s *checkpointSpy) Stats(context.Context) (flashdb.Stats, error) {
-	if s.asked == 0 {
-		return flashdb.Stats{WALBytes: 5000, AppliedLSN: 3}, nil
-	}
-	return flashdb.Stats{WALBytes: 24, AppliedLSN: 1234}, nil
-}
-
 func TestCheckpointAsksTheDatabase(t *testing.T) {
+	db, err := flashdb.Open(filepath.Join(t.TempDir(), "db"), nil)
+	require.NoError(t, err)
+	c, err := db.CreateCollection("c", flashdb.Schema{Dim: 1})
+	require.NoError(t, err)
+	for range 49 {
+		require.NoError(t, c.Upsert(t.Context(), flashdb.Node{Key: "a", Embedding: []float32{1}}))
+	}
 	var out bytes.Buffer
-	spy := &checkpointSpy{}
-	a := &app{out: &out, shared: spy}
+	a := &app{out: &out, shared: control.Local(db)}
 	require.NoError(t, a.checkpoint(t.Context(), "db"))
-	assert.Equal(t, 1, spy.asked)
-	assert.Regexp(t, `^checkpointed db in .*: up to write 1,234 in the store, log 24 B\n$`, out.String())
+	assert.Regexp(t, `^checkpointed db in .*: up to write 50 in the store, log 24 B\n$`, out.String())
+	require.NoError(t, db.Checkpoint(t.Context()), "what is shared stays open")
 
 	out.Reset()
-	spy.failed = errors.New("disk full")
-	require.ErrorIs(t, a.checkpoint(t.Context(), "db"), spy.failed)
+	require.NoError(t, db.Close())
+	require.ErrorIs(t, a.checkpoint(t.Context(), "db"), flashdb.ErrClosed)
 	assert.Empty(t, out.String())
 }

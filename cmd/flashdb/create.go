@@ -56,6 +56,6 @@ func (a *app) createCollection(ctx context.Context, dir, name string, schema fla
 	if err != nil {
 		return err
 	}
-	err = db.CreateCollection(ctx, name, schema)
+	_, err = db.CreateCollection(ctx, name, schema)
 	return errors.Join(err, db.Close())
 }

@@ -56,7 +56,7 @@ func (e *evaluation) ask(ctx context.Context, lines []oracleLine) ([]question, e
 		return nil, err
 	}
 	sources := nodes
-	if e.sourcesFrom != e.target {
+	if e.sourcesFrom.Name() != e.target.Name() {
 		if sources, err = newNodeIndex(ctx, e.sourcesFrom); err != nil {
 			return nil, err
 		}
@@ -97,7 +97,7 @@ func (e *evaluation) sample(ctx context.Context, n int, seed uint64) ([]question
 // fetch reads the embeddings of sources of another collection, ahead of the
 // timed queries.
 func (e *evaluation) fetch(ctx context.Context, questions []question) error {
-	if e.sourcesFrom == e.target {
+	if e.sourcesFrom.Name() == e.target.Name() {
 		return nil
 	}
 	for i := range questions {

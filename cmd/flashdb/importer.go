@@ -27,6 +27,7 @@ type importer struct {
 	tagsOf       func(key string, payload []byte) []string
 	start, count int64 // rows to take; count 0: to the end
 	schema       flashdb.Schema
+	upsert       func(ctx context.Context, nodes ...flashdb.Node) error // nil: the collection's
 
 	keys  *rowNames // nil without --keys
 	state importState

@@ -15,10 +15,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/control"
 	"github.com/flashdb/flashdb/internal/codec"
 )
 
-// A dying collection fails its Upsert after a number of them, as if the process
+// A dyingCollection fails its Upsert after a number of them, as if the process
 // were killed there.
 type dyingCollection struct {
 	collection
@@ -56,10 +57,9 @@ func TestImportGoesOn(t *testing.T) {
 	db, err := flashdb.Open(filepath.Join(dir, "db"), nil)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, db.Close()) }()
-	plain, err := db.CreateCollection("c", flashdb.Schema{Dim: 1})
-	require.NoError(t, err)
-	c := localCollection{plain}
 	ctx := context.Background()
+	c, err := control.Local(db).CreateCollection(ctx, "c", flashdb.Schema{Dim: 1})
+	require.NoError(t, err)
 	var messages strings.Builder
 	a := &app{err: &messages}
 	run := func(file string, acts int) (*dyingCollection, int64, error) {
@@ -68,7 +68,8 @@ func TestImportGoesOn(t *testing.T) {
 		im := &importer{file: in}
 		require.NoError(t, im.use(keys, nil))
 		d := &dyingCollection{collection: c, left: acts}
-		rows, err := a.importRows(ctx, d, im)
+		im.upsert = d.Upsert
+		rows, err := a.importRows(ctx, c, im)
 		return d, rows, err
 	}
 

@@ -120,11 +120,15 @@ func (s *storing) read(ctx context.Context, before int64, p *progress) error {
 
 // upsertAll stores what is read, a batch after the other: ids follow rows.
 func (s *storing) upsertAll(ctx context.Context) error {
+	upsert := s.im.upsert
+	if upsert == nil {
+		upsert = s.c.Upsert
+	}
 	for b := range s.full {
 		if s.im.state.FirstKey == nil {
 			s.im.state.FirstKey = []byte(b.nodes[0].Key)
 		}
-		if err := s.c.Upsert(ctx, b.nodes...); err != nil {
+		if err := upsert(ctx, b.nodes...); err != nil {
 			return err
 		}
 		s.stored += int64(len(b.nodes))

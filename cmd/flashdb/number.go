@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/flashdb/flashdb/internal/control"
+	"github.com/flashdb/flashdb/internal/wire"
 )
 
 // A decoder whose arithmetic overflows gives infinite scores, or NaN. They are
@@ -14,7 +14,7 @@ import (
 
 // digits writes all digits of a score for programs.
 func digits(f float32) string {
-	if word, special := control.Word(float64(f)); special {
+	if word, special := wire.Word(float64(f)); special {
 		return word
 	}
 	return strconv.FormatFloat(float64(f), 'g', -1, 32)
@@ -22,7 +22,7 @@ func digits(f float32) string {
 
 // score writes a score for people.
 func score(f float32) string {
-	if word, special := control.Word(float64(f)); special {
+	if word, special := wire.Word(float64(f)); special {
 		return word
 	}
 	return strconv.FormatFloat(float64(f), 'f', 4, 32)
@@ -45,7 +45,7 @@ type jsonNumber float64
 
 // MarshalJSON implements json.Marshaler.
 func (n jsonNumber) MarshalJSON() ([]byte, error) {
-	if word, special := control.Word(float64(n)); special {
+	if word, special := wire.Word(float64(n)); special {
 		return strconv.AppendQuote(nil, word), nil
 	}
 	return json.Marshal(float64(n))
@@ -53,7 +53,7 @@ func (n jsonNumber) MarshalJSON() ([]byte, error) {
 
 // String writes two digits of it for people.
 func (n jsonNumber) String() string {
-	if word, special := control.Word(float64(n)); special {
+	if word, special := wire.Word(float64(n)); special {
 		return word
 	}
 	return fmt.Sprintf("%.2g", float64(n))

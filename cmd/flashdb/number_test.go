@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/control"
 	"github.com/flashdb/flashdb/decoder"
 )
 
@@ -95,7 +96,9 @@ func TestOverflowingScoresAreTheSameInEveryFormat(t *testing.T) {
 	for _, remote := range []bool{false, true} {
 		t.Run(fmt.Sprintf("remote %v", remote), func(t *testing.T) {
 			if remote {
-				db, err := flashdb.Open("db", &flashdb.Options{Control: true})
+				db, err := flashdb.Open("db", nil)
+				require.NoError(t, err)
+				_, err = control.Serve(db, nil)
 				require.NoError(t, err)
 				defer func() { require.NoError(t, db.Close()) }()
 			}

@@ -4,39 +4,50 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
+	"io"
 
 	"github.com/flashdb/flashdb"
-	"github.com/flashdb/flashdb/internal/control"
+	"github.com/flashdb/flashdb/control"
 )
 
 // open returns the database in dir: opened here, or asked of the process that
-// has it open. The owner is tried first where there is a socket, since Open
-// would wait for its lock.
+// has it open. The owner is tried first, since Open would wait for its lock.
 func (a *app) open(ctx context.Context, dir string, opts flashdb.Options) (database, error) {
 	if a.shared != nil {
-		return sharedDB{a.shared}, nil
+		return a.shared.Lend(), nil
 	}
-	if _, err := os.Lstat(filepath.Join(dir, control.SocketName)); err == nil {
-		db, err := openRemote(ctx, dir, a.err)
-		if !errors.Is(err, control.ErrNoOwner) {
-			return db, err
-		}
+	db, err := openRemote(ctx, dir, a.err)
+	if !errors.Is(err, control.ErrNoOwner) {
+		return db, err
 	}
-	db, err := flashdb.Open(dir, &opts)
+	own, err := flashdb.Open(dir, &opts)
 	if errors.Is(err, flashdb.ErrLocked) {
 		// Its owner may have made the socket meanwhile.
 		remote, rerr := openRemote(ctx, dir, a.err)
 		if !errors.Is(rerr, control.ErrNoOwner) {
 			return remote, rerr
 		}
-		return nil, fmt.Errorf("%w; or let it serve %s: open it there with Options.Control, or with `flashdb serve`", err, control.SocketName)
+		return nil, fmt.Errorf("%w; or let it serve %s: call control.Serve there, or use `flashdb serve`", err, control.SocketName)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return localDB{db}, nil
+	return control.Local(own), nil
+}
+
+// openRemote connects to the process that has dir open and says so on w. It
+// returns control.ErrNoOwner when nobody answers.
+func openRemote(ctx context.Context, dir string, w io.Writer) (database, error) {
+	db, err := control.Dial(dir)
+	if err != nil {
+		return nil, err
+	}
+	pid, err := db.Owner(ctx)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	fmt.Fprintf(w, "%s is open in process %d; asked it through %s\n", shown(dir), pid, control.SocketName)
+	return db, nil
 }
 
 // withDB runs fn on the existing database in dir. What Close reports is never

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/control"
 	"github.com/flashdb/flashdb/internal/attempts"
 )
 
@@ -171,7 +172,9 @@ func TestNoOutputIntoADatabase(t *testing.T) {
 // open elsewhere, when the backup comes over its socket.
 func TestNoOutputIntoADatabaseByAnotherProcess(t *testing.T) {
 	outputFixture(t)
-	db, err := flashdb.Open("x.flash", &flashdb.Options{Control: true})
+	db, err := flashdb.Open("x.flash", nil)
+	require.NoError(t, err)
+	_, err = control.Serve(db, nil)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, db.Close()) }()
 	for _, w := range writers {

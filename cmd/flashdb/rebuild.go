@@ -122,7 +122,7 @@ func (a *app) rebuildOne(ctx context.Context, db database, name string, opts fla
 	if err != nil {
 		return err
 	}
-	if _, ours := db.(localDB); ours && opts.Workers == 0 {
+	if a.shared == nil && db.DB() != nil && opts.Workers == 0 {
 		opts.Workers = runtime.GOMAXPROCS(0) // nobody else asks meanwhile
 	}
 	res, err := rebuildWith(ctx, c, opts, p)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/flashdb/flashdb"
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/report"
+	"github.com/flashdb/flashdb/control"
 )
 
 // The subsets whose queries are timed are an eighth, a quarter and a half of the
@@ -169,7 +170,11 @@ func (g *grower) subset(ctx context.Context, dir string, rows int) (point report
 	if _, err := made.Calibrate(ctx, &plans); err != nil {
 		return point, err
 	}
-	return g.timed(ctx, localCollection{made}, rows)
+	asked, err := control.Local(db).Collection(ctx, made.Name())
+	if err != nil {
+		return point, err
+	}
+	return g.timed(ctx, asked, rows)
 }
 
 // copySources copies some nodes of the sources' collection, to calibrate with.

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,7 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/flashdb/flashdb"
-	"github.com/flashdb/flashdb/internal/control"
+	"github.com/flashdb/flashdb/control"
 )
 
 func TestMain(m *testing.M) {
@@ -131,8 +132,12 @@ func scriptHold(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 || len(args) > 2 || (len(args) == 2 && args[1] != "control") {
 		ts.Fatalf("usage: hold DIR [control]")
 	}
-	db, err := flashdb.Open(ts.MkAbs(args[0]), &flashdb.Options{MustExist: true, Control: len(args) == 2})
+	db, err := flashdb.Open(ts.MkAbs(args[0]), &flashdb.Options{MustExist: true})
 	ts.Check(err)
+	if len(args) == 2 {
+		_, err = control.Serve(db, nil)
+		ts.Check(err)
+	}
 	ts.Value(holderKey{}).(*holder).db = db
 }
 
@@ -147,12 +152,14 @@ func scriptDeadSocket(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: deadsocket DIR")
 	}
-	dir, err := os.OpenRoot(ts.MkAbs(args[0]))
+	short, err := os.MkdirTemp("", "s") // the path of the script's directory may be too long
 	ts.Check(err)
-	ts.Defer(func() { _ = dir.Close() })
-	l, err := control.Listen(dir)
+	defer os.RemoveAll(short)
+	l, err := net.Listen("unix", filepath.Join(short, "s"))
 	ts.Check(err)
-	ts.Check(l.Close()) // which leaves the socket
+	l.(*net.UnixListener).SetUnlinkOnClose(false)
+	ts.Check(l.Close())
+	ts.Check(os.Rename(filepath.Join(short, "s"), filepath.Join(ts.MkAbs(args[0]), control.SocketName)))
 }
 
 // A server is a child that runs flashdb serve.

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/flashdb/flashdb"
-	"github.com/flashdb/flashdb/internal/control"
+	"github.com/flashdb/flashdb/control"
 )
 
 func (a *app) serveCommand() *cobra.Command {
@@ -43,7 +43,7 @@ It is no server of a network: only processes of the same user on this machine re
 			if err != nil {
 				return err
 			}
-			return a.serve(cmd.Context(), args[0], flashdb.Options{MustExist: true, Control: true, Rebuild: schedule, Logger: logger})
+			return a.serve(cmd.Context(), args[0], flashdb.Options{MustExist: true, Rebuild: schedule, Logger: logger})
 		},
 	}
 	fs := cmd.Flags()
@@ -77,6 +77,9 @@ func (a *app) serve(ctx context.Context, dir string, opts flashdb.Options) (err 
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
+	if _, err := control.Serve(db, &control.Options{Logger: opts.Logger}); err != nil {
+		return err
+	}
 	names, err := db.Collections(context.WithoutCancel(ctx)) // a signal ends what comes after it
 	if err != nil {
 		return err

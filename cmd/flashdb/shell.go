@@ -15,7 +15,7 @@ import (
 
 	"github.com/flashdb/flashdb"
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/shell"
-	"github.com/flashdb/flashdb/internal/control"
+	"github.com/flashdb/flashdb/control"
 )
 
 // maxReads bounds how deep .read may nest.
@@ -37,11 +37,16 @@ themselves. When another process has it open, the shell asks that one.`,
   echo 'predict 1706.03762 -k 3' | flashdb shell papers.flash --use papers`,
 		Args: args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			db, err := a.open(cmd.Context(), args[0], flashdb.Options{MustExist: true, Control: true})
+			db, err := a.open(cmd.Context(), args[0], flashdb.Options{MustExist: true})
 			if err != nil {
 				return err
 			}
 			defer func() { err = errors.Join(err, db.Close()) }()
+			if own := db.DB(); own != nil {
+				if _, err := control.Serve(own, nil); err != nil {
+					return err
+				}
+			}
 			s := &session{dir: args[0], db: db, in: a.in, out: a.out, stdout: a.out, err: a.err, mode: modeTable, color: a.color}
 			if a.json {
 				s.mode = modeJSON
@@ -71,11 +76,6 @@ type session struct {
 	reads      int // nesting of .read
 	lines      *shell.Shell
 }
-
-// A sharedDB stays open when a command is done with it.
-type sharedDB struct{ database }
-
-func (sharedDB) Close() error { return nil }
 
 func (s *session) run(ctx context.Context, use string) error {
 	names, err := s.db.Collections(ctx)

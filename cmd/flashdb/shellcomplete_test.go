@@ -13,6 +13,7 @@ import (
 
 	"github.com/flashdb/flashdb"
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/shell"
+	"github.com/flashdb/flashdb/control"
 	"github.com/flashdb/flashdb/decoder"
 )
 
@@ -35,7 +36,7 @@ func TestShellCompletes(t *testing.T) {
 	require.NoError(t, os.Mkdir("dir", 0o700))
 	require.NoError(t, os.WriteFile("data.npy", nil, 0o600))
 
-	s := &session{dir: "db", db: localDB{db}, collection: "papers", in: &bytes.Buffer{}, out: &bytes.Buffer{}, err: &bytes.Buffer{}}
+	s := &session{dir: "db", db: control.Local(db), collection: "papers", in: &bytes.Buffer{}, out: &bytes.Buffer{}, err: &bytes.Buffer{}}
 	for line, want := range map[string][]string{
 		"pre":                                {"predict"},
 		"ser":                                nil, // serve has no place in a shell

@@ -3,8 +3,8 @@
 // Users and items are two collections with embeddings of one space; a decoder
 // scores a user against an item, and the dot product a user against a user.
 //
-// It opens its database with Options.Control, so that a job in another process
-// can rebuild the index while it serves:
+// It serves the control socket of its database, so that a job in another process
+// can rebuild the index meanwhile:
 //
 //	go run ./examples/recommend --dir /tmp/shop.flash &
 //	curl 'localhost:8080/items?user=user-7&k=3'
@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/control"
 )
 
 func main() {
@@ -39,14 +40,14 @@ func main() {
 }
 
 func run(ctx context.Context, dir, addr string) (err error) {
-	db, err := flashdb.Open(dir, &flashdb.Options{
-		Control: true, // for `flashdb rebuild` and the other commands
-		Logger:  slog.Default(),
-	})
+	db, err := flashdb.Open(dir, &flashdb.Options{Logger: slog.Default()})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
+	if _, err := control.Serve(db, nil); err != nil { // for `flashdb rebuild` and the other commands
+		return err
+	}
 	shop, err := openShop(ctx, db, sampleUsers, sampleItems)
 	if err != nil {
 		return err

@@ -22,13 +22,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/control"
 )
 
 // serve runs the service on a new database.
 func serve(t *testing.T, users, items int) (dir, url string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "shop.flash")
-	db, err := flashdb.Open(dir, &flashdb.Options{Control: true, CalibrateTime: -1})
+	db, err := flashdb.Open(dir, &flashdb.Options{CalibrateTime: -1})
+	require.NoError(t, err)
+	_, err = control.Serve(db, nil)
 	require.NoError(t, err)
 	shop, err := openShop(context.Background(), db, users, items)
 	require.NoError(t, err)

@@ -20,7 +20,7 @@ var without = map[string][]string{
 		"github.com/klauspost/", "google.golang.org/",
 	},
 	"": {
-		"archive/", "encoding/csv",
+		"archive/", "encoding/csv", "net", "net/", module + "/control",
 		module + "/decoder/weights", module + "/internal/codec", module + "/internal/onnx", module + "/cmd/",
 		"google.golang.org/protobuf/", "github.com/parquet-go/", "github.com/andybalholm/", "github.com/pierrec/",
 		"github.com/spf13/", "github.com/peterh/", "golang.org/x/term",

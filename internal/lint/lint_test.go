@@ -26,7 +26,7 @@ const (
 // No package imports one that stands in a later row.
 var imports = map[string][]string{
 	// L0: no package of ours
-	"internal/simd": {}, "internal/simd/internal/roofline": {}, "internal/format": {}, "internal/mmap": {}, "internal/failpoint": {}, "internal/codec": {}, "internal/onnx": {}, "internal/control": {}, "internal/lint": {}, "internal/output": {}, "internal/attempts": {}, "decoder/internal/fault": {}, "decoder/internal/smooth": {},
+	"internal/simd": {}, "internal/simd/internal/roofline": {}, "internal/format": {}, "internal/mmap": {}, "internal/failpoint": {}, "internal/codec": {}, "internal/onnx": {}, "internal/wire": {}, "internal/socket": {}, "internal/lint": {}, "internal/output": {}, "internal/attempts": {}, "decoder/internal/fault": {}, "decoder/internal/smooth": {},
 	// L1
 	"internal/vfs":              {"internal/mmap"},
 	"internal/kmeans":           {"internal/simd"},
@@ -46,13 +46,15 @@ var imports = map[string][]string{
 	// L4
 	"internal/calibrate": {"index", "decoder", "flashlight", "internal/format"},
 	// L5: the root knows every layer but the kernels
-	"": {"internal/control", "storage", "wal", "index", "index/ivf", "decoder", "flashlight", "internal/delta", "internal/calibrate", "internal/format", "internal/vfs", "internal/failpoint", "internal/backup", "internal/output"},
+	"": {"internal/socket", "storage", "wal", "index", "index/ivf", "decoder", "flashlight", "internal/delta", "internal/calibrate", "internal/format", "internal/vfs", "internal/failpoint", "internal/backup", "internal/output"},
 	// for developers
 	"internal/reliability": {"internal/attempts"},
-	// L6: the command, and what it alone needs
+	// L6
+	"control": {"", "decoder", "internal/socket", "internal/wire", "internal/output"},
+	// L7: the command, and what it alone needs
 	"cmd/flashdb/internal/shell": {}, "cmd/flashdb/internal/report": {},
 	"cmd/flashdb/internal/parquet": {"internal/codec"},
-	"cmd/flashdb":                  {"", "internal/control", "cmd/flashdb/internal/shell", "cmd/flashdb/internal/report", "cmd/flashdb/internal/parquet", "decoder", "decoder/weights", "flashlight", "internal/codec", "internal/output"},
+	"cmd/flashdb":                  {"", "control", "internal/wire", "cmd/flashdb/internal/shell", "cmd/flashdb/internal/report", "cmd/flashdb/internal/parquet", "decoder", "decoder/weights", "flashlight", "internal/codec", "internal/output"},
 }
 
 // third lists the modules outside the standard library that non-test code may
@@ -133,7 +135,7 @@ func TestLayers(t *testing.T) {
 		}
 		allowed, listed := imports[s.dir]
 		if strings.HasPrefix(s.dir, "examples/") || strings.HasPrefix(s.dir, "bench") {
-			allowed, listed = []string{"", "decoder", "decoder/weights"}, true
+			allowed, listed = []string{"", "control", "decoder", "decoder/weights"}, true
 		}
 		if !assert.True(t, listed, "%s: package %q is not in the import table: add it to its layer", s.path, s.dir) {
 			continue
@@ -198,7 +200,7 @@ func TestPackageComments(t *testing.T) {
 // TestExportedDocs demands a doc comment on everything exported by the packages
 // that a user imports.
 func TestExportedDocs(t *testing.T) {
-	public := []string{"", "decoder", "decoder/weights", "flashlight", "index", "index/ivf", "index/pq", "storage", "wal"}
+	public := []string{"", "control", "decoder", "decoder/weights", "flashlight", "index", "index/ivf", "index/pq", "storage", "wal"}
 	for _, s := range sources(t, token.NewFileSet()) {
 		if s.test || !slices.Contains(public, s.dir) {
 			continue

@@ -1,4 +1,4 @@
-package control
+package wire
 
 import (
 	"bytes"
@@ -75,26 +75,9 @@ func (v *Vector) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// encode returns the JSON of v, with text quoted and words where JSON has no number.
-func encode(v any) ([]byte, error) {
-	if v == nil {
-		return []byte("{}"), nil
-	}
-	whole := true
-	b, err := json.Marshal(portable(reflect.ValueOf(v), &whole).Interface())
-	if whole || err != nil {
-		return b, err
-	}
-	tree, err := parseTree(b)
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(floats(tree, reflect.ValueOf(v), false))
-}
-
-// decode reads JSON that encode made into the value that v points to. Strictly,
+// Decode reads JSON that Encode made into the value that v points to. Strictly,
 // a field that v does not have is an error.
-func decode(b []byte, v any, strict bool) error {
+func Decode(b []byte, v any, strict bool) error {
 	tree := wordTree(b)
 	if tree != nil {
 		numbers, err := json.Marshal(withoutWords(tree, reflect.TypeOf(v).Elem()))
@@ -114,7 +97,7 @@ func decode(b []byte, v any, strict bool) error {
 		return errors.New("there is more after the JSON object")
 	}
 	if tree != nil {
-		floats(tree, reflect.ValueOf(v).Elem(), true)
+		setFloats(tree, reflect.ValueOf(v).Elem())
 	}
 	return restore(reflect.ValueOf(v).Elem())
 }
@@ -133,60 +116,6 @@ func opaque(t reflect.Type) bool {
 	return true
 }
 
-// portable returns a copy of v that JSON can hold. Where v has a float that JSON has
-// no number for, the copy has 0, and whole is set to false.
-func portable(v reflect.Value, whole *bool) reflect.Value {
-	t := v.Type()
-	if opaque(t) {
-		return v
-	}
-	c := reflect.New(t).Elem()
-	switch t.Kind() {
-	case reflect.String:
-		c.SetString(quote(v.String()))
-	case reflect.Float32, reflect.Float64:
-		if _, special := Word(v.Float()); special {
-			*whole = false
-		} else {
-			c.SetFloat(v.Float())
-		}
-	case reflect.Struct:
-		for i := range t.NumField() {
-			if f := t.Field(i); f.IsExported() && f.Tag.Get("json") != "-" {
-				c.Field(i).Set(portable(v.Field(i), whole))
-			}
-		}
-	case reflect.Slice:
-		if !v.IsNil() {
-			c.Set(reflect.MakeSlice(t, v.Len(), v.Len()))
-		}
-		fallthrough
-	case reflect.Array:
-		for i := range v.Len() {
-			c.Index(i).Set(portable(v.Index(i), whole))
-		}
-	case reflect.Pointer, reflect.Interface:
-		if v.IsNil() {
-			break
-		}
-		inner := portable(v.Elem(), whole)
-		if t.Kind() == reflect.Pointer {
-			c.Set(reflect.New(t.Elem()))
-			c.Elem().Set(inner)
-		} else {
-			c.Set(inner)
-		}
-	case reflect.Map:
-		if !v.IsNil() {
-			c.Set(reflect.MakeMapWithSize(t, v.Len()))
-		}
-		for it := v.MapRange(); it.Next(); {
-			c.SetMapIndex(portable(it.Key(), whole), portable(it.Value(), whole))
-		}
-	}
-	return c
-}
-
 // restore undoes the quoting of the text in v, which is settable.
 func restore(v reflect.Value) error {
 	t := v.Type()
@@ -200,10 +129,8 @@ func restore(v reflect.Value) error {
 		v.SetString(s)
 		return err
 	case reflect.Struct:
-		for i := range t.NumField() {
-			if f := t.Field(i); f.IsExported() && f.Tag.Get("json") != "-" {
-				errs = append(errs, restore(v.Field(i)))
-			}
+		for _, f := range jsonFields(t) {
+			errs = append(errs, restore(v.FieldByIndex(f.index)))
 		}
 	case reflect.Slice, reflect.Array:
 		for i := range v.Len() {

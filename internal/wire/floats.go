@@ -1,4 +1,4 @@
-package control
+package wire
 
 import (
 	"bytes"
@@ -9,7 +9,6 @@ import (
 	"math"
 	"reflect"
 	"slices"
-	"strings"
 )
 
 // JSON has no number for an infinity or a NaN. They travel as text, by the words
@@ -106,7 +105,7 @@ func withoutWords(tree any, t reflect.Type) any {
 		}
 		for _, f := range jsonFields(t) {
 			if inner, ok := table[f.name]; ok {
-				table[f.name] = withoutWords(inner, f.Type)
+				table[f.name] = withoutWords(inner, f.typ)
 			}
 		}
 		return table
@@ -114,86 +113,52 @@ func withoutWords(tree any, t reflect.Type) any {
 	return tree
 }
 
-// floats walks a tree beside the value that it is the JSON of. It sets the floats of
-// v to the words of the tree if set is true, and otherwise puts words into the tree,
-// which it returns.
-func floats(tree any, v reflect.Value, set bool) any {
+// setFloats sets the floats of v, which has the JSON that tree is of, to the words
+// in the tree.
+func setFloats(tree any, v reflect.Value) {
 	if opaque(v.Type()) || tree == nil {
-		return tree
+		return
 	}
 	switch v.Kind() {
 	case reflect.Float32, reflect.Float64:
-		if set {
-			if f, special := floatOf(tree); special {
-				v.SetFloat(f)
-			}
-		} else if word, special := Word(v.Float()); special {
-			return word
+		if f, special := floatOf(tree); special {
+			v.SetFloat(f)
 		}
-	case reflect.Pointer, reflect.Interface:
-		if !v.IsNil() && (v.Kind() == reflect.Pointer || !set) {
-			return floats(tree, v.Elem(), set)
+	case reflect.Pointer:
+		if !v.IsNil() {
+			setFloats(tree, v.Elem())
 		}
 	case reflect.Slice, reflect.Array:
 		if list, ok := tree.([]any); ok {
 			for i := range min(len(list), v.Len()) {
-				list[i] = floats(list[i], v.Index(i), set)
+				setFloats(list[i], v.Index(i))
 			}
 		}
 	case reflect.Struct:
 		if table, ok := tree.(map[string]any); ok {
 			for _, f := range jsonFields(v.Type()) {
 				if inner, ok := table[f.name]; ok {
-					table[f.name] = floats(inner, v.FieldByIndex(f.Index), set)
+					setFloats(inner, v.FieldByIndex(f.index))
 				}
 			}
 		}
 	case reflect.Map:
 		if table, ok := tree.(map[string]any); ok {
-			mapFloats(table, v, set)
+			setMapFloats(table, v)
 		}
 	}
-	return tree
 }
 
-// mapFloats is floats for a map, whose values cannot be set in place.
-func mapFloats(table map[string]any, m reflect.Value, set bool) {
+// setMapFloats is setFloats for a map, whose values cannot be set in place.
+func setMapFloats(table map[string]any, m reflect.Value) {
 	for it := m.MapRange(); it.Next(); {
-		key := it.Key().String() // as it is in the tree, before restore
-		if !set {
-			key = quote(key)
-		}
-		inner, ok := table[key]
-		if !ok || it.Key().Kind() != reflect.String {
+		inner, ok := table[keyText(it.Key())] // as it is in the tree, before restore
+		if !ok {
 			continue
 		}
 		value := reflect.New(m.Type().Elem()).Elem()
 		value.Set(it.Value())
-		table[key] = floats(inner, value, set)
-		if set {
-			m.SetMapIndex(it.Key(), value)
-		}
+		setFloats(inner, value)
+		m.SetMapIndex(it.Key(), value)
 	}
-}
-
-// A jsonField is a field of a struct and its name in JSON.
-type jsonField struct {
-	reflect.StructField
-	name string
-}
-
-// jsonFields lists the fields of a struct that JSON shows, those of embedded structs
-// among them.
-func jsonFields(t reflect.Type) []jsonField {
-	var fields []jsonField
-	for _, f := range reflect.VisibleFields(t) {
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if f.IsExported() && name != "-" && !(f.Anonymous && name == "") {
-			if name == "" {
-				name = f.Name
-			}
-			fields = append(fields, jsonField{f, name})
-		}
-	}
-	return fields
 }

@@ -4,24 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
-)
 
-// SocketName is the name of the socket inside a database directory.
-const SocketName = "control.sock"
+	"github.com/flashdb/flashdb/internal/socket"
+)
 
 // maxSocketPath is how long a socket's path may be on every system: the least
 // of their sun_path fields is 104 bytes with the final zero, on macOS and the BSDs.
 const maxSocketPath = 103
 
-// Listen makes the socket of dir, which only this user may connect to. A
+// listen makes the socket of dir, which only this user may connect to. A
 // socket that is there already is taken for a dead owner's and replaced, so the
 // caller must own dir.
-func Listen(dir *os.Root) (net.Listener, error) {
-	if err := Sweep(dir); err != nil {
+func listen(dir *os.Root) (net.Listener, error) {
+	if err := socket.Sweep(dir); err != nil {
 		return nil, err
 	}
 	path, release, err := heldPath(dir)
@@ -35,27 +33,12 @@ func Listen(dir *os.Root) (net.Listener, error) {
 		return nil, fmt.Errorf("listen on %s: %w", filepath.Join(dir.Name(), SocketName), err)
 	}
 	// The path bound may be short for this moment only: the owner removes the
-	// socket by its real one, with Sweep.
+	// socket by its real one, with socket.Sweep.
 	l.(*net.UnixListener).SetUnlinkOnClose(false)
 	if err := dir.Chmod(SocketName, 0o600); err != nil {
-		return nil, errors.Join(err, l.Close(), Sweep(dir))
+		return nil, errors.Join(err, l.Close(), socket.Sweep(dir))
 	}
 	return l, nil
-}
-
-// Sweep removes the socket of dir. The caller must own dir: nobody else can be
-// listening.
-func Sweep(dir *os.Root) error {
-	info, err := dir.Lstat(SocketName)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err != nil:
-		return err
-	case info.Mode()&fs.ModeSocket == 0:
-		return fmt.Errorf("%s is not a socket: move it out of the database directory", filepath.Join(dir.Name(), SocketName))
-	}
-	return dir.Remove(SocketName)
 }
 
 // dial connects to the socket of dir.

@@ -1,4 +1,4 @@
-package control
+package wire
 
 import (
 	"encoding/json"
@@ -18,18 +18,42 @@ type everything struct {
 	Named   kind
 	Texts   []string
 	Table   map[string]string
-	Nodes   []Node
+	Nodes   []node
+	Numbers map[uint32]string
 	Pointer *string
 	Score   float32
 	Ratio   float64
 	Count   uint32
 	Bytes   []byte
 	IDs     []uint32
-	In
-	Hook func() `json:"-"`
+	in
+	Hook func()
 }
 
 type kind string
+
+type node struct {
+	Key       string
+	Embedding Vector
+}
+
+// in is embedded.
+type in struct {
+	Collection string `json:"collection,omitempty"`
+}
+
+// keys and question are requests.
+type keys struct {
+	in
+	Keys []string `json:"keys"`
+}
+
+type question struct {
+	keys
+	Vector  Vector      `json:"vector,omitempty"`
+	K       int         `json:"k"`
+	Options *everything `json:"options,omitempty"`
+}
 
 func drawEverything(t *rapid.T) everything {
 	text := rapid.Custom(func(t *rapid.T) string {
@@ -46,22 +70,24 @@ func drawEverything(t *rapid.T) everything {
 		Count: rapid.Uint32().Draw(t, "count"),
 		Bytes: rapid.SliceOf(rapid.Byte()).Draw(t, "bytes"),
 		IDs:   rapid.SliceOf(rapid.Uint32()).Draw(t, "ids"),
-		In:    In{Collection: text.Draw(t, "collection")},
+
+		Numbers: rapid.MapOf(rapid.Uint32(), text).Draw(t, "numbers"),
+		in:      in{Collection: text.Draw(t, "collection")},
 	}
 	if s := text.Draw(t, "pointed"); s != "" {
 		e.Pointer = &s
 	}
-	e.Nodes = []Node{{Key: text.Draw(t, "key"), Embedding: rapid.SliceOf(finite).Draw(t, "embedding")}}
+	e.Nodes = []node{{Key: text.Draw(t, "key"), Embedding: rapid.SliceOf(finite).Draw(t, "embedding")}}
 	return e
 }
 
 func TestEveryByteSurvives(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := drawEverything(t)
-		b, err := encode(want)
+		b, err := Encode(want)
 		require.NoError(t, err)
 		var got everything
-		require.NoError(t, decode(b, &got, true))
+		require.NoError(t, Decode(b, &got, true))
 		require.Equal(t, want, got)
 	})
 }
@@ -69,8 +95,9 @@ func TestEveryByteSurvives(t *testing.T) {
 func TestEncodeLeavesItsArgumentAlone(t *testing.T) {
 	key := "\xff"
 	v := everything{Texts: []string{key}, Table: map[string]string{key: key}, Pointer: &key, Hook: func() {}}
-	_, err := encode(&v)
+	_, err := Encode(&v)
 	require.NoError(t, err)
+	require.Error(t, Decode([]byte(`{"Hook": 1}`), &v, true), "functions do not travel")
 	assert.Equal(t, []string{"\xff"}, v.Texts)
 	assert.Equal(t, map[string]string{"\xff": "\xff"}, v.Table)
 	assert.Equal(t, "\xff", key)
@@ -101,23 +128,23 @@ func TestEveryFloatSurvives(t *testing.T) {
 			Any:      []float32{narrow},
 			Pointed:  &narrow,
 		}
-		b, err := encode(want)
+		b, err := Encode(want)
 		require.NoError(t, err)
 		if f != .5 && word[0] != '3' {
 			assert.Contains(t, string(b), `"Score":"`+word+`"`)
 			assert.Contains(t, string(b), `"Any":["`+word+`"]`)
 		}
 		var got scored
-		require.NoError(t, decode(b, &got, true))
+		require.NoError(t, Decode(b, &got, true))
 		got.Any = want.Any // it is decoded to whatever JSON has
 		assert.Equal(t, fmt.Sprintf("%+v", []any{want.Embedded, *want.Inner, want.List, want.ByName, *want.Pointed}),
 			fmt.Sprintf("%+v", []any{got.Embedded, *got.Inner, got.List, got.ByName, *got.Pointed}))
 		assert.Nil(t, got.Omitted)
 	}
-	var n Nodes
-	require.ErrorContains(t, decode([]byte(`{"keyz": "NaN"}`), &n, true), `unknown field "keyz"`)
-	require.ErrorContains(t, decode([]byte(`{} "NaN"`), &n, true), "more after the JSON object")
-	require.ErrorContains(t, decode([]byte(`{"keys": ["NaN"`), &n, true), "unexpected EOF")
+	var n keys
+	require.ErrorContains(t, Decode([]byte(`{"keyz": "NaN"}`), &n, true), `unknown field "keyz"`)
+	require.ErrorContains(t, Decode([]byte(`{} "NaN"`), &n, true), "more after the JSON object")
+	require.ErrorContains(t, Decode([]byte(`{"keys": ["NaN"`), &n, true), "unexpected EOF")
 }
 
 func TestVector(t *testing.T) {
@@ -155,8 +182,8 @@ func TestDecodeRefuses(t *testing.T) {
 		{"no JSON", `keys`, "invalid character"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var n Nodes
-			require.ErrorContains(t, decode([]byte(c.json), &n, true), c.err)
+			var n keys
+			require.ErrorContains(t, Decode([]byte(c.json), &n, true), c.err)
 		})
 	}
 }
@@ -214,16 +241,16 @@ func FuzzDecode(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		var r Predict[everything]
-		if decode(b, &r, true) != nil {
+		var r question
+		if Decode(b, &r, true) != nil {
 			return
 		}
-		again, err := encode(r)
+		again, err := Encode(r)
 		require.NoError(t, err)
-		var back Predict[everything]
-		require.NoError(t, decode(again, &back, true))
+		var back question
+		require.NoError(t, Decode(again, &back, true))
 		require.True(t, same(reflect.ValueOf(r), reflect.ValueOf(back)), "%+v comes back as %+v", r, back)
-		twice, err := encode(back)
+		twice, err := Encode(back)
 		require.NoError(t, err)
 		require.Equal(t, string(again), string(twice))
 	})

@@ -25,5 +25,5 @@ func heldPath(dir *os.Root) (path string, release func(), err error) {
 	return socketPath(dir.Name())
 }
 
-// restrict does nothing: Listen restricts the socket once it has a name.
+// restrict does nothing: listen restricts the socket once it has a name.
 func restrict(string, string, syscall.RawConn) error { return nil }

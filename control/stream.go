@@ -5,11 +5,13 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/flashdb/flashdb/internal/wire"
 )
 
-// A Stream is the reply of one call. Item belongs to the call's goroutine;
-// Progress may be called from any.
-type Stream struct {
+// A stream is the reply of one call over the socket. item belongs to the call's
+// goroutine; progress may be called from any.
+type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 
@@ -20,21 +22,21 @@ type Stream struct {
 	// work never waits for a client that reads slowly.
 	latestMu sync.Mutex
 	latest   any
-	wake     chan struct{} // nil until the first Progress
+	wake     chan struct{} // nil until the first progress
 	pump     sync.WaitGroup
 }
 
-// Item writes one part of a long answer. An error means that nobody reads it.
-func (s *Stream) Item(v any) error {
-	raw, err := encode(v)
+// item writes one part of a long answer. An error means that nobody reads it.
+func (s *stream) item(v any) error {
+	raw, err := wire.Encode(v)
 	if err != nil {
 		return err
 	}
 	return s.send(line{Item: raw}, http.StatusOK)
 }
 
-// Progress tells how far the work is. It never blocks.
-func (s *Stream) Progress(v any) {
+// progress tells how far the work is. It never blocks.
+func (s *stream) progress(v any) {
 	s.latestMu.Lock()
 	defer s.latestMu.Unlock()
 	s.latest = v
@@ -48,7 +50,7 @@ func (s *Stream) Progress(v any) {
 	}
 }
 
-func (s *Stream) writeProgress() {
+func (s *stream) writeProgress() {
 	for range s.wake {
 		s.latestMu.Lock()
 		v := s.latest
@@ -57,7 +59,7 @@ func (s *Stream) writeProgress() {
 		if v == nil {
 			continue // written by the turn before
 		}
-		raw, err := encode(v)
+		raw, err := wire.Encode(v)
 		if err != nil || s.send(line{Progress: raw}, http.StatusOK) != nil {
 			return
 		}
@@ -65,8 +67,8 @@ func (s *Stream) writeProgress() {
 }
 
 // stopProgress waits until the last progress is written. The work has ended:
-// nobody calls Progress any more.
-func (s *Stream) stopProgress() {
+// nobody calls progress any more.
+func (s *stream) stopProgress() {
 	if s.wake != nil {
 		close(s.wake)
 		s.pump.Wait()
@@ -74,7 +76,7 @@ func (s *Stream) stopProgress() {
 }
 
 // send writes a line. The first one sends the status ahead.
-func (s *Stream) send(l line, status int) error {
+func (s *stream) send(l line, status int) error {
 	b, err := json.Marshal(l)
 	if err != nil {
 		return err

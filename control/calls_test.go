@@ -1,0 +1,330 @@
+package control
+
+import (
+	"bytes"
+	"context"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/decoder"
+)
+
+// open opens a new database until the test ends.
+func open(t *testing.T) *flashdb.DB {
+	t.Helper()
+	db, err := flashdb.Open(filepath.Join(t.TempDir(), "db"), &flashdb.Options{CalibrateTime: -1})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// openServed serves a new database, and returns it with a client of it.
+func openServed(t *testing.T) (*flashdb.DB, *Client) {
+	t.Helper()
+	db := open(t)
+	_, err := Serve(db, nil)
+	require.NoError(t, err)
+	c, err := Dial(db.Dir())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	return db, c
+}
+
+// noteAsked has every handler note that it was called.
+func noteAsked(t *testing.T) (asked func(path string) bool) {
+	var mu sync.Mutex
+	seen := map[string]bool{}
+	before := maps.Clone(calls)
+	for path, answer := range before {
+		calls[path] = func(ctx context.Context, db *flashdb.DB, collection string, body []byte, s *stream) (any, error) {
+			mu.Lock()
+			seen[path] = true
+			mu.Unlock()
+			return answer(ctx, db, collection, body, s)
+		}
+	}
+	t.Cleanup(func() { maps.Copy(calls, before) })
+	return func(path string) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return seen[path]
+	}
+}
+
+const binary = "\xff\x00key"
+
+// A transcript is what every method answers, by its name.
+type transcript map[string]any
+
+// ask asks everything there is of a new database.
+func ask(t *testing.T, c *Client) transcript {
+	t.Helper()
+	ctx := context.Background()
+	said := transcript{}
+	ok := func(err error) {
+		t.Helper()
+		require.NoError(t, err)
+	}
+	pid, err := c.Owner(ctx)
+	ok(err)
+	assert.Equal(t, os.Getpid(), pid)
+	made, err := c.CreateCollection(ctx, "c", flashdb.Schema{Dim: 2})
+	ok(err)
+	assert.Equal(t, flashdb.Schema{Dim: 2}, made.Schema())
+	in, err := c.Collection(ctx, "c")
+	ok(err)
+	assert.Equal(t, "c", in.Name())
+	names, err := c.Collections(ctx)
+	ok(err)
+	assert.Equal(t, []string{"c"}, names)
+
+	ok(in.Upsert(
+		ctx,
+		flashdb.Node{Key: "a", Embedding: []float32{1, 0}, Tags: []string{"t"}, Payload: []byte{0, 255}},
+		flashdb.Node{Key: binary, Embedding: []float32{0, 1}},
+		flashdb.Node{Key: "base64:", Embedding: []float32{3e38, 3e38}},
+		flashdb.Node{Key: "gone", Embedding: []float32{1, 1}},
+	))
+	said["get"], err = in.Get(ctx, "a")
+	ok(err)
+	said["delete"], err = in.Delete(ctx, "gone", "nobody")
+	ok(err)
+	ok(in.LinkAll(ctx, flashdb.Edge{Source: "a", Target: binary}, flashdb.Edge{Source: "a", Target: "base64:"}))
+	said["unlink"], err = in.UnlinkAll(ctx, flashdb.Edge{Source: "a", Target: "base64:"}, flashdb.Edge{Source: "a", Target: "a"})
+	ok(err)
+	said["linked"], err = in.Linked(ctx, "a")
+	ok(err)
+	unlinked, err := in.Linked(ctx, "base64:")
+	ok(err)
+	assert.Empty(t, unlinked)
+	all := map[uint32]string{}
+	ok(in.Keys(ctx, func(id uint32, key string) error { all[id] = key; return nil }))
+	said["keys"] = all
+	require.ErrorIs(t, in.Keys(ctx, func(uint32, string) error { return errEnough }), errEnough)
+	said["keysof"], err = in.KeysOf(ctx, []uint32{0, 1, 77})
+	ok(err)
+	said["prefix"], err = in.KeysWithPrefix(ctx, "b", 5)
+	ok(err)
+	ok(in.SetMeta(ctx, "name", binary))
+	said["meta"], err = in.Meta(ctx, "name")
+	ok(err)
+	said["no meta"], err = in.Meta(ctx, "other")
+	ok(err)
+
+	dot, err := decoder.NewDot(2)
+	ok(err)
+	ok(in.PutDecoder(ctx, binary, dot))
+	ok(in.PutDecoder(ctx, "other", dot))
+	ok(in.DropDecoder(ctx, "other"))
+	said["decoders"], err = in.Decoders(ctx)
+	ok(err)
+	d, err := in.Decoder(ctx, binary)
+	ok(err)
+	said["decoder"] = decoder.Marshal(d)
+	askQuestions(t, in, said)
+	askUpkeep(t, c, in, said)
+
+	require.NoError(t, c.DropCollection(ctx, "c"))
+	said["dropped"], err = c.Collections(ctx)
+	ok(err)
+	return said
+}
+
+// timeless is a result without what differs from one call to the next.
+func timeless(r flashdb.Result) flashdb.Result {
+	r.Stats.Elapsed = 0
+	return r
+}
+
+func askQuestions(t *testing.T, in *Collection, said transcript) {
+	t.Helper()
+	ctx := context.Background()
+	opts := &flashdb.PredictOptions{Exclude: []string{binary}, IncludeLinked: true, Filter: "not t", WithNode: true}
+	res, err := in.Predict(ctx, "a", 5, opts)
+	require.NoError(t, err)
+	require.Len(t, res.Hits, 1)
+	said["predict"] = timeless(res)
+	res, err = in.PredictVector(ctx, []float32{3e38, 3e38}, 5, nil)
+	require.NoError(t, err)
+	require.True(t, math.IsInf(float64(res.Hits[0].Score), 1), "JSON has no number for it")
+	said["vector"] = timeless(res)
+	var many []flashdb.Result
+	for res, err := range in.PredictBatch(ctx, []string{"a", "nobody", binary}, 5, nil) {
+		if res.Source == "nobody" {
+			require.ErrorIs(t, err, flashdb.ErrNotFound)
+			require.ErrorContains(t, err, `node "nobody" not found`)
+		} else {
+			require.NoError(t, err)
+		}
+		many = append(many, timeless(res))
+	}
+	said["batch"] = many
+	for range in.PredictBatch(ctx, []string{"a", binary}, 5, nil) {
+		break
+	}
+	said["score"], err = in.Score(ctx, "", "a", binary, "base64:")
+	require.NoError(t, err)
+	res, err = in.Search(ctx, []float32{0, 1}, 2, &flashdb.SearchOptions{Metric: flashdb.MetricL2})
+	require.NoError(t, err)
+	said["search"] = timeless(res)
+}
+
+func askUpkeep(t *testing.T, c *Client, in *Collection, said transcript) {
+	t.Helper()
+	ctx := context.Background()
+	stages := map[string]bool{}
+	tell := func(stage string, _, _ int64) { stages[stage] = true }
+	built, err := in.Rebuild(ctx, &flashdb.RebuildOptions{Force: true, Progress: tell})
+	require.NoError(t, err)
+	said["rebuild"] = built.Generation
+	assert.NotEmpty(t, stages)
+	measured, err := in.Calibrate(ctx, &flashdb.CalibrateOptions{Progress: tell})
+	require.NoError(t, err)
+	stored, err := in.Calibrations(ctx)
+	require.NoError(t, err)
+	assert.Equal(t, measured, stored)
+	assert.Len(t, stored, 1)
+	said["lists"], err = in.ListSizes(ctx)
+	require.NoError(t, err)
+	require.NoError(t, c.Checkpoint(ctx))
+	_, err = c.Compact(ctx, nil)
+	require.NoError(t, err)
+
+	var stream bytes.Buffer
+	told := false
+	res, err := c.Backup(ctx, &stream, &flashdb.BackupOptions{Progress: func(int64, int64) { told = true }})
+	require.NoError(t, err)
+	assert.True(t, told)
+	file := filepath.Join(t.TempDir(), "backup.zst")
+	whole, err := c.BackupFile(ctx, file, nil)
+	require.NoError(t, err)
+	assert.Equal(t, res.LSN, whole.LSN)
+	written, err := os.ReadFile(file)
+	require.NoError(t, err)
+	for _, b := range [][]byte{stream.Bytes(), written} {
+		_, err = flashdb.VerifyBackup(ctx, bytes.NewReader(b), nil)
+		require.NoError(t, err)
+	}
+
+	findings, err := c.Check(ctx)
+	require.NoError(t, err)
+	assert.Empty(t, findings)
+	said["strays"], err = c.Strays(ctx)
+	require.NoError(t, err)
+	stats, err := c.Stats(ctx)
+	require.NoError(t, err)
+	said["stats"] = stats.Collections[0].Nodes
+	metrics, err := c.Metrics(ctx)
+	require.NoError(t, err)
+	assert.NotZero(t, metrics)
+}
+
+// TestAnswersAreTheSame asks everything of a database here and of one over its socket.
+func TestAnswersAreTheSame(t *testing.T) {
+	asked := noteAsked(t)
+	local := Local(open(t))
+	want := ask(t, local)
+	assert.NotNil(t, local.DB())
+	for path := range calls {
+		assert.False(t, asked(path), "%s went over a socket", path)
+	}
+	_, remote := openServed(t)
+	assert.Nil(t, remote.DB())
+	got := ask(t, remote)
+	for name := range want {
+		if !assert.ObjectsAreEqual(want[name], got[name]) {
+			assert.Equal(t, want[name], got[name], name)
+		}
+	}
+	for path := range calls {
+		assert.True(t, asked(path), "no method asks %s, or the test does not", path)
+	}
+}
+
+// TestSentinelsKeepTheirIdentity asks for sentinel errors over the socket.
+func TestSentinelsKeepTheirIdentity(t *testing.T) {
+	ctx := context.Background()
+	db, c := openServed(t)
+	made, err := db.CreateCollection("c", flashdb.Schema{Dim: 2})
+	require.NoError(t, err)
+	require.NoError(t, made.Upsert(ctx, flashdb.Node{Key: "a", Embedding: []float32{1, 0}}))
+	in, err := c.Collection(ctx, "c")
+	require.NoError(t, err)
+	raw := func(path, body string) error {
+		return c.conn.call(ctx, path, plainJSON(body), &none{}, parts{})
+	}
+	for _, x := range []struct {
+		name string
+		err  error
+		want error
+		text string
+	}{
+		{"ErrNotFound", second(in.Get(ctx, "b")), flashdb.ErrNotFound, `node "b" not found in collection "c"`},
+		{"no collection", second(c.Collection(ctx, "d")), flashdb.ErrNotFound, `collection "d" not found`},
+		{"ErrExists", second(c.CreateCollection(ctx, "c", flashdb.Schema{Dim: 2})), flashdb.ErrExists, `create collection: collection "c" already exists`},
+		{"ErrDim", second(in.Search(ctx, []float32{1}, 1, nil)), flashdb.ErrDim, "wrong dimension"},
+		{"ErrInvalid", second(in.Search(ctx, []float32{1, 0}, 0, nil)), flashdb.ErrInvalid, "k is 0"},
+		{"bad request", raw("c/search", `{"kk": 1}`), flashdb.ErrInvalid, "unknown field"},
+		{"a function", raw("c/rebuild", `{"Progress": 1}`), flashdb.ErrInvalid, "Progress"},
+		{"no weights", raw("c/putdecoder", `{"name": "d"}`), flashdb.ErrInvalid, "no weights"},
+		{"nothing to drop", c.DropCollection(ctx, "d"), flashdb.ErrNotFound, `drop collection: collection "d" not found`},
+		{"ErrCorrupt", raw("c/putdecoder", `{"name": "d", "decoder": "RkxEQyBub25zZW5zZQ=="}`), flashdb.ErrCorrupt, "decoder"},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			var f *failure
+			require.ErrorAs(t, x.err, &f)
+			assert.ErrorContains(t, x.err, x.text)
+			for _, s := range sentinels {
+				assert.Equal(t, s.err == x.want, f.Is(s.err), "%v", s.err)
+			}
+		})
+	}
+	for _, path := range []string{"nothing", "c/nothing", "c/predict/a", "predict", ""} {
+		assert.ErrorContains(t, raw(path, "{}"), "knows no call /v2/"+path)
+	}
+}
+
+// plainJSON is written as it is.
+type plainJSON string
+
+func (p plainJSON) MarshalJSON() ([]byte, error) { return []byte(p), nil }
+
+func second[T any](_ T, err error) error { return err }
+
+// TestEverySentinelTravels demands that what errors.go declares is in the list
+// of errors that keep their identity over the socket.
+func TestEverySentinelTravels(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join("..", "errors.go"), nil, 0)
+	require.NoError(t, err)
+	declared := 0
+	for _, decl := range file.Decls {
+		if g, ok := decl.(*ast.GenDecl); ok && g.Tok == token.VAR {
+			for _, spec := range g.Specs {
+				for _, name := range spec.(*ast.ValueSpec).Names {
+					if strings.HasPrefix(name.Name, "Err") {
+						declared++
+					}
+				}
+			}
+		}
+	}
+	texts := map[string]bool{}
+	for _, s := range sentinels {
+		assert.False(t, texts[s.err.Error()], "two sentinels have the text %q, and texts are their codes", s.err)
+		texts[s.err.Error()] = true
+	}
+	const ofContext = 2 // context.Canceled, context.DeadlineExceeded
+	assert.Len(t, sentinels, declared+ofContext, "add the new sentinel to the list in frame.go")
+}

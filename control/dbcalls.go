@@ -1,0 +1,200 @@
+package control
+
+import (
+	"context"
+	"io"
+	"os"
+
+	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/internal/output"
+)
+
+// progress says how far work is; total is 0 when nobody knows.
+type progress struct {
+	Stage string `json:"stage"`
+	Done  int64  `json:"done"`
+	Total int64  `json:"total"`
+}
+
+// named names a collection that need not exist.
+type named struct {
+	Name string `json:"name"`
+}
+
+type process struct {
+	PID int `json:"pid"`
+}
+
+var owner = onDB("owner", func(context.Context, *flashdb.DB, none, out) (process, error) {
+	return process{os.Getpid()}, nil
+})
+
+// Owner returns the process that has the database open.
+func (c *Client) Owner(ctx context.Context) (pid int, err error) {
+	p, err := owner.ask(ctx, c, none{}, out{})
+	return p.PID, err
+}
+
+var stats = onDB("stats", func(ctx context.Context, db *flashdb.DB, _ none, _ out) (flashdb.Stats, error) {
+	return db.Stats(ctx)
+})
+
+// Stats is that of flashdb.DB.
+func (c *Client) Stats(ctx context.Context) (flashdb.Stats, error) {
+	return stats.ask(ctx, c, none{}, out{})
+}
+
+var metrics = onDB("metrics", func(_ context.Context, db *flashdb.DB, _ none, _ out) (flashdb.Metrics, error) {
+	return db.Metrics(), nil
+})
+
+// Metrics is that of flashdb.DB.
+func (c *Client) Metrics(ctx context.Context) (flashdb.Metrics, error) {
+	return metrics.ask(ctx, c, none{}, out{})
+}
+
+var check = onDB("check", func(ctx context.Context, db *flashdb.DB, _ none, _ out) ([]string, error) {
+	return db.Check(ctx)
+})
+
+// Check is that of flashdb.DB.
+func (c *Client) Check(ctx context.Context) (findings []string, err error) {
+	return check.ask(ctx, c, none{}, out{})
+}
+
+var strays = onDB("strays", func(ctx context.Context, db *flashdb.DB, _ none, _ out) ([]string, error) {
+	return db.Strays(ctx)
+})
+
+// Strays is that of flashdb.DB.
+func (c *Client) Strays(ctx context.Context) ([]string, error) {
+	return strays.ask(ctx, c, none{}, out{})
+}
+
+var checkpoint = onDB("checkpoint", func(ctx context.Context, db *flashdb.DB, _ none, _ out) (none, error) {
+	return none{}, db.Checkpoint(ctx)
+})
+
+// Checkpoint is that of flashdb.DB.
+func (c *Client) Checkpoint(ctx context.Context) error {
+	_, err := checkpoint.ask(ctx, c, none{}, out{})
+	return err
+}
+
+var compact = onDB("compact", func(ctx context.Context, db *flashdb.DB, r flashdb.CompactOptions, o out) (flashdb.CompactResult, error) {
+	r.Progress = o.progress
+	return db.Compact(ctx, &r)
+})
+
+// Compact is that of flashdb.DB.
+func (c *Client) Compact(ctx context.Context, opts *flashdb.CompactOptions) (flashdb.CompactResult, error) {
+	o := deref(opts)
+	return compact.ask(ctx, c, o, out{progress: o.Progress})
+}
+
+// A chunk is the next bytes of a stream.
+type chunk struct {
+	Bytes []byte `json:"bytes"`
+}
+
+// chunks writes a stream of bytes as items.
+type chunks func(chunk) error
+
+func (w chunks) Write(b []byte) (int, error) {
+	if err := w(chunk{b}); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+var backup = onDB("backup", func(ctx context.Context, db *flashdb.DB, r flashdb.BackupOptions, o reply[chunk]) (flashdb.BackupResult, error) {
+	if o.progress != nil {
+		r.Progress = func(done, total int64) { o.progress("back up", done, total) }
+	}
+	return db.Backup(ctx, chunks(o.item), &r)
+})
+
+// Backup is that of flashdb.DB. The bytes come to w.
+func (c *Client) Backup(ctx context.Context, w io.Writer, opts *flashdb.BackupOptions) (flashdb.BackupResult, error) {
+	o := deref(opts)
+	to := reply[chunk]{item: func(part chunk) error {
+		_, err := w.Write(part.Bytes)
+		return err
+	}}
+	if o.Progress != nil {
+		to.progress = func(_ string, done, total int64) { o.Progress(done, total) }
+	}
+	return backup.ask(ctx, c, o, to)
+}
+
+// BackupFile is that of flashdb.DB. The file is this process's to write, and written
+// whole or not at all.
+func (c *Client) BackupFile(ctx context.Context, file string, opts *flashdb.BackupOptions) (res flashdb.BackupResult, err error) {
+	if c.db != nil {
+		return c.db.BackupFile(ctx, file, opts)
+	}
+	target, err := output.Resolve(file)
+	if err != nil {
+		return res, err
+	}
+	err = target.Write(func(w io.Writer) (err error) {
+		res, err = c.Backup(ctx, w, opts)
+		return err
+	})
+	return res, err
+}
+
+var collections = onDB("collections", func(ctx context.Context, db *flashdb.DB, _ none, _ out) ([]string, error) {
+	return db.Collections(ctx)
+})
+
+// Collections is that of flashdb.DB.
+func (c *Client) Collections(ctx context.Context) ([]string, error) {
+	return collections.ask(ctx, c, none{}, out{})
+}
+
+var schema = onCollection("schema", func(_ context.Context, c *flashdb.Collection, _ none, _ out) (flashdb.Schema, error) {
+	return c.Schema(), nil
+})
+
+// Collection is that of flashdb.DB.
+func (c *Client) Collection(ctx context.Context, name string) (_ *Collection, err error) {
+	of := &Collection{conn: c.conn, name: name}
+	if c.db != nil {
+		if of.local, err = c.db.Collection(name); err != nil {
+			return nil, err
+		}
+	}
+	if of.schema, err = schema.ask(ctx, of, none{}, out{}); err != nil {
+		return nil, err
+	}
+	return of, nil
+}
+
+type creation struct {
+	Name   string         `json:"name"`
+	Schema flashdb.Schema `json:"schema"`
+}
+
+var createCollection = onDB("createcollection", func(_ context.Context, db *flashdb.DB, r creation, _ out) (none, error) {
+	_, err := db.CreateCollection(r.Name, r.Schema)
+	return none{}, err
+})
+
+// CreateCollection is that of flashdb.DB.
+func (c *Client) CreateCollection(ctx context.Context, name string, s flashdb.Schema) (*Collection, error) {
+	if _, err := createCollection.ask(ctx, c, creation{name, s}, out{}); err != nil {
+		return nil, err
+	}
+	return c.Collection(ctx, name)
+}
+
+var dropCollection = onDB("dropcollection", func(ctx context.Context, db *flashdb.DB, r named, _ out) (none, error) {
+	return none{}, db.DropCollection(ctx, r.Name)
+})
+
+// DropCollection is that of flashdb.DB.
+func (c *Client) DropCollection(ctx context.Context, name string) error {
+	_, err := dropCollection.ask(ctx, c, named{name}, out{})
+	return err
+}

@@ -1,0 +1,151 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/internal/wire"
+)
+
+type question struct {
+	Key     string                  `json:"key"`
+	K       int                     `json:"k"`
+	Options *flashdb.PredictOptions `json:"options,omitempty"`
+}
+
+var predict = onCollection("predict", func(ctx context.Context, c *flashdb.Collection, r question, _ out) (flashdb.Result, error) {
+	return c.Predict(ctx, r.Key, r.K, r.Options)
+})
+
+// Predict is that of flashdb.Collection.
+func (c *Collection) Predict(ctx context.Context, key string, k int, opts *flashdb.PredictOptions) (flashdb.Result, error) {
+	return predict.ask(ctx, c, question{key, k, opts}, out{})
+}
+
+type vectorQuestion struct {
+	Vector  wire.Vector             `json:"vector"`
+	K       int                     `json:"k"`
+	Options *flashdb.PredictOptions `json:"options,omitempty"`
+}
+
+var predictVector = onCollection("predictvector", func(ctx context.Context, c *flashdb.Collection, r vectorQuestion, _ out) (flashdb.Result, error) {
+	return c.PredictVector(ctx, r.Vector, r.K, r.Options)
+})
+
+// PredictVector is that of flashdb.Collection.
+func (c *Collection) PredictVector(ctx context.Context, source []float32, k int, opts *flashdb.PredictOptions) (flashdb.Result, error) {
+	return predictVector.ask(ctx, c, vectorQuestion{source, k, opts}, out{})
+}
+
+type questions struct {
+	Keys    []string                `json:"keys"`
+	K       int                     `json:"k"`
+	Options *flashdb.PredictOptions `json:"options,omitempty"`
+}
+
+// An answer is that to one of many questions, or why there is none.
+type answer struct {
+	Result flashdb.Result `json:"result"`
+	Failed failed         `json:"error"`
+}
+
+var predictBatch = onCollection("predictbatch", func(ctx context.Context, c *flashdb.Collection, r questions, o reply[answer]) (none, error) {
+	for res, err := range c.PredictBatch(ctx, r.Keys, r.K, r.Options) {
+		if err := o.item(answer{res, failed{ended(ctx, err)}}); err != nil {
+			return none{}, err
+		}
+	}
+	return none{}, nil
+})
+
+// errEnough ends a reply that the caller does not want to read to its end: the
+// owner notices, and does not compute the rest.
+var errEnough = errors.New("enough")
+
+// PredictBatch is that of flashdb.Collection. An error that keeps the rest of the
+// answers from coming is the last.
+func (c *Collection) PredictBatch(ctx context.Context, keys []string, k int, opts *flashdb.PredictOptions) iter.Seq2[flashdb.Result, error] {
+	return func(yield func(flashdb.Result, error) bool) {
+		_, err := predictBatch.ask(ctx, c, questions{keys, k, opts}, reply[answer]{item: func(a answer) error {
+			if !yield(a.Result, a.Failed.error) {
+				return errEnough
+			}
+			return nil
+		}})
+		if err != nil && !errors.Is(err, errEnough) {
+			yield(flashdb.Result{}, err)
+		}
+	}
+}
+
+type candidates struct {
+	Decoder    string   `json:"decoder"`
+	Source     string   `json:"source"`
+	Candidates []string `json:"candidates"`
+}
+
+var score = onCollection("score", func(ctx context.Context, c *flashdb.Collection, r candidates, _ out) ([]flashdb.Hit, error) {
+	return c.Score(ctx, r.Decoder, r.Source, r.Candidates...)
+})
+
+// Score is that of flashdb.Collection.
+func (c *Collection) Score(ctx context.Context, decoderName, source string, of ...string) ([]flashdb.Hit, error) {
+	return score.ask(ctx, c, candidates{decoderName, source, of}, out{})
+}
+
+type nearest struct {
+	Vector  wire.Vector            `json:"vector"`
+	K       int                    `json:"k"`
+	Options *flashdb.SearchOptions `json:"options,omitempty"`
+}
+
+var search = onCollection("search", func(ctx context.Context, c *flashdb.Collection, r nearest, _ out) (flashdb.Result, error) {
+	return c.Search(ctx, r.Vector, r.K, r.Options)
+})
+
+// Search is that of flashdb.Collection.
+func (c *Collection) Search(ctx context.Context, vec []float32, k int, opts *flashdb.SearchOptions) (flashdb.Result, error) {
+	return search.ask(ctx, c, nearest{vec, k, opts}, out{})
+}
+
+var rebuild = onCollection("rebuild", func(ctx context.Context, c *flashdb.Collection, r flashdb.RebuildOptions, o out) (flashdb.RebuildResult, error) {
+	r.Progress = o.progress
+	return c.Rebuild(ctx, &r)
+})
+
+// Rebuild is that of flashdb.Collection.
+func (c *Collection) Rebuild(ctx context.Context, opts *flashdb.RebuildOptions) (flashdb.RebuildResult, error) {
+	o := deref(opts)
+	return rebuild.ask(ctx, c, o, out{progress: o.Progress})
+}
+
+var calibrate = onCollection("calibrate", func(ctx context.Context, c *flashdb.Collection, r flashdb.CalibrateOptions, o out) ([]flashdb.Calibration, error) {
+	r.Progress = o.progress
+	return c.Calibrate(ctx, &r)
+})
+
+// Calibrate is that of flashdb.Collection.
+func (c *Collection) Calibrate(ctx context.Context, opts *flashdb.CalibrateOptions) ([]flashdb.Calibration, error) {
+	o := deref(opts)
+	return calibrate.ask(ctx, c, o, out{progress: o.Progress})
+}
+
+var calibrations = onCollection("calibrations", func(ctx context.Context, c *flashdb.Collection, _ none, _ out) ([]flashdb.Calibration, error) {
+	return c.Calibrations(ctx)
+})
+
+// Calibrations is that of flashdb.Collection.
+func (c *Collection) Calibrations(ctx context.Context) ([]flashdb.Calibration, error) {
+	return calibrations.ask(ctx, c, none{}, out{})
+}
+
+var listSizes = onCollection("listsizes", func(ctx context.Context, c *flashdb.Collection, _ none, _ out) ([]int, error) {
+	return c.ListSizes(ctx)
+})
+
+// ListSizes is that of flashdb.Collection.
+func (c *Collection) ListSizes(ctx context.Context) ([]int, error) {
+	return listSizes.ask(ctx, c, none{}, out{})
+}
