@@ -266,29 +266,26 @@ func (c *Collection) commit(ctx context.Context, verb string, resolve func(a *ac
 }
 
 // Get returns the node stored under key, or ErrNotFound.
-func (c *Collection) Get(ctx context.Context, key string) (Node, error) {
-	leave, err := c.db.enter()
-	if err != nil {
-		return Node{}, err
-	}
-	defer leave()
-	if err := ctx.Err(); err != nil {
-		return Node{}, err
-	}
-	var n Node
-	err = c.db.store.View(func(v *storage.View) error {
+func (c *Collection) Get(ctx context.Context, key string) (n Node, err error) {
+	err = c.viewed(ctx, func(v *storage.View) error {
 		id, ok := v.ID(c.uid, key)
 		if !ok {
 			return c.noNode(key)
 		}
-		stored, _ := v.Node(c.uid, id)
-		n = Node{Key: key, Tags: stored.Tags, Payload: stored.Payload, Embedding: make([]float32, c.schema.Dim)}
-		if !v.Row(n.Embedding, c.uid, id) {
-			return c.noRow(key)
-		}
-		return nil
+		n, err = c.node(v, id, key)
+		return err
 	})
 	return n, err
+}
+
+// node reads a live node.
+func (c *Collection) node(v *storage.View, id uint32, key string) (Node, error) {
+	stored, _ := v.Node(c.uid, id)
+	n := Node{Key: key, Tags: stored.Tags, Payload: stored.Payload, Embedding: make([]float32, c.schema.Dim)}
+	if !v.Row(n.Embedding, c.uid, id) {
+		return Node{}, c.noRow(key)
+	}
+	return n, nil
 }
 
 func (c *Collection) noNode(key string) error {
@@ -331,15 +328,7 @@ func (c *Collection) Delete(ctx context.Context, keys ...string) (deleted int, e
 // Key returns the key of the live node with that id, as Keys and a trace number
 // them, or ErrNotFound.
 func (c *Collection) Key(ctx context.Context, id uint32) (key string, err error) {
-	leave, err := c.db.enter()
-	if err != nil {
-		return "", err
-	}
-	defer leave()
-	if err := ctx.Err(); err != nil {
-		return "", err
-	}
-	err = c.db.store.View(func(v *storage.View) error {
+	err = c.viewed(ctx, func(v *storage.View) error {
 		var ok bool
 		if key, ok = v.Key(c.uid, id); !ok {
 			return fmt.Errorf("%w: collection %q has no live node with id %d", ErrNotFound, c.name, id)
@@ -349,58 +338,11 @@ func (c *Collection) Key(ctx context.Context, id uint32) (key string, err error)
 	return key, err
 }
 
-// Keys calls fn for every live node in id order until fn returns an error. Ids
-// are dense and ascend in insertion order; those of deleted nodes are skipped.
-// What is written meanwhile may be seen from some page of a few thousand ids on.
-// fn must not call back into the database.
-func (c *Collection) Keys(ctx context.Context, fn func(id uint32, key string) error) error {
-	leave, err := c.db.enter()
-	if err != nil {
-		return err
-	}
-	defer leave()
-	const page = 4096 // ids a read transaction, so that none is held for long
-	keys := make([]string, 0, page)
-	ids := make([]uint32, 0, page)
-	for from, next := uint64(0), uint64(1); err == nil && from < next; from += page {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		keys, ids = keys[:0], ids[:0]
-		err = c.db.store.View(func(v *storage.View) error {
-			info, ok := v.Collection(c.name)
-			if !ok || info.UID != c.uid {
-				return fmt.Errorf("collection %q %w", c.name, ErrNotFound)
-			}
-			next = uint64(info.NextID)
-			for id := uint32(from); uint64(id) < min(next, from+page); id++ {
-				if key, ok := v.Key(c.uid, id); ok {
-					ids, keys = append(ids, id), append(keys, key)
-				}
-			}
-			return nil
-		})
-		for i := 0; err == nil && i < len(ids); i++ {
-			err = fn(ids[i], keys[i])
-		}
-	}
-	return err
-}
-
 // KeysWithPrefix returns the first keys, in the order of their bytes, that begin
 // with prefix: at most limit. It is what completion and browsing need, and costs
 // no more than what it returns.
-func (c *Collection) KeysWithPrefix(ctx context.Context, prefix string, limit int) ([]string, error) {
-	leave, err := c.db.enter()
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	var keys []string
-	err = c.db.store.View(func(v *storage.View) error {
+func (c *Collection) KeysWithPrefix(ctx context.Context, prefix string, limit int) (keys []string, err error) {
+	err = c.viewed(ctx, func(v *storage.View) error {
 		keys = v.KeysWithPrefix(c.uid, prefix, limit)
 		return nil
 	})
@@ -424,15 +366,7 @@ func (c *Collection) SetMeta(ctx context.Context, name, value string) error {
 
 // Meta returns what SetMeta stored under name, and whether it stored anything.
 func (c *Collection) Meta(ctx context.Context, name string) (value string, ok bool, err error) {
-	leave, err := c.db.enter()
-	if err != nil {
-		return "", false, err
-	}
-	defer leave()
-	if err := ctx.Err(); err != nil {
-		return "", false, err
-	}
-	err = c.db.store.View(func(v *storage.View) error {
+	err = c.viewed(ctx, func(v *storage.View) error {
 		value, ok = v.Meta(c.uid, name)
 		return nil
 	})

@@ -61,15 +61,12 @@ func (c *Collection) DropDecoder(ctx context.Context, name string) error {
 
 // Decoders returns the names of the stored decoders, sorted.
 func (c *Collection) Decoders(ctx context.Context) ([]string, error) {
-	leave, err := c.db.enter()
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	return c.storedDecoders()
+	var names []string
+	err := c.viewed(ctx, func(v *storage.View) error {
+		names = v.Decoders(c.uid)
+		return nil
+	})
+	return names, err
 }
 
 func (c *Collection) storedDecoders() (names []string, err error) {

@@ -91,17 +91,8 @@ func (c *Collection) changeLinks(ctx context.Context, verb string, edges []Edge,
 }
 
 // Linked returns the keys that key is known to be linked to, in id order.
-func (c *Collection) Linked(ctx context.Context, key string) ([]string, error) {
-	leave, err := c.db.enter()
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	var keys []string
-	err = c.db.store.View(func(v *storage.View) error {
+func (c *Collection) Linked(ctx context.Context, key string) (keys []string, err error) {
+	err = c.viewed(ctx, func(v *storage.View) error {
 		id, ok := v.ID(c.uid, key)
 		if !ok {
 			return c.noNode(key)

@@ -1,0 +1,125 @@
+package flashdb
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/flashdb/flashdb/storage"
+)
+
+// Ids in a read transaction of an iteration, so that none is held for long.
+const (
+	keysPerPage  = 4096
+	nodesPerPage = 256
+)
+
+// Keys calls fn for every live node in id order until fn returns an error. Ids
+// are dense and ascend in insertion order; those of deleted nodes are skipped.
+// What is written meanwhile may be seen from some page of a few thousand ids on.
+// fn may read and write the database, but must not close it.
+func (c *Collection) Keys(ctx context.Context, fn func(id uint32, key string) error) error {
+	type named struct {
+		id  uint32
+		key string
+	}
+	all := paged(ctx, c, keysPerPage, func(v *storage.View, id uint32, dst []named) ([]named, error) {
+		if key, ok := v.Key(c.uid, id); ok {
+			dst = append(dst, named{id, key})
+		}
+		return dst, nil
+	})
+	for n, err := range all {
+		if err != nil {
+			return err
+		}
+		if err := fn(n.id, n.key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Nodes yields every live node in id order, which is the order of insertion. A
+// failure is yielded with an empty node and ends the sequence. What is written
+// meanwhile may be seen from some page of a few hundred ids on. The body of the
+// loop may read and write the database, but must not close it.
+func (c *Collection) Nodes(ctx context.Context) iter.Seq2[Node, error] {
+	return paged(ctx, c, nodesPerPage, func(v *storage.View, id uint32, dst []Node) ([]Node, error) {
+		key, ok := v.Key(c.uid, id)
+		if !ok {
+			return dst, nil
+		}
+		n, err := c.node(v, id, key)
+		return append(dst, n), err
+	})
+}
+
+// Links yields every known link between live nodes, by the id of its source and
+// then of its target, under the rules of Nodes.
+func (c *Collection) Links(ctx context.Context) iter.Seq2[Edge, error] {
+	return paged(ctx, c, nodesPerPage, func(v *storage.View, id uint32, dst []Edge) ([]Edge, error) {
+		links := v.Links(c.uid, id)
+		if links == nil {
+			return dst, nil
+		}
+		source, ok := v.Key(c.uid, id)
+		if !ok {
+			return dst, nil
+		}
+		for it := links.Iterator(); it.HasNext(); {
+			// A target deleted since has no node any more.
+			if target, ok := v.Key(c.uid, it.Next()); ok {
+				dst = append(dst, Edge{Source: source, Target: target})
+			}
+		}
+		return dst, nil
+	})
+}
+
+// paged yields what read appends for each id, a page of ids in a read
+// transaction of its own. No call is under way while it yields.
+func paged[T any](ctx context.Context, c *Collection, page uint64, read func(v *storage.View, id uint32, dst []T) ([]T, error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var some []T
+		next := uint64(1) // the first id that was not given out
+		for from := uint64(0); from < next; from += page {
+			err := c.viewed(ctx, func(v *storage.View) error {
+				some = some[:0]
+				info, ok := v.Collection(c.name)
+				if !ok || info.UID != c.uid {
+					return fmt.Errorf("collection %q %w", c.name, ErrNotFound)
+				}
+				next = uint64(info.NextID)
+				var err error
+				for id := from; id < min(next, from+page) && err == nil; id++ {
+					some, err = read(v, uint32(id), some)
+				}
+				return err
+			})
+			if err != nil {
+				var none T
+				yield(none, err)
+				return
+			}
+			for _, x := range some {
+				if !yield(x, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// viewed calls fn with what is committed, as a call of its own.
+func (c *Collection) viewed(ctx context.Context, fn func(v *storage.View) error) error {
+	leave, err := c.db.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return c.db.store.View(fn)
+}
