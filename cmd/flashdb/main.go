@@ -159,13 +159,7 @@ embedding, and known links that are not predicted again.`,
 	root.PersistentFlags().BoolVar(&a.json, "json", a.json, "print one JSON object, or one on each line")
 	root.PersistentFlags().Var(&a.color, "color", "color text: auto, always or never")
 	completeWords(root, "color", colorModes...)
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		text := "see"
-		if strings.HasPrefix(err.Error(), "unknown shorthand") {
-			text = "a key that begins with - goes after --; see"
-		}
-		return fmt.Errorf("%w; %s `%s --help`", err, text, strings.TrimSpace(cmd.CommandPath()))
-	})
+	root.SetFlagErrorFunc(flagError)
 	for _, g := range []struct {
 		title    string
 		commands []*cobra.Command

@@ -137,21 +137,24 @@ func (f *shareFlag) String() string {
 func (f *shareFlag) Set(s string) error {
 	v, err := parseShare(s)
 	if err == nil && v > 1 {
-		return fmt.Errorf("want at most 1, or %s%%", strings.TrimSuffix(s, "%"))
+		return errors.New("want at most 100%")
 	}
 	*f = shareFlag(v)
 	return err
 }
 
-// parseShare reads 5% or 0.05.
+// parseShare reads 5% or 0.05. Of more than the whole it wants the sign: 5 may
+// be meant for either.
 func parseShare(s string) (float64, error) {
 	number, percent := strings.CutSuffix(s, "%")
 	v, err := strconv.ParseFloat(number, 64)
-	if percent {
-		v /= 100
-	}
-	if err != nil || !(v > 0) {
+	switch {
+	case err != nil || !(v > 0):
 		return 0, errors.New("want a share above 0, such as 5% or 0.05")
+	case percent:
+		v /= 100
+	case v > 1:
+		return 0, fmt.Errorf("want at most 1, or %s%%", s)
 	}
 	return v, nil
 }

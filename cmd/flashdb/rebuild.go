@@ -20,6 +20,7 @@ func (a *app) rebuildCommand() *cobra.Command {
 	progressMode := "auto"
 	var all bool
 	var deadline time.Duration
+	var tolerance shareFlag
 	cmd := &cobra.Command{
 		Use:   "rebuild DIR [--collection C]",
 		Short: "Build the index of each collection anew",
@@ -52,6 +53,7 @@ serves no control socket.`,
 					return fmt.Errorf("--if-drift %q: %w", drift, err)
 				}
 			}
+			opts.Tolerance = float64(tolerance)
 			if deadline > 0 {
 				var cancel context.CancelFunc
 				ctx, cancel = context.WithTimeoutCause(ctx, deadline, fmt.Errorf("the deadline of %v passed", deadline))
@@ -70,7 +72,7 @@ serves no control socket.`,
 	fs.StringVar(&drift, "if-drift", "", "only when so much of the rows moved, such as 5% (deleted and newer ones)")
 	fs.DurationVar(&deadline, "deadline", 0, "give up after this `time`; the earlier index stays")
 	fs.StringVar(&progressMode, "progress", progressMode, "on stderr: bar, json, none, or auto: a bar on a terminal, else json")
-	fs.Float64Var(&opts.Tolerance, "tolerance", 0, "`recall` at equal cost may fall by so much (default 0.01)")
+	fs.Var(&tolerance, "tolerance", "recall at equal cost may fall by so much, such as 2% (default 1%)")
 	fs.DurationVar(&opts.CalibrateTime, "calibrate-time", 0, "`time` to calibrate a decoder (default 10s; negative: not at all)")
 	fs.IntVar(&opts.Workers, "workers", 0, "goroutines at most (default half of the owner's; all cores when nobody has DIR open)")
 	fs.IntVar(&opts.Lists, "lists", 0, "number of inverted lists (default min(n/16, 16 sqrt n) of n rows)")
