@@ -54,7 +54,7 @@ func (q *query) plan(o PredictOptions, k int) planned {
 		p.subset = true
 		return p
 	case !indexed && !byHand:
-		return q.exact(fmt.Sprintf("no index (%d nodes)", q.nodes))
+		return q.exact(q.unindexed())
 	case q.measured != nil && chosen:
 		return q.calibrated(o, k)
 	case o.Recall > 0:
@@ -200,6 +200,17 @@ func (q *query) exact(why string) planned {
 	p := exactPlan(why)
 	p.subset = q.narrow()
 	return p
+}
+
+// unindexed says why there is no index to search, and what to do about it.
+func (q *query) unindexed() string {
+	switch {
+	case q.indexDamaged():
+		return fmt.Sprintf("the index is damaged: a rebuild repairs it (%d nodes)", q.nodes)
+	case q.nodes >= minIndexedRows:
+		return fmt.Sprintf("no index (%d nodes): a rebuild makes one", q.nodes)
+	}
+	return fmt.Sprintf("no index (%d nodes)", q.nodes)
 }
 
 // unreached says why no plan was chosen.
