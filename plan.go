@@ -170,6 +170,22 @@ func (q *query) calibrated(o PredictOptions, k int) planned {
 	return chosen
 }
 
+// Scans returns the k of the frontiers that have no plan which reaches 0.98, so that
+// queries that ask for no other recall, and have no filter, scan every node.
+func (of Calibration) Scans() (ks []int) {
+	for _, f := range of.Frontiers {
+		if n := len(f.Plans); n > 0 {
+			best := f.Plans[n-1] // see Frontier
+			tooFew := calibrate.PerfectBound(of.Sources, f.K) < defaultRecall
+			if best.Bound >= defaultRecall || best.Mean >= defaultRecall || tooFew {
+				continue
+			}
+		}
+		ks = append(ks, f.K)
+	}
+	return ks
+}
+
 // filteredSeconds estimates what a plan that was measured without a filter
 // costs under that of the query, of one core.
 func (q *query) filteredSeconds(p calibrate.Point) float64 {

@@ -116,6 +116,9 @@ func (a *app) eval(ctx context.Context, r evalRequest) error {
 			return err
 		}
 		p.clear()
+		if err := a.remarkOn(ctx, db, c, report.last); err != nil {
+			return err
+		}
 		if a.json {
 			return a.emit(report)
 		}

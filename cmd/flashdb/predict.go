@@ -110,7 +110,11 @@ func (a *app) predict(ctx context.Context, r predictRequest) error {
 			if err != nil {
 				return err
 			}
-			if !first && !a.json {
+			if first {
+				if err := a.remarkOn(ctx, db, c, res.Stats); err != nil {
+					return err
+				}
+			} else if !a.json {
 				fmt.Fprintln(a.out)
 			}
 			first = false

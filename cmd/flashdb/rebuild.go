@@ -144,6 +144,11 @@ func rebuildWith(ctx context.Context, c collection, opts flashdb.RebuildOptions,
 }
 
 func (a *app) printRebuild(name string, res flashdb.RebuildResult) error {
+	for _, of := range res.Calibrations {
+		if text := describeScans(of); text != "" {
+			a.remark("decoder %s", text)
+		}
+	}
 	if a.json {
 		return a.emit(struct {
 			Collection string  `json:"collection"`

@@ -191,6 +191,8 @@ type jsonQueryStats struct {
 	Short        string            `json:"short,omitempty"`
 	Generation   uint64            `json:"generation"`
 	DeltaRows    int               `json:"delta_rows"`
+	Damaged      bool              `json:"index_damaged,omitempty"`
+	UnknownTags  []string          `json:"unknown_tags,omitempty"`
 	ElapsedMS    float64           `json:"elapsed_ms"`
 	SeedSources  []string          `json:"seed_sources,omitempty"` // keys
 	Trace        []jsonRound       `json:"trace,omitempty"`
@@ -258,13 +260,16 @@ func newJSONResult(res flashdb.Result, columns resultColumns, names map[uint32]s
 			Plan: s.Plan, Rounds: s.Rounds, ListsProbed: s.ListsProbed, RowsVisited: s.RowsVisited,
 			CodesScanned: s.CodesScanned, RowsScored: s.RowsScored, Stop: s.Stop, Short: s.Short,
 			Generation: s.Generation, DeltaRows: s.DeltaRows, ElapsedMS: millis(s.Elapsed),
-			Verification: newJSONVerification(s.Verification),
+			Verification: newJSONVerification(s.Verification), Damaged: s.IndexDamaged,
 		},
 	}
 	if !columns.probability {
 		for i := range j.Hits {
 			j.Hits[i].Probability = nil
 		}
+	}
+	for _, tag := range s.UnknownTags {
+		j.Stats.UnknownTags = append(j.Stats.UnknownTags, jsonText(tag))
 	}
 	for _, key := range s.SeedSources {
 		j.Stats.SeedSources = append(j.Stats.SeedSources, jsonText(key))

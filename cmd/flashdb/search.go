@@ -44,6 +44,9 @@ func (a *app) searchCommand() *cobra.Command {
 					return err
 				}
 				res.Source = n.Key
+				if err := a.remarkOn(cmd.Context(), db, c, res.Stats); err != nil {
+					return err
+				}
 				return a.printResult(res, resultColumns{score: scoreTitle(opts.Metric)}, nil)
 			})
 		},

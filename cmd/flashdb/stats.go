@@ -2,6 +2,8 @@ package main
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -44,7 +46,11 @@ queries and their times, durable changes, rebuilds.`,
 					}
 					return err
 				}
-				return a.printStats(s)
+				scans, err := scansOf(cmd.Context(), db, s)
+				if err != nil {
+					return err
+				}
+				return a.printStats(s, scans)
 			})
 		},
 	}
@@ -56,7 +62,35 @@ queries and their times, durable changes, rebuilds.`,
 // tagsIndent is where the values of a collection's table begin.
 const tagsIndent = 12
 
-func (a *app) printStats(s flashdb.Stats) error {
+// scansOf says, by collection, which decoders are answered by exact scans although
+// there is an index.
+func scansOf(ctx context.Context, db database, s flashdb.Stats) (map[string][]string, error) {
+	scans := map[string][]string{}
+	for _, of := range s.Collections {
+		if of.Generation == 0 || len(of.Decoders) == 0 {
+			continue
+		}
+		c, err := db.Collection(ctx, of.Name)
+		if errors.Is(err, flashdb.ErrNotFound) {
+			continue // dropped since
+		}
+		var all []flashdb.Calibration
+		if err == nil {
+			all, err = c.Calibrations(ctx)
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, measured := range all {
+			if text := describeScans(measured); text != "" {
+				scans[of.Name] = append(scans[of.Name], text)
+			}
+		}
+	}
+	return scans, nil
+}
+
+func (a *app) printStats(s flashdb.Stats, scans map[string][]string) error {
 	fmt.Fprintf(a.out, "database %s: store %s, log %s, %s applied\n",
 		shown(s.Dir), sized(s.StoreBytes), sized(s.WALBytes), counted(s.AppliedLSN, "write"))
 	for _, c := range s.Collections {
@@ -83,6 +117,12 @@ func (a *app) printStats(s flashdb.Stats) error {
 				tags = a.folded(strings.Repeat(" ", tagsIndent)+tags, tagsIndent)[tagsIndent:]
 			}
 			fmt.Fprintf(w, "  tags\t%s\n", tags)
+			for _, text := range scans[c.Name] {
+				if a.tables == nil {
+					text = a.folded(strings.Repeat(" ", tagsIndent)+text, tagsIndent)[tagsIndent:]
+				}
+				fmt.Fprintf(w, "  scans\t%s\n", text)
+			}
 		})
 		if err != nil {
 			return err
@@ -91,8 +131,16 @@ func (a *app) printStats(s flashdb.Stats) error {
 	return nil
 }
 
+// indexFrom is how many nodes a rebuild builds an index for without --force.
+const indexFrom = 20_000
+
 func describeIndex(c flashdb.CollectionStats) string {
-	if c.Generation == 0 {
+	switch {
+	case c.IndexDamaged:
+		return "damaged: queries scan every node exactly; run `flashdb rebuild`"
+	case c.Generation == 0 && c.Nodes >= indexFrom:
+		return "none: queries scan every node exactly; run `flashdb rebuild`, which makes them faster"
+	case c.Generation == 0:
 		return "none: queries scan every node exactly"
 	}
 	return fmt.Sprintf("generation %d: %s in %s, %s; %s newer",
@@ -145,6 +193,7 @@ type jsonCollection struct {
 	IndexedRows uint64            `json:"indexed_rows"`
 	Lists       int               `json:"lists"`
 	IndexBytes  int64             `json:"index_bytes"`
+	Damaged     bool              `json:"index_damaged"`
 	BuildLSN    uint64            `json:"build_lsn"`
 	Written     *time.Time        `json:"written,omitempty"`
 	DeltaRows   uint64            `json:"delta_rows"`
@@ -169,7 +218,7 @@ func newJSONStats(s flashdb.Stats) jsonStats {
 	for _, c := range s.Collections {
 		jc := jsonCollection{
 			Name: c.Name, Dim: c.Dim, Normalize: c.Normalize, Nodes: c.Nodes, Tombstones: c.Tombstones,
-			Generation: c.Generation, IndexedRows: c.IndexedRows, Lists: c.Lists, IndexBytes: c.IndexBytes, BuildLSN: c.BuildLSN,
+			Generation: c.Generation, IndexedRows: c.IndexedRows, Lists: c.Lists, IndexBytes: c.IndexBytes, Damaged: c.IndexDamaged, BuildLSN: c.BuildLSN,
 			DeltaRows: c.DeltaRows, Drift: jsonDrift{c.Drift.Moved, c.Drift.Dead, c.Drift.OldestLSN, c.Drift.Residual, c.Drift.RecallLoss}, Decoders: jsonTexts(c.Decoders), Tags: map[string]uint64{},
 		}
 		if !c.Written.IsZero() {
