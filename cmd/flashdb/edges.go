@@ -152,6 +152,32 @@ func (a *app) countKnown(ctx context.Context, c collection, links *fileLinks) (k
 	return known, nil
 }
 
+// edgeHint says what may be meant by an edge that was not understood.
+func (x *nodeIndex) edgeHint(fields []string, byRow bool) string {
+	if byRow {
+		if _, err := parseRow(fields[0]); err != nil {
+			return ": without --ids the columns are keys"
+		}
+		return ""
+	}
+	numbers := true
+	for _, field := range fields {
+		row, err := parseRow(field)
+		numbers = numbers && err == nil && row < int64(len(x.keys))
+	}
+	if numbers {
+		return ": if these are row numbers of the imported file, say --ids"
+	}
+	for _, field := range fields {
+		if _, err := x.byKey(field); err != nil {
+			if near := nearest(field, x.keys, 2); len(near) > 0 {
+				return ": " + didYouMean(near)
+			}
+		}
+	}
+	return ""
+}
+
 // readEdges reads and resolves every edge of the file.
 func readEdges(ctx context.Context, file tableFile, nodes *nodeIndex, byRow bool, p *progress) (pairs []idPair, err error) {
 	table, err := file.open()
@@ -185,7 +211,7 @@ func readEdges(ctx context.Context, file tableFile, nodes *nodeIndex, byRow bool
 			e.target, err = resolve(fields[1])
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %s %d: %w", file.name, file.unit, line, err)
+			return nil, fmt.Errorf("%s: %s %d: %w%s", file.name, file.unit, line, err, nodes.edgeHint(fields, byRow))
 		}
 		pairs = append(pairs, e)
 		if len(pairs)%4096 == 0 {

@@ -169,7 +169,7 @@ embedding, and known links that are not predicted again.`,
 			a.createCommand(), a.importCommand(), a.putCommand(), a.linkCommand(), a.decoderCommand(), a.deleteCommand(), a.unlinkCommand(), a.dropCommand(),
 		}},
 		{"Ask it:", []*cobra.Command{
-			a.predictCommand(), a.scoreCommand(), a.searchCommand(), a.getCommand(), a.evalCommand(), a.exportCommand(),
+			a.predictCommand(), a.scoreCommand(), a.searchCommand(), a.keysCommand(), a.getCommand(), a.evalCommand(), a.exportCommand(),
 		}},
 		{"Look after it:", []*cobra.Command{
 			a.shellCommand(), a.reportCommand(), a.rebuildCommand(), a.serveCommand(), a.calibrateCommand(), a.statsCommand(), a.checkCommand(),

@@ -39,7 +39,7 @@ func (a *app) getCommand() *cobra.Command {
 func (a *app) get(ctx context.Context, c collection, key string) error {
 	n, err := c.Get(ctx, key)
 	if err != nil {
-		return err
+		return a.nearKeys(ctx, c, err, key)
 	}
 	links, err := c.Linked(ctx, key)
 	if err != nil {

@@ -97,18 +97,18 @@ compressed. --shard 2/8 takes every eighth source, so that eight jobs do it all.
 
 func (a *app) predict(ctx context.Context, r predictRequest) error {
 	return a.withCollection(ctx, r.dir, r.collection, flashdb.Options{ReadOnly: true}, func(db database, c collection) error {
-		results := c.PredictBatch(ctx, r.keys, r.k, &r.opts)
+		from, results := c, c.PredictBatch(ctx, r.keys, r.k, &r.opts)
 		if r.sourceCollection != "" {
 			sources, err := collectionOf(ctx, db, r.sourceCollection)
 			if err != nil {
 				return err
 			}
-			results = predictAcross(ctx, sources, c, r)
+			from, results = sources, predictAcross(ctx, sources, c, r)
 		}
 		first := true
 		for res, err := range results {
 			if err != nil {
-				return err
+				return a.nearKeys(ctx, from, err, r.keys...)
 			}
 			if first {
 				if err := a.remarkOn(ctx, db, c, res.Stats); err != nil {

@@ -20,7 +20,7 @@ func (a *app) scoreCommand() *cobra.Command {
 			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{ReadOnly: true}, func(_ database, c collection) error {
 				hits, err := c.Score(cmd.Context(), decoderName, args[2], args[3:]...)
 				if err != nil {
-					return err
+					return a.nearKeys(cmd.Context(), c, err, args[2:]...)
 				}
 				if a.json {
 					return a.emit(struct {

@@ -34,7 +34,7 @@ func (a *app) searchCommand() *cobra.Command {
 				}
 				n, err := from.Get(cmd.Context(), args[2])
 				if err != nil {
-					return err
+					return a.nearKeys(cmd.Context(), from, err, args[2])
 				}
 				if from.Name() == c.Name() {
 					o.Exclude = append([]string{n.Key}, opts.Exclude...)
