@@ -119,7 +119,7 @@ func (a *app) inBatches(ctx context.Context, verb string, links *fileLinks, do f
 			batch = append(batch, flashdb.Edge{Source: keys[e.source], Target: keys[e.target]})
 		}
 		if err := do(ctx, batch...); err != nil {
-			return err
+			return goesOn(err) // what is done is done, and done again it is nothing new
 		}
 		done += len(batch)
 		p.update(verb+" "+links.name, int64(done), int64(len(links.pairs)))

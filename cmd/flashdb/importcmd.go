@@ -60,7 +60,7 @@ its row number in decimal. Rows are numbered from 0, by the whole file also unde
 				start := time.Now()
 				rows, err := a.importRows(cmd.Context(), c, &im)
 				if err != nil {
-					return err
+					return goesOn(err)
 				}
 				return a.printImport(c.Name(), rows, time.Since(start))
 			})

@@ -63,14 +63,11 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	a := &app{in: in, out: out, err: errOut, color: "auto"}
 	root := a.tree()
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return exitOK
 	}
-	if ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(ctx))) {
-		err = errors.New("interrupted")
-	}
-	fmt.Fprintln(errOut, a.red("flashdb: "+oneLine(err)))
+	fmt.Fprintln(errOut, a.red("flashdb: "+plainError(ctx, cmd, err)))
 	var coded *codedError
 	switch {
 	case errors.As(err, &coded):

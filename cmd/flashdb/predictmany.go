@@ -165,7 +165,7 @@ func (a *app) predictFile(ctx context.Context, r manyRequest, name string, from,
 	start := time.Now()
 	skipped, err := a.answerMany(ctx, r, from, c, sources[first:], file.append)
 	if err != nil {
-		return err
+		return goesOn(err)
 	}
 	if err := file.publish(); err != nil {
 		return err

@@ -19,14 +19,14 @@ import (
 func (a *app) statsCommand() *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
-		Use:   "stats DIR",
+		Use:   "stats DIR [COLLECTION]",
 		Short: "Print what a database holds: collections, index, decoders, sizes",
 		Long: `Stats prints what a database holds. --format prometheus prints that and, when a running program
 has the database open and serves its control socket, what that has done since it opened it:
 queries and their times, durable changes, rebuilds.`,
 		Example: `  flashdb stats papers.flash
   flashdb stats papers.flash --format prometheus`,
-		Args: args(1, 1),
+		Args: args(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if format != "text" && format != "prometheus" {
 				return fmt.Errorf("--format %q is unknown: use text or prometheus, or --json", format)
@@ -35,6 +35,12 @@ queries and their times, durable changes, rebuilds.`,
 				s, err := db.Stats(cmd.Context())
 				if err != nil {
 					return err
+				}
+				if len(args) > 1 {
+					if _, err := collectionOf(cmd.Context(), db, args[1]); err != nil {
+						return err
+					}
+					s.Collections = slices.DeleteFunc(s.Collections, func(c flashdb.CollectionStats) bool { return c.Name != args[1] })
 				}
 				if a.json {
 					return a.emit(newJSONStats(s))
