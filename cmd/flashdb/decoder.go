@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -42,7 +43,10 @@ A dot decoder has no weights: FILE is then the spec itself.
 
 --check compares the decoder with cases that the training framework computed, a line
 {"source": [...], "candidate": [...], "logit": x} each, and stores nothing when a logit
-differs by more than 1e-4 relative.`,
+differs by more than 1e-4 relative.
+
+For weights of no known layout the error holds a draft of a spec, made of their names and
+shapes; its activations are guesses.`,
 		Example: `  flashdb decoder add papers.flash papers cites decoder.safetensors --spec decoder.json --check scores.jsonl
   flashdb decoder add papers.flash papers cites ogb_predictor.pt
   flashdb decoder add papers.flash papers cites checkpoint.pt --prefix model_state_dict.predictor
@@ -53,7 +57,10 @@ differs by more than 1e-4 relative.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d, err := readDecoder(args[3], specFile, opts)
 			if err != nil {
-				return err
+				if hint := notWeights(args[3]); hint != "" {
+					return fmt.Errorf("%w%s", err, hint)
+				}
+				return a.withDraft(cmd.Context(), args, opts.Prefix, err)
 			}
 			checked, err := checkDecoder(d, casesFile)
 			if err != nil {
@@ -124,7 +131,11 @@ func checkDecoder(d decoder.Decoder, casesFile string) (int, error) {
 		return 0, fmt.Errorf("--check: %w", err)
 	}
 	if err := decoder.SelfCheck(d, cases, 0); err != nil {
-		return 0, fmt.Errorf("--check %s: %w", casesFile, err)
+		err = fmt.Errorf("--check %s: %w", casesFile, err)
+		if hint := probabilityHint(d, cases); hint != "" {
+			err = fmt.Errorf("%w: %s", err, hint)
+		}
+		return 0, err
 	}
 	return len(cases), nil
 }
@@ -250,6 +261,9 @@ func (a *app) decoderRemoveCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{}, func(_ database, c collection) error {
 				if err := c.DropDecoder(cmd.Context(), args[2]); err != nil {
+					if names, _ := c.Decoders(cmd.Context()); errors.Is(err, flashdb.ErrNotFound) {
+						return fmt.Errorf("%w; the collection has %s", err, orNone(shownList(names, 8), "none"))
+					}
 					return err
 				}
 				if a.json {

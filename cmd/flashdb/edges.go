@@ -204,7 +204,7 @@ func readEdges(ctx context.Context, file tableFile, nodes *nodeIndex, byRow bool
 			return nil, err
 		}
 		if len(fields) != 2 {
-			return nil, fmt.Errorf("%s: %s %d: %s, want two: source and target", file.name, file.unit, line, counted(len(fields), "column"))
+			return nil, fmt.Errorf("%s: %s %d: %s, want two: source and target%s", file.name, file.unit, line, counted(len(fields), "column"), notEdges(file.name))
 		}
 		var e idPair
 		if e.source, err = resolve(fields[0]); err == nil {
