@@ -105,6 +105,10 @@ func (a *app) predict(ctx context.Context, r predictRequest) error {
 			}
 			from, results = sources, predictAcross(ctx, sources, c, r)
 		}
+		d, err := c.Decoder(ctx, r.opts.Decoder)
+		if err != nil {
+			return err
+		}
 		first := true
 		for res, err := range results {
 			if err != nil {
@@ -124,7 +128,7 @@ func (a *app) predict(ctx context.Context, r predictRequest) error {
 					return err
 				}
 			}
-			if err := a.printResult(res, resultColumns{score: "score", probability: true}, names); err != nil {
+			if err := a.printResult(res, a.predicted(d), names); err != nil {
 				return err
 			}
 		}

@@ -50,6 +50,14 @@ func newProgress(w io.Writer) *progress {
 	return &progress{w: w, text: !isTerminal(w), since: now, drawn: now.Add(progressTextFrom - progressTextEvery)}
 }
 
+// newBar is newProgress for work that is short: nothing is told off a terminal.
+func newBar(w io.Writer) *progress {
+	if !isTerminal(w) {
+		w = nil
+	}
+	return newProgress(w)
+}
+
 // progressModes are what --progress takes.
 var progressModes = []string{"auto", "bar", "json", "none"}
 
