@@ -163,10 +163,11 @@ func newJSONDecoder(name string, d decoder.Decoder, checked *int) jsonDecoder {
 
 func (a *app) decoderListCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:     "list DIR COLLECTION",
-		Short:   "List the decoders of a collection",
-		Example: `  flashdb decoder list papers.flash papers`,
-		Args:    args(2, 2),
+		Use:        "list DIR COLLECTION",
+		SuggestFor: []string{"ls"},
+		Short:      "List the decoders of a collection",
+		Example:    `  flashdb decoder list papers.flash papers`,
+		Args:       args(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{ReadOnly: true}, func(_ database, c collection) error {
 				names, err := c.Decoders(cmd.Context())
@@ -254,10 +255,11 @@ func (a *app) showDecoder(name string, d decoder.Decoder) error {
 
 func (a *app) decoderRemoveCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:     "remove DIR COLLECTION NAME",
-		Short:   "Remove a decoder",
-		Example: `  flashdb decoder remove papers.flash papers cites`,
-		Args:    args(3, 3),
+		Use:        "remove DIR COLLECTION NAME",
+		SuggestFor: []string{"rm", "delete", "drop", "del"},
+		Short:      "Remove a decoder",
+		Example:    `  flashdb decoder remove papers.flash papers cites`,
+		Args:       args(3, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{}, func(_ database, c collection) error {
 				if err := c.DropDecoder(cmd.Context(), args[2]); err != nil {

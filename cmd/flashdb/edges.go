@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -168,6 +169,9 @@ func (x *nodeIndex) edgeHint(fields []string, byRow bool) string {
 	if numbers {
 		return ": if these are row numbers of the imported file, say --ids"
 	}
+	if strings.EqualFold(fields[0], "source") || strings.EqualFold(fields[1], "target") {
+		return fmt.Sprintf(": if this line is the header, say --source-column %s --target-column %s", shown(fields[0]), shown(fields[1]))
+	}
 	for _, field := range fields {
 		if _, err := x.byKey(field); err != nil {
 			if near := nearest(field, x.keys, 2); len(near) > 0 {
@@ -204,7 +208,7 @@ func readEdges(ctx context.Context, file tableFile, nodes *nodeIndex, byRow bool
 			return nil, err
 		}
 		if len(fields) != 2 {
-			return nil, fmt.Errorf("%s: %s %d: %s, want two: source and target%s", file.name, file.unit, line, counted(len(fields), "column"), notEdges(file.name))
+			return nil, fmt.Errorf("%s: %s %d: %s, want two: source and target%s", file.name, file.unit, line, counted(len(fields), "column"), columnsHint(file.name, fields))
 		}
 		var e idPair
 		if e.source, err = resolve(fields[0]); err == nil {

@@ -23,9 +23,15 @@ func flagError(cmd *cobra.Command, err error) error {
 		if cmd.Flags().Lookup(word) != nil {
 			return fmt.Errorf("unknown flag: -%s: did you mean --%s?", word, word)
 		}
+		if other := otherwise(cmd, word); other != "" {
+			return fmt.Errorf("unknown flag: -%s: did you mean %s?", letters, dashed(cmd.Flags().Lookup(other)))
+		}
 		return fmt.Errorf("unknown flag: -%s; a key that begins with - goes after --; %s", letters, see)
 	case errors.As(err, &unknown):
 		near := nearest(unknown.GetSpecifiedName(), flagNames(cmd), 2)
+		if other := otherwise(cmd, unknown.GetSpecifiedName()); other != "" {
+			near = []string{other}
+		}
 		if len(near) == 0 {
 			return fmt.Errorf("unknown flag: --%s; %s", unknown.GetSpecifiedName(), see)
 		}
@@ -37,6 +43,22 @@ func flagError(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%s %q: %s; %s", dashed(bad.GetFlag()), bad.GetValue(), wantOf(bad.GetFlag(), bad.Unwrap()), see)
 	}
 	return fmt.Errorf("%w; %s", err, see)
+}
+
+// otherNames are what other programs call the flags of this one.
+var otherNames = map[string]string{
+	"n": "k", "top": "k", "limit": "k", "number": "k", "topk": "k", "top-k": "k",
+	"f": "filter", "where": "filter", "tags": "filter", "tag": "filter",
+	"force": "yes", "y": "yes", "format": "json", "j": "json", "output": "out",
+	"dimension": "dim", "dims": "dim", "d": "dim", "vector": "embedding", "values": "embedding", "model": "decoder",
+}
+
+// otherwise returns the flag of a command that others call by a name, or "".
+func otherwise(cmd *cobra.Command, name string) string {
+	if other := otherNames[name]; other != "" && cmd.Flags().Lookup(other) != nil {
+		return other
+	}
+	return ""
 }
 
 // dashed is the name of a flag as it is typed.

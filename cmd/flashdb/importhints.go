@@ -49,6 +49,21 @@ func notWeights(path string) string {
 	return ""
 }
 
+// columnsHint says how a line of edges may be meant that has not two columns.
+func columnsHint(path string, fields []string) string {
+	switch {
+	case notEdges(path) != "":
+		return notEdges(path)
+	case len(fields) > 2:
+		return ": of a file with a header, --source-column and --target-column name the two"
+	case strings.Contains(fields[0], ","):
+		return ": they are separated by commas: say --format csv"
+	case strings.Contains(fields[0], " "):
+		return ": they are separated by a tab, or in a .csv by a comma"
+	}
+	return ""
+}
+
 // notEdges says what to do with a file of embeddings where edges are wanted.
 func notEdges(path string) string {
 	if slices.Contains(embeddingFormats, extension(path)) {
@@ -59,6 +74,9 @@ func notEdges(path string) string {
 
 // typedFile asks for the sign that a file needs, if a text is the name of one.
 func typedFile(arg string) string {
+	if strings.Contains(arg, ";") {
+		return ": numbers are separated by commas or blanks"
+	}
 	if info, err := os.Stat(arg); err == nil && info.Mode().IsRegular() {
 		return ": to read the file, say @" + arg
 	}

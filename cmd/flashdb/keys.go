@@ -17,8 +17,9 @@ func (a *app) keysCommand() *cobra.Command {
 	var prefix, contains string
 	most := 10
 	cmd := &cobra.Command{
-		Use:   "keys DIR COLLECTION [--prefix TEXT | --contains TEXT] [-n N]",
-		Short: "Find keys",
+		Use:        "keys DIR COLLECTION [--prefix TEXT | --contains TEXT] [-n N]",
+		SuggestFor: []string{"find", "grep"},
+		Short:      "Find keys",
 		Long: `Keys prints the first keys of a collection, one on each line: those that begin with a text, in
 the order of their bytes, or those that hold one, whatever its case, in the order in which the
 nodes were inserted.`,
@@ -112,7 +113,9 @@ func (a *app) nearKeys(ctx context.Context, c collection, err error, keys ...str
 			near.add(key)
 			return nil
 		})
-		if words := near.words(); len(words) > 0 {
+		if words := near.words(); len(words) == 0 && strings.Contains(key, ",") {
+			return fmt.Errorf("%w: several keys are separated by blanks", err)
+		} else if len(words) > 0 {
 			return fmt.Errorf("%w: %s", err, didYouMean(words))
 		}
 		return fmt.Errorf("%w: %s finds keys", err, a.verb("keys"))

@@ -54,8 +54,10 @@ func plainError(ctx context.Context, cmd *cobra.Command, err error) string {
 	case errors.Is(err, syscall.EROFS), errors.Is(err, fs.ErrPermission) && strings.HasPrefix(text, "open database "):
 		return text + ": this command must write there; predict, search, get, stats, check, export and backup need not"
 	}
-	if hint := swapped(cmd); hint != "" {
-		return text + ": " + hint
+	for _, hint := range []string{swapped(cmd), otherFile(cmd)} {
+		if hint != "" {
+			return text + ": " + hint
+		}
 	}
 	return text
 }
@@ -76,6 +78,24 @@ func swapped(cmd *cobra.Command) string {
 		return ""
 	}
 	return fmt.Sprintf("the database comes first: say %s %s", shown(args[1]), shown(args[0]))
+}
+
+// otherFile tells whether a backup stands where a database is wanted, or a database
+// where a backup is.
+func otherFile(cmd *cobra.Command) string {
+	args := cmd.Flags().Args()
+	if len(args) == 0 {
+		return ""
+	}
+	if cmd.Name() == "restore" && isDatabase(args[0]) {
+		return shown(args[0]) + " is a database, and a backup is wanted, which `flashdb backup` writes"
+	}
+	names := argumentNames(cmd)
+	info, err := os.Stat(args[0])
+	if err == nil && info.Mode().IsRegular() && len(names) > 0 && names[0] == "DIR" && isCompressed(args[0]) {
+		return "if it is a backup, `flashdb restore` makes a database of it"
+	}
+	return ""
 }
 
 // isDatabase tells whether a path looks like a database.

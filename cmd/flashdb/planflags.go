@@ -118,8 +118,10 @@ func parseProbes(s string) (flashdb.Probes, error) {
 		}
 	} else if lists, err := strconv.Atoi(s); err == nil && lists > 0 {
 		return flashdb.Probes{Lists: lists}, nil
+	} else if share, err := strconv.ParseFloat(s, 64); err == nil && share > 0 && share < 1 {
+		return flashdb.Probes{Share: share}, nil
 	}
-	return flashdb.Probes{}, errors.New("want a positive number of lists, a share in (0%, 100%] such as 5%, or all")
+	return flashdb.Probes{}, errors.New("want a positive number of lists, a share of it such as 5% or 0.05, or all")
 }
 
 // shareFlag is a pflag.Value: a share in (0, 1], as 5% or 0.05.

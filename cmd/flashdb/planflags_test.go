@@ -71,6 +71,7 @@ func TestParseProbes(t *testing.T) {
 		"1":    {Lists: 1},
 		"640":  {Lists: 640},
 		"5%":   {Share: .05},
+		"0.05": {Share: .05},
 		"0.5%": {Share: .005},
 		"100%": {Share: 1},
 		"all":  {Share: 1},
@@ -80,7 +81,7 @@ func TestParseProbes(t *testing.T) {
 		assert.InDelta(t, want.Share, p.Share, 1e-12)
 		assert.Equal(t, want.Lists, p.Lists)
 	}
-	for _, text := range []string{"", "0", "-3", "0%", "-5%", "101%", "NaN%", "Inf%", "0.05", "some", "%", "5 %", "All"} {
+	for _, text := range []string{"", "0", "-3", "0%", "-5%", "101%", "NaN%", "Inf%", "some", "%", "5 %", "All"} {
 		_, err := parseProbes(text)
 		assert.Error(t, err, text)
 	}

@@ -26,8 +26,9 @@ func (a *app) predictCommand() *cobra.Command {
 	var part string
 	var minScore float32
 	cmd := &cobra.Command{
-		Use:   "predict DIR COLLECTION KEY... [-k N]",
-		Short: "Print the nodes that score highest against a source",
+		Use:        "predict DIR COLLECTION KEY... [-k N]",
+		SuggestFor: []string{"query", "ask", "recommend", "topk"},
+		Short:      "Print the nodes that score highest against a source",
 		Long: `Predict prints the k nodes that score highest against each source. The source itself
 and the nodes it is linked to are left out. A score is the decoder's logit, exact for
 every node that is printed; its sigmoid is the probability of a link.

@@ -22,8 +22,9 @@ func (a *app) rebuildCommand() *cobra.Command {
 	var deadline time.Duration
 	var tolerance shareFlag
 	cmd := &cobra.Command{
-		Use:   "rebuild DIR [COLLECTION]",
-		Short: "Build the index of each collection anew",
+		Use:        "rebuild DIR [COLLECTION]",
+		SuggestFor: []string{"index", "build", "reindex", "train"},
+		Short:      "Build the index of each collection anew",
 		Long: `Rebuild builds a new generation of the index of each collection, or of one, and
 serves it. Below 20,000 nodes no index is needed, and none is built unless forced.
 

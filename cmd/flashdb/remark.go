@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/flashdb/flashdb"
 )
@@ -39,6 +40,10 @@ func (a *app) remarkOn(ctx context.Context, db database, c collection, s flashdb
 	for _, tag := range s.UnknownTags {
 		what := didYouMean(nearest(tag, tags, 2))
 		switch {
+		case strings.HasPrefix(tag, "!"):
+			what = "to leave a tag out, say not"
+		case strings.ContainsAny(tag, "*="):
+			what = "a tag is named as it is, without = and *"
 		case len(tags) == 0:
 			what = "no node has any tag"
 		case what == "":
@@ -47,4 +52,14 @@ func (a *app) remarkOn(ctx context.Context, db database, c collection, s flashdb
 		a.remark("--filter: no node of %s has the tag %q: %s", c.Name(), tag, what)
 	}
 	return nil
+}
+
+// remarkOnIndex tells that a collection has grown large enough for an index, and
+// has none.
+func (a *app) remarkOnIndex(ctx context.Context, db database, c collection) error {
+	of, err := statsOf(ctx, db, c.Name())
+	if err == nil && of.Generation == 0 && of.Nodes >= indexFrom {
+		a.remark("%s has %s and no index, so that queries scan: run %s", c.Name(), counted(of.Nodes, "node"), a.verb("rebuild"))
+	}
+	return err
 }

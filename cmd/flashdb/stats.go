@@ -19,8 +19,9 @@ import (
 func (a *app) statsCommand() *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
-		Use:   "stats DIR [COLLECTION]",
-		Short: "Print what a database holds: collections, index, decoders, sizes",
+		Use:        "stats DIR [COLLECTION]",
+		SuggestFor: []string{"list", "ls", "info", "show", "collections", "describe"},
+		Short:      "Print what a database holds: collections, index, decoders, sizes",
 		Long: `Stats prints what a database holds. --format prometheus prints that and, when a running program
 has the database open and serves its control socket, what that has done since it opened it:
 queries and their times, durable changes, rebuilds.`,
