@@ -175,6 +175,7 @@ func (c *Collection) checkedGeneration(info storage.Info) (*ivf.Index, error) {
 		if err = gen.Verify(); err == nil {
 			s.verified.Store(info.Generation)
 		} else {
+			s.damaged.Store(info.Generation) // and not read all over again by the next Stats
 			gen.Release()
 		}
 	}
