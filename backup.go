@@ -55,7 +55,9 @@ type BackupResult struct {
 // as the bbolt file has pages in use. Copying records instead would need no
 // room, but many transactions, between which nothing holds the state still.
 // Generation files are immutable: they are held open, whatever is published
-// meanwhile.
+// meanwhile. In a database opened read-only nothing is flushed, so that the bbolt
+// file is streamed as it lies there; ErrReadOnly is returned when the log holds
+// what is not in it yet.
 //
 // Close ends a Backup under way with ErrClosed, once w takes or refuses the bytes
 // at hand; so does a done ctx with its error.
@@ -114,7 +116,7 @@ func (db *DB) BackupFile(ctx context.Context, file string, opts *BackupOptions) 
 }
 
 func (db *DB) backup(ctx context.Context, w io.Writer, o BackupOptions) (res BackupResult, err error) {
-	if err := db.owned(); err != nil { // the copy needs room in the directory
+	if err := db.mayBackUp(); err != nil {
 		return res, err
 	}
 	start := time.Now()
@@ -156,6 +158,18 @@ func (db *DB) backup(ctx context.Context, w io.Writer, o BackupOptions) (res Bac
 	}, nil
 }
 
+// mayBackUp makes sure that the bbolt file can be copied, which needs room in the
+// directory, or that it holds everything and is at rest.
+func (db *DB) mayBackUp() error {
+	switch {
+	case !db.opts.ReadOnly:
+		return db.owned()
+	case uint64(db.log.Durable()) != db.store.Applied():
+		return fmt.Errorf("%w: the log holds changes that %s lacks: open it for writing once, as `flashdb checkpoint` does, and back it up then", ErrReadOnly, storeFile)
+	}
+	return nil
+}
+
 // An image is the files of a database as of one LSN, held so that nothing that
 // goes on can change or remove their bytes.
 type image struct {
@@ -163,7 +177,7 @@ type image struct {
 	files   []imageFile
 	leftOut []string
 	fs      vfs.FS
-	copied  string // temporary copy of the bbolt file
+	copied  string // temporary copy of the bbolt file; "": there is none
 }
 
 type imageFile struct {
@@ -176,7 +190,10 @@ type imageFile struct {
 // image copies the bbolt file and opens the generations it names, while nothing
 // is flushed or published.
 func (db *DB) image(ctx context.Context, o BackupOptions) (im *image, err error) {
-	im = &image{fs: db.fs, copied: fmt.Sprintf("%s%08x%s", imagePrefix, rand.Uint32(), imageSuffix)}
+	im = &image{fs: db.fs}
+	if !db.opts.ReadOnly {
+		im.copied = fmt.Sprintf("%s%08x%s", imagePrefix, rand.Uint32(), imageSuffix)
+	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, im.close())
@@ -184,13 +201,8 @@ func (db *DB) image(ctx context.Context, o BackupOptions) (im *image, err error)
 	}()
 	err = db.store.Snapshot(func(s *storage.Snapshot) error {
 		im.lsn = s.Applied()
-		f, err := db.fs.Create(im.copied)
-		if err != nil {
+		if err := im.hold(ctx, s); err != nil {
 			return err
-		}
-		im.add(backup.Store, storeFile, f)
-		if _, err := s.WriteTo(&contextWriter{ctx, f}); err != nil {
-			return fmt.Errorf("copy %s: %w", storeFile, err)
 		}
 		if o.WithoutIndex {
 			return nil
@@ -211,6 +223,26 @@ func (db *DB) image(ctx context.Context, o BackupOptions) (im *image, err error)
 		im.files[i].entry.Size = uint64(size)
 	}
 	return im, err
+}
+
+// hold adds the bbolt file: a copy, or the file itself where nobody writes to it.
+func (im *image) hold(ctx context.Context, s *storage.Snapshot) error {
+	if im.copied == "" {
+		f, err := im.fs.Open(storeFile)
+		if err == nil {
+			im.add(backup.Store, storeFile, f)
+		}
+		return err
+	}
+	f, err := im.fs.Create(im.copied)
+	if err != nil {
+		return err
+	}
+	im.add(backup.Store, storeFile, f)
+	if _, err := s.WriteTo(&contextWriter{ctx, f}); err != nil {
+		return fmt.Errorf("copy %s: %w", storeFile, err)
+	}
+	return nil
 }
 
 func (im *image) add(kind backup.Kind, name string, f vfs.File) *imageFile {
@@ -283,7 +315,9 @@ func (im *image) close() error {
 		}
 		errs = append(errs, f.data.Close())
 	}
-	errs = append(errs, removeIfThere(im.fs, im.copied))
+	if im.copied != "" {
+		errs = append(errs, removeIfThere(im.fs, im.copied))
+	}
 	return errors.Join(errs...)
 }
 

@@ -132,7 +132,7 @@ func (c *Collection) onlyDecoder() (string, error) {
 	case err != nil:
 		return "", fmt.Errorf("collection %q: %w", c.name, err)
 	case len(names) == 0:
-		return "", fmt.Errorf("collection %q: decoder %w: none is stored; add one with PutDecoder or `flashdb decoder add`", c.name, ErrNotFound)
+		return "", fmt.Errorf("collection %q: decoder %w: none is stored: `flashdb decoder add` stores one", c.name, ErrNotFound)
 	case len(names) > 1:
 		return "", fmt.Errorf("collection %q: %w: it has several decoders, name one of %s", c.name, ErrInvalid, strings.Join(names, ", "))
 	}

@@ -61,7 +61,7 @@ func (db *DB) ensureDir(mustExist bool) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if mustExist {
-			return fmt.Errorf("%w: there is no such directory; create a database with `flashdb create`, or Open without MustExist", ErrNotFound)
+			return fmt.Errorf("%w: there is no such directory: `flashdb create` makes a database", ErrNotFound)
 		}
 		if err := output.Within(db.dir); err != nil {
 			return fmt.Errorf("%w: %w", ErrInvalid, err)
@@ -92,7 +92,7 @@ func refuseForeign(dir *vfs.Dir, mustExist bool) error {
 		return fmt.Errorf("%w: the directory holds other files and no %s: it is not a flashdb database", ErrInvalid, storeFile)
 	}
 	if mustExist {
-		return fmt.Errorf("%w: the directory is empty; create a database with `flashdb create`, or Open without MustExist", ErrNotFound)
+		return fmt.Errorf("%w: the directory is empty: `flashdb create` makes a database", ErrNotFound)
 	}
 	if err := output.Within(dir.Path(".")); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)

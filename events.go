@@ -102,7 +102,7 @@ func (ev *events) rebuildFinished(e RebuildFinished) {
 	outcome(&ev.metrics.rebuilds, &ev.metrics.rebuildErrors, e.Err)
 	r := e.Result
 	if e.Err == nil {
-		ev.log.Info("rebuilt", "dir", ev.dir, "collection", e.Collection, "generation", r.Generation, "rows", r.Rows, "lists", r.Lists, "bytes", r.Bytes, "elapsed", r.Elapsed)
+		ev.log.Info("rebuilt", "dir", ev.dir, "collection", e.Collection, "generation", r.Generation, "rows", r.Rows, "lists", r.Lists, "bytes", r.Bytes, "seconds", r.Elapsed.Seconds())
 	} else {
 		ev.log.Warn("not rebuilt: the earlier index stays", "dir", ev.dir, "collection", e.Collection, "err", e.Err)
 	}
@@ -125,7 +125,7 @@ func (ev *events) flushed(e Flushed) {
 	if e.Err != nil {
 		ev.log.Error("flush failed; the log keeps what was acknowledged", "dir", ev.dir, "err", e.Err)
 	} else {
-		ev.log.Debug("flushed", "dir", ev.dir, "lsn", e.LSN, "elapsed", e.Elapsed)
+		ev.log.Debug("flushed", "dir", ev.dir, "lsn", e.LSN, "seconds", e.Elapsed.Seconds())
 	}
 	tell(ev.listener.Flushed, e)
 }

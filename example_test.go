@@ -87,7 +87,7 @@ func ExampleCollection_PredictVector() {
 	fmt.Println("fewer than 3:", res.Stats.Short)
 	// Output:
 	// cake 0.5
-	// fewer than 3: only 1 nodes match the filter and are not excluded
+	// fewer than 3: only 1 node matches the filter and is not excluded
 }
 
 // Rebuild builds the on-disk index; a collection below 20,000 rows needs none

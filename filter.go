@@ -37,7 +37,7 @@ func parseFilter(s string) (*filterNode, error) {
 	p.next()
 	n := p.expr(0)
 	if p.err == nil && p.kind != tokEnd {
-		p.fail("unexpected %s", p.describe())
+		p.fail("unexpected %s: %s", p.describe(), p.meant())
 	}
 	if p.err != nil {
 		return nil, p.err
@@ -85,6 +85,17 @@ func (p *filterParser) fail(format string, args ...any) {
 			ErrInvalid, around(p.src, p.at), p.at, fmt.Sprintf(format, args...))
 	}
 	p.kind = tokEnd
+}
+
+// meant says what to write in place of what was not understood.
+func (p *filterParser) meant() string {
+	switch p.text {
+	case "&&", "&", ",", "+":
+		return "write and"
+	case "||", "|":
+		return "write or"
+	}
+	return "tags are joined by and or or, and one with blanks stands between double quotes"
 }
 
 func (p *filterParser) describe() string {

@@ -122,21 +122,25 @@ func outcome(done, failed *atomic.Uint64, err error) {
 	done.Add(1)
 }
 
-// Durations are counted up to 50 microseconds, and by doubling up to 26 seconds.
-const (
-	shortest = 50 * time.Microsecond
-	doubled  = 20
-)
+// bounds are those of durations: one, two and five of every power of ten that a
+// query or an act may take.
+var bounds = [...]time.Duration{
+	50 * time.Microsecond, 100 * time.Microsecond, 200 * time.Microsecond, 500 * time.Microsecond,
+	1 * time.Millisecond, 2 * time.Millisecond, 5 * time.Millisecond,
+	10 * time.Millisecond, 20 * time.Millisecond, 50 * time.Millisecond,
+	100 * time.Millisecond, 200 * time.Millisecond, 500 * time.Millisecond,
+	1 * time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 20 * time.Second, 50 * time.Second,
+}
 
 // durations is the counter behind Histogram.
 type durations struct {
-	counts [doubled + 1]atomic.Uint64
+	counts [len(bounds) + 1]atomic.Uint64
 	nanos  atomic.Int64
 }
 
 func (d *durations) add(x time.Duration) {
 	i := 0
-	for bound := shortest; x > bound && i < doubled; bound *= 2 {
+	for i < len(bounds) && x > bounds[i] {
 		i++
 	}
 	d.counts[i].Add(1)
@@ -145,13 +149,11 @@ func (d *durations) add(x time.Duration) {
 
 func (d *durations) read() Histogram {
 	h := Histogram{Sum: time.Duration(d.nanos.Load()).Seconds()}
-	bound := shortest
 	for i := range d.counts {
 		h.Counts = append(h.Counts, d.counts[i].Load())
-		if i < doubled {
-			h.Bounds = append(h.Bounds, bound.Seconds())
-			bound *= 2
-		}
+	}
+	for _, bound := range bounds {
+		h.Bounds = append(h.Bounds, bound.Seconds())
 	}
 	return h
 }

@@ -3,6 +3,7 @@ package flashdb_test
 import (
 	"context"
 	"encoding/json"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -50,4 +51,14 @@ func TestMetrics(t *testing.T) {
 	assert.Zero(t, m.RebuildErrors)
 	_, err = json.Marshal(m)
 	require.NoError(t, err)
+}
+
+// TestHistogramBoundsAreRound compares them with what a reader writes in a query.
+func TestHistogramBoundsAreRound(t *testing.T) {
+	db, err := flashdb.Open(filepath.Join(t.TempDir(), "db"), nil)
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, db.Close()) }()
+	want := []float64{5e-5, 1e-4, 2e-4, 5e-4, .001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 20, 50}
+	assert.Equal(t, want, db.Metrics().QuerySeconds.Bounds)
+	assert.Equal(t, want, db.Metrics().WriteSeconds.Bounds)
 }

@@ -54,7 +54,7 @@ func (q *query) plan(o PredictOptions, k int) planned {
 		p.subset = true
 		return p
 	case !indexed && !byHand:
-		return q.exact(fmt.Sprintf("no index (%d nodes)", q.nodes))
+		return q.exact(q.unindexed())
 	case q.measured != nil && chosen:
 		return q.calibrated(o, k)
 	case o.Recall > 0:
@@ -170,6 +170,22 @@ func (q *query) calibrated(o PredictOptions, k int) planned {
 	return chosen
 }
 
+// Scans returns the k of the frontiers that have no plan which reaches 0.98, so that
+// queries that ask for no other recall, and have no filter, scan every node.
+func (of Calibration) Scans() (ks []int) {
+	for _, f := range of.Frontiers {
+		if n := len(f.Plans); n > 0 {
+			best := f.Plans[n-1] // see Frontier
+			tooFew := calibrate.PerfectBound(of.Sources, f.K) < defaultRecall
+			if best.Bound >= defaultRecall || best.Mean >= defaultRecall || tooFew {
+				continue
+			}
+		}
+		ks = append(ks, f.K)
+	}
+	return ks
+}
+
 // filteredSeconds estimates what a plan that was measured without a filter
 // costs under that of the query, of one core.
 func (q *query) filteredSeconds(p calibrate.Point) float64 {
@@ -200,6 +216,17 @@ func (q *query) exact(why string) planned {
 	p := exactPlan(why)
 	p.subset = q.narrow()
 	return p
+}
+
+// unindexed says why there is no index to search, and what to do about it.
+func (q *query) unindexed() string {
+	switch {
+	case q.indexDamaged():
+		return fmt.Sprintf("the index is damaged: a rebuild repairs it (%d nodes)", q.nodes)
+	case q.nodes >= minIndexedRows:
+		return fmt.Sprintf("no index (%d nodes): a rebuild makes one", q.nodes)
+	}
+	return fmt.Sprintf("no index (%d nodes)", q.nodes)
 }
 
 // unreached says why no plan was chosen.

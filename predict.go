@@ -176,13 +176,21 @@ func (q *query) short(found int, report flashlight.Report) string {
 	case found < len(q.hits):
 		return fmt.Sprintf("%d nodes that were found have been deleted since", len(q.hits)-found)
 	case report.Stop == flashlight.StopBudget:
-		return "MaxScored was spent"
+		return "as many rows were scored as may be (MaxScored)"
 	case report.Stop == flashlight.StopDeadline:
 		return "the deadline passed"
 	case report.Stop == flashlight.StopMinScore:
-		return fmt.Sprintf("the others score below MinScore %v", *q.run.MinScore)
+		return fmt.Sprintf("the others score below %v", *q.run.MinScore)
 	case q.allowed != nil:
+		switch found {
+		case 0:
+			return "no node that is not excluded matches the filter"
+		case 1:
+			return "only 1 node matches the filter and is not excluded"
+		}
 		return fmt.Sprintf("only %d nodes match the filter and are not excluded", found)
+	case found == 1:
+		return "the collection has only 1 other node that is not excluded"
 	}
 	return fmt.Sprintf("the collection has only %d other nodes that are not excluded", found)
 }

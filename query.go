@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -30,6 +31,7 @@ type query struct {
 	source   []float32
 	excluded *roaring.Bitmap
 	allowed  *roaring.Bitmap        // nil when there is no filter
+	unknown  []string               // tags of the filter that no node has
 	nodes    uint64                 // live nodes of the collection
 	measured *calibrate.Calibration // of the decoder on the pinned generation; nil: none
 	decodes  bool                   // a decoder of the user's is asked, which may be calibrated
@@ -52,7 +54,7 @@ func (c *Collection) begin(ctx context.Context, sel selection) (*query, error) {
 	for {
 		q.excluded.Clear()
 		q.allowed, q.measured, q.decodes = nil, nil, false
-		q.hits = q.hits[:0]
+		q.hits, q.unknown = q.hits[:0], q.unknown[:0]
 		p, err := c.pin(ctx)
 		var lsn uint64
 		if err == nil {
@@ -173,7 +175,13 @@ func (q *query) resolve(sel selection) (lsn uint64, err error) {
 			if tombs := v.Tombs(c.uid); tombs != nil {
 				all.AndNot(tombs)
 			}
-			q.allowed = sel.filter.eval(func(tag string) *roaring.Bitmap { return v.Tag(c.uid, tag) }, all)
+			q.allowed = sel.filter.eval(func(tag string) *roaring.Bitmap {
+				ids := v.Tag(c.uid, tag)
+				if (ids == nil || ids.IsEmpty()) && !slices.Contains(q.unknown, tag) {
+					q.unknown = append(q.unknown, tag)
+				}
+				return ids
+			}, all)
 		}
 		return nil
 	})
@@ -192,6 +200,8 @@ func (q *query) bind(d decoder.Decoder) {
 // stats fills the result's stats from the executor's report.
 func (q *query) stats(report flashlight.Report) QueryStats {
 	return QueryStats{
+		IndexDamaged: q.indexDamaged(),
+		UnknownTags:  append([]string(nil), q.unknown...),
 		Rounds:       report.Rounds,
 		ListsProbed:  report.Cost.Lists,
 		RowsVisited:  report.Cost.Rows,
@@ -202,6 +212,11 @@ func (q *query) stats(report flashlight.Report) QueryStats {
 		DeltaRows:    q.view.pinned.delta.Len(),
 		Trace:        report.Trace,
 	}
+}
+
+// indexDamaged reports whether there is an index that could not be pinned.
+func (q *query) indexDamaged() bool {
+	return q.view.pinned.gen == nil && q.c.segments.damaged.Load() != 0
 }
 
 // seedSources returns the keys of the stored sources that led to a learned seed,

@@ -119,3 +119,41 @@ func TestReadOnlyWantsADatabase(t *testing.T) {
 	require.ErrorIs(t, err, flashdb.ErrNotFound)
 	require.NoDirExists(t, dir)
 }
+
+// TestReadOnlyBackup backs up a database that nobody writes to, and refuses to
+// where the log holds more than the bbolt file.
+func TestReadOnlyBackup(t *testing.T) {
+	ctx := context.Background()
+	dir, want := killed(t)
+	before := snapshotOf(t, dir)
+	file := filepath.Join(t.TempDir(), "backup.zst")
+	db, err := flashdb.Open(dir, &flashdb.Options{ReadOnly: true})
+	require.NoError(t, err)
+	_, err = db.BackupFile(ctx, file, nil)
+	require.ErrorIs(t, err, flashdb.ErrReadOnly)
+	require.ErrorContains(t, err, "the log holds changes that flash.db lacks")
+	require.NoError(t, db.Close())
+	assert.Equal(t, before, snapshotOf(t, dir))
+
+	db, err = flashdb.Open(dir, nil) // which moves them there
+	require.NoError(t, err)
+	require.NoError(t, db.Close())
+	before = snapshotOf(t, dir)
+	db, err = flashdb.Open(dir, &flashdb.Options{ReadOnly: true})
+	require.NoError(t, err)
+	_, err = db.BackupFile(ctx, file, nil)
+	require.NoError(t, err)
+	require.NoError(t, db.Close())
+	assert.Equal(t, before, snapshotOf(t, dir))
+
+	f, err := os.Open(file)
+	require.NoError(t, err)
+	defer f.Close()
+	copied := filepath.Join(t.TempDir(), "copied")
+	_, err = flashdb.Restore(ctx, f, copied, nil)
+	require.NoError(t, err)
+	db, err = flashdb.Open(copied, nil)
+	require.NoError(t, err)
+	assert.Equal(t, want, contentsOf(t, db))
+	require.NoError(t, db.Close())
+}

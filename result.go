@@ -50,6 +50,11 @@ type QueryStats struct {
 	Generation uint64
 	DeltaRows  int
 	Elapsed    time.Duration
+	// IndexDamaged says that every node was scanned because the index is damaged
+	// or its file is missing: a Rebuild repairs it.
+	IndexDamaged bool
+	// UnknownTags are the tags of the filter that no node has, each once.
+	UnknownTags []string
 	// Trace holds one entry for each round when PredictOptions.Explain is set.
 	Trace []flashlight.Round
 	// SeedSources are the keys, in the collection that the calibration's sources

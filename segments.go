@@ -32,6 +32,8 @@ type segments struct {
 	closed    bool
 
 	unusable atomic.Uint64 // generation found damaged while it was served; 0: none
+	damaged  atomic.Uint64 // generation last found damaged or missing, served or not; 0: none
+	verified atomic.Uint64 // generation last found whole
 }
 
 // pinned is what one query searches. It stays valid until release.
@@ -151,10 +153,31 @@ func (c *Collection) openGeneration(info storage.Info) *ivf.Index {
 		}
 	}
 	if err != nil {
+		c.segments.damaged.Store(info.Generation)
 		c.db.events.indexUnusable(IndexUnusable{Collection: c.name, Generation: info.Generation, Err: err})
 		return nil
 	}
+	c.segments.verified.Store(info.Generation)
 	return gen
+}
+
+// checkedGeneration is mapGeneration of one whose checksums are verified, unless
+// the options leave that to queries. It is done once for each generation.
+func (c *Collection) checkedGeneration(info storage.Info) (*ivf.Index, error) {
+	s := &c.segments
+	if info.Generation == s.damaged.Load() {
+		return nil, format.Corrupt(c.db.generationPath(info), "index", 0, "it was found damaged before")
+	}
+	gen, err := c.db.mapGeneration(info)
+	if err == nil && !c.db.opts.LazyChecksums && info.Generation != s.verified.Load() {
+		if err = gen.Verify(); err == nil {
+			s.verified.Store(info.Generation)
+		} else {
+			s.damaged.Store(info.Generation) // and not read all over again by the next Stats
+			gen.Release()
+		}
+	}
+	return gen, err
 }
 
 // mapGeneration opens the served generation of a collection, and makes sure
@@ -190,6 +213,7 @@ func (c *Collection) giveUp(number uint64, cause error) {
 		return // another query was faster, or a rebuild
 	}
 	s.unusable.Store(number)
+	s.damaged.Store(number)
 	gen := s.gen
 	s.gen, s.number, s.table = nil, 0, nil
 	c.db.events.indexUnusable(IndexUnusable{Collection: c.name, Generation: number, Err: cause})
@@ -273,6 +297,7 @@ func (c *Collection) loadDirty(ctx context.Context, table *delta.Table, applied 
 func (s *segments) publish(gen *ivf.Index, number, buildLSN uint64) (retired *ivf.Index) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.damaged.Store(0)
 	if s.table == nil {
 		return gen
 	}

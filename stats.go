@@ -50,6 +50,10 @@ type CollectionStats struct {
 	// Drift says how far the rows have moved from the generation; zero without
 	// one.
 	Drift Drift
+	// IndexDamaged says that there is a generation which cannot be served, as its
+	// file is damaged or missing: queries scan every node until the next Rebuild,
+	// and the fields above are those of a collection without an index.
+	IndexDamaged bool
 }
 
 // Stats describes the database and its collections.
@@ -108,13 +112,13 @@ func (db *DB) indexStats(s *CollectionStats, info storage.Info) error {
 	if err != nil {
 		return err
 	}
-	if info.Generation == 0 || info.Generation == c.segments.unusable.Load() {
+	if info.Generation == 0 {
 		s.DeltaRows = s.Nodes
 		return nil
 	}
-	gen, err := db.mapGeneration(info)
+	gen, err := c.checkedGeneration(info)
 	if err != nil { // the queries report it
-		s.DeltaRows = s.Nodes
+		s.DeltaRows, s.IndexDamaged = s.Nodes, true
 		return nil
 	}
 	defer gen.Release()

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -24,7 +27,8 @@ func (a *app) backupCommand() *cobra.Command {
 		Short: "Write a whole database, as it is now, into one compressed file",
 		Long: `Backup writes everything a database holds into one file, compressed with zstd and
 checksummed. FILE is replaced at once when the backup is whole, and never half
-written. With FILE - the backup goes to standard output.`,
+written. With FILE - the backup goes to standard output. It needs as much room in DIR as
+flash.db takes meanwhile, and none where the files of DIR are read-only.`,
 		Example: `  flashdb backup papers.flash papers.zst
   flashdb restore --verify papers.zst
   flashdb backup papers.flash - | ssh elsewhere 'cat > papers.zst'`,
@@ -51,7 +55,7 @@ func (a *app) backup(ctx context.Context, dir, file string, opts flashdb.BackupO
 	p := newProgress(a.err)
 	opts.Progress = func(done, total int64) { p.update("back up", done, total) }
 	var res flashdb.BackupResult
-	err := a.withDB(ctx, dir, flashdb.Options{}, func(db database) (err error) {
+	err := a.withReadableDB(ctx, dir, func(db database) (err error) {
 		switch {
 		case file == stdStream:
 			res, err = db.Backup(ctx, a.data(), &opts)
@@ -76,6 +80,25 @@ func (a *app) backup(ctx context.Context, dir, file string, opts flashdb.BackupO
 		return nil
 	}
 	return a.printBackup(fmt.Sprintf("backed up %s to %s", shown(dir), shown(file)), res)
+}
+
+// withReadableDB runs fn on the database in dir, opened read-only where its files
+// cannot be written.
+func (a *app) withReadableDB(ctx context.Context, dir string, fn func(database) error) error {
+	err := a.withDB(ctx, dir, flashdb.Options{ReadOnly: a.shared == nil && readOnlyFiles(dir)}, fn)
+	if errors.Is(err, flashdb.ErrReadOnly) {
+		return fmt.Errorf("%w: its files are read-only here", err)
+	}
+	return err
+}
+
+// readOnlyFiles tells whether a database can be read and not be written.
+func readOnlyFiles(dir string) bool {
+	f, err := os.OpenFile(filepath.Join(dir, "flash.db"), os.O_RDWR, 0)
+	if err == nil {
+		_ = f.Close()
+	}
+	return errors.Is(err, syscall.EROFS) || errors.Is(err, fs.ErrPermission)
 }
 
 func (a *app) printBackup(what string, res flashdb.BackupResult) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -105,6 +106,33 @@ func (a *app) printCalibration(of flashdb.Calibration) error {
 		}
 	}
 	return nil
+}
+
+// describeScans says that queries scan because no plan reaches the recall, and what
+// to do, or nothing.
+func describeScans(of flashdb.Calibration) string {
+	scans := of.Scans()
+	if len(scans) == 0 {
+		return ""
+	}
+	best := 0.0
+	var ks []string
+	for _, k := range scans {
+		ks = append(ks, fmt.Sprint(k))
+		for _, f := range of.Frontiers {
+			for _, p := range f.Plans {
+				if f.K == k {
+					best = max(best, p.Mean)
+				}
+			}
+		}
+	}
+	at := shown(of.Decoder) + ": for k = " + strings.Join(ks, " and ")
+	if best == 0 {
+		return at + " no plan is faster than the exact scan, so that queries scan every node"
+	}
+	return fmt.Sprintf("%s no plan reaches recall 0.98, so that queries scan every node; the best finds %.3f: ask for less, such as --recall %.0f%%, or measure for longer, with `flashdb calibrate --time 1m`",
+		at, best, max(1, 100*best-5))
 }
 
 // plansOf counts the plans of all frontiers.

@@ -11,8 +11,9 @@ import (
 
 func (a *app) checkCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "check DIR",
-		Short: "Read every file of a database and report what is wrong",
+		Use:        "check DIR",
+		SuggestFor: []string{"verify", "fsck", "validate"},
+		Short:      "Read every file of a database and report what is wrong",
 		Long: `Check reads every file of a database, verifies checksums and that the parts agree,
 and prints one line for each finding. Files in the directory that flashdb has not made are
 no damage: they are warnings. Exit code: 0 clean, warnings or not; 1 something was found.`,

@@ -20,7 +20,8 @@ const cliDocHead = `# The command line
 Made from the commands by ` + "`go test ./cmd/flashdb -run TestCLIDoc -update`" + `; ` + "`flashdb help COMMAND`" + ` prints the same.
 
 Every command prints text for people, or with ` + "`--json`" + ` [one object, or one on each line](json.md), for programs. Results go to standard
-output, progress and remarks to standard error. An error is one line, and nothing is half done.
+output, progress and remarks to standard error. An error is one line, and nothing is half done. Off a terminal long work says after some
+seconds how far it is and how long it will go on, and then ever more rarely.
 
 | exit code | meaning |
 |--:|---|

@@ -79,6 +79,9 @@ func flagMeans(f *pflag.Flag) meaning {
 // gives it.
 func argumentMeans(cmd *cobra.Command, position int) meaning {
 	names := argumentNames(cmd)
+	if words := strings.Fields(cmd.Use)[1:]; position < len(words) && words[position] == "[COLLECTION]" {
+		return meansCollection
+	}
 	if len(names) == 0 || (position >= len(names) && !strings.HasSuffix(names[len(names)-1], "...")) {
 		return meansOther
 	}

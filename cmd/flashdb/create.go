@@ -13,8 +13,9 @@ import (
 func (a *app) createCommand() *cobra.Command {
 	var schema flashdb.Schema
 	cmd := &cobra.Command{
-		Use:   "create DIR COLLECTION --dim N [--normalize]",
-		Short: "Create a collection, and the database directory if need be",
+		Use:        "create DIR COLLECTION --dim N [--normalize]",
+		SuggestFor: []string{"new", "init", "make"},
+		Short:      "Create a collection, and the database directory if need be",
 		Example: `  flashdb create papers.flash papers --dim 128
   flashdb create papers.flash abstracts --dim 384 --normalize`,
 		Args: args(2, 2),

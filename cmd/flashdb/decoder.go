@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -43,7 +44,10 @@ A dot decoder has no weights: FILE is then the spec itself.
 
 --check compares the decoder with cases that the training framework computed, a line
 {"source": [...], "candidate": [...], "logit": x} each, and stores nothing when a logit
-differs by more than 1e-4 relative.`,
+differs by more than 1e-4 relative.
+
+For weights of no known layout the error holds a draft of a spec, made of their names and
+shapes; its activations are guesses.`,
 		Example: `  flashdb decoder add papers.flash papers cites decoder.safetensors --spec decoder.json --check scores.jsonl
   flashdb decoder add papers.flash papers cites ogb_predictor.pt
   flashdb decoder add papers.flash papers cites checkpoint.pt --prefix model_state_dict.predictor
@@ -54,7 +58,10 @@ differs by more than 1e-4 relative.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d, err := readDecoder(args[3], specFile, opts)
 			if err != nil {
-				return err
+				if hint := notWeights(args[3]); hint != "" {
+					return fmt.Errorf("%w%s", err, hint)
+				}
+				return a.withDraft(cmd.Context(), args, opts.Prefix, err)
 			}
 			checked, err := checkDecoder(d, casesFile)
 			if err != nil {
@@ -125,7 +132,11 @@ func checkDecoder(d decoder.Decoder, casesFile string) (int, error) {
 		return 0, fmt.Errorf("--check: %w", err)
 	}
 	if err := weights.SelfCheck(d, cases, 0); err != nil {
-		return 0, fmt.Errorf("--check %s: %w", casesFile, err)
+		err = fmt.Errorf("--check %s: %w", casesFile, err)
+		if hint := probabilityHint(d, cases); hint != "" {
+			err = fmt.Errorf("%w: %s", err, hint)
+		}
+		return 0, err
 	}
 	return len(cases), nil
 }
@@ -153,10 +164,11 @@ func newJSONDecoder(name string, d decoder.Decoder, checked *int) jsonDecoder {
 
 func (a *app) decoderListCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:     "list DIR COLLECTION",
-		Short:   "List the decoders of a collection",
-		Example: `  flashdb decoder list papers.flash papers`,
-		Args:    args(2, 2),
+		Use:        "list DIR COLLECTION",
+		SuggestFor: []string{"ls"},
+		Short:      "List the decoders of a collection",
+		Example:    `  flashdb decoder list papers.flash papers`,
+		Args:       args(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{ReadOnly: true}, func(_ database, c collection) error {
 				names, err := c.Decoders(cmd.Context())
@@ -244,13 +256,17 @@ func (a *app) showDecoder(name string, d decoder.Decoder) error {
 
 func (a *app) decoderRemoveCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:     "remove DIR COLLECTION NAME",
-		Short:   "Remove a decoder",
-		Example: `  flashdb decoder remove papers.flash papers cites`,
-		Args:    args(3, 3),
+		Use:        "remove DIR COLLECTION NAME",
+		SuggestFor: []string{"rm", "delete", "drop", "del"},
+		Short:      "Remove a decoder",
+		Example:    `  flashdb decoder remove papers.flash papers cites`,
+		Args:       args(3, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{}, func(_ database, c collection) error {
 				if err := c.DropDecoder(cmd.Context(), args[2]); err != nil {
+					if names, _ := c.Decoders(cmd.Context()); errors.Is(err, flashdb.ErrNotFound) {
+						return fmt.Errorf("%w; the collection has %s", err, orNone(shownList(names, 8), "none"))
+					}
 					return err
 				}
 				if a.json {

@@ -162,7 +162,7 @@ func (d *demo) load(ctx context.Context, c collection) (err error) {
 	d.report.Decoder = newJSONDecoder(demoDecoderAs, dec, &checked)
 	step("added    decoder %s: %d logits equal PyTorch's", dec, checked)
 
-	res, err := rebuildWith(ctx, c, flashdb.RebuildOptions{Workers: runtime.GOMAXPROCS(0)}, newProgress(d.err))
+	res, err := rebuildWith(ctx, c, flashdb.RebuildOptions{Workers: runtime.GOMAXPROCS(0)}, newBar(d.err))
 	if err != nil {
 		return err
 	}
@@ -227,7 +227,7 @@ func (d *demo) measure(ctx context.Context, c collection) error {
 	if err != nil {
 		return err
 	}
-	p := newProgress(d.err)
+	p := newBar(d.err)
 	defer p.clear()
 	if d.report.Eval, err = e.run(ctx, questions, p); err != nil {
 		return err

@@ -16,8 +16,9 @@ import (
 func (a *app) dropCommand() *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
-		Use:   "drop DIR COLLECTION [--yes]",
-		Short: "Drop a collection with its nodes, links, decoders and index",
+		Use:        "drop DIR COLLECTION [--yes]",
+		SuggestFor: []string{"delete-collection", "remove-collection"},
+		Short:      "Drop a collection with its nodes, links, decoders and index",
 		Long: `Drop removes a collection with its nodes, links, decoders and index, for good. On a terminal it
 says what that is and asks; anywhere else it needs --yes. A rebuild under way is waited for.
 The room in flash.db is used again; ` + "`flashdb compact`" + ` gives it back to the file system.`,

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -119,7 +120,7 @@ func (a *app) inBatches(ctx context.Context, verb string, links *fileLinks, do f
 			batch = append(batch, flashdb.Edge{Source: keys[e.source], Target: keys[e.target]})
 		}
 		if err := do(ctx, batch...); err != nil {
-			return err
+			return goesOn(err) // what is done is done, and done again it is nothing new
 		}
 		done += len(batch)
 		p.update(verb+" "+links.name, int64(done), int64(len(links.pairs)))
@@ -152,6 +153,35 @@ func (a *app) countKnown(ctx context.Context, c collection, links *fileLinks) (k
 	return known, nil
 }
 
+// edgeHint says what may be meant by an edge that was not understood.
+func (x *nodeIndex) edgeHint(fields []string, byRow bool) string {
+	if byRow {
+		if _, err := parseRow(fields[0]); err != nil {
+			return ": without --ids the columns are keys"
+		}
+		return ""
+	}
+	numbers := true
+	for _, field := range fields {
+		row, err := parseRow(field)
+		numbers = numbers && err == nil && row < int64(len(x.keys))
+	}
+	if numbers {
+		return ": if these are row numbers of the imported file, say --ids"
+	}
+	if strings.EqualFold(fields[0], "source") || strings.EqualFold(fields[1], "target") {
+		return fmt.Sprintf(": if this line is the header, say --source-column %s --target-column %s", shown(fields[0]), shown(fields[1]))
+	}
+	for _, field := range fields {
+		if _, err := x.byKey(field); err != nil {
+			if near := nearest(field, x.keys, 2); len(near) > 0 {
+				return ": " + didYouMean(near)
+			}
+		}
+	}
+	return ""
+}
+
 // readEdges reads and resolves every edge of the file.
 func readEdges(ctx context.Context, file tableFile, nodes *nodeIndex, byRow bool, p *progress) (pairs []idPair, err error) {
 	table, err := file.open()
@@ -178,14 +208,14 @@ func readEdges(ctx context.Context, file tableFile, nodes *nodeIndex, byRow bool
 			return nil, err
 		}
 		if len(fields) != 2 {
-			return nil, fmt.Errorf("%s: %s %d: %s, want two: source and target", file.name, file.unit, line, counted(len(fields), "column"))
+			return nil, fmt.Errorf("%s: %s %d: %s, want two: source and target%s", file.name, file.unit, line, counted(len(fields), "column"), columnsHint(file.name, fields))
 		}
 		var e idPair
 		if e.source, err = resolve(fields[0]); err == nil {
 			e.target, err = resolve(fields[1])
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %s %d: %w", file.name, file.unit, line, err)
+			return nil, fmt.Errorf("%s: %s %d: %w%s", file.name, file.unit, line, err, nodes.edgeHint(fields, byRow))
 		}
 		pairs = append(pairs, e)
 		if len(pairs)%4096 == 0 {

@@ -47,7 +47,7 @@ func parseEmbedding(s string) ([]float32, error) {
 	for i, f := range fields {
 		v, err := strconv.ParseFloat(f, 32)
 		if err != nil {
-			return nil, fmt.Errorf("value %d, %s, is not a number a float32 holds", i, strconv.Quote(clip(f, 40)))
+			return nil, fmt.Errorf("value %d, %s, is not a number a float32 holds%s", i, strconv.Quote(clip(f, 40)), typedFile(s))
 		}
 		row[i] = float32(v)
 	}

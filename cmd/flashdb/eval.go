@@ -113,9 +113,16 @@ func (a *app) eval(ctx context.Context, r evalRequest) error {
 		defer p.clear()
 		report, err := r.run(ctx, questions, p)
 		if err != nil {
-			return err
+			keys := make([]string, len(questions))
+			for i, q := range questions {
+				keys[i] = q.key
+			}
+			return a.nearKeys(ctx, r.sourcesFrom, err, keys...)
 		}
 		p.clear()
+		if err := a.remarkOn(ctx, db, c, report.last); err != nil {
+			return err
+		}
 		if a.json {
 			return a.emit(report)
 		}

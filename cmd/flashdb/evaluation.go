@@ -47,6 +47,8 @@ type evalReport struct {
 	ExactSources     int            `json:"exact_sources"` // how many exact_ms is the mean of
 	Stops            map[string]int `json:"stops"`
 	Plan             string         `json:"plan"`
+
+	last flashdb.QueryStats // of the last answer
 }
 
 // ask turns an oracle's lines into questions.
@@ -183,7 +185,7 @@ func (r *evalReport) add(res flashdb.Result) {
 	r.CodesScanned += float64(res.Stats.CodesScanned)
 	r.RowsVisited += float64(res.Stats.RowsVisited)
 	r.Stops[string(res.Stats.Stop)]++
-	r.Plan = res.Stats.Plan
+	r.Plan, r.last = res.Stats.Plan, res.Stats
 }
 
 // finish turns sums into means.

@@ -85,7 +85,10 @@ func formatOf(name, format string, known []string) (string, error) {
 		return "", fmt.Errorf("standard output has no name to tell its format: give --format, one of %s", strings.Join(known, ", "))
 	}
 	if !slices.Contains(known, kind) {
-		return "", fmt.Errorf("%s: format %q is not written here; want one of %s", name, kind, strings.Join(known, ", "))
+		if name != "" {
+			name += ": "
+		}
+		return "", fmt.Errorf("%sformat %q is not written here; want one of %s", name, kind, strings.Join(known, ", "))
 	}
 	return kind, nil
 }

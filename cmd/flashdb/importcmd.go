@@ -19,8 +19,9 @@ func (a *app) importCommand() *cobra.Command {
 	var dryRun bool
 	im := importer{}
 	cmd := &cobra.Command{
-		Use:   "import DIR COLLECTION FILE [--keys nodes.tsv] [--tag TAG]... [--dry-run]",
-		Short: "Store the embeddings of a file",
+		Use:        "import DIR COLLECTION FILE [--keys nodes.tsv] [--tag TAG]... [--dry-run]",
+		SuggestFor: []string{"load", "ingest"},
+		Short:      "Store the embeddings of a file",
 		Long: `Import stores every row of a file as a node: .npy, .npz, .safetensors, .pt, .fvecs,
 .bvecs, .jsonl, .csv, .tsv or .parquet, each also compressed with zstd or gzip, or - for
 standard input with --format. Of a file with several matrices, name one:
@@ -46,7 +47,7 @@ its row number in decimal. Rows are numbered from 0, by the whole file also unde
 			if cmd.Flags().Changed("count") && im.count < 1 {
 				return fmt.Errorf("--count is %d: want a positive number", im.count)
 			}
-			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{ReadOnly: dryRun, FlushBytes: importFlushBytes}, func(_ database, c collection) (err error) {
+			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{ReadOnly: dryRun, FlushBytes: importFlushBytes}, func(db database, c collection) (err error) {
 				if im.file, err = a.openInput(args[2], format); err != nil {
 					return err
 				}
@@ -60,9 +61,12 @@ its row number in decimal. Rows are numbered from 0, by the whole file also unde
 				start := time.Now()
 				rows, err := a.importRows(cmd.Context(), c, &im)
 				if err != nil {
+					return goesOn(err)
+				}
+				if err := a.printImport(c.Name(), rows, time.Since(start)); err != nil {
 					return err
 				}
-				return a.printImport(c.Name(), rows, time.Since(start))
+				return a.remarkOnIndex(cmd.Context(), db, c)
 			})
 		},
 	}

@@ -60,11 +60,11 @@ type scannedRow struct {
 func (im *importer) scan(ctx context.Context, p *progress, stage string, dst func() []float32, fn func(scannedRow) error) (rows int64, err error) {
 	r, err := im.open()
 	if err != nil {
-		return 0, err
+		return 0, fmt.Errorf("%w%s", err, openHint(err))
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
 	if r.Dim() != im.schema.Dim {
-		return 0, fmt.Errorf("%s: its rows have %s, the collection holds %d", im.name, counted(r.Dim(), "value"), im.schema.Dim)
+		return 0, fmt.Errorf("%s: its rows have %s, the collection holds %d%s", im.name, counted(r.Dim(), "value"), im.schema.Dim, im.widthHint(r))
 	}
 	im.announce(im.wanted(r.Count()))
 	skipped := make([]float32, im.schema.Dim)

@@ -57,6 +57,7 @@ func TestJSONDoc(t *testing.T) {
 		"score db c n1 n2",
 		"search db c n1",
 		"get db c n1",
+		"keys db c -n 2",
 		"eval db c -k 5 --sources 5",
 		"export rows db c rows.npy",
 		"export links db c links.tsv",

@@ -63,14 +63,11 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	a := &app{in: in, out: out, err: errOut, color: "auto"}
 	root := a.tree()
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return exitOK
 	}
-	if ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(ctx))) {
-		err = errors.New("interrupted")
-	}
-	fmt.Fprintln(errOut, a.red("flashdb: "+oneLine(err)))
+	fmt.Fprintln(errOut, a.red("flashdb: "+plainError(ctx, cmd, err)))
 	var coded *codedError
 	switch {
 	case errors.As(err, &coded):
@@ -159,13 +156,7 @@ embedding, and known links that are not predicted again.`,
 	root.PersistentFlags().BoolVar(&a.json, "json", a.json, "print one JSON object, or one on each line")
 	root.PersistentFlags().Var(&a.color, "color", "color text: auto, always or never")
 	completeWords(root, "color", colorModes...)
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		text := "see"
-		if strings.HasPrefix(err.Error(), "unknown shorthand") {
-			text = "a key that begins with - goes after --; see"
-		}
-		return fmt.Errorf("%w; %s `%s --help`", err, text, strings.TrimSpace(cmd.CommandPath()))
-	})
+	root.SetFlagErrorFunc(flagError)
 	for _, g := range []struct {
 		title    string
 		commands []*cobra.Command
@@ -175,7 +166,7 @@ embedding, and known links that are not predicted again.`,
 			a.createCommand(), a.importCommand(), a.putCommand(), a.linkCommand(), a.decoderCommand(), a.deleteCommand(), a.unlinkCommand(), a.dropCommand(),
 		}},
 		{"Ask it:", []*cobra.Command{
-			a.predictCommand(), a.scoreCommand(), a.searchCommand(), a.getCommand(), a.evalCommand(), a.exportCommand(),
+			a.predictCommand(), a.scoreCommand(), a.searchCommand(), a.keysCommand(), a.getCommand(), a.evalCommand(), a.exportCommand(),
 		}},
 		{"Look after it:", []*cobra.Command{
 			a.shellCommand(), a.reportCommand(), a.rebuildCommand(), a.serveCommand(), a.calibrateCommand(), a.statsCommand(), a.checkCommand(),

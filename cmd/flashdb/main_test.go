@@ -63,11 +63,18 @@ func TestUsageErrors(t *testing.T) {
 		{"unknown command", []string{"perdict"}, "flashdb: command \"perdict\" is unknown: did you mean predict?\n"},
 		{"nothing like it", []string{"zzz"}, "flashdb: command \"zzz\" is unknown: see `flashdb --help`\n"},
 		{"unknown subcommand", []string{"decoder", "ad"}, "flashdb: command \"ad\" is unknown: did you mean add?\n"},
-		{"unknown flag", []string{"stats", "db", "--jsn"}, "unknown flag: --jsn; see `flashdb stats --help`"},
+		{"unknown flag", []string{"stats", "db", "--jsn"}, "flashdb: unknown flag: --jsn: did you mean --json?\n"},
+		{"no flag like it", []string{"stats", "db", "--zzz"}, "unknown flag: --zzz; see `flashdb stats --help`"},
+		{"one dash", []string{"predict", "db", "c", "a", "-filter", "x"}, "unknown flag: -filter: did you mean --filter?"},
+		{"no value", []string{"predict", "db", "c", "a", "--filter"}, "--filter stands without its value (expression); see `flashdb predict --help`"},
+		{"not a time", []string{"serve", "db", "--rebuild-every", "5"}, "--rebuild-every \"5\": want a time with its unit, such as 30s, 5m or 1h; see"},
+		{"a share above 1", []string{"rebuild", "db", "--if-drift", "5"}, "--if-drift \"5\": want at most 1, or 5%"},
+		{"another share", []string{"rebuild", "db", "--tolerance", "5"}, "--tolerance \"5\": want at most 1, or 5%"},
+		{"too large", []string{"predict", "db", "c", "a", "-k", "99999999999999999999"}, "flashdb: -k \"99999999999999999999\": the number is too large"},
 		{"a key with a dash", []string{"get", "db", "c", "-dash"}, "a key that begins with - goes after --; see `flashdb get --help`"},
 		{"too few arguments", []string{"create", "db"}, "flashdb: COLLECTION is missing; usage: flashdb create DIR COLLECTION --dim N [--normalize]"},
 		{"too many arguments", []string{"demo", "x"}, "x is one argument too many; usage: flashdb demo"},
-		{"not a number", []string{"create", "db", "c", "--dim", "many"}, "invalid argument"},
+		{"not a number", []string{"create", "db", "c", "--dim", "many"}, "--dim \"many\": want a whole number; see"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			code, out, errOut := runLine(c.args...)

@@ -39,7 +39,7 @@ func (a *app) getCommand() *cobra.Command {
 func (a *app) get(ctx context.Context, c collection, key string) error {
 	n, err := c.Get(ctx, key)
 	if err != nil {
-		return err
+		return a.nearKeys(ctx, c, err, key)
 	}
 	links, err := c.Linked(ctx, key)
 	if err != nil {
@@ -126,8 +126,9 @@ func (a *app) putCommand() *cobra.Command {
 	var embedding, payload string
 	var tags []string
 	cmd := &cobra.Command{
-		Use:   "put DIR COLLECTION KEY --embedding 0.1,0.2,...|@FILE|- [--tag T]... [--payload S]",
-		Short: "Store one node, in place of an earlier one of that key",
+		Use:        "put DIR COLLECTION KEY --embedding 0.1,0.2,...|@FILE|- [--tag T]... [--payload S]",
+		SuggestFor: []string{"add", "insert", "upsert", "set"},
+		Short:      "Store one node, in place of an earlier one of that key",
 		Long: `Put stores one node, in place of an earlier one of that key; its known links stay.
 The embedding is a list of numbers, @FILE with one row (.npy, .npz, .safetensors),
 or - for numbers on standard input.`,
@@ -168,11 +169,12 @@ func (a *app) done(verb, key string, nodes int, format string, args ...any) erro
 
 func (a *app) deleteCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:     "delete DIR COLLECTION KEY...",
-		Short:   "Delete nodes with their tags, payload and links",
-		Long:    "Delete removes nodes with their tags, payload and links, all in one atomic batch.\nA key that does not exist is passed over and counted.",
-		Example: `  flashdb delete papers.flash papers 2209.10100`,
-		Args:    args(3, -1),
+		Use:        "delete DIR COLLECTION KEY...",
+		SuggestFor: []string{"remove", "rm", "del"},
+		Short:      "Delete nodes with their tags, payload and links",
+		Long:       "Delete removes nodes with their tags, payload and links, all in one atomic batch.\nA key that does not exist is passed over and counted.",
+		Example:    `  flashdb delete papers.flash papers 2209.10100`,
+		Args:       args(3, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{}, func(_ database, c collection) error {
 				keys := args[2:]

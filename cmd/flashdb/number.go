@@ -3,8 +3,10 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"strconv"
 
+	"github.com/flashdb/flashdb"
 	"github.com/flashdb/flashdb/internal/wire"
 )
 
@@ -26,6 +28,38 @@ func score(f float32) string {
 		return word
 	}
 	return strconv.FormatFloat(float64(f), 'f', 4, 32)
+}
+
+// mostDecimals is how many a float32 can need to differ from its neighbours.
+const mostDecimals = 9
+
+// scoresOf writes the scores of hits for people: with four decimals, or as many more
+// as it takes to see small ones, and that two are not the same.
+func scoresOf(hits []flashdb.Hit) []string {
+	largest := 0.0
+	for _, h := range hits {
+		if v := math.Abs(float64(h.Score)); !math.IsInf(v, 0) && !math.IsNaN(v) {
+			largest = max(largest, v)
+		}
+	}
+	decimals := 4
+	if largest > 0 && largest < 1 {
+		decimals = min(mostDecimals, 3-int(math.Floor(math.Log10(largest))))
+	}
+	texts := make([]string, len(hits))
+	for ; ; decimals++ {
+		alike := false
+		for i, h := range hits {
+			texts[i] = score(h.Score)
+			if _, special := wire.Word(float64(h.Score)); !special {
+				texts[i] = strconv.FormatFloat(float64(h.Score), 'f', decimals, 32)
+			}
+			alike = alike || i > 0 && texts[i] == texts[i-1] && h.Score != hits[i-1].Score
+		}
+		if !alike || decimals >= mostDecimals {
+			return texts
+		}
+	}
 }
 
 // probability writes a sigmoid without rounding it to a certainty it is not.

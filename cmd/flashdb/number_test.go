@@ -264,3 +264,25 @@ func TestCompareInfiniteScores(t *testing.T) {
 		assert.Equal(t, c.diff, o.maxRel, c.name)
 	}
 }
+
+func TestScoresShowWhatDiffers(t *testing.T) {
+	inf := float32(math.Inf(1))
+	for _, c := range []struct {
+		scores []float32
+		want   []string
+	}{
+		{[]float32{70.23, 2}, []string{"70.2300", "2.0000"}},
+		{[]float32{.999991, .999982}, []string{"0.99999", "0.99998"}},
+		{[]float32{.000123, .00001}, []string{"0.0001230", "0.0000100"}},
+		{[]float32{1, 1}, []string{"1.0000", "1.0000"}},
+		{[]float32{inf, .5}, []string{"Infinity", "0.5000"}},
+		{[]float32{0}, []string{"0.0000"}},
+		{nil, []string{}},
+	} {
+		var hits []flashdb.Hit
+		for _, s := range c.scores {
+			hits = append(hits, flashdb.Hit{Score: s})
+		}
+		assert.Equal(t, c.want, scoresOf(hits))
+	}
+}

@@ -50,7 +50,7 @@ func parseOracleLine(text string, k int) (oracleLine, error) {
 		Logit  []float64 `json:"logit"`
 	}
 	if err := json.Unmarshal([]byte(text), &fields); err != nil {
-		return oracleLine{}, fmt.Errorf(`not a line of an oracle, {"source": row, "top": [rows], "logit": [numbers]}: %w`, err)
+		return oracleLine{}, errors.New(`not a line of an oracle, {"source": row, "top": [rows], "logit": [numbers]}`)
 	}
 	switch {
 	case fields.Source == nil:

@@ -92,3 +92,29 @@ func TestShellQuote(t *testing.T) {
 	assert.Equal(t, "'/tmp/it'\\''s here'", shellQuote("/tmp/it's here"))
 	assert.Equal(t, "''", shellQuote(""))
 }
+
+// TestProgressOffATerminal prints no line for short work, and few for long.
+func TestProgressOffATerminal(t *testing.T) {
+	var b bytes.Buffer
+	p := newProgress(&b)
+	p.update("import x.npy", 0, 100)
+	p.clear()
+	assert.Empty(t, b.String())
+
+	ago := func(d time.Duration) time.Time { return time.Now().Add(-d) }
+	p.since, p.began, p.drawn = ago(4*time.Second), ago(4*time.Second), p.drawn.Add(-4*time.Second)
+	p.update("import x.npy", 40, 100)
+	p.update("import x.npy", 41, 100)
+	assert.Equal(t, "import x.npy 40% 9/s, 6s left\n", b.String())
+
+	b.Reset()
+	p.since, p.drawn = ago(time.Hour), ago(5*time.Minute)
+	p.update("import x.npy", 50, 100)
+	assert.Empty(t, b.String(), "six minutes pass between two lines of an hour's work")
+	p.drawn = ago(7 * time.Minute)
+	p.update("read", 5000, 0)
+	assert.Equal(t, "read 5,000\n", b.String())
+	p.clear()
+	assert.Equal(t, "read 5,000\n", b.String())
+	newProgress(nil).update("read", 1, 2)
+}

@@ -118,8 +118,10 @@ func parseProbes(s string) (flashdb.Probes, error) {
 		}
 	} else if lists, err := strconv.Atoi(s); err == nil && lists > 0 {
 		return flashdb.Probes{Lists: lists}, nil
+	} else if share, err := strconv.ParseFloat(s, 64); err == nil && share > 0 && share < 1 {
+		return flashdb.Probes{Share: share}, nil
 	}
-	return flashdb.Probes{}, errors.New("want a positive number of lists, a share in (0%, 100%] such as 5%, or all")
+	return flashdb.Probes{}, errors.New("want a positive number of lists, a share of it such as 5% or 0.05, or all")
 }
 
 // shareFlag is a pflag.Value: a share in (0, 1], as 5% or 0.05.
@@ -137,21 +139,24 @@ func (f *shareFlag) String() string {
 func (f *shareFlag) Set(s string) error {
 	v, err := parseShare(s)
 	if err == nil && v > 1 {
-		return fmt.Errorf("want at most 1, or %s%%", strings.TrimSuffix(s, "%"))
+		return errors.New("want at most 100%")
 	}
 	*f = shareFlag(v)
 	return err
 }
 
-// parseShare reads 5% or 0.05.
+// parseShare reads 5% or 0.05. Of more than the whole it wants the sign: 5 may
+// be meant for either.
 func parseShare(s string) (float64, error) {
 	number, percent := strings.CutSuffix(s, "%")
 	v, err := strconv.ParseFloat(number, 64)
-	if percent {
-		v /= 100
-	}
-	if err != nil || !(v > 0) {
+	switch {
+	case err != nil || !(v > 0):
 		return 0, errors.New("want a share above 0, such as 5% or 0.05")
+	case percent:
+		v /= 100
+	case v > 1:
+		return 0, fmt.Errorf("want at most 1, or %s%%", s)
 	}
 	return v, nil
 }

@@ -51,6 +51,7 @@ func TestPlanFlagFaults(t *testing.T) {
 		{[]string{"--max-scored", "0"}, "--max-scored is 0"},
 		{[]string{"--recall", "0"}, "argument \"0\" for \"--recall\" flag: want a share above 0"},
 		{[]string{"--recall", "1.5"}, "argument \"1.5\" for \"--recall\" flag: want at most 1, or 1.5%"},
+		{[]string{"--recall", "150%"}, "argument \"150%\" for \"--recall\" flag: want at most 100%"},
 		{[]string{"--recall", "NaN"}, "argument \"NaN\" for \"--recall\" flag: want a share above 0"},
 		{[]string{"--mode", "fast"}, `--mode "fast": use auto, paper, exact`},
 		{[]string{"--seed", "one"}, `--seed "one": use ones, source, both, learned, learned+ones`},
@@ -70,6 +71,7 @@ func TestParseProbes(t *testing.T) {
 		"1":    {Lists: 1},
 		"640":  {Lists: 640},
 		"5%":   {Share: .05},
+		"0.05": {Share: .05},
 		"0.5%": {Share: .005},
 		"100%": {Share: 1},
 		"all":  {Share: 1},
@@ -79,8 +81,22 @@ func TestParseProbes(t *testing.T) {
 		assert.InDelta(t, want.Share, p.Share, 1e-12)
 		assert.Equal(t, want.Lists, p.Lists)
 	}
-	for _, text := range []string{"", "0", "-3", "0%", "-5%", "101%", "NaN%", "Inf%", "0.05", "some", "%", "5 %", "All"} {
+	for _, text := range []string{"", "0", "-3", "0%", "-5%", "101%", "NaN%", "Inf%", "some", "%", "5 %", "All"} {
 		_, err := parseProbes(text)
 		assert.Error(t, err, text)
+	}
+}
+
+func TestParseShare(t *testing.T) {
+	for text, want := range map[string]float64{"5%": .05, "0.05": .05, "1": 1, "150%": 1.5} {
+		v, err := parseShare(text)
+		require.NoError(t, err, text)
+		assert.InDelta(t, want, v, 1e-12, text)
+	}
+	for text, want := range map[string]string{
+		"5": "want at most 1, or 5%", "0": "want a share above 0", "-3%": "want a share above 0", "x": "want a share above 0", "NaN%": "want a share above 0",
+	} {
+		_, err := parseShare(text)
+		require.ErrorContains(t, err, want, text)
 	}
 }

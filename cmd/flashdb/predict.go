@@ -26,8 +26,9 @@ func (a *app) predictCommand() *cobra.Command {
 	var part string
 	var minScore float32
 	cmd := &cobra.Command{
-		Use:   "predict DIR COLLECTION KEY... [-k N]",
-		Short: "Print the nodes that score highest against a source",
+		Use:        "predict DIR COLLECTION KEY... [-k N]",
+		SuggestFor: []string{"query", "ask", "recommend", "topk"},
+		Short:      "Print the nodes that score highest against a source",
 		Long: `Predict prints the k nodes that score highest against each source. The source itself
 and the nodes it is linked to are left out. A score is the decoder's logit, exact for
 every node that is printed; its sigmoid is the probability of a link.
@@ -97,20 +98,28 @@ compressed. --shard 2/8 takes every eighth source, so that eight jobs do it all.
 
 func (a *app) predict(ctx context.Context, r predictRequest) error {
 	return a.withCollection(ctx, r.dir, r.collection, flashdb.Options{ReadOnly: true}, func(db database, c collection) error {
-		results := c.PredictBatch(ctx, r.keys, r.k, &r.opts)
+		from, results := c, c.PredictBatch(ctx, r.keys, r.k, &r.opts)
 		if r.sourceCollection != "" {
 			sources, err := collectionOf(ctx, db, r.sourceCollection)
 			if err != nil {
 				return err
 			}
-			results = predictAcross(ctx, sources, c, r)
+			from, results = sources, predictAcross(ctx, sources, c, r)
+		}
+		d, err := c.Decoder(ctx, r.opts.Decoder)
+		if err != nil {
+			return err
 		}
 		first := true
 		for res, err := range results {
 			if err != nil {
-				return err
+				return a.nearKeys(ctx, from, err, r.keys...)
 			}
-			if !first && !a.json {
+			if first {
+				if err := a.remarkOn(ctx, db, c, res.Stats); err != nil {
+					return err
+				}
+			} else if !a.json {
 				fmt.Fprintln(a.out)
 			}
 			first = false
@@ -120,7 +129,7 @@ func (a *app) predict(ctx context.Context, r predictRequest) error {
 					return err
 				}
 			}
-			if err := a.printResult(res, resultColumns{score: "score", probability: true}, names); err != nil {
+			if err := a.printResult(res, a.predicted(d), names); err != nil {
 				return err
 			}
 		}

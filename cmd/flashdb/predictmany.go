@@ -33,6 +33,8 @@ type manyRequest struct {
 	format   string
 	shard    shard
 	restart  bool
+
+	remark func(flashdb.QueryStats) error // on the first answer
 }
 
 // A shard is one of count parts of the sources: those whose position leaves
@@ -90,6 +92,7 @@ func (a *app) predictMany(ctx context.Context, r manyRequest) error {
 		return err
 	}
 	return a.withCollection(ctx, r.dir, r.collection, flashdb.Options{ReadOnly: true}, func(db database, c collection) error {
+		r.remark = func(s flashdb.QueryStats) error { return a.remarkOn(ctx, db, c, s) }
 		from := c
 		if r.sourceCollection != "" {
 			var err error
@@ -162,7 +165,7 @@ func (a *app) predictFile(ctx context.Context, r manyRequest, name string, from,
 	start := time.Now()
 	skipped, err := a.answerMany(ctx, r, from, c, sources[first:], file.append)
 	if err != nil {
-		return err
+		return goesOn(err)
 	}
 	if err := file.publish(); err != nil {
 		return err
@@ -266,7 +269,7 @@ func (a *app) answerMany(ctx context.Context, r manyRequest, from, c collection,
 		}
 		return c.PredictVector(ctx, n.Embedding, r.k, &r.opts)
 	}
-	done := int64(0)
+	done, remarked := int64(0), false
 	var text []byte
 	for part := range slices.Chunk(sources, manySources) {
 		results, errs := askAll(part, ask)
@@ -282,6 +285,12 @@ func (a *app) answerMany(ctx context.Context, r manyRequest, from, c collection,
 			case errs[i] != nil:
 				return skipped, errs[i]
 			default:
+				if !remarked {
+					remarked = true
+					if err := r.remark(res.Stats); err != nil {
+						return skipped, err
+					}
+				}
 				text = appendAnswer(text, r.format, res)
 			}
 		}

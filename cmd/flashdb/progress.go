@@ -20,12 +20,23 @@ const progressEvery = 100 * time.Millisecond
 // that goes on: a job's log is to show that it lives, and stay short.
 const progressLinesEvery = 10 * time.Second
 
+// Off a terminal a line for people comes when the work has gone on for
+// progressTextFrom, with what is left of it, and others after that, at first every
+// progressTextEvery and then ever more rarely: a log of a night is to stay short.
+const (
+	progressTextFrom  = 3 * time.Second
+	progressTextEvery = 10 * time.Second
+	progressTextShare = 10 // of the time so far passes between two lines
+)
+
 // A progress is one line on a terminal that is written over and over, or lines
-// of JSON, or nothing at all. It is safe for concurrent use.
+// of text or JSON, or nothing at all. It is safe for concurrent use.
 type progress struct {
 	mu    sync.Mutex
 	w     io.Writer // nil: silent
 	lines bool      // of JSON
+	text  bool      // lines of it
+	since time.Time // of text
 	drawn time.Time
 	width int // runes on the line now
 
@@ -35,10 +46,16 @@ type progress struct {
 }
 
 func newProgress(w io.Writer) *progress {
+	now := time.Now()
+	return &progress{w: w, text: !isTerminal(w), since: now, drawn: now.Add(progressTextFrom - progressTextEvery)}
+}
+
+// newBar is newProgress for work that is short: nothing is told off a terminal.
+func newBar(w io.Writer) *progress {
 	if !isTerminal(w) {
 		w = nil
 	}
-	return &progress{w: w}
+	return newProgress(w)
 }
 
 // progressModes are what --progress takes.
@@ -76,8 +93,11 @@ func (p *progress) update(stage string, done, total int64) {
 		p.stage, p.began, p.beganDone = stage, now, done
 	}
 	every := progressEvery
-	if p.lines {
+	switch {
+	case p.lines:
 		every = progressLinesEvery
+	case p.text:
+		every = max(progressTextEvery, now.Sub(p.since)/progressTextShare)
 	}
 	if now.Sub(p.drawn) < every && !(p.lines && begins) {
 		return
@@ -89,7 +109,14 @@ func (p *progress) update(stage string, done, total int64) {
 		return
 	}
 	text := fmt.Sprintf("%s %s", stage, grouped(done))
-	if total > 0 {
+	switch {
+	case p.text && total > 0:
+		fmt.Fprintf(p.w, "%s %d%%%s\n", stage, 100*min(done, total)/total, pace)
+		return
+	case p.text:
+		fmt.Fprintf(p.w, "%s%s\n", text, pace)
+		return
+	case total > 0:
 		const cells = 24
 		filled := int(cells * min(done, total) / total)
 		bar := strings.Repeat("#", filled) + strings.Repeat("-", cells-filled)

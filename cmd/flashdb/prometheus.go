@@ -67,6 +67,12 @@ func writePrometheus(w io.Writer, s flashdb.Stats, m flashdb.Metrics) {
 		{"generation", "Number of the served index, 0 for none.", func(c flashdb.CollectionStats) float64 { return float64(c.Generation) }},
 		{"indexed_rows", "Rows of the served index.", func(c flashdb.CollectionStats) float64 { return float64(c.IndexedRows) }},
 		{"index_bytes", "Size of the served index.", func(c flashdb.CollectionStats) float64 { return float64(c.IndexBytes) }},
+		{"index_damaged", "1 when there is an index that is damaged or missing, until it is rebuilt.", func(c flashdb.CollectionStats) float64 {
+			if c.IndexDamaged {
+				return 1
+			}
+			return 0
+		}},
 		{"index_written_seconds", "When the file of the served index was written, since 1970; 0 for none.", func(c flashdb.CollectionStats) float64 {
 			if c.Written.IsZero() {
 				return 0

@@ -20,9 +20,11 @@ func (a *app) rebuildCommand() *cobra.Command {
 	progressMode := "auto"
 	var all bool
 	var deadline time.Duration
+	var tolerance shareFlag
 	cmd := &cobra.Command{
-		Use:   "rebuild DIR [--collection C]",
-		Short: "Build the index of each collection anew",
+		Use:        "rebuild DIR [COLLECTION]",
+		SuggestFor: []string{"index", "build", "reindex", "train"},
+		Short:      "Build the index of each collection anew",
 		Long: `Rebuild builds a new generation of the index of each collection, or of one, and
 serves it. Below 20,000 nodes no index is needed, and none is built unless forced.
 
@@ -37,12 +39,15 @@ Exit code: 0 done or nothing to do, 1 error, 2 refused, 3 another process has DI
 serves no control socket.`,
 		Example: `  flashdb rebuild papers.flash                    # the nightly job
   flashdb rebuild papers.flash --if-drift 5% --deadline 1h
-  flashdb rebuild papers.flash --collection papers --force`,
-		Args: args(1, 1),
+  flashdb rebuild papers.flash papers --force`,
+		Args: args(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			ctx := cmd.Context()
+			if collection, err = oneCollection(args[1:], collection); err != nil {
+				return err
+			}
 			if all && collection != "" {
-				return errors.New("--all and --collection exclude each other")
+				return errors.New("--all and a collection exclude each other")
 			}
 			if err := checkDuration("deadline", cmd.Flags().Changed("deadline"), deadline); err != nil {
 				return err
@@ -52,6 +57,7 @@ serves no control socket.`,
 					return fmt.Errorf("--if-drift %q: %w", drift, err)
 				}
 			}
+			opts.Tolerance = float64(tolerance)
 			if deadline > 0 {
 				var cancel context.CancelFunc
 				ctx, cancel = context.WithTimeoutCause(ctx, deadline, fmt.Errorf("the deadline of %v passed", deadline))
@@ -64,13 +70,13 @@ serves no control socket.`,
 		},
 	}
 	fs := cmd.Flags()
-	fs.StringVar(&collection, "collection", "", "only this collection (default all)")
+	fs.StringVar(&collection, "collection", "", "only this collection, as COLLECTION does (default all)")
 	fs.BoolVar(&all, "all", false, "every collection, which is the default")
 	fs.BoolVar(&opts.Force, "force", false, "build below 20,000 nodes and when nothing has changed, and serve it whatever it finds")
 	fs.StringVar(&drift, "if-drift", "", "only when so much of the rows moved, such as 5% (deleted and newer ones)")
 	fs.DurationVar(&deadline, "deadline", 0, "give up after this `time`; the earlier index stays")
 	fs.StringVar(&progressMode, "progress", progressMode, "on stderr: bar, json, none, or auto: a bar on a terminal, else json")
-	fs.Float64Var(&opts.Tolerance, "tolerance", 0, "`recall` at equal cost may fall by so much (default 0.01)")
+	fs.Var(&tolerance, "tolerance", "recall at equal cost may fall by so much, such as 2% (default 1%)")
 	fs.DurationVar(&opts.CalibrateTime, "calibrate-time", 0, "`time` to calibrate a decoder (default 10s; negative: not at all)")
 	fs.IntVar(&opts.Workers, "workers", 0, "goroutines at most (default half of the owner's; all cores when nobody has DIR open)")
 	fs.IntVar(&opts.Lists, "lists", 0, "number of inverted lists (default min(n/16, 16 sqrt n) of n rows)")
@@ -79,6 +85,17 @@ serves no control socket.`,
 	fs.BoolVar(&opts.OmitRows, "omit-rows", false, "leave full rows out of the index: half the disk, slower scoring")
 	completeWords(cmd, "progress", progressModes...)
 	return cmd
+}
+
+// oneCollection is the collection that an argument or a flag names.
+func oneCollection(args []string, flag string) (string, error) {
+	if len(args) == 0 {
+		return flag, nil
+	}
+	if flag != "" && flag != args[0] {
+		return "", fmt.Errorf("%s and --collection %s are two: name one", shown(args[0]), shown(flag))
+	}
+	return args[0], nil
 }
 
 // rebuild rebuilds one collection, or all of them: what is the matter with one
@@ -142,6 +159,11 @@ func rebuildWith(ctx context.Context, c collection, opts flashdb.RebuildOptions,
 }
 
 func (a *app) printRebuild(name string, res flashdb.RebuildResult) error {
+	for _, of := range res.Calibrations {
+		if text := describeScans(of); text != "" {
+			a.remark("decoder %s", text)
+		}
+	}
 	if a.json {
 		return a.emit(struct {
 			Collection string  `json:"collection"`

@@ -123,6 +123,9 @@ func (r *reporter) page(ctx context.Context, dir, decoderName, sources string) (
 		return p, err
 	}
 	for _, of := range calibrations {
+		if text := describeScans(of); text != "" {
+			p.Warnings = append(p.Warnings, "Decoder "+text+".")
+		}
 		if sources == "" && (decoderName == "" || decoderName == of.Decoder) {
 			sources = of.SourcesFrom
 		}
@@ -180,6 +183,9 @@ func reportFacts(s flashdb.CollectionStats) []report.Fact {
 	if len(s.Tags) > 0 {
 		facts = append(facts, report.Fact{Name: "tags", Value: grouped(len(s.Tags)), Note: topTags(s.Tags, 3)})
 	}
+	if s.IndexDamaged {
+		return append(facts, report.Fact{Name: "index", Value: "damaged", Note: "queries scan exactly"})
+	}
 	if s.Generation == 0 {
 		return append(facts, report.Fact{Name: "index", Value: "none", Note: "queries scan exactly"})
 	}
@@ -192,6 +198,12 @@ func reportFacts(s flashdb.CollectionStats) []report.Fact {
 func reportWarnings(s flashdb.CollectionStats) (warnings []string) {
 	if len(s.Decoders) == 0 {
 		warnings = append(warnings, "No decoder is stored: nothing can be predicted. Add one with `flashdb decoder add`.")
+	}
+	switch {
+	case s.IndexDamaged:
+		warnings = append(warnings, "The index is damaged or missing, so that queries scan every node: run `flashdb rebuild`.")
+	case s.Generation == 0 && s.Nodes >= indexFrom:
+		warnings = append(warnings, "There is no index, so that queries scan every node: run `flashdb rebuild`.")
 	}
 	if s.Generation > 0 && s.Drift.Moved > 0.2 {
 		warnings = append(warnings, fmt.Sprintf("%.0f%% of the rows have moved since the index was built: `flashdb rebuild` makes queries faster.", 100*s.Drift.Moved))

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/decoder"
 	"github.com/flashdb/flashdb/flashlight"
 )
 
@@ -15,6 +16,14 @@ import (
 type resultColumns struct {
 	score       string // title of the score column
 	probability bool
+	noLogit     bool // of Search: a probability has no meaning
+}
+
+// predicted are the columns of a decoder's answers. A dot product is no logit, whose
+// sigmoid would be a probability, unless its spec says so; but for programs tables
+// have the same columns always.
+func (a *app) predicted(d decoder.Decoder) resultColumns {
+	return resultColumns{score: "score", probability: a.tables != nil || d.Kind() != decoder.Dot || d.Spec().Output == "sigmoid"}
 }
 
 // printResult prints the answer of one query. names are the keys of the trace's
@@ -34,8 +43,9 @@ func (a *app) printResult(res flashdb.Result, columns resultColumns, names map[u
 		} else {
 			fmt.Fprintf(w, "  %srank\tkey\t%s\n", of, columns.score)
 		}
+		scores := scoresOf(res.Hits)
 		for i, h := range res.Hits {
-			fmt.Fprintf(w, "  %s%d\t%s\t%s", source, i+1, shown(h.Key), score(h.Score))
+			fmt.Fprintf(w, "  %s%d\t%s\t%s", source, i+1, shown(h.Key), scores[i])
 			if columns.probability {
 				fmt.Fprintf(w, "\t%s", probability(h.Probability))
 			}
@@ -191,6 +201,8 @@ type jsonQueryStats struct {
 	Short        string            `json:"short,omitempty"`
 	Generation   uint64            `json:"generation"`
 	DeltaRows    int               `json:"delta_rows"`
+	Damaged      bool              `json:"index_damaged,omitempty"`
+	UnknownTags  []string          `json:"unknown_tags,omitempty"`
 	ElapsedMS    float64           `json:"elapsed_ms"`
 	SeedSources  []string          `json:"seed_sources,omitempty"` // keys
 	Trace        []jsonRound       `json:"trace,omitempty"`
@@ -258,13 +270,16 @@ func newJSONResult(res flashdb.Result, columns resultColumns, names map[uint32]s
 			Plan: s.Plan, Rounds: s.Rounds, ListsProbed: s.ListsProbed, RowsVisited: s.RowsVisited,
 			CodesScanned: s.CodesScanned, RowsScored: s.RowsScored, Stop: s.Stop, Short: s.Short,
 			Generation: s.Generation, DeltaRows: s.DeltaRows, ElapsedMS: millis(s.Elapsed),
-			Verification: newJSONVerification(s.Verification),
+			Verification: newJSONVerification(s.Verification), Damaged: s.IndexDamaged,
 		},
 	}
-	if !columns.probability {
+	if columns.noLogit {
 		for i := range j.Hits {
 			j.Hits[i].Probability = nil
 		}
+	}
+	for _, tag := range s.UnknownTags {
+		j.Stats.UnknownTags = append(j.Stats.UnknownTags, jsonText(tag))
 	}
 	for _, key := range s.SeedSources {
 		j.Stats.SeedSources = append(j.Stats.SeedSources, jsonText(key))

@@ -20,7 +20,7 @@ func (a *app) scoreCommand() *cobra.Command {
 			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{ReadOnly: true}, func(_ database, c collection) error {
 				hits, err := c.Score(cmd.Context(), decoderName, args[2], args[3:]...)
 				if err != nil {
-					return err
+					return a.nearKeys(cmd.Context(), c, err, args[2:]...)
 				}
 				if a.json {
 					return a.emit(struct {
@@ -28,15 +28,31 @@ func (a *app) scoreCommand() *cobra.Command {
 						Hits   []jsonHit `json:"hits"`
 					}{jsonText(args[2]), newJSONHits(hits)})
 				}
-				return a.titled(func(w io.Writer) {
-					fmt.Fprintln(w, "candidate\tscore\tprobability")
-					for _, h := range hits {
-						fmt.Fprintf(w, "%s\t%s\t%s\n", shown(h.Key), score(h.Score), probability(h.Probability))
-					}
-				})
+				d, err := c.Decoder(cmd.Context(), decoderName)
+				if err != nil {
+					return err
+				}
+				return a.printScores(hits, a.predicted(d))
 			})
 		},
 	}
 	cmd.Flags().StringVar(&decoderName, "decoder", "", "`name` of the decoder; not needed when there is one")
 	return cmd
+}
+
+func (a *app) printScores(hits []flashdb.Hit, columns resultColumns) error {
+	return a.titled(func(w io.Writer) {
+		title := "candidate\tscore"
+		if columns.probability {
+			title += "\tprobability"
+		}
+		fmt.Fprintln(w, title)
+		for i, text := range scoresOf(hits) {
+			fmt.Fprintf(w, "%s\t%s", shown(hits[i].Key), text)
+			if columns.probability {
+				fmt.Fprintf(w, "\t%s", probability(hits[i].Probability))
+			}
+			fmt.Fprintln(w)
+		}
+	})
 }

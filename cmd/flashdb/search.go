@@ -34,7 +34,7 @@ func (a *app) searchCommand() *cobra.Command {
 				}
 				n, err := from.Get(cmd.Context(), args[2])
 				if err != nil {
-					return err
+					return a.nearKeys(cmd.Context(), from, err, args[2])
 				}
 				if from.Name() == c.Name() {
 					o.Exclude = append([]string{n.Key}, opts.Exclude...)
@@ -44,7 +44,10 @@ func (a *app) searchCommand() *cobra.Command {
 					return err
 				}
 				res.Source = n.Key
-				return a.printResult(res, resultColumns{score: scoreTitle(opts.Metric)}, nil)
+				if err := a.remarkOn(cmd.Context(), db, c, res.Stats); err != nil {
+					return err
+				}
+				return a.printResult(res, resultColumns{score: scoreTitle(opts.Metric), noLogit: true}, nil)
 			})
 		},
 	}

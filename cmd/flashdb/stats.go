@@ -2,6 +2,8 @@ package main
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -17,14 +19,15 @@ import (
 func (a *app) statsCommand() *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
-		Use:   "stats DIR",
-		Short: "Print what a database holds: collections, index, decoders, sizes",
+		Use:        "stats DIR [COLLECTION]",
+		SuggestFor: []string{"list", "ls", "info", "show", "collections", "describe"},
+		Short:      "Print what a database holds: collections, index, decoders, sizes",
 		Long: `Stats prints what a database holds. --format prometheus prints that and, when a running program
 has the database open and serves its control socket, what that has done since it opened it:
 queries and their times, durable changes, rebuilds.`,
 		Example: `  flashdb stats papers.flash
   flashdb stats papers.flash --format prometheus`,
-		Args: args(1, 1),
+		Args: args(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if format != "text" && format != "prometheus" {
 				return fmt.Errorf("--format %q is unknown: use text or prometheus, or --json", format)
@@ -33,6 +36,12 @@ queries and their times, durable changes, rebuilds.`,
 				s, err := db.Stats(cmd.Context())
 				if err != nil {
 					return err
+				}
+				if len(args) > 1 {
+					if _, err := collectionOf(cmd.Context(), db, args[1]); err != nil {
+						return err
+					}
+					s.Collections = slices.DeleteFunc(s.Collections, func(c flashdb.CollectionStats) bool { return c.Name != args[1] })
 				}
 				if a.json {
 					return a.emit(newJSONStats(s))
@@ -44,7 +53,11 @@ queries and their times, durable changes, rebuilds.`,
 					}
 					return err
 				}
-				return a.printStats(s)
+				scans, err := scansOf(cmd.Context(), db, s)
+				if err != nil {
+					return err
+				}
+				return a.printStats(s, scans)
 			})
 		},
 	}
@@ -56,7 +69,35 @@ queries and their times, durable changes, rebuilds.`,
 // tagsIndent is where the values of a collection's table begin.
 const tagsIndent = 12
 
-func (a *app) printStats(s flashdb.Stats) error {
+// scansOf says, by collection, which decoders are answered by exact scans although
+// there is an index.
+func scansOf(ctx context.Context, db database, s flashdb.Stats) (map[string][]string, error) {
+	scans := map[string][]string{}
+	for _, of := range s.Collections {
+		if of.Generation == 0 || len(of.Decoders) == 0 {
+			continue
+		}
+		c, err := db.Collection(ctx, of.Name)
+		if errors.Is(err, flashdb.ErrNotFound) {
+			continue // dropped since
+		}
+		var all []flashdb.Calibration
+		if err == nil {
+			all, err = c.Calibrations(ctx)
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, measured := range all {
+			if text := describeScans(measured); text != "" {
+				scans[of.Name] = append(scans[of.Name], text)
+			}
+		}
+	}
+	return scans, nil
+}
+
+func (a *app) printStats(s flashdb.Stats, scans map[string][]string) error {
 	fmt.Fprintf(a.out, "database %s: store %s, log %s, %s applied\n",
 		shown(s.Dir), sized(s.StoreBytes), sized(s.WALBytes), counted(s.AppliedLSN, "write"))
 	for _, c := range s.Collections {
@@ -83,6 +124,12 @@ func (a *app) printStats(s flashdb.Stats) error {
 				tags = a.folded(strings.Repeat(" ", tagsIndent)+tags, tagsIndent)[tagsIndent:]
 			}
 			fmt.Fprintf(w, "  tags\t%s\n", tags)
+			for _, text := range scans[c.Name] {
+				if a.tables == nil {
+					text = a.folded(strings.Repeat(" ", tagsIndent)+text, tagsIndent)[tagsIndent:]
+				}
+				fmt.Fprintf(w, "  scans\t%s\n", text)
+			}
 		})
 		if err != nil {
 			return err
@@ -91,8 +138,16 @@ func (a *app) printStats(s flashdb.Stats) error {
 	return nil
 }
 
+// indexFrom is how many nodes a rebuild builds an index for without --force.
+const indexFrom = 20_000
+
 func describeIndex(c flashdb.CollectionStats) string {
-	if c.Generation == 0 {
+	switch {
+	case c.IndexDamaged:
+		return "damaged: queries scan every node exactly; run `flashdb rebuild`"
+	case c.Generation == 0 && c.Nodes >= indexFrom:
+		return "none: queries scan every node exactly; run `flashdb rebuild`, which makes them faster"
+	case c.Generation == 0:
 		return "none: queries scan every node exactly"
 	}
 	return fmt.Sprintf("generation %d: %s in %s, %s; %s newer",
@@ -145,6 +200,7 @@ type jsonCollection struct {
 	IndexedRows uint64            `json:"indexed_rows"`
 	Lists       int               `json:"lists"`
 	IndexBytes  int64             `json:"index_bytes"`
+	Damaged     bool              `json:"index_damaged"`
 	BuildLSN    uint64            `json:"build_lsn"`
 	Written     *time.Time        `json:"written,omitempty"`
 	DeltaRows   uint64            `json:"delta_rows"`
@@ -169,7 +225,7 @@ func newJSONStats(s flashdb.Stats) jsonStats {
 	for _, c := range s.Collections {
 		jc := jsonCollection{
 			Name: c.Name, Dim: c.Dim, Normalize: c.Normalize, Nodes: c.Nodes, Tombstones: c.Tombstones,
-			Generation: c.Generation, IndexedRows: c.IndexedRows, Lists: c.Lists, IndexBytes: c.IndexBytes, BuildLSN: c.BuildLSN,
+			Generation: c.Generation, IndexedRows: c.IndexedRows, Lists: c.Lists, IndexBytes: c.IndexBytes, Damaged: c.IndexDamaged, BuildLSN: c.BuildLSN,
 			DeltaRows: c.DeltaRows, Drift: jsonDrift{c.Drift.Moved, c.Drift.Dead, c.Drift.OldestLSN, c.Drift.Residual, c.Drift.RecallLoss}, Decoders: jsonTexts(c.Decoders), Tags: map[string]uint64{},
 		}
 		if !c.Written.IsZero() {

@@ -52,6 +52,13 @@ func noCommand(cmd *cobra.Command, args []string) error {
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 		return fmt.Errorf("command %q is unknown: did you mean %s?", args[0], strings.Join(near, " or "))
 	}
+	if cmd.HasParent() { // there are few
+		var names []string
+		for _, sub := range cmd.Commands() {
+			names = append(names, sub.Name())
+		}
+		return fmt.Errorf("command %q is unknown: %s is followed by %s", args[0], cmd.Name(), strings.Join(names, ", "))
+	}
 	help := ".help"
 	if path := strings.TrimSpace(cmd.CommandPath()); path != "" {
 		help = path + " --help"

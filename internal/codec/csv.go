@@ -91,6 +91,9 @@ func (c *csvRows) open(columns Columns) error {
 		}
 	}
 	if c.dim < 1 {
+		if bytes.Contains(c.fields[0], []byte(";")) {
+			return c.lines.fault(0, "a key without values: the fields are separated by semicolons, and must be by commas")
+		}
 		return c.lines.fault(0, "a key without values")
 	}
 	c.ahead = true

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -91,6 +92,9 @@ func (r *jsonRows) read() (*jsonRow, error) {
 	dec := json.NewDecoder(bytes.NewReader(line))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(parsed); err != nil {
+		if _, name, ok := strings.Cut(err.Error(), "json: unknown field "); ok {
+			return nil, r.lines.fault(jsonOffset(err, dec), "unknown field %s: the fields are key, embedding, tags and payload", name)
+		}
 		return nil, r.lines.fault(jsonOffset(err, dec), "%w", noEOF(err))
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {

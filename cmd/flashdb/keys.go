@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/flashdb/flashdb"
+)
+
+func (a *app) keysCommand() *cobra.Command {
+	var prefix, contains string
+	most := 10
+	cmd := &cobra.Command{
+		Use:        "keys DIR COLLECTION [--prefix TEXT | --contains TEXT] [-n N]",
+		SuggestFor: []string{"find", "grep"},
+		Short:      "Find keys",
+		Long: `Keys prints the first keys of a collection, one on each line: those that begin with a text, in
+the order of their bytes, or those that hold one, whatever its case, in the order in which the
+nodes were inserted.`,
+		Example: `  flashdb keys papers.flash papers
+  flashdb keys papers.flash papers --prefix 1706.
+  flashdb keys papers.flash papers --contains attention -n 50`,
+		Args: args(2, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if most < 1 {
+				return fmt.Errorf("-n is %d: want a positive number", most)
+			}
+			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{ReadOnly: true}, func(_ database, c collection) error {
+				keys, err := findKeys(cmd.Context(), c, prefix, contains, most+1)
+				if err != nil {
+					return err
+				}
+				more := len(keys) > most
+				if err := a.printKeys(keys[:min(len(keys), most)]); err != nil {
+					return err
+				}
+				if more {
+					a.remark("there are more: say -n %d", 10*most)
+				}
+				return nil
+			})
+		},
+	}
+	fs := cmd.Flags()
+	fs.StringVar(&prefix, "prefix", "", "keys that begin with this `text`")
+	fs.StringVar(&contains, "contains", "", "keys that hold this `text`, in capitals or not")
+	fs.IntVarP(&most, "limit", "n", most, "number of keys at most")
+	return cmd
+}
+
+// findKeys returns the first keys that begin with prefix and hold a text.
+func findKeys(ctx context.Context, c collection, prefix, contains string, most int) ([]string, error) {
+	if contains == "" && prefix != "" {
+		return c.KeysWithPrefix(ctx, prefix, most)
+	}
+	contains = strings.ToLower(contains)
+	var keys []string
+	enough := errors.New("enough")
+	err := c.Keys(ctx, func(_ uint32, key string) error {
+		if strings.HasPrefix(key, prefix) && strings.Contains(strings.ToLower(key), contains) {
+			keys = append(keys, key)
+		}
+		if len(keys) == most {
+			return enough
+		}
+		return nil
+	})
+	if errors.Is(err, enough) {
+		err = nil
+	}
+	return keys, err
+}
+
+func (a *app) printKeys(keys []string) error {
+	if a.json {
+		for _, key := range keys {
+			if err := a.emit(map[string]string{"key": jsonText(key)}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return a.table(0, func(w io.Writer) {
+		for _, key := range keys {
+			fmt.Fprintln(w, shown(key))
+		}
+	})
+}
+
+// nearKeyPatience is how long keys like an unknown one are looked for.
+const nearKeyPatience = 2 * time.Second
+
+// nearKeys adds to the error of a key that is not known those of c which are like
+// it.
+func (a *app) nearKeys(ctx context.Context, c collection, err error, keys ...string) error {
+	if !errors.Is(err, flashdb.ErrNotFound) {
+		return err
+	}
+	for _, key := range keys {
+		if !strings.Contains(err.Error(), fmt.Sprintf("node %q", key)) {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(ctx, nearKeyPatience)
+		defer cancel()
+		near := newNearSearch(key, 3)
+		_ = c.Keys(ctx, func(_ uint32, key string) error { // what is found serves, and no more than that
+			near.add(key)
+			return nil
+		})
+		if words := near.words(); len(words) == 0 && strings.Contains(key, ",") {
+			return fmt.Errorf("%w: several keys are separated by blanks", err)
+		} else if len(words) > 0 {
+			return fmt.Errorf("%w: %s", err, didYouMean(words))
+		}
+		return fmt.Errorf("%w: %s finds keys", err, a.verb("keys"))
+	}
+	return err
+}
