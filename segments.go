@@ -161,15 +161,20 @@ func (c *Collection) openGeneration(info storage.Info) *ivf.Index {
 	return gen
 }
 
+// verifiedAtOnce is the largest index file that Stats reads in full to verify it.
+// The first query does so with any.
+const verifiedAtOnce = 64 << 20
+
 // checkedGeneration is mapGeneration of one whose checksums are verified, unless
-// the options leave that to queries. It is done once for each generation.
+// the options leave that to queries or the file is large. It is done once for each
+// generation.
 func (c *Collection) checkedGeneration(info storage.Info) (*ivf.Index, error) {
 	s := &c.segments
 	if info.Generation == s.damaged.Load() {
 		return nil, format.Corrupt(c.db.generationPath(info), "index", 0, "it was found damaged before")
 	}
 	gen, err := c.db.mapGeneration(info)
-	if err == nil && !c.db.opts.LazyChecksums && info.Generation != s.verified.Load() {
+	if err == nil && !c.db.opts.LazyChecksums && info.Generation != s.verified.Load() && gen.Info().Bytes <= verifiedAtOnce {
 		if err = gen.Verify(); err == nil {
 			s.verified.Store(info.Generation)
 		} else {

@@ -52,7 +52,8 @@ type CollectionStats struct {
 	Drift Drift
 	// IndexDamaged says that there is a generation which cannot be served, as its
 	// file is damaged or missing: queries scan every node until the next Rebuild,
-	// and the fields above are those of a collection without an index.
+	// and the fields above are those of a collection without an index. Of a file of
+	// more than 64 MiB it is not known before the first query.
 	IndexDamaged bool
 }
 
