@@ -15,10 +15,21 @@ func (c *Collection) Calibrations(ctx context.Context) ([]Calibration, error) {
 		return nil, err
 	}
 	defer leave()
-	p, err := c.pin(ctx)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	info, err := c.info()
 	if err != nil {
 		return nil, fmt.Errorf("calibrations of %q: %w", c.name, err)
 	}
+	if info.Generation == 0 {
+		return nil, nil
+	}
+	gen, err := c.checkedGeneration(info) // no rows are read, so that a large one need not be
+	if err != nil {
+		return nil, nil // queries scan, and Stats says why
+	}
+	p := pinned{gen: gen, number: info.Generation}
 	defer p.release()
 	var all []Calibration
 	names, err := c.storedDecoders()
