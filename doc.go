@@ -33,7 +33,14 @@
 //
 // DB and Collection are safe for concurrent use. One DB has a directory open at
 // a time; another gets ErrLocked, and asks the first by package control where that
-// is served. Open holds the directory: the working directory
-// may change meanwhile, and the directory must stay where it is. Slices and strings that a call
-// returns are the caller's own. Close waits for the calls under way.
+// is served. Open holds the directory: the working directory may change meanwhile,
+// and the directory must stay where it is. Slices and strings that a call returns
+// are the caller's own. Close waits for the calls under way.
+//
+// # Packages
+//
+// Programs use this package, decoder, decoder/weights, which reads the files of
+// PyTorch, and control, which serves an open database to other processes. These
+// are meant to stay as they are. Packages flashlight, index, storage and wal are
+// public so that they can be read and measured alone; they change with the formats.
 package flashdb
