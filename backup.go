@@ -42,7 +42,7 @@ type BackupResult struct {
 }
 
 // Backup writes everything acknowledged before the call, and perhaps some of
-// what comes during it, to w: one state between two acts, which Restore makes a
+// what comes during it, to w: one state between two batches, which Restore makes a
 // database again. The stream is compressed and checksummed (see package
 // internal/backup); it is whole only if Backup returns nil. Memory does not
 // depend on the size of the database.

@@ -65,16 +65,16 @@ func (db *DB) CreateCollection(name string, s Schema) (*Collection, error) {
 	if s.Dim < 1 || s.Dim > maxDim {
 		return nil, fmt.Errorf("create collection %q: %w: dim is %d, want 1 to %d", name, ErrInvalid, s.Dim, maxDim)
 	}
-	err = db.commit(context.Background(), func(a *act) error {
-		switch other, ok := a.changes.CollectionLike(name); {
+	err = db.commit(context.Background(), func(b *batch) error {
+		switch other, ok := b.changes.CollectionLike(name); {
 		case other == name && ok:
-			info, _ := a.changes.Collection(name)
+			info, _ := b.changes.Collection(name)
 			return fmt.Errorf("collection %q %w, of dimension %d", name, ErrExists, info.Schema.Dim)
 		case ok:
 			return fmt.Errorf("%w: name %q differs from collection %q only in case, and file names have none on some systems", ErrInvalid, name, other)
 		}
-		return a.emit(storage.CreateCollection{
-			UID:    a.changes.NextUID(),
+		return b.emit(storage.CreateCollection{
+			UID:    b.changes.NextUID(),
 			Name:   name,
 			Schema: storage.Schema{Dim: s.Dim, Normalize: s.Normalize},
 		})
@@ -167,13 +167,13 @@ func (db *DB) DropCollection(ctx context.Context, name string) error {
 	}
 	defer db.rebuilds.pass()
 	var uid uint32
-	err = db.commit(ctx, func(a *act) error {
-		info, ok := a.changes.Collection(name)
+	err = db.commit(ctx, func(b *batch) error {
+		info, ok := b.changes.Collection(name)
 		if !ok {
 			return fmt.Errorf("collection %q %w", name, ErrNotFound)
 		}
 		uid = info.UID
-		return a.emit(storage.DropCollection{UID: uid})
+		return b.emit(storage.DropCollection{UID: uid})
 	})
 	if err != nil {
 		return fmt.Errorf("drop collection: %w", err)
@@ -213,14 +213,14 @@ func (c *Collection) Upsert(ctx context.Context, nodes ...Node) error {
 		}
 		puts[i] = storage.PutNode{UID: c.uid, Key: n.Key, Row: row, Tags: n.Tags, Payload: n.Payload}
 	}
-	return c.commit(ctx, "upsert into", func(a *act, _ storage.Info) error {
+	return c.commit(ctx, "upsert into", func(b *batch, _ storage.Info) error {
 		if len(puts) == 0 {
 			return nil
 		}
-		if err := a.changes.Resolve(c.uid, puts); err != nil {
+		if err := b.changes.Resolve(c.uid, puts); err != nil {
 			return err
 		}
-		return a.emit(puts)
+		return b.emit(puts)
 	})
 }
 
@@ -250,14 +250,14 @@ func (s Schema) ValidateNodes(nodes ...Node) error {
 	return nil
 }
 
-// commit runs resolve as one act on this collection.
-func (c *Collection) commit(ctx context.Context, verb string, resolve func(a *act, info storage.Info) error) error {
-	err := c.db.commit(ctx, func(a *act) error {
-		info, ok := a.changes.Collection(c.name)
+// commit runs resolve as one batch on this collection.
+func (c *Collection) commit(ctx context.Context, verb string, resolve func(b *batch, info storage.Info) error) error {
+	err := c.db.commit(ctx, func(b *batch) error {
+		info, ok := b.changes.Collection(c.name)
 		if !ok || info.UID != c.uid {
 			return fmt.Errorf("it was dropped: %w", ErrNotFound)
 		}
-		return resolve(a, info)
+		return resolve(b, info)
 	})
 	if err != nil {
 		return fmt.Errorf("%s %q: %w", verb, c.name, err)
@@ -305,14 +305,14 @@ func (c *Collection) Delete(ctx context.Context, keys ...string) (deleted int, e
 		return 0, err
 	}
 	defer leave()
-	err = c.commit(ctx, "delete from", func(a *act, _ storage.Info) error {
+	err = c.commit(ctx, "delete from", func(b *batch, _ storage.Info) error {
 		deleted = 0
 		for _, key := range keys {
-			id, ok := a.changes.ID(c.uid, key)
+			id, ok := b.changes.ID(c.uid, key)
 			if !ok {
 				continue
 			}
-			if err := a.emit(storage.DeleteNode{UID: c.uid, ID: id}); err != nil {
+			if err := b.emit(storage.DeleteNode{UID: c.uid, ID: id}); err != nil {
 				return err
 			}
 			deleted++
@@ -359,8 +359,8 @@ func (c *Collection) SetMeta(ctx context.Context, name, value string) error {
 	if err := validateKey(name); err != nil {
 		return fmt.Errorf("set meta of %q: %w", c.name, err)
 	}
-	return c.commit(ctx, "set meta of", func(a *act, _ storage.Info) error {
-		return a.emit(storage.SetMeta{UID: c.uid, Name: name, Value: value})
+	return c.commit(ctx, "set meta of", func(b *batch, _ storage.Info) error {
+		return b.emit(storage.SetMeta{UID: c.uid, Name: name, Value: value})
 	})
 }
 
@@ -373,7 +373,7 @@ func (c *Collection) Meta(ctx context.Context, name string) (value string, ok bo
 	return value, ok, err
 }
 
-// apply brings one durable act into the collection's memory. It runs under the
+// apply brings one durable batch into the collection's memory. It runs under the
 // commit leader, in log order.
 func (c *Collection) apply(ops []storage.Op, lsn uint64) {
 	c.segments.update(lsn, func(t *delta.Table) {

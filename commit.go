@@ -12,25 +12,25 @@ import (
 	"github.com/flashdb/flashdb/wal"
 )
 
-// errNoChange is returned by an act that found nothing to do; it leaves no
+// errNoChange is returned by a batch that found nothing to do; it leaves no
 // trace in the log.
 var errNoChange = errors.New("no change")
 
-// An act collects the operations of one atomic change. Its resolve function
+// A batch collects the operations of one atomic change. Its resolve function
 // reads the newest state from changes and emits operations; each is visible to
 // the next.
-type act struct {
+type batch struct {
 	changes *storage.Changes
 	lsn     uint64
 	ops     []storage.Op
 }
 
-// emit applies op to the act's changes and records it for the log.
-func (a *act) emit(op storage.Op) error {
-	if err := a.changes.Apply(op, a.lsn); err != nil {
+// emit applies op to the batch's changes and records it for the log.
+func (b *batch) emit(op storage.Op) error {
+	if err := b.changes.Apply(op, b.lsn); err != nil {
 		return err
 	}
-	a.ops = append(a.ops, op)
+	b.ops = append(b.ops, op)
 	return nil
 }
 
@@ -38,15 +38,15 @@ func (a *act) emit(op storage.Op) error {
 // invariants rest on:
 //
 //  1. resolve turns the caller's keys into operations on ids, against a state
-//     that includes every act before this one, even those of the same group;
+//     that includes every batch before this one, even those of the same group;
 //  2. the encoded operations are appended to the log, which is synced once for
-//     the whole group of waiting acts;
+//     the whole group of waiting batches;
 //  3. only then do readers see the change, in the store's overlay and in the
 //     collections' deltas: acknowledged implies durable, and nothing is
 //     visible that a crash could take back;
 //  4. later the flusher moves the overlay into bbolt: applied <= durable.
-func (db *DB) commit(ctx context.Context, resolve func(a *act) error) error {
-	var a act
+func (db *DB) commit(ctx context.Context, resolve func(b *batch) error) error {
+	var b batch
 	if err := db.writable(); err != nil {
 		return err
 	}
@@ -59,35 +59,35 @@ func (db *DB) commit(ctx context.Context, resolve func(a *act) error) error {
 	}
 	_, err := db.log.Do(ctx, wal.Act{
 		Prepare: func(lsn wal.LSN) ([]byte, error) {
-			a = act{changes: db.store.Begin(), lsn: uint64(lsn)}
-			err := resolve(&a)
-			if damage := a.changes.Err(); damage != nil {
+			b = batch{changes: db.store.Begin(), lsn: uint64(lsn)}
+			err := resolve(&b)
+			if damage := b.changes.Err(); damage != nil {
 				err = damage // not what resolve concluded from what it could not read
 			}
 			if err != nil {
 				return nil, err
 			}
-			if len(a.ops) == 0 {
+			if len(b.ops) == 0 {
 				return nil, errNoChange
 			}
-			payload := storage.EncodeOps(a.ops)
+			payload := storage.EncodeOps(b.ops)
 			if len(payload) > wal.MaxPayload {
 				return nil, fmt.Errorf("%w: a batch of %d bytes is too large to be atomic, at most %d fit: split it", ErrInvalid, len(payload), wal.MaxPayload)
 			}
-			db.store.Stage(a.changes)
+			db.store.Stage(b.changes)
 			return payload, nil
 		},
 		Publish: func(wal.LSN) {
-			// The first act of a group publishes what all of them staged: the
+			// The first batch of a group publishes what all of them staged: the
 			// sync covered them together.
 			db.store.Publish()
-			db.apply(&a)
+			db.apply(&b)
 		},
 	})
 	if errors.Is(err, errNoChange) {
 		return nil
 	}
-	db.metrics.act(time.Since(start), err)
+	db.metrics.write(time.Since(start), err)
 	switch {
 	case errors.Is(err, wal.ErrFailed):
 		// Nothing of the group is durable: what it staged must never be seen.
@@ -133,11 +133,11 @@ func (db *DB) refused(cause error) error {
 	return fmt.Errorf("%w until it is reopened: %w", ErrReadOnly, cause)
 }
 
-// apply brings a durable act, which always concerns one collection, into that
+// apply brings a durable batch, which always concerns one collection, into that
 // collection's memory if it is open.
-func (db *DB) apply(a *act) {
-	if c := db.loaded(a.ops[0].Collection()); c != nil {
-		c.apply(a.ops, a.lsn)
+func (db *DB) apply(b *batch) {
+	if c := db.loaded(b.ops[0].Collection()); c != nil {
+		c.apply(b.ops, b.lsn)
 	}
 }
 

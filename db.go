@@ -161,7 +161,7 @@ func (db *DB) begin() error {
 	return nil
 }
 
-// replay brings the acts that are in the log but not yet in bbolt back into the
+// replay brings the batches that are in the log but not yet in bbolt back into the
 // store's overlay.
 func (db *DB) replay() error {
 	applied := wal.LSN(db.store.Applied())

@@ -32,8 +32,8 @@ func (c *Collection) PutDecoder(ctx context.Context, name string, d decoder.Deco
 		return fmt.Errorf("put decoder %q into %q: %w: it takes embeddings of %d values, the collection holds %d", name, c.name, ErrDim, d.Dim(), c.schema.Dim)
 	}
 	blob := decoder.Marshal(d)
-	err = c.commit(ctx, "put decoder into", func(a *act, _ storage.Info) error {
-		return a.emit(storage.PutDecoder{UID: c.uid, Name: name, Blob: blob})
+	err = c.commit(ctx, "put decoder into", func(b *batch, _ storage.Info) error {
+		return b.emit(storage.PutDecoder{UID: c.uid, Name: name, Blob: blob})
 	})
 	if err != nil {
 		return err
@@ -51,11 +51,11 @@ func (c *Collection) DropDecoder(ctx context.Context, name string) error {
 		return err
 	}
 	defer leave()
-	return c.commit(ctx, "drop decoder from", func(a *act, _ storage.Info) error {
-		if _, ok := a.changes.Decoder(c.uid, name); !ok {
+	return c.commit(ctx, "drop decoder from", func(b *batch, _ storage.Info) error {
+		if _, ok := b.changes.Decoder(c.uid, name); !ok {
 			return fmt.Errorf("decoder %q %w", name, ErrNotFound)
 		}
-		return a.emit(storage.DropDecoder{UID: c.uid, Name: name})
+		return b.emit(storage.DropDecoder{UID: c.uid, Name: name})
 	})
 }
 

@@ -66,7 +66,7 @@ type TornTail struct {
 	Offset, Bytes int64
 }
 
-// Flushed says that acts up to LSN are in the bbolt file, or why they are not:
+// Flushed says that batches up to LSN are in the bbolt file, or why they are not:
 // then the log keeps what was acknowledged.
 type Flushed struct {
 	LSN     uint64

@@ -123,7 +123,7 @@ func Pin(c *Collection) (release func(), err error) {
 // CreateUnchecked creates a collection as an earlier version did, for a name
 // that is no longer taken.
 func CreateUnchecked(db *DB, name string, dim int) error {
-	return db.commit(context.Background(), func(a *act) error {
-		return a.emit(storage.CreateCollection{UID: a.changes.NextUID(), Name: name, Schema: storage.Schema{Dim: dim}})
+	return db.commit(context.Background(), func(b *batch) error {
+		return b.emit(storage.CreateCollection{UID: b.changes.NextUID(), Name: name, Schema: storage.Schema{Dim: dim}})
 	})
 }

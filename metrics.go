@@ -65,9 +65,9 @@ func (db *DB) Metrics() Metrics {
 		CodesScanned:    m.codesScanned.Load(),
 		RowsScored:      m.rowsScored.Load(),
 		QuerySeconds:    m.queryTimes.read(),
-		Writes:          m.acts.Load(),
-		WriteErrors:     m.actErrors.Load(),
-		WriteSeconds:    m.actTimes.read(),
+		Writes:          m.writes.Load(),
+		WriteErrors:     m.writeErrors.Load(),
+		WriteSeconds:    m.writeTimes.read(),
 		Flushes:         m.flushes.Load(),
 		FlushErrors:     m.flushErrors.Load(),
 		Rebuilds:        m.rebuilds.Load(),
@@ -80,10 +80,10 @@ func (db *DB) Metrics() Metrics {
 type metrics struct {
 	predicts, searches, queryErrors, exactScans   atomic.Uint64
 	rounds, listsProbed, codesScanned, rowsScored atomic.Uint64
-	acts, actErrors                               atomic.Uint64
+	writes, writeErrors                           atomic.Uint64
 	flushes, flushErrors, rebuilds, rebuildErrors atomic.Uint64
 	indexesUnusable                               atomic.Uint64
-	queryTimes, actTimes                          durations
+	queryTimes, writeTimes                        durations
 }
 
 // query counts the answer of one query of a kind.
@@ -103,14 +103,14 @@ func (m *metrics) query(kind *atomic.Uint64, s *QueryStats, err error) {
 	m.queryTimes.add(s.Elapsed)
 }
 
-// act counts one attempt at a change.
-func (m *metrics) act(elapsed time.Duration, err error) {
+// write counts one attempt at a change.
+func (m *metrics) write(elapsed time.Duration, err error) {
 	if err != nil {
-		m.actErrors.Add(1)
+		m.writeErrors.Add(1)
 		return
 	}
-	m.acts.Add(1)
-	m.actTimes.add(elapsed)
+	m.writes.Add(1)
+	m.writeTimes.add(elapsed)
 }
 
 // outcome counts something that ended well or not.
@@ -123,7 +123,7 @@ func outcome(done, failed *atomic.Uint64, err error) {
 }
 
 // bounds are those of durations: one, two and five of every power of ten that a
-// query or an act may take.
+// query or a batch may take.
 var bounds = [...]time.Duration{
 	50 * time.Microsecond, 100 * time.Microsecond, 200 * time.Microsecond, 500 * time.Microsecond,
 	1 * time.Millisecond, 2 * time.Millisecond, 5 * time.Millisecond,

@@ -132,7 +132,7 @@ type selection struct {
 }
 
 // resolve reads what the selection names from the store: the source's row into
-// q.source, and the excluded and allowed ids. It returns the LSN of the last act
+// q.source, and the excluded and allowed ids. It returns the LSN of the last batch
 // on the collection that it saw.
 func (q *query) resolve(sel selection) (lsn uint64, err error) {
 	c := q.c

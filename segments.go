@@ -27,7 +27,7 @@ type segments struct {
 	table     *delta.Table              // nil until opened
 	gen       *ivf.Index                // nil when none is served
 	number    uint64                    // of gen
-	lsn       uint64                    // of the last act on the collection that the delta knows of
+	lsn       uint64                    // of the last batch on the collection that the delta knows of
 	positions atomic.Pointer[positions] // of the generation last asked with a filter
 	closed    bool
 
@@ -40,7 +40,7 @@ type segments struct {
 type pinned struct {
 	gen    *ivf.Index
 	number uint64
-	lsn    uint64 // of the last act in it, as View.LSN of package storage has it
+	lsn    uint64 // of the last batch in it, as View.LSN of package storage has it
 	delta  *delta.Snapshot
 }
 
@@ -87,7 +87,7 @@ func (s *segments) update(lsn uint64, fn func(*delta.Table)) {
 	}
 }
 
-// openSegments maps the served generation and fills the delta. No act is
+// openSegments maps the served generation and fills the delta. No batch is
 // published meanwhile, so none is missed. A generation that cannot be opened is
 // derived data: it is reported and left out, and every row is in the delta
 // until the next rebuild.
@@ -296,7 +296,7 @@ func (c *Collection) loadDirty(ctx context.Context, table *delta.Table, applied 
 }
 
 // publish makes gen the served generation, in place of the earlier one, and
-// forgets what it holds from the delta. It runs while no act is published. The
+// forgets what it holds from the delta. It runs while no batch is published. The
 // earlier generation is returned, to be released, when a query had opened it;
 // when none had, gen itself is returned: the first query will open it.
 func (s *segments) publish(gen *ivf.Index, number, buildLSN uint64) (retired *ivf.Index) {

@@ -18,7 +18,7 @@ type Stats struct {
 	// StoreBytes and WALBytes are file sizes: the bbolt file, and the log
 	// segments that hold what is not yet in it.
 	StoreBytes, WALBytes int64
-	// DurableLSN numbers the last acknowledged act, AppliedLSN the last one
+	// DurableLSN numbers the last acknowledged batch, AppliedLSN the last one
 	// that is in bbolt.
 	DurableLSN, AppliedLSN uint64
 	Collections            []CollectionStats
@@ -39,7 +39,7 @@ type CollectionStats struct {
 	IndexedRows uint64
 	Lists       int
 	IndexBytes  int64
-	// BuildLSN numbers the last act that the generation holds; later acts may be
+	// BuildLSN numbers the last batch that the generation holds; later batches may be
 	// those of other collections.
 	BuildLSN uint64
 	// Written is when the file of the generation was written, by its
