@@ -26,7 +26,7 @@ The room in flash.db is used again; ` + "`flashdb compact`" + ` gives it back to
   flashdb drop papers.flash abstracts --yes --json`,
 		Args: args(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !yes && !isTerminal(a.in) {
+			if !yes && a.ask == nil && !isTerminal(a.in) {
 				return fmt.Errorf("drop %s: nobody is here to ask whether it may be gone for good: add --yes", shown(args[1]))
 			}
 			return a.drop(cmd.Context(), args[0], args[1], yes)
@@ -88,7 +88,24 @@ func describeHolding(c flashdb.CollectionStats) string {
 
 // mayDrop asks the person at the terminal; anything but yes is an error.
 func (a *app) mayDrop(ctx context.Context, what flashdb.CollectionStats) error {
-	fmt.Fprintf(a.err, "drop collection %s for good: %s? [y/N] ", what.Name, describeHolding(what))
+	ask := a.ask
+	if ask == nil {
+		ask = a.askHere
+	}
+	text, err := ask(ctx, fmt.Sprintf("drop collection %s for good: %s? [y/N] ", what.Name, describeHolding(what)))
+	if err != nil {
+		return err
+	}
+	switch strings.ToLower(strings.TrimSpace(text)) {
+	case "y", "yes":
+		return nil
+	}
+	return errors.New("nothing was dropped")
+}
+
+// askHere asks on the terminal of the command.
+func (a *app) askHere(ctx context.Context, question string) (string, error) {
+	fmt.Fprint(a.err, question)
 	line := make(chan string, 1)
 	go func() { // which an interrupt leaves behind, reading: the program ends
 		text, _ := bufio.NewReader(a.in).ReadString('\n')
@@ -97,12 +114,8 @@ func (a *app) mayDrop(ctx context.Context, what flashdb.CollectionStats) error {
 	select {
 	case <-ctx.Done():
 		fmt.Fprintln(a.err)
-		return ctx.Err()
+		return "", ctx.Err()
 	case text := <-line:
-		switch strings.ToLower(strings.TrimSpace(text)) {
-		case "y", "yes":
-			return nil
-		}
-		return errors.New("nothing was dropped")
+		return text, nil
 	}
 }

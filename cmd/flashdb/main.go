@@ -116,6 +116,9 @@ type app struct {
 	mode     string    // of tables: see outputModes; "" is table
 	color    colorFlag // --color
 	shared   database  // of the shell, open already; nil elsewhere
+
+	// ask asks the person at the terminal of the shell; nil elsewhere.
+	ask func(ctx context.Context, question string) (string, error)
 }
 
 // newRoot makes a fresh command tree.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"time"
@@ -101,6 +102,6 @@ func (a *app) serve(ctx context.Context, dir string, opts flashdb.Options) (err 
 	}
 	start := time.Now()
 	<-ctx.Done()
-	opts.Logger.Info("closing", "dir", dir, "served", time.Since(start).Round(time.Second))
+	opts.Logger.Info("closing", "dir", dir, "served_seconds", math.Round(time.Since(start).Seconds()))
 	return nil
 }

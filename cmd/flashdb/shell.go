@@ -32,17 +32,19 @@ and keys with Tab and reads pipes too. .help says more. Lines are kept in flashd
 user's configuration directory, which nobody else may read; those that begin with a blank are not.
 
 The database stays open, so other processes reach it only through this one: they ask it by
-themselves. When another process has it open, the shell asks that one.`,
+themselves. When another process has it open, the shell asks that one. A database whose files
+can only be read is opened for reading.`,
 		Example: `  flashdb shell papers.flash
   echo 'predict 1706.03762 -k 3' | flashdb shell papers.flash --use papers`,
 		Args: args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			db, err := a.open(cmd.Context(), args[0], flashdb.Options{MustExist: true})
+			readOnly := readOnlyFiles(args[0])
+			db, err := a.open(cmd.Context(), args[0], flashdb.Options{MustExist: true, ReadOnly: readOnly})
 			if err != nil {
 				return err
 			}
 			defer func() { err = errors.Join(err, db.Close()) }()
-			if own := db.DB(); own != nil {
+			if own := db.DB(); own != nil && !readOnly {
 				if _, err := control.Serve(own, nil); err != nil {
 					return err
 				}
@@ -184,7 +186,11 @@ var notInShell = map[string]string{
 
 // app is what the commands of one line share.
 func (s *session) app() *app {
-	return &app{in: noInput{}, out: s.out, err: s.err, mode: s.mode, json: s.mode == modeJSON, color: s.color, shared: s.db}
+	a := &app{in: noInput{}, out: s.out, err: s.err, mode: s.mode, json: s.mode == modeJSON, color: s.color, shared: s.db}
+	if s.lines != nil && s.lines.Terminal {
+		a.ask = s.lines.Ask
+	}
+	return a
 }
 
 // noInput is the standard input of a verb: the shell itself reads that.

@@ -41,6 +41,16 @@ type Shell struct {
 	Err      io.Writer
 	Terminal bool   // a person types: edit, complete and prompt
 	History  string // file of earlier lines; "": none
+
+	term *liner.State // while a person types
+}
+
+// Ask asks the person at the terminal while a line runs, and returns the answer.
+func (s *Shell) Ask(ctx context.Context, question string) (string, error) {
+	if s.term == nil {
+		return "", errors.New("nobody is here to ask")
+	}
+	return prompt(ctx, s.term, question)
 }
 
 // Loop runs lines until the input ends. It returns an error when the input could
@@ -99,6 +109,7 @@ func (s *Shell) interactive(ctx context.Context) error {
 	defer stop()
 	term := liner.NewLiner()
 	defer term.Close()
+	s.term = term
 	term.SetCtrlCAborts(true)
 	term.SetMultiLineMode(true)
 	term.SetTabCompletionStyle(liner.TabPrints)
