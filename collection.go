@@ -349,7 +349,8 @@ func (c *Collection) KeysWithPrefix(ctx context.Context, prefix string, limit in
 	return keys, err
 }
 
-// SetMeta stores a string of the caller's own beside the collection.
+// SetMeta stores a string of the caller's own beside the collection. Names that
+// begin with "flashdb." are reserved for what flashdb and its command remember.
 func (c *Collection) SetMeta(ctx context.Context, name, value string) error {
 	leave, err := c.db.enter()
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 // network to its database, is gone on with by the same command: the collection's
 // metadata say how far it got. It is written behind every batch, beside the next
 // one, so that what the next run stores again is two batches at most.
-const metaImport = "import"
+const metaImport = reserved + "import"
 
 // importState is the value of metaImport.
 type importState struct {

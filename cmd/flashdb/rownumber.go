@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 )
 
 // Files of edges and oracles name nodes by their row in the file of embeddings.
@@ -11,8 +12,11 @@ import (
 // ids from there on are rows of that file, as long as imports keep row and id
 // in step.
 const (
-	metaFirstRow = "first_row"
-	metaRowCount = "row_count"
+	// Names of meta values that begin with this are not a user's: see SetMeta.
+	reserved = "flashdb."
+
+	metaFirstRow = reserved + "first_row"
+	metaRowCount = reserved + "row_count"
 )
 
 // A nodeIndex finds nodes by key and by row number, for commands that look up
@@ -46,11 +50,11 @@ func newNodeIndex(ctx context.Context, c collection) (*nodeIndex, error) {
 
 // rowSpan returns what the collection remembers of row numbers.
 func rowSpan(ctx context.Context, c collection) (first, rows int64, err error) {
-	firstText, err := c.Meta(ctx, metaFirstRow)
+	firstText, err := ownMeta(ctx, c, metaFirstRow)
 	if err != nil {
 		return 0, 0, err
 	}
-	rowsText, err := c.Meta(ctx, metaRowCount)
+	rowsText, err := ownMeta(ctx, c, metaRowCount)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -60,6 +64,16 @@ func rowSpan(ctx context.Context, c collection) (first, rows int64, err error) {
 		return 0, 0, nil // never set, or not by an import
 	}
 	return first, rows, nil
+}
+
+// ownMeta returns a value of the command's own. Earlier versions stored them
+// without what is reserved before their names.
+func ownMeta(ctx context.Context, c collection, name string) (string, error) {
+	text, err := c.Meta(ctx, name)
+	if err == nil && text == "" {
+		text, err = c.Meta(ctx, strings.TrimPrefix(name, reserved))
+	}
+	return text, err
 }
 
 func setRowSpan(ctx context.Context, c collection, first, rows int64) error {
