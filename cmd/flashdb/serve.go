@@ -7,6 +7,8 @@ import (
 	"io"
 	"log/slog"
 	"math"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"time"
@@ -14,22 +16,26 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/prometheus"
 	"github.com/flashdb/flashdb/control"
 )
 
 func (a *app) serveCommand() *cobra.Command {
-	var logFormat, drift string
+	var logFormat, drift, metrics string
 	var schedule flashdb.RebuildSchedule
 	cmd := &cobra.Command{
-		Use:   "serve DIR [--rebuild-every D]",
+		Use:   "serve DIR [--rebuild-every D] [--metrics HOST:PORT]",
 		Short: "Hold a database open for the other commands, until interrupted",
 		Long: `Serve holds a database open and answers through control.sock in its directory, so that
 queries need not open it each time and a job can rebuild it meanwhile: every other command
 asks it by itself. It ends on SIGINT and SIGTERM. What happens is logged on stderr.
 
-It is no server of a network: only processes of the same user on this machine reach it.`,
+It is no server of a network: only processes of the same user on this machine reach it. With
+--metrics it also answers scrapes by Prometheus at http://HOST:PORT/metrics, for anybody who
+reaches that address: counts, sizes and times, and the names of collections.`,
 		Example: `  flashdb serve papers.flash &
-  flashdb serve papers.flash --rebuild-every 24h --if-drift 5% --log json`,
+  flashdb serve papers.flash --rebuild-every 24h --if-drift 5% --log json
+  flashdb serve papers.flash --metrics 127.0.0.1:9187`,
 		Args: args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if err := checkDuration("rebuild-every", cmd.Flags().Changed("rebuild-every"), schedule.Every); err != nil {
@@ -44,13 +50,14 @@ It is no server of a network: only processes of the same user on this machine re
 			if err != nil {
 				return err
 			}
-			return a.serve(cmd.Context(), args[0], flashdb.Options{MustExist: true, Rebuild: schedule, Logger: logger})
+			return a.serve(cmd.Context(), args[0], metrics, flashdb.Options{MustExist: true, Rebuild: schedule, Logger: logger})
 		},
 	}
 	fs := cmd.Flags()
 	fs.StringVar(&logFormat, "log", "auto", "text, json, or auto: text on a terminal, else json")
 	fs.DurationVar(&schedule.Every, "rebuild-every", 0, "rebuild every collection after this `time`, again and again")
 	fs.StringVar(&drift, "if-drift", "", "rebuild only when so much of the rows moved, such as 5%")
+	fs.StringVar(&metrics, "metrics", "", "answer scrapes of metrics at this `host:port`, such as 127.0.0.1:9187")
 	completeWords(cmd, "log", "auto", "text", "json")
 	return cmd
 }
@@ -72,7 +79,21 @@ func newLogger(format string, w io.Writer) (*slog.Logger, error) {
 	return nil, fmt.Errorf("--log %q: use text, json or auto", format)
 }
 
-func (a *app) serve(ctx context.Context, dir string, opts flashdb.Options) (err error) {
+// listenForScrapes listens at an address that names its host: without one the
+// whole network would be let in by a slip.
+func listenForScrapes(address string) (net.Listener, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil || host == "" {
+		return nil, fmt.Errorf("--metrics %q: want HOST:PORT, such as 127.0.0.1:9187", address)
+	}
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("--metrics: %w", err)
+	}
+	return l, nil
+}
+
+func (a *app) serve(ctx context.Context, dir, metrics string, opts flashdb.Options) (err error) {
 	db, err := flashdb.Open(dir, &opts)
 	if err != nil {
 		return err
@@ -80,6 +101,15 @@ func (a *app) serve(ctx context.Context, dir string, opts flashdb.Options) (err 
 	defer func() { err = errors.Join(err, db.Close()) }()
 	if _, err := control.Serve(db, &control.Options{Logger: opts.Logger}); err != nil {
 		return err
+	}
+	if metrics != "" {
+		scrapes, err := listenForScrapes(metrics)
+		if err != nil {
+			return err
+		}
+		server := &http.Server{Handler: prometheus.Handler(db), ReadHeaderTimeout: 10 * time.Second}
+		go func() { _ = server.Serve(scrapes) }() // until it is closed
+		defer server.Close()
 	}
 	names, err := db.Collections(context.WithoutCancel(ctx)) // a signal ends what comes after it
 	if err != nil {

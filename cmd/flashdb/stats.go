@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/prometheus"
 )
 
 func (a *app) statsCommand() *cobra.Command {
@@ -49,7 +50,7 @@ queries and their times, durable changes, rebuilds.`,
 				if format == "prometheus" {
 					m, err := db.Metrics(cmd.Context())
 					if err == nil {
-						writePrometheus(a.data(), s, m)
+						prometheus.Write(a.data(), s, m)
 					}
 					return err
 				}

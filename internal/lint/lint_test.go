@@ -52,9 +52,9 @@ var imports = map[string][]string{
 	// L6
 	"control": {"", "decoder", "internal/socket", "internal/wire", "internal/output"},
 	// L7: the command, and what it alone needs
-	"cmd/flashdb/internal/shell": {}, "cmd/flashdb/internal/report": {},
+	"cmd/flashdb/internal/prometheus": {""}, "cmd/flashdb/internal/shell": {}, "cmd/flashdb/internal/report": {},
 	"cmd/flashdb/internal/parquet": {"internal/codec"},
-	"cmd/flashdb":                  {"", "control", "internal/wire", "cmd/flashdb/internal/shell", "cmd/flashdb/internal/report", "cmd/flashdb/internal/parquet", "decoder", "decoder/weights", "flashlight", "internal/codec", "internal/output"},
+	"cmd/flashdb":                  {"", "control", "internal/wire", "cmd/flashdb/internal/prometheus", "cmd/flashdb/internal/shell", "cmd/flashdb/internal/report", "cmd/flashdb/internal/parquet", "decoder", "decoder/weights", "flashlight", "internal/codec", "internal/output"},
 }
 
 // third lists the modules outside the standard library that non-test code may

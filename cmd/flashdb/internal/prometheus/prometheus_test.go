@@ -1,6 +1,9 @@
-package main
+package prometheus
 
 import (
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -12,9 +15,9 @@ import (
 	"github.com/flashdb/flashdb"
 )
 
-func TestPrometheus(t *testing.T) {
+func TestWrite(t *testing.T) {
 	var out strings.Builder
-	writePrometheus(&out, flashdb.Stats{
+	Write(&out, flashdb.Stats{
 		StoreBytes:  1 << 30,
 		Collections: []flashdb.CollectionStats{{Name: `a"b\`, Nodes: 7, Written: time.Unix(1e9, 0)}, {Name: "c"}},
 	}, flashdb.Metrics{
@@ -43,4 +46,28 @@ func TestPrometheus(t *testing.T) {
 		}
 		require.True(t, strings.HasPrefix(line, "# ") || sample.MatchString(line), line)
 	}
+}
+
+// TestHandler: a scrape has what Write writes, other paths and methods have nothing, and a closed database is unavailable.
+func TestHandler(t *testing.T) {
+	db, err := flashdb.Open(filepath.Join(t.TempDir(), "db"), nil)
+	require.NoError(t, err)
+	_, err = db.CreateCollection("papers", flashdb.Schema{Dim: 2})
+	require.NoError(t, err)
+	h := Handler(db)
+	get := func(method, path string) *httptest.ResponseRecorder {
+		r := httptest.NewRecorder()
+		h.ServeHTTP(r, httptest.NewRequestWithContext(t.Context(), method, path, nil))
+		return r
+	}
+	r := get(http.MethodGet, "/metrics")
+	assert.Equal(t, http.StatusOK, r.Code)
+	assert.Equal(t, "text/plain; version=0.0.4; charset=utf-8", r.Header().Get("Content-Type"))
+	assert.Contains(t, r.Body.String(), `flashdb_nodes{collection="papers"} 0`)
+	assert.Equal(t, http.StatusNotFound, get(http.MethodGet, "/").Code)
+	assert.Equal(t, http.StatusMethodNotAllowed, get(http.MethodPost, "/metrics").Code)
+	require.NoError(t, db.Close())
+	r = get(http.MethodGet, "/metrics")
+	assert.Equal(t, http.StatusServiceUnavailable, r.Code)
+	assert.Contains(t, r.Body.String(), "closed")
 }

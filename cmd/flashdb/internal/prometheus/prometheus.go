@@ -1,30 +1,32 @@
-package main
+// Package prometheus writes what a database holds and has done in the text format of Prometheus, for a file or for scrapes.
+package prometheus
 
 import (
 	"fmt"
 	"io"
+	"net/http"
 	"strconv"
 	"strings"
 
 	"github.com/flashdb/flashdb"
 )
 
-// A promWriter writes metrics in the text format of Prometheus.
-type promWriter struct{ w io.Writer }
+// A writer writes metrics in the text format of Prometheus.
+type writer struct{ w io.Writer }
 
-func (p promWriter) head(name, kind, help string) {
+func (p writer) head(name, kind, help string) {
 	fmt.Fprintf(p.w, "# HELP flashdb_%s %s\n# TYPE flashdb_%s %s\n", name, help, name, kind)
 }
 
 // value writes one sample; labels are names and values in turn.
-func (p promWriter) value(name string, v float64, labels ...string) {
+func (p writer) value(name string, v float64, labels ...string) {
 	var b strings.Builder
 	for i := 0; i < len(labels); i += 2 {
 		sep := ","
 		if i == 0 {
 			sep = "{"
 		}
-		fmt.Fprintf(&b, `%s%s="%s"`, sep, labels[i], promEscape.Replace(labels[i+1]))
+		fmt.Fprintf(&b, `%s%s="%s"`, sep, labels[i], escape.Replace(labels[i+1]))
 	}
 	if b.Len() > 0 {
 		b.WriteString("}")
@@ -32,14 +34,14 @@ func (p promWriter) value(name string, v float64, labels ...string) {
 	fmt.Fprintf(p.w, "flashdb_%s%s %s\n", name, b.String(), strconv.FormatFloat(v, 'g', -1, 64))
 }
 
-var promEscape = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
+var escape = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
-func (p promWriter) one(name, kind, help string, v float64) {
+func (p writer) one(name, kind, help string, v float64) {
 	p.head(name, kind, help)
 	p.value(name, v)
 }
 
-func (p promWriter) histogram(name, help string, h flashdb.Histogram) {
+func (p writer) histogram(name, help string, h flashdb.Histogram) {
 	p.head(name, "histogram", help)
 	total := uint64(0)
 	for i, bound := range h.Bounds {
@@ -51,9 +53,24 @@ func (p promWriter) histogram(name, help string, h flashdb.Histogram) {
 	p.value(name+"_count", float64(h.Count()))
 }
 
-// writePrometheus writes what a database holds and what its owner has done.
-func writePrometheus(w io.Writer, s flashdb.Stats, m flashdb.Metrics) {
-	p := promWriter{w}
+// Handler answers GET /metrics with what db holds and has done. It is safe for concurrent use.
+func Handler(db *flashdb.DB) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
+		stats, err := db.Stats(r.Context())
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+		Write(w, stats, db.Metrics())
+	})
+	return mux
+}
+
+// Write writes what a database holds and what its owner has done.
+func Write(w io.Writer, s flashdb.Stats, m flashdb.Metrics) {
+	p := writer{w}
 	p.one("store_bytes", "gauge", "Size of the bbolt file.", float64(s.StoreBytes))
 	p.one("wal_bytes", "gauge", "Size of the log.", float64(s.WALBytes))
 	p.one("durable_lsn", "counter", "Number of the last acknowledged write.", float64(s.DurableLSN))
