@@ -93,6 +93,9 @@ func TestJSONDoc(t *testing.T) {
 	frontier, err := json.Marshal(newJSONCalibration(flashdb.Calibration{Frontiers: []flashdb.Frontier{{Plans: make([]flashdb.PlanPoint, 1)}}}))
 	require.NoError(t, err)
 	collectKeys(t, printed, "calibrate", string(frontier))
+	var remarks bytes.Buffer
+	require.True(t, newProgressAs("json", &remarks).remark("no plan is faster"))
+	collectKeys(t, printed, "progress", remarks.String())
 	all, err := os.ReadFile("all.jsonl")
 	require.NoError(t, err)
 	collectKeys(t, printed, "predict --all", string(all))

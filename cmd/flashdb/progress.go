@@ -169,6 +169,23 @@ func (p *progress) line(stage string, done, total int64, pace pace) {
 	}{stage, done, max(0, total), math.Round(pace.perSecond), math.Round(pace.left.Seconds())})
 }
 
+// remark prints a remark as a line of JSON where the progress is such lines, so that
+// who reads them need not expect another kind, and tells whether it did.
+func (p *progress) remark(text string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.w == nil || !p.lines {
+		return false
+	}
+	line, err := json.Marshal(struct {
+		Remark string `json:"remark"`
+	}{text})
+	if err == nil {
+		fmt.Fprintf(p.w, "%s\n", line)
+	}
+	return err == nil
+}
+
 // clear takes the line away, before other output.
 func (p *progress) clear() {
 	p.mu.Lock()

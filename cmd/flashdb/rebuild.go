@@ -146,7 +146,7 @@ func (a *app) rebuildOne(ctx context.Context, db database, name string, opts fla
 	if err != nil {
 		return err
 	}
-	return a.printRebuild(name, res)
+	return a.printRebuild(name, res, p)
 }
 
 // rebuildWith rebuilds and shows the progress.
@@ -158,10 +158,12 @@ func rebuildWith(ctx context.Context, c collection, opts flashdb.RebuildOptions,
 	return c.Rebuild(ctx, &opts)
 }
 
-func (a *app) printRebuild(name string, res flashdb.RebuildResult) error {
+func (a *app) printRebuild(name string, res flashdb.RebuildResult, p *progress) error {
 	for _, of := range res.Calibrations {
 		if text := describeScans(of); text != "" {
-			a.remark("decoder %s", text)
+			if text = "decoder " + text; !p.remark(text) {
+				a.remark("%s", text)
+			}
 		}
 	}
 	if a.json {
