@@ -40,6 +40,9 @@ func newViewLists(v *view) *viewLists {
 // Centroids implements calibrate.Lists.
 func (l *viewLists) Centroids() []float32 { return l.centroids }
 
+// Grouped implements calibrate.Lists. Of the lists of a delta it is not true: they are few.
+func (l *viewLists) Grouped() bool { return l.v.pinned.gen.Grouped() }
+
 // List implements calibrate.Lists.
 func (l *viewLists) List(n int, dst []index.Candidate) []index.Candidate {
 	of := l.v.pinned.gen

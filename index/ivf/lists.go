@@ -5,6 +5,9 @@ import "github.com/flashdb/flashdb/index"
 // Centroids returns the centroid of every list, row-major, lists x dim. It must not be changed.
 func (ix *Index) Centroids() []float32 { return ix.centroids }
 
+// Grouped reports whether lists that lie close together follow each other.
+func (ix *Index) Grouped() bool { return ix.groups.len() > 0 }
+
 // List appends the rows of list l to dst, for Gather: id and position, without a score.
 func (ix *Index) List(l int, dst []index.Candidate) []index.Candidate {
 	for at := ix.begin[l]; at < ix.begin[l+1]; at++ {

@@ -63,17 +63,12 @@ func (c *Calibration) For(k int) (Frontier, bool) {
 func (f Frontier) Choose(recall float64) (p Point, ok bool) {
 	for _, q := range f.Points {
 		switch {
-		case !ok && q.Bound >= recall:
-			p, ok = q, true
-			fallthrough
-		case ok && q.Seconds <= evenPrice*p.Seconds:
-			if f.even(q) >= recall {
-				return q, true
-			}
-		case ok:
+		case ok && q.Seconds > evenPrice*p.Seconds:
 			return p, true
-		case q.Bound >= p.Bound:
-			p = q
+		case f.even(q) >= recall:
+			return q, true
+		case !ok && (q.Bound >= recall || q.Bound >= p.Bound):
+			p, ok = q, q.Bound >= recall
 		}
 	}
 	return p, ok

@@ -71,7 +71,7 @@ func Run(ctx context.Context, in Input) (*Result, error) {
 	if err := r.timeScan(ctx, &r.Sources[0]); err != nil {
 		return nil, fmt.Errorf("calibrate: %w", err)
 	}
-	certain := r.certain(len(r.workers[0].sampler.sizes), r.exactSeconds()/float64(r.Rows))
+	certain := r.certain(r.workers[0].sampler.ranked(r.workers[0].engine.Rows.Dim()), r.exactSeconds()/float64(r.Rows))
 	for _, w := range r.workers {
 		w.sampler.certain = certain
 	}
@@ -109,7 +109,7 @@ func newRun(in Input) (*run, error) {
 		r.workers = append(r.workers, newWorker(in.Open(), in.Decoder, in.Rows, in.Clock))
 	}
 	first := r.workers[0].engine
-	sizes, runs := sizesOf(first), runsOf(first.Lists.Centroids(), first.Rows.Dim())
+	sizes, runs := sizesOf(first), runsOf(first.Lists, first.Rows.Dim())
 	for _, w := range r.workers {
 		w.sampler.sizes, w.sampler.runs, w.sampler.certain = sizes, runs, certainRows
 	}

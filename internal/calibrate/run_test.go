@@ -76,6 +76,9 @@ func (w *world) Centroids() []float32 {
 	return centroids
 }
 
+// Grouped implements calibrate.Lists.
+func (w *world) Grouped() bool { return false }
+
 // List implements calibrate.Lists.
 func (w *world) List(l int, dst []index.Candidate) []index.Candidate {
 	for at := uint32(l) * listRows; at < uint32(l+1)*listRows; at++ {

@@ -16,7 +16,7 @@ const (
 	certainRows   = 2048 // of the lists that rank highest are all sampled; further down the chance is this divided by the rank
 	sampleShare   = 0.15 // of the time may go to samples; the 2048 become fewer if need be, though no fewer than
 	fewestCertain = 512
-	manyLists     = 4096 // with more of them, only so many of the runs that rank highest are ranked one by one
+	manyLists     = 4096 // of more, if neighbours are alike, only so many in the runs that rank highest are ranked one by one
 	runLists      = 16   // neighbouring lists of a run
 	stripRows     = 64   // of a list are sampled together
 	blockRows     = 512  // gathered and scored at a time, at least

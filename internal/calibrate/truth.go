@@ -114,12 +114,12 @@ type sampler struct {
 	hits    []index.Hit
 }
 
-// certain returns how many rows are sampled for sure where a row takes so many seconds: certainRows, or fewer so that all
-// samples take their share of the time.
-func (r *run) certain(lists int, row float64) int {
+// certain returns how many rows are sampled for sure where lists are ranked by so many centroids and a row takes so many
+// seconds: certainRows, or fewer so that all samples take their share of the time.
+func (r *run) certain(centroids int, row float64) int {
 	n := certainRows
 	for ; n > fewestCertain; n /= 2 {
-		rows := float64(rankedLists(lists)) + float64(n)*(1+math.Log(max(1, float64(r.Rows)/float64(n))))
+		rows := float64(centroids) + float64(n)*(1+math.Log(max(1, float64(r.Rows)/float64(n))))
 		if rows*row*float64(len(r.Sources)) <= sampleShare*r.Time.Seconds()*float64(len(r.workers)) {
 			break
 		}
@@ -186,18 +186,11 @@ func (w *worker) sample(ctx context.Context, s *Source, number int, t *truth) (s
 	return scored, nil
 }
 
-// rankedLists returns how many centroids are scored to rank so many lists.
-func rankedLists(lists int) int {
-	if lists <= manyLists {
-		return lists
-	}
-	return lists/runLists + manyLists
-}
-
-// runsOf returns the mean centroid of each runLists neighbouring lists, or nothing where lists are few enough to be ranked
-// one by one. In an index of many lists neighbours are alike.
-func runsOf(centroids []float32, dim int) (runs []float32) {
-	if len(centroids)/dim <= manyLists {
+// runsOf returns the mean centroid of each runLists neighbouring lists, or nothing where lists are ranked one by one: where
+// they are few, and where neighbours have nothing in common.
+func runsOf(lists Lists, dim int) (runs []float32) {
+	centroids := lists.Centroids()
+	if len(centroids)/dim <= manyLists || !lists.Grouped() {
 		return nil
 	}
 	for run := range slices.Chunk(centroids, runLists*dim) {
@@ -208,6 +201,14 @@ func runsOf(centroids []float32, dim int) (runs []float32) {
 		runs = append(runs, mean...)
 	}
 	return runs
+}
+
+// ranked returns how many centroids are scored to rank the lists.
+func (sm *sampler) ranked(dim int) int {
+	if len(sm.runs) == 0 {
+		return len(sm.sizes)
+	}
+	return len(sm.runs)/dim + manyLists
 }
 
 // rank sets the order of the lists, and returns how many centroids it scored: lists by the score of their centroids,

@@ -40,6 +40,8 @@ func (s strips) Centroids() []float32 {
 	return centroids
 }
 
+func (s strips) Grouped() bool { return true }
+
 func (s strips) List(l int, dst []index.Candidate) []index.Candidate {
 	for at := l * s.size; at < min(len(s.values), (l+1)*s.size); at++ {
 		dst = append(dst, index.Candidate{ID: uint32(at), Ref: uint32(at)})
@@ -54,7 +56,7 @@ func sampling(t *testing.T, values []float32, size int) (*worker, *Source) {
 	require.NoError(t, err)
 	s := newStrips(values, size)
 	w := newWorker(Engine{Rows: s, Lists: s}, d, 1, time.Now)
-	w.sampler.sizes, w.sampler.certain = sizesOf(w.engine), certainRows
+	w.sampler.sizes, w.sampler.runs, w.sampler.certain = sizesOf(w.engine), runsOf(s, 1), certainRows
 	return w, &Source{Vector: []float32{1}}
 }
 
@@ -114,6 +116,36 @@ func TestSampleIsUnbiased(t *testing.T) {
 	}
 }
 
+// TestRank: every list is ranked once. Of many, those of the best runs come first, by their own centroids, and then the
+// others by the means of their runs.
+func TestRank(t *testing.T) {
+	for _, lists := range []int{1, 100, manyLists, manyLists + 1, 3*manyLists + 7} {
+		values := make([]float32, lists)
+		for i := range values {
+			values[i] = float32(-(i / runLists)) + float32((i*7)%runLists)/100 // runs descend, lists within them do not
+		}
+		w, s := sampling(t, values, 1)
+		bound := w.decoder.Bind(nil, s.Vector)
+		assert.Equal(t, w.sampler.ranked(1), w.sampler.rank(bound, w.engine.Lists.Centroids()))
+		require.Len(t, w.sampler.order, lists)
+		seen := make([]bool, lists)
+		for at, ranked := range w.sampler.order {
+			l := int(uint32(ranked))
+			require.False(t, seen[l], "list %d is ranked twice", l)
+			seen[l] = true
+			if lists <= manyLists || at < manyLists {
+				if at > 0 {
+					require.LessOrEqual(t, values[l], values[int(uint32(w.sampler.order[at-1]))], "the %d-th of %d", at, lists)
+				}
+				continue
+			}
+			require.Equal(t, at, l, "the others as their runs lie")
+		}
+	}
+	w, _ := sampling(t, make([]float32, 10*manyLists), 1)
+	assert.Less(t, w.sampler.ranked(1), 2*manyLists)
+}
+
 // TestSampleCost: what is scored grows with the logarithm of the rows.
 func TestSampleCost(t *testing.T) {
 	for _, rows := range []int{500, 10_000, 100_000, 1_000_000} {
@@ -123,7 +155,7 @@ func TestSampleCost(t *testing.T) {
 			truth := truth{size: 10}
 			scored, err := w.sample(context.Background(), s, 1, &truth)
 			require.NoError(t, err)
-			scored -= rows / size // centroids
+			scored -= w.sampler.ranked(1) // centroids
 			assert.LessOrEqual(t, float64(scored), certainRows*(1+math.Log(max(1, float64(rows)/certainRows)))+2*size)
 			assert.GreaterOrEqual(t, scored, min(rows, certainRows))
 		})
