@@ -94,7 +94,11 @@ func (a *app) withReadableDB(ctx context.Context, dir string, fn func(database) 
 
 // readOnlyFiles tells whether a database can be read and not be written.
 func readOnlyFiles(dir string) bool {
-	f, err := os.OpenFile(filepath.Join(dir, "flash.db"), os.O_RDWR, 0)
+	name := filepath.Join(dir, "flash.db")
+	if info, err := os.Lstat(name); err != nil || !info.Mode().IsRegular() {
+		return false // which the open says, and does not wait for
+	}
+	f, err := os.OpenFile(name, os.O_RDWR, 0)
 	if err == nil {
 		_ = f.Close()
 	}

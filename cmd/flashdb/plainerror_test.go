@@ -57,6 +57,9 @@ func TestBackupOfReadOnlyFiles(t *testing.T) {
 	require.Zero(t, code, errOut)
 	assert.False(t, readOnlyFiles(dir))
 	assert.False(t, readOnlyFiles(filepath.Join(dir, "nothing")))
+	irregular := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(irregular, "flash.db"), 0o500))
+	assert.False(t, readOnlyFiles(irregular), "what is no regular file is not opened")
 	require.NoError(t, os.Chmod(filepath.Join(dir, "flash.db"), 0o400))
 	if !readOnlyFiles(dir) {
 		t.Skip("this user may write to every file")
