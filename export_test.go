@@ -19,7 +19,12 @@ import (
 // OpenOn is Open with the log and the index on another file system, and without
 // syncs of the bbolt file: for tests whose process does not die.
 func OpenOn(fsys vfs.FS, dir string, opts *Options) (*DB, error) {
-	return openOn(disk{system: fsys, noSync: true}, dir, opts)
+	var o Options
+	if opts != nil {
+		o = *opts
+	}
+	o.disk = disk{system: fsys, noSync: true}
+	return Open(dir, &o)
 }
 
 // HookStoreWrites has before called before each write to the bbolt file. If it

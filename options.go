@@ -10,6 +10,7 @@ import (
 
 	"github.com/flashdb/flashdb/flashlight"
 	"github.com/flashdb/flashdb/index"
+	"github.com/flashdb/flashdb/internal/vfs"
 )
 
 // Options configure Open. The zero value, or nil, means the defaults.
@@ -50,6 +51,7 @@ type Options struct {
 	Logger *slog.Logger
 	// Events are told what a program may want to act on or count.
 	Events EventListener
+	disk   disk // the operating system's by default
 }
 
 func (o *Options) withDefaults() Options {
@@ -71,6 +73,9 @@ func (o *Options) withDefaults() Options {
 	}
 	if v.clock == nil {
 		v.clock = systemClock{}
+	}
+	if v.disk.system == nil {
+		v.disk.system = vfs.OS()
 	}
 	if v.Logger == nil {
 		v.Logger = slog.New(slog.DiscardHandler)
