@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/internal/dbtest"
 )
 
 // fill makes two collections that use everything a database can hold: "papers"
@@ -54,52 +55,10 @@ func fill(t testing.TB, d *testDB) {
 	require.NoError(t, plain.Upsert(ctx, flashdb.Node{Key: "a\x00b", Embedding: []float32{1, 2}}))
 }
 
-// contents is everything that can be asked of a database, for comparison.
-type contents struct {
-	Nodes    map[string][]flashdb.Node // by collection, in id order
-	Links    map[string][]string
-	Decoders []string
-	Origin   string
-	Exact    []flashdb.Hit
-	Tags     map[string]uint64
-}
-
-func contentsOf(t testing.TB, db *flashdb.DB) contents {
+func contentsOf(t testing.TB, db *flashdb.DB) *dbtest.Contents {
 	t.Helper()
-	ctx := context.Background()
-	all := contents{Nodes: map[string][]flashdb.Node{}, Links: map[string][]string{}}
-	names, err := db.Collections(ctx)
+	all, err := dbtest.ContentsOf(context.Background(), db)
 	require.NoError(t, err)
-	for _, name := range names {
-		c, err := db.Collection(name)
-		require.NoError(t, err)
-		var keys []string
-		require.NoError(t, c.Keys(ctx, func(_ uint32, key string) error {
-			keys = append(keys, key)
-			return nil
-		}))
-		for _, key := range keys {
-			n, err := c.Get(ctx, key)
-			require.NoError(t, err)
-			all.Nodes[name] = append(all.Nodes[name], n)
-			if all.Links[key], err = c.Linked(ctx, key); err != nil {
-				require.NoError(t, err)
-			}
-		}
-		decoders, err := c.Decoders(ctx)
-		require.NoError(t, err)
-		all.Decoders = append(all.Decoders, decoders...)
-	}
-	c, err := db.Collection("papers")
-	require.NoError(t, err)
-	all.Origin, _, err = c.Meta(ctx, "origin")
-	require.NoError(t, err)
-	res, err := c.Predict(ctx, "p1", 20, &flashdb.PredictOptions{Mode: flashdb.ModeExact})
-	require.NoError(t, err)
-	all.Exact = res.Hits
-	s, err := db.Stats(ctx)
-	require.NoError(t, err)
-	all.Tags = s.Collections[0].Tags
 	return all
 }
 

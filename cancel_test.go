@@ -2,6 +2,7 @@ package flashdb_test
 
 import (
 	"context"
+	"io"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -16,12 +17,12 @@ import (
 // done: nothing is changed, and the context's error is returned.
 func TestCancelledContext(t *testing.T) {
 	d := openDB(t)
-	c := d.collection("c", modelDim)
+	c := d.collection("c", smallDim)
 	rng := rand.New(rand.NewPCG(31, 0))
-	vec := randomVector(rng, modelDim)
+	vec := randomVector(rng, smallDim)
 	nodes := []flashdb.Node{{Key: "a", Embedding: vec}, {Key: "b", Embedding: vec}}
 	require.NoError(t, c.Upsert(context.Background(), nodes...))
-	dec := dotDecoder(t, modelDim)
+	dec := dotDecoder(t, smallDim)
 	require.NoError(t, c.PutDecoder(context.Background(), "dot", dec))
 	done, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -61,7 +62,7 @@ func TestCancelledContext(t *testing.T) {
 			_, err := c.Rebuild(ctx, &flashdb.RebuildOptions{Force: true})
 			return err
 		}},
-		{"Backup", func(ctx context.Context) error { _, err := d.Backup(ctx, discard{}, nil); return err }},
+		{"Backup", func(ctx context.Context) error { _, err := d.Backup(ctx, io.Discard, nil); return err }},
 		{"Compact", func(ctx context.Context) error { _, err := d.Compact(ctx, nil); return err }},
 		{"Check", func(ctx context.Context) error { _, err := d.Check(ctx); return err }},
 		{"Stats", func(ctx context.Context) error { _, err := d.Stats(ctx); return err }},
@@ -77,9 +78,9 @@ func TestCancelledContext(t *testing.T) {
 // TestCancelWaiting cancels what waits for a rebuild to end.
 func TestCancelWaiting(t *testing.T) {
 	d := openDB(t)
-	c := d.collection("c", modelDim)
+	c := d.collection("c", smallDim)
 	rng := rand.New(rand.NewPCG(32, 0))
-	require.NoError(t, c.Upsert(context.Background(), flashdb.Node{Key: "a", Embedding: randomVector(rng, modelDim)}))
+	require.NoError(t, c.Upsert(context.Background(), flashdb.Node{Key: "a", Embedding: randomVector(rng, smallDim)}))
 	building, release := make(chan struct{}), make(chan struct{})
 	var once sync.Once
 	var first sync.WaitGroup

@@ -97,7 +97,7 @@ func checkPredicted(t *testing.T, c *flashdb.Collection, res flashdb.Result, gon
 func TestFilteredQueriesSeeWholeBatches(t *testing.T) {
 	const dim, batches, asking = 4, 2000, 3
 	ctx := context.Background()
-	db, err := flashdb.OpenOn(unsynced{vfs.OS()}, filepath.Join(t.TempDir(), "test.flash"), nil)
+	db, err := flashdb.OpenOn(vfs.Unsynced(vfs.OS()), filepath.Join(t.TempDir(), "test.flash"), nil)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, db.Close()) }()
 	c, err := db.CreateCollection("c", flashdb.Schema{Dim: dim})

@@ -11,11 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/internal/dbtest"
 )
 
 // killed returns a directory as a kill would leave it: with a log tail that was
 // never flushed, an owner file, what a dead backup left, and torn bytes.
-func killed(t *testing.T) (dir string, want contents) {
+func killed(t *testing.T) (dir string, want *dbtest.Contents) {
 	t.Helper()
 	d := &testDB{t: t, dir: filepath.Join(t.TempDir(), "live")}
 	var err error

@@ -48,7 +48,7 @@ var imports = map[string][]string{
 	// L5: the root knows every layer but the kernels
 	"": {"internal/socket", "storage", "wal", "index", "index/ivf", "decoder", "flashlight", "internal/delta", "internal/calibrate", "internal/format", "internal/vfs", "internal/failpoint", "internal/backup", "internal/output"},
 	// for developers
-	"internal/reliability": {"internal/attempts"},
+	"internal/reliability": {"internal/attempts"}, "internal/dbtest": {"", "decoder"},
 	// L6
 	"control": {"", "decoder", "internal/socket", "internal/wire", "internal/output"},
 	// L7: the command, and what it alone needs

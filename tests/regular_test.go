@@ -1,6 +1,6 @@
 //go:build unix
 
-package flashdb_test
+package tests
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package flashdb_test
+package tests
 
 import (
 	"context"
@@ -414,7 +414,7 @@ func TestOpenSyncsTheDirectoriesItMakes(t *testing.T) {
 		}
 		return nil
 	})
-	db, err := flashdb.OpenOn(fsys, dir, nil)
+	db, err := openOn(fsys, dir, nil)
 	require.NoError(t, err)
 	require.NoError(t, db.Close())
 	sync := func(dir string) string { return vfs.Op{Kind: vfs.OpSyncDir, Path: dir}.String() }

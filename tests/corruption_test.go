@@ -1,4 +1,4 @@
-package flashdb_test
+package tests
 
 import (
 	"bytes"
@@ -244,7 +244,7 @@ func (im *image) judge(t *testing.T, m mutation, rng *rand.Rand) outcome {
 	changed := m.apply(im.files[m.file], rng)
 	im.write(t, dir, m.file, changed)
 	var events bytes.Buffer
-	db, err := flashdb.OpenOn(unsynced{vfs.OS()}, dir, &flashdb.Options{Logger: slog.New(slog.NewTextHandler(&events, nil))})
+	db, err := openOn(vfs.Unsynced(vfs.OS()), dir, &flashdb.Options{Logger: slog.New(slog.NewTextHandler(&events, nil))})
 	if err != nil {
 		requireDamage(t, m, err)
 		return atOpen

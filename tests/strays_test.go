@@ -1,6 +1,6 @@
 //go:build unix
 
-package flashdb_test
+package tests
 
 import (
 	"bytes"
@@ -132,7 +132,7 @@ func (s *strayTrial) run(place string) {
 	before := listing(t, s.path)
 	var log bytes.Buffer
 	opts := &flashdb.Options{MustExist: true, CalibrateTime: -1, Logger: slog.New(slog.NewTextHandler(&log, nil))}
-	db, err := flashdb.OpenOn(unsynced{vfs.OS()}, s.dir, opts)
+	db, err := openOn(vfs.Unsynced(vfs.OS()), s.dir, opts)
 	require.NoError(t, err)
 	got, err := answers(db)
 	require.NoError(t, err)
@@ -173,7 +173,7 @@ func (s *strayTrial) run(place string) {
 	require.NoError(t, db.DropCollection(ctx, "papers"))
 	require.NoError(t, db.Close())
 
-	db, err = flashdb.OpenOn(unsynced{vfs.OS()}, s.dir, opts)
+	db, err = openOn(vfs.Unsynced(vfs.OS()), s.dir, opts)
 	require.NoError(t, err)
 	names, err := db.Collections(t.Context())
 	require.NoError(t, err)
@@ -218,7 +218,7 @@ func TestUnreadableIndexFolders(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "d.flash")
 			im.write(t, dir, "", nil)
 			bad := filepath.Join(dir, filepath.FromSlash(place))
-			db, err := flashdb.OpenOn(denied{path: bad}.fs(), dir, nil)
+			db, err := openOn(denied{path: bad}.fs(), dir, nil)
 			require.NoError(t, err)
 			got, err := answers(db)
 			require.NoError(t, err)

@@ -1,4 +1,4 @@
-package flashdb_test
+package tests
 
 import (
 	"cmp"
@@ -16,6 +16,7 @@ import (
 
 	"github.com/flashdb/flashdb"
 	"github.com/flashdb/flashdb/decoder"
+	"github.com/flashdb/flashdb/internal/dbtest"
 )
 
 const modelDim = 6
@@ -349,7 +350,7 @@ func (a *actor) next() act {
 	case kind < 87:
 		return unlinkAct(some(1)[0], some(5)...)
 	case kind < 91:
-		d, err := newMLP(a.rng, modelDim, 3)
+		d, err := dbtest.RandomMLP(a.rng, modelDim, 3)
 		if err != nil {
 			panic(err)
 		}

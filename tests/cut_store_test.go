@@ -1,4 +1,4 @@
-package flashdb_test
+package tests
 
 import (
 	"context"
@@ -77,7 +77,7 @@ func TestStoreCutAnywhere(t *testing.T) {
 				attempts.Count(t, 1, "files cut")
 				dir := filepath.Join(t.TempDir(), "d.flash")
 				im.write(t, dir, "", nil)
-				db, err := flashdb.OpenOn(unsynced{vfs.OS()}, dir, &flashdb.Options{Workers: 2, CalibrateTime: -1})
+				db, err := openOn(vfs.Unsynced(vfs.OS()), dir, &flashdb.Options{Workers: 2, CalibrateTime: -1})
 				require.NoError(t, err)
 				c, err := db.Collection("papers")
 				require.NoError(t, err)
@@ -114,7 +114,7 @@ func TestStoreCutAnywhere(t *testing.T) {
 				if failed { // put back from a copy
 					require.NoError(t, os.WriteFile(path, whole, 0o600))
 				}
-				db, err = flashdb.OpenOn(unsynced{vfs.OS()}, dir, nil)
+				db, err = openOn(vfs.Unsynced(vfs.OS()), dir, nil)
 				require.NoError(t, err, "no lock is left behind")
 				c, err = db.Collection("papers")
 				require.NoError(t, err)
@@ -141,7 +141,7 @@ func TestStoreCutUnderLoad(t *testing.T) {
 	for round := range 30 {
 		dir := filepath.Join(t.TempDir(), "d.flash")
 		im.write(t, dir, "", nil)
-		db, err := flashdb.OpenOn(unsynced{vfs.OS()}, dir, &flashdb.Options{FlushBytes: 1 << 10, CalibrateTime: -1})
+		db, err := openOn(vfs.Unsynced(vfs.OS()), dir, &flashdb.Options{FlushBytes: 1 << 10, CalibrateTime: -1})
 		require.NoError(t, err)
 		c, err := db.Collection("papers")
 		require.NoError(t, err)

@@ -1,4 +1,4 @@
-package flashdb_test
+package tests
 
 import (
 	"bufio"
@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -142,16 +143,12 @@ func (l *life) chores(db *flashdb.DB, c *flashdb.Collection, over *atomic.Bool) 
 		case 6:
 			_, _ = db.Compact(ctx, nil)
 		case 7:
-			_, _ = db.Backup(ctx, discard{}, nil)
+			_, _ = db.Backup(ctx, io.Discard, nil)
 		case 8:
 			_, _ = c.Calibrate(ctx, &flashdb.CalibrateOptions{Sources: 4})
 		}
 	}
 }
-
-type discard struct{}
-
-func (discard) Write(b []byte) (int, error) { return len(b), nil }
 
 // A saga is one database over many lives, and what it acknowledged.
 type saga struct {

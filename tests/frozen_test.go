@@ -1,4 +1,4 @@
-package flashdb_test
+package tests
 
 import (
 	"bytes"
@@ -18,6 +18,7 @@ import (
 
 	"github.com/flashdb/flashdb"
 	"github.com/flashdb/flashdb/internal/backup"
+	"github.com/flashdb/flashdb/internal/dbtest"
 )
 
 var freeze = flag.Bool("freeze", false, "make the frozen database of the current formats, where there is none yet")
@@ -29,7 +30,7 @@ const frozenDir = "testdata"
 
 // frozenAnswers is what a frozen database must answer.
 type frozenAnswers struct {
-	Contents contents
+	Contents *dbtest.Contents
 	ByIndex  []string // keys, best first
 	Exact    []string
 }
@@ -63,13 +64,16 @@ func testFrozen(t *testing.T, version string) {
 	requireAnswers(t, want, readOnly)
 	require.NoError(t, readOnly.Close())
 
-	d := &testDB{t: t, dir: dir}
-	d.open()
-	requireAnswers(t, want, d.DB)
-	d.checkAndClose()
+	db := openDB(t, dir)
+	requireAnswers(t, want, db)
+	checkAndClose(t, db)
 
-	restored := restoreDB(t, stream)
-	requireAnswers(t, want, restored.DB)
+	dir = filepath.Join(t.TempDir(), "restored.flash")
+	_, err = flashdb.Restore(context.Background(), bytes.NewReader(stream), dir, nil)
+	require.NoError(t, err)
+	restored := openDB(t, dir)
+	defer checkAndClose(t, restored)
+	requireAnswers(t, want, restored)
 	s, err := restored.Stats(context.Background())
 	require.NoError(t, err)
 	assert.Equal(t, uint64(1), s.Collections[0].Generation)
@@ -90,7 +94,9 @@ func asJSON(t *testing.T, v any) string {
 
 func answersOf(t *testing.T, db *flashdb.DB) frozenAnswers {
 	t.Helper()
-	a := frozenAnswers{Contents: contentsOf(t, db)}
+	contents, err := dbtest.ContentsOf(context.Background(), db)
+	require.NoError(t, err)
+	a := frozenAnswers{Contents: contents}
 	a.Contents.Exact = nil // scores differ in their last digits from machine to machine
 	c, err := db.Collection("papers")
 	require.NoError(t, err)

@@ -1,4 +1,4 @@
-package flashdb_test
+package tests
 
 import (
 	"fmt"
@@ -7,9 +7,10 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/flashdb/flashdb/internal/attempts"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/flashdb/flashdb/internal/attempts"
 )
 
 // straced returns a command that runs another with a fault at the nth time one

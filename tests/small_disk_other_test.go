@@ -1,6 +1,6 @@
 //go:build !linux
 
-package flashdb_test
+package tests
 
 import "testing"
 

@@ -1,4 +1,4 @@
-package flashdb_test
+package tests
 
 import (
 	"bytes"
@@ -244,7 +244,8 @@ func TestHostileEntries(t *testing.T) {
 // system refuses are good where they exist already.
 func TestNewNames(t *testing.T) {
 	ctx := context.Background()
-	d := openDB(t)
+	d := openDB(t, filepath.Join(t.TempDir(), "test.flash"))
+	defer checkAndClose(t, d)
 	schema := flashdb.Schema{Dim: 2}
 	reserved := []string{"con", "CON", "nul.txt", "Com1", "LPT9.tar.gz", "aux.", "end.", "..."}
 	for _, name := range append(reserved, hostileNames...) {
@@ -282,65 +283,4 @@ func TestNewNames(t *testing.T) {
 		require.Contains(t, names, name)
 		require.NoError(t, db.Close())
 	}
-}
-
-// TestNamesWithoutCase has two collections, of an earlier version, whose names
-// differ only in case, on a file system for which they are one: their index
-// directory is one, and what the one does there must not change an answer of the
-// other.
-func TestNamesWithoutCase(t *testing.T) {
-	ctx := context.Background()
-	dir := filepath.Join(t.TempDir(), "d.flash")
-	mem := vfs.NewFoldingMem()
-	open := func() *flashdb.DB {
-		db, err := flashdb.OpenOn(mem, dir, &flashdb.Options{CalibrateTime: -1})
-		require.NoError(t, err)
-		return db
-	}
-	db := open()
-	_, err := db.CreateCollection("Papers", flashdb.Schema{Dim: 2})
-	require.NoError(t, err)
-	_, err = db.CreateCollection("papers", flashdb.Schema{Dim: 2})
-	require.ErrorIs(t, err, flashdb.ErrInvalid)
-	require.NoError(t, flashdb.CreateUnchecked(db, "papers", 2))
-	for i, name := range []string{"Papers", "papers"} {
-		c, err := db.Collection(name)
-		require.NoError(t, err)
-		for j := range 40 {
-			v := []float32{float32(i + 1), float32(j)}
-			require.NoError(t, c.Upsert(ctx, flashdb.Node{Key: name + string(rune('a'+j)), Embedding: v}))
-		}
-	}
-	right := func(db *flashdb.DB, want ...string) {
-		t.Helper()
-		for _, name := range want {
-			c, err := db.Collection(name)
-			require.NoError(t, err)
-			res, err := c.Search(ctx, []float32{0, 1}, 40, nil)
-			require.NoError(t, err)
-			require.Len(t, res.Hits, 40)
-			for _, hit := range res.Hits {
-				require.True(t, strings.HasPrefix(hit.Key, name), "%s answers %s", name, hit.Key)
-			}
-		}
-	}
-	both := []string{"Papers", "papers"}
-	for range 3 {
-		for _, name := range both {
-			c, err := db.Collection(name)
-			require.NoError(t, err)
-			_, err = c.Rebuild(ctx, &flashdb.RebuildOptions{Force: true})
-			require.NoError(t, err)
-			right(db, both...)
-			require.NoError(t, db.Close())
-			db = open()
-			right(db, both...)
-		}
-	}
-	require.NoError(t, db.DropCollection(ctx, "Papers"))
-	right(db, "papers")
-	require.NoError(t, db.Close())
-	db = open()
-	right(db, "papers")
-	require.NoError(t, db.Close())
 }

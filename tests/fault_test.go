@@ -1,4 +1,4 @@
-package flashdb_test
+package tests
 
 import (
 	"context"
@@ -54,11 +54,11 @@ func newTrial(t *testing.T, dir string, fs vfs.FS) *trial {
 
 func (r *trial) open() (err error) {
 	inject := func(op vfs.Op) error { return r.inject(op) }
-	r.db, err = flashdb.OpenOn(vfs.Faulty(r.fs, inject), r.dir, &flashdb.Options{FlushBytes: 1 << 40, Workers: 1, CalibrateTime: -1})
+	r.db, err = openOn(vfs.Faulty(r.fs, inject), r.dir, &flashdb.Options{FlushBytes: 1 << 40, Workers: 1, CalibrateTime: -1})
 	if err != nil {
 		return err
 	}
-	flashdb.HookStoreWrites(r.db, func(off int64, b []byte) error { return r.store(off, b) })
+	hookStoreWrites(r.db, func(off int64, b []byte) error { return r.store(off, b) })
 	if !r.created {
 		if r.c, err = r.db.CreateCollection("c", flashdb.Schema{Dim: modelDim}); err == nil {
 			r.created = true
@@ -161,7 +161,7 @@ func (r *trial) afterFailure(err error) {
 // what was acknowledged.
 func (l *ledger) verify(t *testing.T, dir string, fs vfs.FS) {
 	ctx := context.Background()
-	db, err := flashdb.OpenOn(fs, dir, &flashdb.Options{Workers: 1, CalibrateTime: -1})
+	db, err := openOn(fs, dir, &flashdb.Options{Workers: 1, CalibrateTime: -1})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, db.Close()) }()
 	findings, err := db.Check(ctx)
@@ -246,33 +246,6 @@ func TestNthOperationFails(t *testing.T) {
 		})
 	}
 }
-
-// unsynced is a file system for tests whose process does not die.
-type unsynced struct{ vfs.FS }
-
-type unsyncedRoot struct {
-	unsynced
-	root vfs.Root
-}
-
-func (u unsyncedRoot) Close() error { return u.root.Close() }
-
-type unsyncedFile struct{ vfs.File }
-
-func (unsynced) SyncDir(string) error { return nil }
-
-func (u unsynced) Create(name string) (vfs.File, error) { return unsyncedOpen(u.FS.Create(name)) }
-
-func (u unsynced) OpenRW(name string) (vfs.File, error) { return unsyncedOpen(u.FS.OpenRW(name)) }
-
-func (u unsynced) OpenRoot(dir string) (vfs.Root, error) {
-	root, err := u.FS.OpenRoot(dir)
-	return unsyncedRoot{unsynced{root}, root}, err
-}
-
-func unsyncedOpen(f vfs.File, err error) (vfs.File, error) { return unsyncedFile{f}, err }
-
-func (unsyncedFile) Sync() error { return nil }
 
 // TestFailedFlush checks that a database whose bbolt file cannot be written
 // refuses writes, answers queries all the same, and has lost nothing.

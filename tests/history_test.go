@@ -1,9 +1,10 @@
-package flashdb_test
+package tests
 
 import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"github.com/flashdb/flashdb"
 	"github.com/flashdb/flashdb/decoder"
 	"github.com/flashdb/flashdb/internal/attempts"
+	"github.com/flashdb/flashdb/internal/dbtest"
 	"github.com/flashdb/flashdb/internal/vfs"
 )
 
@@ -61,7 +63,7 @@ var historyNames = []string{"c", "d", "e"}
 func (h *history) open() {
 	// Without flushes in the background the files are at rest between calls,
 	// so that crash copies what a kill at that moment would leave.
-	db, err := flashdb.OpenOn(unsynced{vfs.OS()}, h.dir, &flashdb.Options{FlushBytes: 1 << 40, CalibrateTime: -1})
+	db, err := openOn(vfs.Unsynced(vfs.OS()), h.dir, &flashdb.Options{FlushBytes: 1 << 40, CalibrateTime: -1})
 	require.NoError(h.t, err)
 	h.db = db
 }
@@ -91,7 +93,7 @@ func (h *history) draws() map[string]func(w world) []step {
 		"rebuild": h.rebuild, "calibrate": h.calibrate,
 		"checkpoint": h.atRest("checkpoint", func(ctx context.Context) error { return h.db.Checkpoint(ctx) }),
 		"stats":      h.atRest("stats", func(ctx context.Context) error { _, err := h.db.Stats(ctx); return err }),
-		"backup":     h.atRest("backup", func(ctx context.Context) error { _, err := h.db.Backup(ctx, discard{}, nil); return err }),
+		"backup":     h.atRest("backup", func(ctx context.Context) error { _, err := h.db.Backup(ctx, io.Discard, nil); return err }),
 		"check": h.atRest("check", func(ctx context.Context) error {
 			findings, err := h.db.Check(ctx)
 			if err == nil && len(findings) > 0 {
@@ -186,7 +188,7 @@ func (h *history) decoders(*model) (act, bool) {
 }
 
 func (h *history) mlp() decoder.Decoder {
-	d, err := newMLP(h.rng, modelDim, 8)
+	d, err := dbtest.RandomMLP(h.rng, modelDim, 8)
 	require.NoError(h.t, err)
 	return d
 }
@@ -270,7 +272,7 @@ func (h *history) besides() map[string]func(context.Context) error {
 			_, err := h.db.Compact(ctx, &flashdb.CompactOptions{Rebuild: true})
 			return err
 		},
-		"backup":     func(ctx context.Context) error { _, err := h.db.Backup(ctx, discard{}, nil); return err },
+		"backup":     func(ctx context.Context) error { _, err := h.db.Backup(ctx, io.Discard, nil); return err },
 		"checkpoint": func(ctx context.Context) error { return h.db.Checkpoint(ctx) },
 	}
 }

@@ -1,4 +1,4 @@
-package flashdb_test
+package tests
 
 import (
 	"fmt"

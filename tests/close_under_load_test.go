@@ -1,10 +1,12 @@
-package flashdb_test
+package tests
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -21,8 +23,10 @@ import (
 func TestEverythingTogether(t *testing.T) {
 	const before = 4 // rounds of each loop before Close
 	ctx := context.Background()
-	d := openDB(t)
-	c := d.collection("c", modelDim)
+	dir := filepath.Join(t.TempDir(), "test.flash")
+	d := openDB(t, dir)
+	c, err := d.CreateCollection("c", flashdb.Schema{Dim: modelDim})
+	require.NoError(t, err)
 	first := seed(t)
 	require.NoError(t, c.PutDecoder(ctx, "dot", dotDecoder(t, modelDim)))
 	rng := rand.New(rand.NewPCG(first, 1))
@@ -97,7 +101,7 @@ func TestEverythingTogether(t *testing.T) {
 			return err
 		},
 		"checkpoint": func() error { return d.Checkpoint(ctx) },
-		"backup":     func() error { _, err := d.Backup(ctx, discard{}, nil); return err },
+		"backup":     func() error { _, err := d.Backup(ctx, io.Discard, nil); return err },
 		"compact":    func() error { _, err := d.Compact(ctx, nil); return err },
 		"check": func() error {
 			findings, err := d.Check(ctx)
@@ -130,8 +134,9 @@ func TestEverythingTogether(t *testing.T) {
 	require.NoError(t, d.Close())
 	loops.Wait()
 
-	d.open()
-	c, err := d.Collection("c")
+	d = openDB(t, dir)
+	defer checkAndClose(t, d)
+	c, err = d.Collection("c")
 	require.NoError(t, err)
 	acts := int64(0)
 	for w := range writers {
