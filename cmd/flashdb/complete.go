@@ -13,6 +13,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/usage"
 )
 
 // mostKeys is how many keys completion offers. Of more it offers none: a shell
@@ -78,7 +80,7 @@ func flagMeans(f *pflag.Flag) meaning {
 // argumentMeans tells what an argument names, by the name its command's usage
 // gives it.
 func argumentMeans(cmd *cobra.Command, position int) meaning {
-	names := argumentNames(cmd)
+	names := usage.ArgumentNames(cmd)
 	if words := strings.Fields(cmd.Use)[1:]; position < len(words) && words[position] == "[COLLECTION]" {
 		return meansCollection
 	}
@@ -191,7 +193,7 @@ func (a *app) completeNames(cmd *cobra.Command) {
 	if cmd.HasSubCommands() {
 		return
 	}
-	if len(argumentNames(cmd)) > 0 {
+	if len(usage.ArgumentNames(cmd)) > 0 {
 		cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, last string) ([]string, cobra.ShellCompDirective) {
 			return a.completeWord(cmd, args, argumentMeans(cmd, len(args)), last)
 		}
@@ -242,14 +244,14 @@ func (a *app) namesLike(ctx context.Context, cmd *cobra.Command, args []string, 
 		return nil
 	}
 	c := completer{db: db}
-	if names := argumentNames(cmd); len(args) > 1 && len(names) > 1 && names[1] == "COLLECTION" {
+	if names := usage.ArgumentNames(cmd); len(args) > 1 && len(names) > 1 && names[1] == "COLLECTION" {
 		c.collection = args[1]
 	}
 	if from := cmd.Flags().Lookup("source-collection"); from != nil && m == meansKey && from.Value.String() != "" {
 		c.collection = from.Value.String()
 	}
 	words := slices.DeleteFunc(c.valuesOf(ctx, m, last), func(word string) bool {
-		return !strings.HasPrefix(word, last) || shown(word) != word // a tab would end the word
+		return !strings.HasPrefix(word, last) || show.Text(word) != word // a tab would end the word
 	})
 	slices.Sort(words)
 	if db.Close() != nil {

@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/terminal"
 )
 
 // batchEdges is how many edges one atomic batch records or forgets.
@@ -86,8 +88,8 @@ type idPair struct{ source, target uint32 }
 
 // readLinks reads and resolves a whole file.
 func (a *app) readLinks(ctx context.Context, c collection, file tableFile, byRow, undirected bool) (*fileLinks, error) {
-	p := newProgress(a.err)
-	defer p.clear()
+	p := terminal.NewProgress(a.err)
+	defer p.Clear()
 	nodes, err := newNodeIndex(ctx, c)
 	if err != nil {
 		return nil, err
@@ -110,8 +112,8 @@ func (a *app) readLinks(ctx context.Context, c collection, file tableFile, byRow
 
 // inBatches hands the links to do, as many as one batch holds at a time.
 func (a *app) inBatches(ctx context.Context, verb string, links *fileLinks, do func(context.Context, ...flashdb.Edge) error) error {
-	p := newProgress(a.err)
-	defer p.clear()
+	p := terminal.NewProgress(a.err)
+	defer p.Clear()
 	done, keys := 0, links.nodes.keys
 	batch := make([]flashdb.Edge, 0, batchEdges)
 	for pairs := range slices.Chunk(links.pairs, batchEdges) {
@@ -123,15 +125,15 @@ func (a *app) inBatches(ctx context.Context, verb string, links *fileLinks, do f
 			return goesOn(err) // what is done is done, and done again it is nothing new
 		}
 		done += len(batch)
-		p.update(verb+" "+links.name, int64(done), int64(len(links.pairs)))
+		p.Update(verb+" "+links.name, int64(done), int64(len(links.pairs)))
 	}
 	return nil
 }
 
 // countKnown returns how many of the links are known.
 func (a *app) countKnown(ctx context.Context, c collection, links *fileLinks) (known int, err error) {
-	p := newProgress(a.err)
-	defer p.clear()
+	p := terminal.NewProgress(a.err)
+	defer p.Clear()
 	pairs, keys := links.pairs, links.nodes.keys
 	for i := 0; i < len(pairs); {
 		source := pairs[i].source
@@ -148,7 +150,7 @@ func (a *app) countKnown(ctx context.Context, c collection, links *fileLinks) (k
 				known++
 			}
 		}
-		p.update("check "+links.name, int64(i), int64(len(pairs)))
+		p.Update("check "+links.name, int64(i), int64(len(pairs)))
 	}
 	return known, nil
 }
@@ -170,12 +172,12 @@ func (x *nodeIndex) edgeHint(fields []string, byRow bool) string {
 		return ": if these are row numbers of the imported file, say --ids"
 	}
 	if strings.EqualFold(fields[0], "source") || strings.EqualFold(fields[1], "target") {
-		return fmt.Sprintf(": if this line is the header, say --source-column %s --target-column %s", shown(fields[0]), shown(fields[1]))
+		return fmt.Sprintf(": if this line is the header, say --source-column %s --target-column %s", show.Text(fields[0]), show.Text(fields[1]))
 	}
 	for _, field := range fields {
 		if _, err := x.byKey(field); err != nil {
-			if near := nearest(field, x.keys, 2); len(near) > 0 {
-				return ": " + didYouMean(near)
+			if near := show.Nearest(field, x.keys, 2); len(near) > 0 {
+				return ": " + show.DidYouMean(near)
 			}
 		}
 	}
@@ -183,7 +185,7 @@ func (x *nodeIndex) edgeHint(fields []string, byRow bool) string {
 }
 
 // readEdges reads and resolves every edge of the file.
-func readEdges(ctx context.Context, file tableFile, nodes *nodeIndex, byRow bool, p *progress) (pairs []idPair, err error) {
+func readEdges(ctx context.Context, file tableFile, nodes *nodeIndex, byRow bool, p *terminal.Progress) (pairs []idPair, err error) {
 	table, err := file.open()
 	if err != nil {
 		return nil, err
@@ -208,7 +210,7 @@ func readEdges(ctx context.Context, file tableFile, nodes *nodeIndex, byRow bool
 			return nil, err
 		}
 		if len(fields) != 2 {
-			return nil, fmt.Errorf("%s: %s %d: %s, want two: source and target%s", file.name, file.unit, line, counted(len(fields), "column"), columnsHint(file.name, fields))
+			return nil, fmt.Errorf("%s: %s %d: %s, want two: source and target%s", file.name, file.unit, line, show.Count(len(fields), "column"), columnsHint(file.name, fields))
 		}
 		var e idPair
 		if e.source, err = resolve(fields[0]); err == nil {
@@ -222,7 +224,7 @@ func readEdges(ctx context.Context, file tableFile, nodes *nodeIndex, byRow bool
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
-			p.update("read "+file.name, int64(len(pairs)), 0)
+			p.Update("read "+file.name, int64(len(pairs)), 0)
 		}
 	}
 }

@@ -9,6 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/terminal"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/usage"
 )
 
 // sampledSources is how many sources are asked when there is no oracle.
@@ -49,7 +52,7 @@ are taken against max(|true score|, 0.1).`,
 		Example: `  flashdb eval papers.flash papers --sources 200
   flashdb eval papers.flash papers --keys-from asked-today.txt -k 10 --recall 0.95
   flashdb eval papers.flash papers --oracle oracle.jsonl.zst -k 100 --probes 10% --json`,
-		Args: args(2, 2),
+		Args: usage.Args(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			r.dir, r.collection = args[0], args[1]
 			if r.opts, err = plan.options(cmd.Flags()); err != nil {
@@ -109,8 +112,8 @@ func (a *app) eval(ctx context.Context, r evalRequest) error {
 		if err != nil {
 			return err
 		}
-		p := newProgress(a.err)
-		defer p.clear()
+		p := terminal.NewProgress(a.err)
+		defer p.Clear()
 		report, err := r.run(ctx, questions, p)
 		if err != nil {
 			keys := make([]string, len(questions))
@@ -119,7 +122,7 @@ func (a *app) eval(ctx context.Context, r evalRequest) error {
 			}
 			return a.nearKeys(ctx, r.sourcesFrom, err, keys...)
 		}
-		p.clear()
+		p.Clear()
 		if err := a.remarkOn(ctx, db, c, report.last); err != nil {
 			return err
 		}
@@ -176,7 +179,7 @@ func (r *evalRequest) named(ctx context.Context) ([]question, error) {
 }
 
 func (a *app) printEval(r evalReport, drawn, against string) error {
-	fmt.Fprintf(a.out, "recall@%d of %s%s against %s\n", r.K, counted(r.Sources, "source"), drawn, against)
+	fmt.Fprintf(a.out, "recall@%d of %s%s against %s\n", r.K, show.Count(r.Sources, "source"), drawn, against)
 	err := a.table(0, func(w io.Writer) {
 		fmt.Fprintf(w, "  recall\tmean %.4f\tp5 %.4f\tworst %.4f\n", r.RecallMean, r.RecallP5, r.RecallWorst)
 		fmt.Fprintf(w, "  score difference, largest\tabsolute %s\trelative %s\t\n", r.MaxAbsDiff, r.MaxRelDiff)
@@ -186,12 +189,12 @@ func (a *app) printEval(r evalReport, drawn, against string) error {
 			visited = fmt.Sprintf("lists of %.3g%% of the rows visited", 100*r.RowsVisitedShare)
 		}
 		fmt.Fprintf(w, "  work a source\t%s rows scored\t%s codes scanned\t%s\n",
-			grouped(int64(r.RowsScored+.5)), grouped(int64(r.CodesScanned+.5)), visited)
+			show.Number(int64(r.RowsScored+.5)), show.Number(int64(r.CodesScanned+.5)), visited)
 	})
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(a.out, "%s\n%s\n", a.dim(a.folded("  stopped: "+describeStops(r.Stops), 4)), a.dim(a.folded("  plan: "+r.Plan, 8)))
+	_, err = fmt.Fprintf(a.out, "%s\n%s\n", a.dim(a.folded("  stopped: "+describeStops(r.Stops), 4)), a.dim(terminal.Fold(a.out, "  plan: "+r.Plan, 8)))
 	return err
 }
 
@@ -199,7 +202,7 @@ func exactTime(r evalReport) string {
 	if r.ExactSources == 0 {
 		return "not timed"
 	}
-	return fmt.Sprintf("%.3g ms (%s)", r.ExactMS, counted(r.ExactSources, "source"))
+	return fmt.Sprintf("%.3g ms (%s)", r.ExactMS, show.Count(r.ExactSources, "source"))
 }
 
 func ratio(r evalReport) string {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/terminal"
 )
 
 // An evaluation asks questions of a collection and compares the answers with
@@ -125,7 +127,7 @@ func (e *evaluation) predict(ctx context.Context, q question, opts *flashdb.Pred
 }
 
 // run asks at least one question, one at a time.
-func (e *evaluation) run(ctx context.Context, questions []question, p *progress) (evalReport, error) {
+func (e *evaluation) run(ctx context.Context, questions []question, p *terminal.Progress) (evalReport, error) {
 	r := evalReport{Sources: len(questions), K: e.k, Stops: map[string]int{}}
 	// The first query faults the index in and fills the pools.
 	if _, _, err := e.predict(ctx, questions[0], &e.opts); err != nil {
@@ -134,7 +136,7 @@ func (e *evaluation) run(ctx context.Context, questions []question, p *progress)
 	var recalls []float64
 	var fast, exact time.Duration
 	for i, q := range questions {
-		p.update("eval", int64(i), int64(len(questions)))
+		p.Update("eval", int64(i), int64(len(questions)))
 		if q.exact == nil || i < e.exactSources {
 			answer, elapsed, err := e.exactAnswer(ctx, q)
 			if err != nil {
@@ -194,9 +196,9 @@ func (e *evaluation) finish(ctx context.Context, r *evalReport, fast, exact time
 	r.RowsScored /= n
 	r.CodesScanned /= n
 	r.RowsVisited /= n
-	r.FastMS = millis(fast) / n
+	r.FastMS = show.Millis(fast) / n
 	if r.ExactSources > 0 {
-		r.ExactMS = millis(exact) / float64(r.ExactSources)
+		r.ExactMS = show.Millis(exact) / float64(r.ExactSources)
 	}
 	nodes, err := countNodes(ctx, e.target)
 	if nodes > 0 {

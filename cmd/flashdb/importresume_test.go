@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/terminal"
 	"github.com/flashdb/flashdb/control"
 	"github.com/flashdb/flashdb/internal/codec"
 )
@@ -130,7 +131,7 @@ func TestImportAnnounces(t *testing.T) {
 		im := &importer{name: "x.npz", notes: &notes, start: tt.start, count: tt.count, schema: flashdb.Schema{Dim: 128}}
 		im.open = func() (codec.RowReader, error) { return endless{}, nil }
 		for range 2 {
-			_, err := im.check(context.Background(), newProgress(&notes), nil)
+			_, err := im.check(context.Background(), terminal.NewProgress(&notes), nil)
 			require.ErrorIs(t, err, errKilled)
 		}
 		assert.Equal(t, tt.want, notes.String(), "--start %d --count %d", tt.start, tt.count)

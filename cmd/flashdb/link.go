@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/usage"
 )
 
 func (a *app) linkCommand() *cobra.Command {
@@ -22,7 +25,7 @@ link twice is recording it once.`,
 		Example: `  flashdb link papers.flash papers cites.tsv
   flashdb link papers.flash papers train.tsv.zst --ids --undirected
   flashdb link papers.flash papers cites.parquet --source-column citing --target-column cited`,
-		Args: args(3, 3),
+		Args: usage.Args(3, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withEdges(cmd.Context(), args, flags, a.link)
 		},
@@ -52,7 +55,7 @@ func (a *app) link(ctx context.Context, c collection, file tableFile, flags edge
 			Seconds float64 `json:"seconds"`
 		}{links.edges, len(links.pairs), elapsed.Seconds()})
 	}
-	_, err = fmt.Fprintf(a.out, "read %s, recorded %s in %s\n", counted(links.edges, "edge"), counted(len(links.pairs), "link"), took(elapsed))
+	_, err = fmt.Fprintf(a.out, "read %s, recorded %s in %s\n", show.Count(links.edges, "edge"), show.Count(len(links.pairs), "link"), show.Duration(elapsed))
 	return err
 }
 
@@ -72,6 +75,6 @@ func (a *app) dryLink(ctx context.Context, c collection, links *fileLinks) error
 		}{true, links.edges, len(links.pairs), added})
 	}
 	_, err = fmt.Fprintf(a.out, "read %s, would record %s: %s new, %s known; nothing was stored\n",
-		counted(links.edges, "edge"), counted(len(links.pairs), "link"), grouped(added), grouped(known))
+		show.Count(links.edges, "edge"), show.Count(len(links.pairs), "link"), show.Number(added), show.Number(known))
 	return err
 }

@@ -286,3 +286,16 @@ func TestScoresShowWhatDiffers(t *testing.T) {
 		assert.Equal(t, c.want, scoresOf(hits))
 	}
 }
+
+func TestProbabilityIsNotRoundedToCertainty(t *testing.T) {
+	assert.Equal(t, "0.5000", probability(.5))
+	assert.Equal(t, ">.9999", probability(.99999))
+	assert.Equal(t, "1.0000", probability(1))
+	assert.Equal(t, "<.0001", probability(1e-9))
+	assert.Equal(t, "0.0000", probability(0))
+}
+
+func TestJSONScoreKeepsFloat32Digits(t *testing.T) {
+	assert.Equal(t, jsonNumber(0.1), jsonScore(0.1))
+	assert.Equal(t, jsonNumber(-12.345678), jsonScore(-12.345678))
+}

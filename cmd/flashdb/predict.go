@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/usage"
 )
 
 // A predictRequest is what predict's flags say.
@@ -45,7 +46,7 @@ compressed. --shard 2/8 takes every eighth source, so that eight jobs do it all.
   flashdb predict shop.flash items user-17 --source-collection users --probes 10%
   flashdb predict papers.flash papers --all -k 50 --out links.jsonl.zst --shard 2/8
   flashdb predict papers.flash papers --all -k 50 --out links.parquet`,
-		Args: args(2, -1),
+		Args: usage.Args(2, -1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			r.dir, r.collection, r.keys = args[0], args[1], args[2:]
 			o, err := plan.options(cmd.Flags())
@@ -71,7 +72,7 @@ compressed. --shard 2/8 takes every eighth source, so that eight jobs do it all.
 				}
 			}
 			if len(r.keys) == 0 {
-				return fmt.Errorf("no KEY given, and neither --all nor --keys-from; usage: %s", usageOf(cmd))
+				return fmt.Errorf("no KEY given, and neither --all nor --keys-from; usage: %s", usage.Of(cmd))
 			}
 			return a.predict(cmd.Context(), r)
 		},

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/terminal"
 	"github.com/flashdb/flashdb/decoder"
 	"github.com/flashdb/flashdb/internal/output"
 )
@@ -160,7 +162,7 @@ func (a *app) predictFile(ctx context.Context, r manyRequest, name string, from,
 	defer func() { err = errors.Join(err, file.close()) }()
 	first, _ := slices.BinarySearchFunc(sources, file.next, func(s manySource, next uint32) int { return int(s.position) - int(next) })
 	if first > 0 {
-		fmt.Fprintf(a.err, "%s: %s were answered by an earlier run, going on\n", r.out, counted(first, "source"))
+		fmt.Fprintf(a.err, "%s: %s were answered by an earlier run, going on\n", r.out, show.Count(first, "source"))
 	}
 	start := time.Now()
 	skipped, err := a.answerMany(ctx, r, from, c, sources[first:], file.append)
@@ -172,10 +174,10 @@ func (a *app) predictFile(ctx context.Context, r manyRequest, name string, from,
 	}
 	elapsed := time.Since(start)
 	if a.json {
-		return a.emit(map[string]any{"file": r.out, "sources": len(sources), "resumed_at": first, "skipped": skipped, "elapsed_ms": millis(elapsed)})
+		return a.emit(map[string]any{"file": r.out, "sources": len(sources), "resumed_at": first, "skipped": skipped, "elapsed_ms": show.Millis(elapsed)})
 	}
-	fmt.Fprintf(a.out, "%s: %s, %s each, %s (%.0f sources a second)\n", r.out, counted(len(sources), "source"),
-		counted(r.k, "hit"), took(elapsed), float64(len(sources)-first)/elapsed.Seconds())
+	fmt.Fprintf(a.out, "%s: %s, %s each, %s (%.0f sources a second)\n", r.out, show.Count(len(sources), "source"),
+		show.Count(r.k, "hit"), show.Duration(elapsed), float64(len(sources)-first)/elapsed.Seconds())
 	return nil
 }
 
@@ -257,8 +259,8 @@ func (r *manyRequest) fingerprint(ctx context.Context, c collection, sources []m
 // answerMany hands the answers on in text, some sources at a time, with the
 // position that comes after them. Sources that are not there are skipped.
 func (a *app) answerMany(ctx context.Context, r manyRequest, from, c collection, sources []manySource, write func(text []byte, next uint32) error) (skipped int, err error) {
-	p := newProgress(a.err)
-	defer p.clear()
+	p := terminal.NewProgress(a.err)
+	defer p.Clear()
 	ask := func(key string) (flashdb.Result, error) {
 		if r.sourceCollection == "" {
 			return c.Predict(ctx, key, r.k, &r.opts)
@@ -279,7 +281,7 @@ func (a *app) answerMany(ctx context.Context, r manyRequest, from, c collection,
 			switch {
 			case errors.Is(errs[i], flashdb.ErrNotFound):
 				if skipped++; skipped == 1 {
-					p.clear()
+					p.Clear()
 					fmt.Fprintf(a.err, "skipped: %v\n", errs[i])
 				}
 			case errs[i] != nil:
@@ -298,11 +300,11 @@ func (a *app) answerMany(ctx context.Context, r manyRequest, from, c collection,
 			return skipped, err
 		}
 		done += int64(len(part))
-		p.update("predicting", done, int64(len(sources)))
+		p.Update("predicting", done, int64(len(sources)))
 	}
 	if skipped > 1 {
-		p.clear()
-		fmt.Fprintf(a.err, "skipped %s that were not found\n", counted(skipped, "source"))
+		p.Clear()
+		fmt.Fprintf(a.err, "skipped %s that were not found\n", show.Count(skipped, "source"))
 	}
 	return skipped, nil
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
 )
 
 // Files of edges and oracles name nodes by their row in the file of embeddings.
@@ -123,7 +125,7 @@ func (x *nodeIndex) byRow(row int64) (uint32, error) {
 func parseRow(s string) (int64, error) {
 	row, err := strconv.ParseUint(s, 10, 62)
 	if err != nil {
-		return 0, fmt.Errorf("%s is not a row number", strconv.Quote(clip(s, 40)))
+		return 0, fmt.Errorf("%s is not a row number", strconv.Quote(show.Clip(s, 40)))
 	}
 	return int64(row), nil
 }

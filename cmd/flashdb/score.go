@@ -7,6 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/usage"
 )
 
 func (a *app) scoreCommand() *cobra.Command {
@@ -15,7 +17,7 @@ func (a *app) scoreCommand() *cobra.Command {
 		Use:     "score DIR COLLECTION SOURCE CANDIDATE...",
 		Short:   "Print the decoder's exact score of given candidates",
 		Example: `  flashdb score papers.flash papers 1706.03762 1409.0473 1409.3215`,
-		Args:    args(4, -1),
+		Args:    usage.Args(4, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{ReadOnly: true}, func(_ database, c collection) error {
 				hits, err := c.Score(cmd.Context(), decoderName, args[2], args[3:]...)
@@ -26,7 +28,7 @@ func (a *app) scoreCommand() *cobra.Command {
 					return a.emit(struct {
 						Source string    `json:"source"`
 						Hits   []jsonHit `json:"hits"`
-					}{jsonText(args[2]), newJSONHits(hits)})
+					}{show.JSON(args[2]), newJSONHits(hits)})
 				}
 				d, err := c.Decoder(cmd.Context(), decoderName)
 				if err != nil {
@@ -48,7 +50,7 @@ func (a *app) printScores(hits []flashdb.Hit, columns resultColumns) error {
 		}
 		fmt.Fprintln(w, title)
 		for i, text := range scoresOf(hits) {
-			fmt.Fprintf(w, "%s\t%s", shown(hits[i].Key), text)
+			fmt.Fprintf(w, "%s\t%s", show.Text(hits[i].Key), text)
 			if columns.probability {
 				fmt.Fprintf(w, "\t%s", probability(hits[i].Probability))
 			}

@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/usage"
 )
 
 func (a *app) unlinkCommand() *cobra.Command {
@@ -22,7 +24,7 @@ is passed over and counted.`,
 		Example: `  flashdb unlink papers.flash papers retracted.tsv --dry-run
   flashdb unlink papers.flash papers test.tsv.zst --ids --undirected
   printf '2209.10100\t1706.03762\n' | flashdb unlink papers.flash papers -`,
-		Args: args(3, 3),
+		Args: usage.Args(3, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withEdges(cmd.Context(), args, flags, a.unlink)
 		},
@@ -76,13 +78,13 @@ func (a *app) printUnlink(links *fileLinks, known int, elapsed *time.Duration) e
 	}
 	note := ""
 	if unknown := len(links.pairs) - known; unknown > 0 {
-		note = fmt.Sprintf(" (%s not known)", grouped(unknown))
+		note = fmt.Sprintf(" (%s not known)", show.Number(unknown))
 	}
-	read, forgot := counted(links.edges, "edge"), counted(known, "link")
+	read, forgot := show.Count(links.edges, "edge"), show.Count(known, "link")
 	if elapsed == nil {
 		_, err := fmt.Fprintf(a.out, "read %s, would forget %s%s; nothing was changed\n", read, forgot, note)
 		return err
 	}
-	_, err := fmt.Fprintf(a.out, "read %s, forgot %s%s in %s\n", read, forgot, note, took(*elapsed))
+	_, err := fmt.Fprintf(a.out, "read %s, forgot %s%s in %s\n", read, forgot, note, show.Duration(*elapsed))
 	return err
 }

@@ -1,16 +1,15 @@
-package main
+package terminal
 
 import (
 	"encoding/json"
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"strings"
 	"sync"
 	"time"
 
-	"golang.org/x/term"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
 )
 
 // progressEvery is how often the progress line is drawn anew.
@@ -29,9 +28,9 @@ const (
 	progressTextShare = 10 // of the time so far passes between two lines
 )
 
-// A progress is one line on a terminal that is written over and over, or lines
+// A Progress is one line on a terminal that is written over and over, or lines
 // of text or JSON, or nothing at all. It is safe for concurrent use.
-type progress struct {
+type Progress struct {
 	mu    sync.Mutex
 	w     io.Writer // nil: silent
 	lines bool      // of JSON
@@ -45,43 +44,39 @@ type progress struct {
 	beganDone int64     // units that were done by then
 }
 
-func newProgress(w io.Writer) *progress {
+// NewProgress returns the progress of long work: a bar on a terminal, and elsewhere
+// lines of text, few of them. With w nil it is silent.
+func NewProgress(w io.Writer) *Progress {
 	now := time.Now()
-	return &progress{w: w, text: !isTerminal(w), since: now, drawn: now.Add(progressTextFrom - progressTextEvery)}
+	return &Progress{w: w, text: !Is(w), since: now, drawn: now.Add(progressTextFrom - progressTextEvery)}
 }
 
-// newBar is newProgress for work that is short: nothing is told off a terminal.
-func newBar(w io.Writer) *progress {
-	if !isTerminal(w) {
+// NewBar is NewProgress for work that is short: nothing is told off a terminal.
+func NewBar(w io.Writer) *Progress {
+	if !Is(w) {
 		w = nil
 	}
-	return newProgress(w)
+	return NewProgress(w)
 }
 
-// progressModes are what --progress takes.
-var progressModes = []string{"auto", "bar", "json", "none"}
+// ProgressModes are what --progress takes.
+var ProgressModes = []string{"auto", "bar", "json", "none"}
 
-// newProgressAs returns a progress of one of the modes: auto is a bar on a
+// NewProgressAs returns a progress of one of the modes: auto is a bar on a
 // terminal and lines of JSON elsewhere.
-func newProgressAs(mode string, w io.Writer) *progress {
+func NewProgressAs(mode string, w io.Writer) *Progress {
 	switch {
 	case mode == "none":
-		return &progress{}
-	case mode == "json" || (mode == "auto" && !isTerminal(w)):
-		return &progress{w: w, lines: true}
+		return &Progress{}
+	case mode == "json" || (mode == "auto" && !Is(w)):
+		return &Progress{w: w, lines: true}
 	}
-	return &progress{w: w}
+	return &Progress{w: w}
 }
 
-// isTerminal tells whether a stream is a file that a person looks at or types in.
-func isTerminal(stream any) bool {
-	f, ok := stream.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
-}
-
-// update shows that done of total units of a stage are finished; total <= 0
+// Update shows that done of total units of a stage are finished; total <= 0
 // means that nobody knows how many there are.
-func (p *progress) update(stage string, done, total int64) {
+func (p *Progress) Update(stage string, done, total int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.w == nil {
@@ -108,7 +103,7 @@ func (p *progress) update(stage string, done, total int64) {
 		p.line(stage, done, total, pace)
 		return
 	}
-	text := fmt.Sprintf("%s %s", stage, grouped(done))
+	text := fmt.Sprintf("%s %s", stage, show.Number(done))
 	switch {
 	case p.text && total > 0:
 		fmt.Fprintf(p.w, "%s %d%%%s\n", stage, 100*min(done, total)/total, pace)
@@ -149,7 +144,7 @@ func (p pace) String() string {
 	if p.perSecond == 0 {
 		return ""
 	}
-	text := fmt.Sprintf(" %s/s", grouped(int64(p.perSecond)))
+	text := fmt.Sprintf(" %s/s", show.Number(int64(p.perSecond)))
 	if p.left > 0 {
 		text += fmt.Sprintf(", %s left", p.left.Round(time.Second))
 	}
@@ -157,7 +152,7 @@ func (p pace) String() string {
 }
 
 // line writes the progress for a program.
-func (p *progress) line(stage string, done, total int64, pace pace) {
+func (p *Progress) line(stage string, done, total int64, pace pace) {
 	e := json.NewEncoder(p.w)
 	e.SetEscapeHTML(false)
 	_ = e.Encode(struct { // nobody is told less than the result for want of it
@@ -169,9 +164,9 @@ func (p *progress) line(stage string, done, total int64, pace pace) {
 	}{stage, done, max(0, total), math.Round(pace.perSecond), math.Round(pace.left.Seconds())})
 }
 
-// remark prints a remark as a line of JSON where the progress is such lines, so that
+// Remark prints a remark as a line of JSON where the progress is such lines, so that
 // who reads them need not expect another kind, and tells whether it did.
-func (p *progress) remark(text string) bool {
+func (p *Progress) Remark(text string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.w == nil || !p.lines {
@@ -186,8 +181,8 @@ func (p *progress) remark(text string) bool {
 	return err == nil
 }
 
-// clear takes the line away, before other output.
-func (p *progress) clear() {
+// Clear takes the line away, before other output.
+func (p *Progress) Clear() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.w != nil && p.width > 0 {
@@ -197,7 +192,7 @@ func (p *progress) clear() {
 }
 
 // draw writes text over the line, and blanks over what was longer.
-func (p *progress) draw(text string) {
+func (p *Progress) draw(text string) {
 	width := len([]rune(text))
 	fmt.Fprint(p.w, "\r", text, strings.Repeat(" ", max(0, p.width-width)))
 	p.width = width

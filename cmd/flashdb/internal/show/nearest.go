@@ -1,4 +1,4 @@
-package main
+package show
 
 import (
 	"cmp"
@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// A nearSearch finds the words that are most like one that is not known: those a
+// A NearSearch finds the words that are most like one that is not known: those a
 // few letters away, then those that hold it.
-type nearSearch struct {
+type NearSearch struct {
 	word  string // in lower case
 	limit int    // letters to change at most
 	most  int
@@ -20,13 +20,13 @@ type nearWord struct {
 	away int
 }
 
-// newNearSearch looks for at most so many words like word.
-func newNearSearch(word string, most int) *nearSearch {
-	return &nearSearch{word: strings.ToLower(word), limit: min(3, max(1, len(word)/3)), most: most}
+// NewNearSearch looks for at most so many words like word.
+func NewNearSearch(word string, most int) *NearSearch {
+	return &NearSearch{word: strings.ToLower(word), limit: min(3, max(1, len(word)/3)), most: most}
 }
 
-// add looks at one word.
-func (n *nearSearch) add(word string) {
+// Add looks at one word.
+func (n *NearSearch) Add(word string) {
 	away := n.away(strings.ToLower(word))
 	if away < 0 {
 		return
@@ -41,8 +41,8 @@ func (n *nearSearch) add(word string) {
 	n.found = slices.Insert(n.found, at, nearWord{word, away})
 }
 
-// words returns what was found, most alike first.
-func (n *nearSearch) words() []string {
+// Words returns what was found, most alike first.
+func (n *NearSearch) Words() []string {
 	words := make([]string, len(n.found))
 	for i, w := range n.found {
 		words[i] = w.word
@@ -51,7 +51,7 @@ func (n *nearSearch) words() []string {
 }
 
 // away says how unlike a word is, or -1 for too unlike.
-func (n *nearSearch) away(word string) int {
+func (n *NearSearch) away(word string) int {
 	more := len(word) - len(n.word)
 	if max(more, -more) <= n.limit {
 		if d := edits(n.word, word, n.limit); d <= n.limit {
@@ -90,23 +90,23 @@ func edits(a, b string, limit int) int {
 	return row[len(b)]
 }
 
-// nearest returns at most so many of the words that are like word.
-func nearest(word string, words []string, most int) []string {
-	n := newNearSearch(word, most)
+// Nearest returns at most so many of the words that are like word.
+func Nearest(word string, words []string, most int) []string {
+	n := NewNearSearch(word, most)
 	for _, w := range words {
-		n.add(w)
+		n.Add(w)
 	}
-	return n.words()
+	return n.Words()
 }
 
-// didYouMean asks for what an unknown word may have been, or is empty.
-func didYouMean(words []string) string {
+// DidYouMean asks for what an unknown word may have been, or is empty.
+func DidYouMean(words []string) string {
 	if len(words) == 0 {
 		return ""
 	}
 	texts := make([]string, len(words))
 	for i, w := range words {
-		texts[i] = shown(w)
+		texts[i] = Text(w)
 	}
 	return "did you mean " + strings.Join(texts, " or ") + "?"
 }

@@ -1,15 +1,19 @@
-package main
+// Package usage checks the arguments and flags of a command line, and says what is
+// wrong with them in the words of the command's own usage.
+package usage
 
 import (
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
 )
 
-// argumentNames returns the arguments that a command's usage names; the last
+// ArgumentNames returns the arguments that a command's usage names; the last
 // one ends in "..." when there may be more of it.
-func argumentNames(cmd *cobra.Command) []string {
+func ArgumentNames(cmd *cobra.Command) []string {
 	var names []string
 	for _, word := range strings.Fields(cmd.Use)[1:] {
 		if strings.ToUpper(word) != word || strings.ContainsAny(word, "[-|") {
@@ -20,31 +24,32 @@ func argumentNames(cmd *cobra.Command) []string {
 	return names
 }
 
-func usageOf(cmd *cobra.Command) string { return strings.TrimSpace(cmd.UseLine()) }
+// Of is the usage of a command, in one line.
+func Of(cmd *cobra.Command) string { return strings.TrimSpace(cmd.UseLine()) }
 
-// args returns an argument check that answers a wrong number of arguments with
+// Args returns an argument check that answers a wrong number of arguments with
 // what is missing, or too many, and the command's usage. most < 0 means any
 // number from least on.
-func args(least, most int) cobra.PositionalArgs {
+func Args(least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) < least:
-			names := argumentNames(cmd)
+			names := ArgumentNames(cmd)
 			// The shell's usage leaves out the arguments that it fills in.
-			at := len(args) - givenByShell(cmd)
+			at := len(args) - GivenByShell(cmd)
 			if at < 0 || at >= len(names) {
-				return fmt.Errorf("an argument is missing; usage: %s", usageOf(cmd))
+				return fmt.Errorf("an argument is missing; usage: %s", Of(cmd))
 			}
-			return fmt.Errorf("%s is missing; usage: %s", strings.TrimSuffix(names[at], "..."), usageOf(cmd))
+			return fmt.Errorf("%s is missing; usage: %s", strings.TrimSuffix(names[at], "..."), Of(cmd))
 		case most >= 0 && len(args) > most:
-			return fmt.Errorf("%s is one argument too many; usage: %s", shown(args[most]), usageOf(cmd))
+			return fmt.Errorf("%s is one argument too many; usage: %s", show.Text(args[most]), Of(cmd))
 		}
 		return nil
 	}
 }
 
-// noCommand is the argument check of a command that only has others below it.
-func noCommand(cmd *cobra.Command, args []string) error {
+// NoCommand is the argument check of a command that only has others below it.
+func NoCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
@@ -70,20 +75,20 @@ func noCommand(cmd *cobra.Command, args []string) error {
 // arguments the shell fills in.
 const shellGiven = "shell-given"
 
-// givenByShell returns how many of a command's arguments the shell fills in: DIR,
+// GivenByShell returns how many of a command's arguments the shell fills in: DIR,
 // and the COLLECTION in use.
-func givenByShell(cmd *cobra.Command) int { return len(cmd.Annotations[shellGiven]) }
+func GivenByShell(cmd *cobra.Command) int { return len(cmd.Annotations[shellGiven]) }
 
-// shorten takes from a command, and those below it, the arguments that the shell
+// Shorten takes from a command, and those below it, the arguments that the shell
 // fills in, in its usage and its examples.
 //
 // The collection that create makes and drop takes away is said each time.
-func shorten(cmd *cobra.Command) {
+func Shorten(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
-		shorten(sub)
+		Shorten(sub)
 	}
 	path := strings.Fields(cmd.CommandPath())
-	names := argumentNames(cmd)
+	names := ArgumentNames(cmd)
 	given := 0
 	if len(names) > 0 && names[0] == "DIR" {
 		given = 1

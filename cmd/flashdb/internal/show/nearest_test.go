@@ -1,4 +1,4 @@
-package main
+package show
 
 import (
 	"testing"
@@ -20,10 +20,10 @@ func TestNearest(t *testing.T) {
 		{"zzzzzz", []string{}},
 		{"", []string{"a"}},
 	} {
-		assert.Equal(t, c.want, nearest(c.word, words, 2), c.word)
+		assert.Equal(t, c.want, Nearest(c.word, words, 2), c.word)
 	}
-	assert.Equal(t, "did you mean a or b?", didYouMean([]string{"a", "b"}))
-	assert.Empty(t, didYouMean(nil))
+	assert.Equal(t, "did you mean a or b?", DidYouMean([]string{"a", "b"}))
+	assert.Empty(t, DidYouMean(nil))
 }
 
 func TestEdits(t *testing.T) {

@@ -1,4 +1,4 @@
-package main
+package usage
 
 import (
 	"errors"
@@ -8,10 +8,12 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
 )
 
-// flagError says what is wrong with the flags of a command line, and what to do.
-func flagError(cmd *cobra.Command, err error) error {
+// FlagError says what is wrong with the flags of a command line, and what to do.
+func FlagError(cmd *cobra.Command, err error) error {
 	see := fmt.Sprintf("see `%s --help`", strings.TrimSpace(cmd.CommandPath()))
 	var unknown *pflag.NotExistError
 	var bare *pflag.ValueRequiredError
@@ -28,7 +30,7 @@ func flagError(cmd *cobra.Command, err error) error {
 		}
 		return fmt.Errorf("unknown flag: -%s; a key that begins with - goes after --; %s", letters, see)
 	case errors.As(err, &unknown):
-		near := nearest(unknown.GetSpecifiedName(), flagNames(cmd), 2)
+		near := show.Nearest(unknown.GetSpecifiedName(), flagNames(cmd), 2)
 		if other := otherwise(cmd, unknown.GetSpecifiedName()); other != "" {
 			near = []string{other}
 		}
