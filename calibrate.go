@@ -13,7 +13,6 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
-	"github.com/flashdb/flashdb/flashlight"
 	"github.com/flashdb/flashdb/internal/calibrate"
 	"github.com/flashdb/flashdb/internal/delta"
 	"github.com/flashdb/flashdb/storage"
@@ -65,40 +64,6 @@ func (o *CalibrateOptions) Validate() error {
 		errs = append(errs, fmt.Errorf("%w: time is %v: use a positive duration, or 0 for the default", ErrInvalid, o.Time))
 	}
 	return errors.Join(errs...)
-}
-
-// A Calibration says what plans achieve for one decoder on the served
-// generation, measured against the best rows that all plans and a sample of the
-// others hold.
-type Calibration struct {
-	Decoder     string
-	SourcesFrom string // collection of the sources
-	Generation  uint64
-	Rows        int
-	Sources     int           // asked
-	Exact       time.Duration // median of an exact scan, of one core
-	Seeds       int           // sources that learned seeds were trained on; 0: there are none
-	Frontiers   []Frontier    // for k = 10 and 100
-}
-
-// A Frontier is the plans worth choosing for the k best, cheapest first; each
-// further one has a higher bound, or does better by its poorest sources.
-type Frontier struct {
-	K     int
-	Plans []PlanPoint
-}
-
-// A PlanPoint is one plan and what it achieved.
-type PlanPoint struct {
-	Plan flashlight.Plan
-	// Recall over the sources: mean, 5th percentile, worst, and what may be
-	// promised: a lower bound of the mean with 95% confidence, lower still where
-	// the mean of one kind of source is.
-	Mean, P5, Worst, Bound float64
-	// RowsScored and CodesScanned are means a source.
-	RowsScored, CodesScanned float64
-	// Time is the mean, of one core.
-	Time time.Duration
 }
 
 // Calibrate measures which plans reach which recall at which cost for one
@@ -436,28 +401,6 @@ func (t *trained) on(p *pinned) *calibrate.Calibration {
 		}
 	}
 	return nil
-}
-
-// shown returns a calibration as users see it.
-func (c *Collection) shown(t *trained, of *calibrate.Calibration) Calibration {
-	s := Calibration{
-		Decoder: t.name, SourcesFrom: of.SourcesFrom, Generation: of.Generation, Rows: of.Rows, Sources: of.Sources,
-		Exact: seconds(of.ExactSeconds), Seeds: of.Seeds.Len(),
-	}
-	if s.SourcesFrom == "" {
-		s.SourcesFrom = c.name
-	}
-	for _, f := range of.Frontiers {
-		points := make([]PlanPoint, len(f.Points))
-		for i, p := range f.Points {
-			points[i] = PlanPoint{
-				Plan: p.Plan, Mean: p.Mean, P5: p.P5, Worst: p.Worst, Bound: p.Bound,
-				RowsScored: p.RowsScored, CodesScanned: p.CodesScanned, Time: seconds(p.Seconds),
-			}
-		}
-		s.Frontiers = append(s.Frontiers, Frontier{K: f.K, Plans: points})
-	}
-	return s
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -39,7 +39,7 @@ type Collection struct {
 	name   string
 	schema Schema
 
-	segments segments
+	served   served
 	queries  sync.Pool // of *query
 
 	dot        decoder.Decoder // what Search ranks by
@@ -377,7 +377,7 @@ func (c *Collection) Meta(ctx context.Context, name string) (value string, ok bo
 // apply brings one durable batch into the collection's memory. It runs under the
 // commit leader, in log order.
 func (c *Collection) apply(ops []storage.Op, lsn uint64) {
-	c.segments.update(lsn, func(t *delta.Table) {
+	c.served.update(lsn, func(t *delta.Table) {
 		for _, op := range ops {
 			switch op := op.(type) {
 			case storage.PutNodes:
@@ -403,7 +403,7 @@ func (c *Collection) apply(ops []storage.Op, lsn uint64) {
 
 // release lets go of the served generation.
 func (c *Collection) release() {
-	if err := c.segments.close(); err != nil && !errors.Is(err, ErrClosed) {
+	if err := c.served.close(); err != nil && !errors.Is(err, ErrClosed) {
 		c.db.slog.Warn("release index", "collection", c.name, "err", err)
 	}
 }

@@ -178,7 +178,7 @@ func (c *Collection) retireEmpty(number uint64) error {
 		}
 		// Nothing is live, so that the delta alone is right as it is. The file goes
 		// at once: once the number is free, a rebuild may take it again.
-		retired := c.segments.publish(nil, 0, 0)
+		retired := c.served.publish(nil, 0, 0)
 		c.removeGeneration(number)
 		if retired == nil {
 			return nil

@@ -44,7 +44,7 @@ func newQuery(c *Collection) *query {
 	return &query{c: c, view: view{c: c}, excluded: roaring.New()}
 }
 
-// begin takes a query from the pool, pins the segments and resolves the
+// begin takes a query from the pool, pins what is served and resolves the
 // selection, both at one point in time: a query whose filter knew of a batch
 // that its rows do not would answer with half of it. A batch is published in
 // the store and then in the delta; a query that comes between the two, which
@@ -216,7 +216,7 @@ func (q *query) stats(report flashlight.Report) QueryStats {
 
 // indexDamaged reports whether there is an index that could not be pinned.
 func (q *query) indexDamaged() bool {
-	return q.view.pinned.gen == nil && q.c.segments.damaged.Load() != 0
+	return q.view.pinned.gen == nil && q.c.served.damaged.Load() != 0
 }
 
 // seedSources returns the keys of the stored sources that led to a learned seed,

@@ -275,7 +275,7 @@ func (c *Collection) publish(gen *ivf.Index, old, number, buildLSN uint64) error
 			return err
 		}
 		failpoint.PublishAfter.Reach()
-		retired = c.segments.publish(gen, number, buildLSN)
+		retired = c.served.publish(gen, number, buildLSN)
 		return nil
 	})
 	if err != nil {

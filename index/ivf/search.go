@@ -104,6 +104,9 @@ func (s *Search) Cost() index.Cost { return s.cost }
 // Exhausted reports whether all lists have been visited.
 func (s *Search) Exhausted() bool { return s.cost.Lists == s.ix.header.lists }
 
+// Visited reports whether the search has visited a list since Reset.
+func (s *Search) Visited(list int) bool { return s.visited.has(list) }
+
 // Search finds for each query the n rows of highest inner product among those that the filter keeps and that lie in a
 // visited list. Before, it visits further lists until the total since Reset meets the budget. It sets dst[i], whose
 // memory it reuses, to the candidates of queries[i], best first. Their scores are exact inner products, or estimates

@@ -20,7 +20,7 @@ type positions struct {
 const noPosition = math.MaxUint32
 
 // positionsOf returns the table of the pinned generation.
-func (s *segments) positionsOf(gen *ivf.Index) *positions {
+func (s *served) positionsOf(gen *ivf.Index) *positions {
 	if p := s.positions.Load(); p != nil && p.gen == gen {
 		return p
 	}
@@ -60,7 +60,7 @@ func (r *filteredRows) Rows(ctx context.Context, fn func(ids []uint32, rows []fl
 // scan may still read what it was given before.
 func (r *filteredRows) indexed(ctx context.Context, fn func(ids []uint32, rows []float32) error) error {
 	const block = 512
-	at := r.c.segments.positionsOf(r.pinned.gen).of
+	at := r.c.served.positionsOf(r.pinned.gen).of
 	ids := make([]uint32, block)
 	found := make([]index.Candidate, 0, block)
 	it := r.allowed.ManyIterator()

@@ -15,14 +15,14 @@ import (
 	"github.com/flashdb/flashdb/wal"
 )
 
-// segments are what the queries of one collection search: the served
+// served is what the queries of one collection search: the served
 // generation, and the delta of the rows newer than it. Both are opened by the
 // first query, so that a program that only writes pays for neither; without a
 // generation the delta holds every row.
 //
 // mu makes the pair consistent: a generation is published and the delta retired
 // up to its build LSN in one step, and a query pins both in one.
-type segments struct {
+type served struct {
 	mu        sync.RWMutex
 	table     *delta.Table              // nil until opened
 	gen       *ivf.Index                // nil when none is served
@@ -51,9 +51,9 @@ func (p *pinned) release() {
 	*p = pinned{}
 }
 
-// pin returns the current segments, and opens them when needed.
+// pin returns what is served now, and opens it when needed.
 func (c *Collection) pin(ctx context.Context) (pinned, error) {
-	s := &c.segments
+	s := &c.served
 	for {
 		s.mu.RLock()
 		if s.closed {
@@ -69,7 +69,7 @@ func (c *Collection) pin(ctx context.Context) (pinned, error) {
 			return p, nil
 		}
 		s.mu.RUnlock()
-		if err := c.openSegments(ctx); err != nil {
+		if err := c.openServed(ctx); err != nil {
 			return pinned{}, fmt.Errorf("open collection %q: %w", c.name, err)
 		}
 	}
@@ -78,7 +78,7 @@ func (c *Collection) pin(ctx context.Context) (pinned, error) {
 // update changes the delta when it is open; otherwise the change is read from
 // the store when it is opened. No query is pinned meanwhile, so that one sees
 // the whole of a batch or nothing.
-func (s *segments) update(lsn uint64, fn func(*delta.Table)) {
+func (s *served) update(lsn uint64, fn func(*delta.Table)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lsn = lsn
@@ -87,13 +87,13 @@ func (s *segments) update(lsn uint64, fn func(*delta.Table)) {
 	}
 }
 
-// openSegments maps the served generation and fills the delta. No batch is
+// openServed maps the served generation and fills the delta. No batch is
 // published meanwhile, so none is missed. A generation that cannot be opened is
 // derived data: it is reported and left out, and every row is in the delta
 // until the next rebuild.
-func (c *Collection) openSegments(ctx context.Context) error {
+func (c *Collection) openServed(ctx context.Context) error {
 	return c.db.log.Locked(func(durable wal.LSN) error {
-		s := &c.segments
+		s := &c.served
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.table != nil || s.closed {
@@ -143,7 +143,7 @@ func (c *Collection) openSegments(ctx context.Context) error {
 // openGeneration returns the served generation with all its checksums verified,
 // or nil when there is none that can be used.
 func (c *Collection) openGeneration(info storage.Info) *ivf.Index {
-	if info.Generation == 0 || info.Generation == c.segments.unusable.Load() {
+	if info.Generation == 0 || info.Generation == c.served.unusable.Load() {
 		return nil
 	}
 	gen, err := c.db.mapGeneration(info)
@@ -153,11 +153,11 @@ func (c *Collection) openGeneration(info storage.Info) *ivf.Index {
 		}
 	}
 	if err != nil {
-		c.segments.damaged.Store(info.Generation)
+		c.served.damaged.Store(info.Generation)
 		c.db.events.indexUnusable(IndexUnusable{Collection: c.name, Generation: info.Generation, Err: err})
 		return nil
 	}
-	c.segments.verified.Store(info.Generation)
+	c.served.verified.Store(info.Generation)
 	return gen
 }
 
@@ -169,7 +169,7 @@ const verifiedAtOnce = 64 << 20
 // the options leave that to queries or the file is large. It is done once for each
 // generation.
 func (c *Collection) checkedGeneration(info storage.Info) (*ivf.Index, error) {
-	s := &c.segments
+	s := &c.served
 	if info.Generation == s.damaged.Load() {
 		return nil, format.Corrupt(c.db.generationPath(info), "index", 0, "it was found damaged before")
 	}
@@ -211,7 +211,7 @@ func (db *DB) generationPath(info storage.Info) string {
 // giveUp stops serving a generation that turned out damaged, because of cause.
 // Queries scan the rows in bbolt until the next rebuild.
 func (c *Collection) giveUp(number uint64, cause error) {
-	s := &c.segments
+	s := &c.served
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.gen == nil || s.number != number {
@@ -299,7 +299,7 @@ func (c *Collection) loadDirty(ctx context.Context, table *delta.Table, applied 
 // forgets what it holds from the delta. It runs while no batch is published. The
 // earlier generation is returned, to be released, when a query had opened it;
 // when none had, gen itself is returned: the first query will open it.
-func (s *segments) publish(gen *ivf.Index, number, buildLSN uint64) (retired *ivf.Index) {
+func (s *served) publish(gen *ivf.Index, number, buildLSN uint64) (retired *ivf.Index) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.damaged.Store(0)
@@ -312,7 +312,7 @@ func (s *segments) publish(gen *ivf.Index, number, buildLSN uint64) (retired *iv
 }
 
 // close lets go of the generation; later pins fail.
-func (s *segments) close() error {
+func (s *served) close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
