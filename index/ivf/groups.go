@@ -136,7 +136,7 @@ func (s *Search) wantsFew(probes index.Probes) bool {
 }
 
 // rateGroups computes how high the lists of each group are likely to reach.
-func (q *query) rateGroups(ix *Index) {
+func (q *queryVector) rateGroups(ix *Index) {
 	q.resize(ix)
 	g := &ix.groups
 	q.examined = resize(q.examined, (g.len()+wordBits-1)/wordBits)
@@ -154,7 +154,7 @@ func (q *query) rateGroups(ix *Index) {
 
 // chooseByGroup is choose for a query that has rated the groups and not the lists. It passes over groups that are unlikely
 // to hold one of the n lists.
-func (q *query) chooseByGroup(ix *Index, n int, visited bitset) {
+func (q *queryVector) chooseByGroup(ix *Index, n int, visited bitset) {
 	q.leading.Reset(1 + n/leadGroups)
 	for g, top := range q.tops {
 		q.leading.Offer(index.Candidate{ID: uint32(g), Score: ordered(top)})
@@ -176,7 +176,7 @@ func (q *query) chooseByGroup(ix *Index, n int, visited bitset) {
 }
 
 // examine offers wanted the unvisited lists of a group.
-func (q *query) examine(ix *Index, g int, visited bitset) {
+func (q *queryVector) examine(ix *Index, g int, visited bitset) {
 	begin, end := int(ix.groups.begin[g]), int(ix.groups.begin[g+1])
 	if !q.examined.has(g) {
 		q.examined.add(g)
@@ -192,7 +192,7 @@ func (q *query) examine(ix *Index, g int, visited bitset) {
 
 // computeMissingProducts computes the products with the centroids of lists, given in ascending order, whose groups the
 // query has not examined.
-func (q *query) computeMissingProducts(ix *Index, lists []uint32) {
+func (q *queryVector) computeMissingProducts(ix *Index, lists []uint32) {
 	d, g := ix.header.dim, 0
 	for _, list := range lists {
 		for ix.groups.begin[g+1] <= list {

@@ -114,7 +114,7 @@ func TestChooseByGroupEqualsChoosing(t *testing.T) {
 	rows, opt := manyLists()
 	ix := build(t, rows, opt)
 	rng := rand.New(rand.NewPCG(63, 63))
-	got, all := query{wanted: index.NewBest(1), leading: index.NewBest(1)}, []query{{wanted: index.NewBest(1), leading: index.NewBest(1)}}
+	got, all := queryVector{wanted: index.NewBest(1), leading: index.NewBest(1)}, []queryVector{{wanted: index.NewBest(1), leading: index.NewBest(1)}}
 	passed := 0
 	for i, vector := range rows.queries(64, 200) {
 		if i%50 == 49 {

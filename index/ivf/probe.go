@@ -9,7 +9,7 @@ import (
 
 // visitMore visits the unvisited lists of highest priority until the total reaches the budget; the queries take turns.
 // Afterwards every query has its products with the centroids of all visited lists.
-func (s *Search) visitMore(queries []query, probes index.Probes) {
+func (s *Search) visitMore(queries []queryVector, probes index.Probes) {
 	if !s.Exhausted() && s.reached(probes) {
 		for i := range queries {
 			queries[i].computeProducts(s.ix, s.lists)
@@ -41,7 +41,7 @@ func (s *Search) visitMore(queries []query, probes index.Probes) {
 }
 
 // takeTurns visits about as many lists as the budget has left, the queries choosing in turns.
-func (s *Search) takeTurns(queries []query, probes index.Probes, byGroup bool) {
+func (s *Search) takeTurns(queries []queryVector, probes index.Probes, byGroup bool) {
 	n := 1 + s.missing(probes)/len(queries)
 	for i := range queries {
 		if byGroup {
@@ -94,7 +94,7 @@ func (s *Search) visit(l int) {
 const ratedLists = 512
 
 // rateAll computes the inner products of each query with the centroids of all lists, and their priorities.
-func rateAll(ix *Index, queries []query) {
+func rateAll(ix *Index, queries []queryVector) {
 	for i := range queries {
 		queries[i].resize(ix)
 	}
@@ -107,7 +107,7 @@ func rateAll(ix *Index, queries []query) {
 }
 
 // rateLists is rateAll for one query and the lists from begin to end.
-func (q *query) rateLists(ix *Index, begin, end int) {
+func (q *queryVector) rateLists(ix *Index, begin, end int) {
 	d := ix.header.dim
 	products, priorities := q.products[begin:end], q.priorities[begin:end]
 	simd.DotRows(products, q.vector, ix.centroids[begin*d:end*d])
@@ -116,7 +116,7 @@ func (q *query) rateLists(ix *Index, begin, end int) {
 }
 
 // computeProducts computes the products with the centroids of some lists. It leaves the others undefined, and all priorities.
-func (q *query) computeProducts(ix *Index, lists []uint32) {
+func (q *queryVector) computeProducts(ix *Index, lists []uint32) {
 	q.resize(ix)
 	d := ix.header.dim
 	for _, list := range lists {
@@ -126,14 +126,14 @@ func (q *query) computeProducts(ix *Index, lists []uint32) {
 }
 
 // resize makes room for the products with all lists and computes what a unit of spread is along the vector.
-func (q *query) resize(ix *Index) {
+func (q *queryVector) resize(ix *Index) {
 	q.products = resize(q.products, ix.header.lists)
 	q.priorities = resize(q.priorities, ix.header.lists)
 	q.unit = float32(math.Sqrt(float64(simd.MulDot(q.vector, q.vector, ix.profile))))
 }
 
 // priority returns the priority of a list: see the package comment.
-func (q *query) priority(ix *Index, l int) float32 {
+func (q *queryVector) priority(ix *Index, l int) float32 {
 	return ordered(q.products[l] + ix.breadth[l]*q.unit)
 }
 
@@ -146,7 +146,7 @@ func ordered(priority float32) float32 {
 }
 
 // choose sets turns to the n unvisited lists of highest priority, best first; of equal ones the lower list is first.
-func (q *query) choose(n int, visited bitset) {
+func (q *queryVector) choose(n int, visited bitset) {
 	q.wanted.Reset(n)
 	q.wanted.Raise(q.guess(n, visited))
 	q.offerUnvisited(visited)
@@ -158,7 +158,7 @@ func (q *query) choose(n int, visited bitset) {
 }
 
 // offerUnvisited offers wanted the unvisited lists that reach its threshold.
-func (q *query) offerUnvisited(visited bitset) {
+func (q *queryVector) offerUnvisited(visited bitset) {
 	q.reaching = resize(q.reaching, len(visited))
 	simd.AtLeast(q.reaching, q.priorities, q.wanted.Threshold())
 	for i, word := range visited {
@@ -171,7 +171,7 @@ func (q *query) offerUnvisited(visited bitset) {
 
 // guess returns a priority that a few more than n unvisited lists are likely to reach, as some of them do, or minus
 // infinity: without it the first lists all pass for the best, until there are enough of them to tell.
-func (q *query) guess(n int, visited bitset) float32 {
+func (q *queryVector) guess(n int, visited bitset) float32 {
 	const stride = 32
 	m := (n + n/4 + 8*stride) / stride // of the sample are to reach it
 	if len(q.priorities) < 4*m*stride {

@@ -26,7 +26,7 @@ func reachOf(centroids, spread []float32, dim int) float64 {
 }
 
 // take sets the vector of the query, scaled if need be.
-func (q *query) take(ix *Index, given []float32) {
+func (q *queryVector) take(ix *Index, given []float32) {
 	q.given, q.vector, q.unscale = given, given, 1
 	var largest float32
 	for _, x := range given {

@@ -45,15 +45,15 @@ type Search struct {
 	cost    index.Cost
 	// thorough searches scan every visited list.
 	thorough bool
-	queries  []query
+	queries  []queryVector
 	denied   denied
 	final    *index.Best
 	workers  []*worker // the first is the caller's goroutine
 	shared   shared
 }
 
-// query is what a Search knows of one query vector.
-type query struct {
+// queryVector is what a Search knows of one of its vectors.
+type queryVector struct {
 	given       []float32         // as the caller gave it
 	vector      []float32         // times a power of two, see scaled
 	scaled      []float32         // memory of vector
@@ -117,7 +117,7 @@ func (s *Search) Search(ctx context.Context, queries [][]float32, n int, probes 
 	}
 	n = min(n, s.ix.header.rows)
 	for len(s.queries) < len(queries) {
-		s.queries = append(s.queries, query{best: index.NewBest(1), wanted: index.NewBest(1), leading: index.NewBest(1)})
+		s.queries = append(s.queries, queryVector{best: index.NewBest(1), wanted: index.NewBest(1), leading: index.NewBest(1)})
 	}
 	active := s.queries[:len(queries)]
 	for i := range active {
@@ -160,7 +160,7 @@ func (s *Search) check(queries [][]float32, n int, probes index.Probes, dst [][]
 }
 
 // prepare computes the lookup table and makes room for the candidates.
-func (q *query) prepare(ix *Index, n int) {
+func (q *queryVector) prepare(ix *Index, n int) {
 	shape := ix.header.shape()
 	if shape.Bits == 4 {
 		q.bytes = resize(q.bytes, shape.TableLen())
@@ -181,7 +181,7 @@ func (q *query) prepare(ix *Index, n int) {
 func ranked(n int) int { return n + max(n, min(2*n, n/2+300)) }
 
 // refine appends the n best candidates of the query to dst, ranked by their rows if the index holds them.
-func (s *Search) refine(q *query, n int, dst []index.Candidate) []index.Candidate {
+func (s *Search) refine(q *queryVector, n int, dst []index.Candidate) []index.Candidate {
 	if s.ix.rows == nil {
 		n := len(dst)
 		dst = q.best.Sorted(dst)

@@ -146,7 +146,7 @@ func TestPriority(t *testing.T) {
 // tie, that mislead the guess and that are no numbers.
 func TestChooseEqualsSorting(t *testing.T) {
 	rng := rand.New(rand.NewPCG(8, 2))
-	q := query{wanted: index.NewBest(1), leading: index.NewBest(1)}
+	q := queryVector{wanted: index.NewBest(1), leading: index.NewBest(1)}
 	for range 200 {
 		lists := 1 + rng.IntN(6000)
 		n := 1 + rng.IntN(lists)

@@ -40,7 +40,7 @@ func newWorker(s *Search) *worker {
 // shared is a scan that several goroutines work on.
 type shared struct {
 	ctx     context.Context
-	queries []query
+	queries []queryVector
 	next    atomic.Int64 // first list, as an index of Search.lists, that nobody has taken
 	running sync.WaitGroup
 }
@@ -48,7 +48,7 @@ type shared struct {
 // scanShared scans the lists that were not scanned first, by as many goroutines as Workers and the work allow. What it
 // finds does not depend on how many: each list is passed over or not by thresholds that are fixed before, and the best
 // of all candidates are the best of the best of each goroutine.
-func (s *Search) scanShared(ctx context.Context, queries []query) {
+func (s *Search) scanShared(ctx context.Context, queries []queryVector) {
 	s.shared.ctx, s.shared.queries = ctx, queries
 	s.shared.next.Store(0)
 	workers := max(1, min(s.Workers, len(s.lists)/runLists))

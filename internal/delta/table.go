@@ -136,7 +136,7 @@ func (t *Table) append(id uint32, row []float32, lsn uint64) {
 // compact drops dead slots once they are most of the table, so that a node written again and again does not grow it.
 func (t *Table) compact() {
 	if t.slots >= 2*t.chunkRows && 2*t.dead.GetCardinality() > uint64(t.slots) {
-		t.rebuild(func(uint64) bool { return true })
+		t.renumber(func(uint64) bool { return true })
 	}
 }
 
@@ -145,12 +145,12 @@ func (t *Table) compact() {
 func (t *Table) Retire(upTo uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.rebuild(func(lsn uint64) bool { return lsn > upTo })
+	t.renumber(func(lsn uint64) bool { return lsn > upTo })
 	t.current = nil
 }
 
-// rebuild renumbers the slots: the newest change of every id stays if keep says so of its LSN, everything else goes.
-func (t *Table) rebuild(keep func(lsn uint64) bool) {
+// renumber gives new numbers to the slots: the newest change of every id stays if keep says so of its LSN, everything else goes.
+func (t *Table) renumber(keep func(lsn uint64) bool) {
 	chunks, slots, dead, changes := t.chunks, t.slots, t.dead, t.changes
 	t.clear()
 	for slot := range slots {
