@@ -43,8 +43,8 @@ type CalibrateOptions struct {
 	// Time is how long one decoder may take. Default Options.CalibrateTime, or
 	// 10 s where that is negative.
 	Time time.Duration
-	// Seed of the sample of sources.
-	Seed uint64
+	// RandomSeed of the sample of sources.
+	RandomSeed uint64
 	// Progress is called now and then, with milliseconds of the time.
 	Progress func(stage string, done, total int64)
 
@@ -225,7 +225,7 @@ func (c *Collection) measure(ctx context.Context, t *trained, p pinned, o Calibr
 	began := time.Now()
 	from := c.sourcesFrom()
 	enough := func() bool { return time.Since(began) > o.Time/10 }
-	sources, err := c.sampleSources(ctx, t, from, o.Sources+calibrate.TrainSources, o.Seed, enough)
+	sources, err := c.sampleSources(ctx, t, from, o.Sources+calibrate.TrainSources, o.RandomSeed, enough)
 	if err != nil {
 		return nil, err
 	}

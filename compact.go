@@ -136,7 +136,7 @@ func (db *DB) rebuildStale(ctx context.Context, progress func(string, int64, int
 		if progress != nil {
 			o.Progress = func(stage string, done, total int64) { progress("rebuild "+c.name+": "+stage, done, total) }
 		}
-		res, err := c.rebuild(ctx, o)
+		res, err := c.rebuildRetried(ctx, o)
 		if err == nil && !res.Built {
 			err = c.retireEmpty(info.Generation)
 		}

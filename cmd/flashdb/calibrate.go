@@ -52,7 +52,7 @@ rebuild and decoder add calibrate by themselves.`,
 	fs.StringVar(&opts.SourcesFrom, "source-collection", "", "sample sources from this `collection`, now and at rebuilds to come")
 	fs.IntVar(&opts.Sources, "sources", 0, "`number` of sources at most (default 200)")
 	fs.DurationVar(&opts.Time, "time", 0, "`time` a decoder may take (default 10s)")
-	fs.Uint64Var(&opts.Seed, "sample-seed", 0, "seed of the sample of sources")
+	fs.Uint64Var(&opts.RandomSeed, "sample-seed", 0, "seed of the sample of sources")
 	return cmd
 }
 

@@ -84,7 +84,7 @@ serves no control socket.`,
 	fs.IntVar(&opts.Workers, "workers", 0, "goroutines at most (default half of the owner's; all cores when nobody has DIR open)")
 	fs.IntVar(&opts.Lists, "lists", 0, "number of inverted lists (default min(n/16, 16 sqrt n) of n rows)")
 	fs.IntVar(&opts.Bits, "bits", 0, "bits of a sub-quantizer, 4 or 8 (default 4)")
-	fs.Uint64Var(&opts.Seed, "seed", 0, "seed of sampling and training: the same rows and seed give the same file")
+	fs.Uint64Var(&opts.RandomSeed, "seed", 0, "seed of sampling and training: the same rows and seed give the same file")
 	fs.BoolVar(&opts.OmitRows, "omit-rows", false, "leave full rows out of the index: half the disk, slower scoring")
 	completeWords(cmd, "progress", terminal.ProgressModes...)
 	return cmd
