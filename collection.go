@@ -39,8 +39,8 @@ type Collection struct {
 	name   string
 	schema Schema
 
-	served   served
-	queries  sync.Pool // of *query
+	served  served
+	queries sync.Pool // of *query
 
 	dot        decoder.Decoder // what Search ranks by
 	decodersMu sync.Mutex      // guards decoders and only

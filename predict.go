@@ -144,7 +144,7 @@ func (q *query) answer(ctx context.Context, k int, p planned, o answerOptions) (
 	}
 	var report flashlight.Report
 	var err error
-	if p.plan.Mode == flashlight.ModeExact {
+	if p.plan.Method == flashlight.MethodExact {
 		q.hits, report, err = flashlight.Exact(ctx, &q.run, rows, q.c.db.opts.Workers, q.hits[:0])
 	} else {
 		q.hits, report, err = q.executor.Run(ctx, &q.run, &q.view, rows, q.hits[:0])

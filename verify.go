@@ -41,7 +41,7 @@ type Missed struct {
 func (q *query) verify(ctx context.Context, excluded *roaring.Bitmap) (*Verification, error) {
 	start := time.Now()
 	exact := q.run
-	exact.Plan = flashlight.Plan{Mode: flashlight.ModeExact}
+	exact.Plan = flashlight.Plan{Method: flashlight.MethodExact}
 	exact.Excluded = excluded
 	hits, _, err := flashlight.Exact(ctx, &exact, &q.view, q.c.db.opts.Workers, nil)
 	if err != nil {

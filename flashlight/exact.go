@@ -31,7 +31,7 @@ type block struct {
 // that ends is an error: there is no partial answer.
 func Exact(ctx context.Context, q *Query, r Rows, workers int, dst []index.Hit) ([]index.Hit, Report, error) {
 	plan := q.Plan
-	plan.Mode = ModeExact
+	plan.Method = MethodExact
 	if err := (&Query{Bound: q.Bound, K: q.K, Plan: plan}).validate(r.Dim()); err != nil {
 		return dst, Report{}, fmt.Errorf("flashlight: %w", err)
 	}

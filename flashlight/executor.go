@@ -38,7 +38,7 @@ type Executor struct {
 	anchors [maxQueries]anchors           // best rows of the round, best rows of all rounds: see fromRound, fromAll
 	vectors [maxQueries][]float32         // query vectors
 	queries [][]float32                   // those in use
-	aims    [maxQueries]string            // where they came from
+	origins [maxQueries]string            // where they came from
 	active  []bool                        // neurons at the best anchor of the last round, for the trace
 	found   [maxQueries][]index.Candidate // by each query
 	chosen  []index.Candidate             // the rows of this round
@@ -70,7 +70,7 @@ const (
 // When the deadline of ctx passes after the first round, the answer so far is returned without an error. A cancelled ctx
 // is an error, and so is a deadline that leaves no time for one round.
 func (e *Executor) Run(ctx context.Context, q *Query, s Searcher, r Rows, dst []index.Hit) ([]index.Hit, Report, error) {
-	if q.Plan.Mode == ModeExact {
+	if q.Plan.Method == MethodExact {
 		return Exact(ctx, q, r, 0, dst)
 	}
 	if err := q.validate(r.Dim()); err != nil {
@@ -115,7 +115,7 @@ func (e *Executor) begin(q *Query, s Searcher, r Rows) {
 		e.excluded = &e.own
 	}
 	e.narrow = -1
-	if q.Allowed != nil && e.plan.Mode == ModeFlashlight {
+	if q.Allowed != nil && e.plan.Method == MethodFlashlight {
 		if n := q.Allowed.GetCardinality(); n <= uint64(e.plan.Rounds)*uint64(e.plan.PerRound) {
 			e.narrow = int(n)
 		}
@@ -165,7 +165,7 @@ func (e *Executor) rounds(ctx context.Context) (Stop, error) {
 		case t == plan.Rounds:
 			return StopRounds, nil
 		}
-		e.aim()
+		e.chooseQueries()
 	}
 }
 

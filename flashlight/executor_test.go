@@ -242,7 +242,7 @@ func TestStops(t *testing.T) {
 		{"linear, the rows of all rounds in one", func(q *flashlight.Query) { q.Bound = dot.Bind(nil, g.row(1)); q.Plan = plan(4, 5, 10) }, want{"linear", 1, 10, 20}},
 		{"linear, as many as there are in the probes", func(q *flashlight.Query) { q.Bound = dot.Bind(nil, g.row(1)); q.Plan = plan(4, 30, 10) }, want{"linear", 1, 10, 100}},
 		{"linear, everything", func(q *flashlight.Query) { q.Bound = dot.Bind(nil, g.row(1)); q.K = 900 }, want{"exhausted", 2, 500, 500}},
-		{"exact", func(q *flashlight.Query) { q.Plan = flashlight.Plan{Mode: flashlight.ModeExact} }, want{"exact", 0, 10, 500}},
+		{"exact", func(q *flashlight.Query) { q.Plan = flashlight.Plan{Method: flashlight.MethodExact} }, want{"exact", 0, 10, 500}},
 		{"paper", func(q *flashlight.Query) { q.Plan = flashlight.PaperPlan() }, want{"exhausted", 3, 10, 500}},
 		{"min score", func(q *flashlight.Query) { q.Plan = plan(3, 5, 6); q.MinScore = &least }, want{"min-score", 3, 0, 15}},
 		{"scores that are not numbers", func(q *flashlight.Query) { q.Bound = flat{4, nan}; q.Plan = plan(4, 5, 4); q.Plan.Patience = 9 }, want{"exhausted", 10, 10, 500}},
@@ -308,7 +308,7 @@ func TestRunErrors(t *testing.T) {
 
 	_, _, err = new(flashlight.Executor).Run(context.Background(), &flashlight.Query{}, newListSearch(g), g.memory(), nil)
 	require.EqualError(t, err, "flashlight: query: no bound decoder\nquery: k is 0: want at least 1\n"+
-		`plan: mode "": use flashlight, paper or exact`)
+		`plan: method "": use flashlight, paper or exact`)
 
 	q := g.query(1, 1, flashlight.DefaultPlan(1, 50))
 	q.Plan.Seed, q.Source = flashlight.SeedBoth, q.Source[:3]

@@ -33,8 +33,8 @@ func (e *Executor) Learn(ctx context.Context, id uint32, q *Query, s Searcher, r
 	if !ok {
 		return p, fmt.Errorf("flashlight: learn: %w", ErrNotSeparable)
 	}
-	if q.Plan.Mode == ModeExact {
-		return p, errors.New("flashlight: learn: mode exact keeps no anchors: use a plan of rounds")
+	if q.Plan.Method == MethodExact {
+		return p, errors.New("flashlight: learn: method exact keeps no anchors: use a plan of rounds")
 	}
 	_, report, err := e.Run(ctx, q, s, r, nil)
 	if err == nil && report.Stop == StopDeadline {

@@ -8,14 +8,14 @@ import (
 	"github.com/flashdb/flashdb/index"
 )
 
-// Mode says how a query is answered.
-type Mode string
+// Method says how a query is answered.
+type Method string
 
-// The modes.
+// The methods.
 const (
-	ModeFlashlight Mode = "flashlight" // as the rest of the plan says
-	ModePaper      Mode = "paper"      // Algorithm 1 as printed, see PaperPlan
-	ModeExact      Mode = "exact"      // score every row; the rest of the plan is ignored
+	MethodFlashlight Method = "flashlight" // as the rest of the plan says
+	MethodPaper      Method = "paper"      // Algorithm 1 as printed, see PaperPlan
+	MethodExact      Method = "exact"      // score every row; the rest of the plan is ignored
 )
 
 // AnchorsFrom says at which scored rows the decoder is linearised for the next round's queries.
@@ -34,7 +34,7 @@ const (
 
 // Plan is how much work a query may do, and where it looks.
 type Plan struct {
-	Mode        Mode
+	Method      Method
 	Seed        Seed
 	AnchorsFrom AnchorsFrom
 	Anchors     int          // rows whose mean gradient is the next query
@@ -51,7 +51,7 @@ type Plan struct {
 // row of the round as anchor, no early stop, every list probed.
 func PaperPlan() Plan {
 	return Plan{
-		Mode:        ModePaper,
+		Method:      MethodPaper,
 		Seed:        SeedOnes,
 		AnchorsFrom: AnchorsRound,
 		Anchors:     1,
@@ -64,12 +64,12 @@ func PaperPlan() Plan {
 
 // Validate reports everything that is wrong with the plan.
 func (p Plan) Validate() error {
-	switch p.Mode {
-	case ModeExact:
+	switch p.Method {
+	case MethodExact:
 		return nil
-	case ModeFlashlight, ModePaper:
+	case MethodFlashlight, MethodPaper:
 	default:
-		return fmt.Errorf("plan: mode %q: use flashlight, paper or exact", p.Mode)
+		return fmt.Errorf("plan: method %q: use flashlight, paper or exact", p.Method)
 	}
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("plan: "+format, args...)) }
@@ -107,8 +107,8 @@ func (p Plan) Validate() error {
 	}
 	paper := PaperPlan()
 	paper.Probes, paper.MaxScored = p.Probes, p.MaxScored
-	if p.Mode == ModePaper && len(errs) == 0 && p != paper {
-		bad("mode paper fixes everything but the probes and the bound on rows scored: want %v", paper)
+	if p.Method == MethodPaper && len(errs) == 0 && p != paper {
+		bad("method paper fixes everything but the probes and the bound on rows scored: want %v", paper)
 	}
 	return errors.Join(errs...)
 }
@@ -116,7 +116,7 @@ func (p Plan) Validate() error {
 // String returns the plan in one line, such as
 // "4 rounds of 150, seed ones, 20 anchors from both, probes 30%".
 func (p Plan) String() string {
-	if p.Mode == ModeExact {
+	if p.Method == MethodExact {
 		return "exact"
 	}
 	rounds := "rounds"
@@ -135,7 +135,7 @@ func (p Plan) String() string {
 	case p.Growth > 1:
 		s += fmt.Sprintf(" over %d rounds", p.Growth)
 	}
-	if p.Patience > 1 && p.Mode != ModePaper {
+	if p.Patience > 1 && p.Method != MethodPaper {
 		s += fmt.Sprintf(", patience %d", p.Patience)
 	}
 	if p.Tail > 0 {
@@ -144,7 +144,7 @@ func (p Plan) String() string {
 	if p.MaxScored > 0 {
 		s += fmt.Sprintf(", at most %d scored", p.MaxScored)
 	}
-	if p.Mode == ModePaper {
+	if p.Method == MethodPaper {
 		s = "paper: " + s
 	}
 	return s
@@ -182,7 +182,7 @@ func (p Plan) probes(t int) index.Probes {
 func DefaultPlan(k, rows int) Plan {
 	share := math.Pow(10_000/max(1, float64(rows)), 0.75) * max(1, math.Pow(float64(k)/100, 0.25))
 	return Plan{
-		Mode:        ModeFlashlight,
+		Method:      MethodFlashlight,
 		Seed:        SeedOnes,
 		AnchorsFrom: AnchorsBoth,
 		Anchors:     20,

@@ -66,12 +66,12 @@ func (q *Query) validate(dim int) error {
 		if err := q.Fallback.Validate(); err != nil {
 			errs = append(errs, fmt.Errorf("fallback: %w", err))
 		}
-		if q.Fallback.Mode == ModeExact || q.Fallback.Seed != SeedOnes {
+		if q.Fallback.Method == MethodExact || q.Fallback.Seed != SeedOnes {
 			errs = append(errs, errors.New("fallback: want a plan with the ones seed"))
 		}
 	}
 	seeded := q.Plan.Seed == SeedSource || q.Plan.Seed == SeedBoth
-	if q.Plan.Mode != ModeExact && seeded && len(q.Source) != dim {
+	if q.Plan.Method != MethodExact && seeded && len(q.Source) != dim {
 		errs = append(errs, fmt.Errorf("query: seed %s needs the source's row of %d floats, not %d",
 			q.Plan.Seed, dim, len(q.Source)))
 	}

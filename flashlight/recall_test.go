@@ -102,7 +102,7 @@ func (tr *truth) ask(t testing.TB, e *flashlight.Executor, g *graph, m *flashlig
 // rounds returns a plan of the table in docs: everything probed, no early stop.
 func rounds(n, perRound, anchors int, from flashlight.AnchorsFrom) flashlight.Plan {
 	plan := flashlight.PaperPlan()
-	plan.Mode, plan.Rounds, plan.PerRound, plan.Patience = flashlight.ModeFlashlight, n, perRound, n
+	plan.Method, plan.Rounds, plan.PerRound, plan.Patience = flashlight.MethodFlashlight, n, perRound, n
 	plan.Anchors, plan.AnchorsFrom = anchors, from
 	return plan
 }
@@ -123,7 +123,7 @@ func TestRecallOnTrainedGraphs(t *testing.T) {
 					tr.requireLogits(t, hits)
 				}
 			}
-			hits, _ := truths[0].ask(t, &e, g, m, flashlight.Plan{Mode: flashlight.ModeExact})
+			hits, _ := truths[0].ask(t, &e, g, m, flashlight.Plan{Method: flashlight.MethodExact})
 			assert.Equal(t, 1.0, truths[0].recall(hits))
 			truths[0].requireLogits(t, hits)
 		})
@@ -228,7 +228,7 @@ func TestLearnedSeedOfStrangers(t *testing.T) {
 				source := slices.Clone(g.row(tr.Source))
 				change(source)
 				q := &flashlight.Query{Bound: g.dec.Bind(nil, source), Source: source, K: 100, Seeds: seeds}
-				q.Plan.Mode = flashlight.ModeExact
+				q.Plan.Method = flashlight.MethodExact
 				truth := exact(t, g, q)
 				for _, seed := range []flashlight.Seed{flashlight.SeedOnes, flashlight.SeedLearned} {
 					q.Plan = learnedPlan(500)

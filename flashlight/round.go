@@ -14,9 +14,9 @@ import (
 // usual size are one block.
 const scoreBlock = 512
 
-// aim sets the queries of the next round: the mean gradient at the anchors. After a round that scored nothing there
+// chooseQueries sets the queries of the next round: the mean gradient at the anchors. After a round that scored nothing there
 // are no new anchors, and the queries stay.
-func (e *Executor) aim() {
+func (e *Executor) chooseQueries() {
 	if len(e.anchors[fromRound].hits) == 0 {
 		return
 	}
@@ -63,7 +63,7 @@ func (e *Executor) linearise(set int, query []float32) {
 // nextQuery takes one more vector into use.
 func (e *Executor) nextQuery(from string) []float32 {
 	i := len(e.queries)
-	e.queries, e.aims[i] = append(e.queries, e.vectors[i]), from
+	e.queries, e.origins[i] = append(e.queries, e.vectors[i]), from
 	return e.vectors[i]
 }
 
@@ -240,14 +240,14 @@ func (e *Executor) explainAims() []Aim {
 	aims := make([]Aim, len(e.queries))
 	before := e.active
 	for i := range aims {
-		aims[i].From = e.aims[i]
+		aims[i].From = e.origins[i]
 		set := fromRound
-		switch AnchorsFrom(e.aims[i]) {
+		switch AnchorsFrom(e.origins[i]) {
 		case AnchorsRound:
 		case AnchorsAll:
 			set = fromAll
 		default:
-			if Seed(e.aims[i]) == SeedLearned {
+			if Seed(e.origins[i]) == SeedLearned {
 				aims[i].Sources = e.sources()
 			}
 			continue

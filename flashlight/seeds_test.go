@@ -86,7 +86,7 @@ func TestLearnErrors(t *testing.T) {
 	}
 	ctx := context.Background()
 	assert.ErrorIs(t, learn(ctx, func(q *flashlight.Query) { q.Bound = flat{4, 1} }), flashlight.ErrNotSeparable)
-	assert.ErrorContains(t, learn(ctx, func(q *flashlight.Query) { q.Plan.Mode = flashlight.ModeExact }), "mode exact keeps no anchors")
+	assert.ErrorContains(t, learn(ctx, func(q *flashlight.Query) { q.Plan.Method = flashlight.MethodExact }), "method exact keeps no anchors")
 	assert.ErrorContains(t, learn(ctx, func(q *flashlight.Query) { q.K = 0 }), "k is 0")
 	for looks := 1; looks <= 5; looks++ { // a search that the time cut short teaches nothing
 		err := learn(expireAt(looks, context.DeadlineExceeded), func(q *flashlight.Query) { q.Plan.PerRound = 20 })
@@ -314,7 +314,7 @@ func TestFallback(t *testing.T) {
 	assert.Equal(t, want, hits)
 	assert.Equal(t, wantReport, report)
 
-	for _, bad := range []flashlight.Plan{{Mode: flashlight.ModeExact}, learnedPlan(30), {}} {
+	for _, bad := range []flashlight.Plan{{Method: flashlight.MethodExact}, learnedPlan(30), {}} {
 		q := g.query(9, 10, learnedPlan(30))
 		q.Fallback = &bad
 		_, _, err := new(flashlight.Executor).Run(context.Background(), q, newListSearch(g), g.memory(), nil)

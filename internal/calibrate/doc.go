@@ -14,7 +14,7 @@
 //
 //	train     thorough searches for sources that measure nothing teach the learned seed its first queries
 //	          (flashlight.Seeds), unless the decoder is linear
-//	explore   the first few sources, by every plan of a grid: seeds and aims of later rounds at two amounts of work, the
+//	explore   the first few sources, by every plan of a grid: seeds and anchor rules of later rounds at two amounts of work, the
 //	          amounts (rounds, rows a round, search sets) under the best of these, and search sets between for those that
 //	          did best
 //	race      all sources. First one plan for each k that found most, so that something is known whatever the time. Then,

@@ -11,7 +11,7 @@ import (
 )
 
 // explore learns seeds, asks the first sources by the plans of the grid, as many as there is time for, and returns those
-// asked: first the seeds are compared, then the aims of later rounds, then the amounts of work under the best of both, and then
+// asked: first the seeds are compared, then the anchor rules of later rounds, then the amounts of work under the best of both, and then
 // search sets of other sizes for the plans that did best.
 func (r *run) explore(ctx context.Context) ([]*candidate, error) {
 	if r.linear() {
@@ -22,7 +22,7 @@ func (r *run) explore(ctx context.Context) ([]*candidate, error) {
 	}
 	tried, err := r.try(ctx, nil, r.candidates(func(k, rows int) (plans []flashlight.Plan) {
 		for _, seed := range firstSeeds(r.seeds.Len() > 0) {
-			plans = append(plans, aims[0].seeded(seed).plans(seedAmounts(k, rows), rows)...)
+			plans = append(plans, anchorRules[0].seeded(seed).plans(seedAmounts(k, rows), rows)...)
 		}
 		return plans
 	}))
@@ -35,22 +35,22 @@ func (r *run) explore(ctx context.Context) ([]*candidate, error) {
 	}
 	compared := len(tried)
 	tried, err = r.try(ctx, tried, r.candidates(func(k, rows int) (plans []flashlight.Plan) {
-		for _, aim := range aims {
-			plans = append(plans, aim.seeded(best[k][0]).plans(aimAmounts(k, rows), rows)...)
+		for _, way := range anchorRules {
+			plans = append(plans, way.seeded(best[k][0]).plans(ruleAmounts(k, rows), rows)...)
 		}
 		return plans
 	}))
 	if err != nil {
 		return nil, err
 	}
-	aimed := tried[compared:]
+	byRule := tried[compared:]
 	if tried, err = r.try(ctx, tried, r.candidates(defaultPlans)); err != nil {
 		return nil, err
 	}
 	for place := range 2 {
 		tried, err = r.try(ctx, tried, r.candidates(func(k, rows int) []flashlight.Plan {
-			under := aims[0]
-			if of := ranked(aimed, k, ruleOf); len(of) > 0 {
+			under := anchorRules[0]
+			if of := ranked(byRule, k, ruleOf); len(of) > 0 {
 				under = of[0]
 			}
 			return under.seeded(best[k][min(place, len(best[k])-1)]).plans(amounts(k, rows), rows)
@@ -75,7 +75,7 @@ func (r *run) linear() bool {
 	return r.Decoder.Bind(nil, r.Sources[0].Vector).Linear()
 }
 
-// ruleOf returns how a plan aims its rounds, without its seed.
+// ruleOf returns the anchor rule of a plan, without its seed.
 func ruleOf(p flashlight.Plan) rule { return rule{from: p.AnchorsFrom, anchors: p.Anchors} }
 
 // candidates returns what of gives for every k, one of each in turns.

@@ -174,7 +174,7 @@ func (p *Point) decode(r *format.Reader, version uint32) {
 		r.Fail("seed %d, anchors from %d", seed, from)
 		return
 	}
-	p.Plan = flashlight.Plan{Mode: flashlight.ModeFlashlight, Seed: seeds[seed], AnchorsFrom: anchors[from]}
+	p.Plan = flashlight.Plan{Method: flashlight.MethodFlashlight, Seed: seeds[seed], AnchorsFrom: anchors[from]}
 	for _, n := range []*int{&p.Plan.Anchors, &p.Plan.Rounds, &p.Plan.PerRound, &p.Plan.Patience} {
 		*n = count(r)
 	}

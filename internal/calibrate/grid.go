@@ -15,8 +15,8 @@ type rule struct {
 	anchors int
 }
 
-// aims are the ways to aim later rounds, the one of flashlight.DefaultPlan first.
-var aims = []rule{
+// anchorRules are the ways to choose the queries of later rounds, the one of flashlight.DefaultPlan first.
+var anchorRules = []rule{
 	{from: flashlight.AnchorsBoth, anchors: 20},
 	{from: flashlight.AnchorsRound, anchors: 1},
 	{from: flashlight.AnchorsRound, anchors: 20},
@@ -92,7 +92,7 @@ var shapes = []shape{
 // row that bring nothing end the query, or as many as the amount says.
 func (r rule) plan(a amount, rows int) flashlight.Plan {
 	p := flashlight.Plan{
-		Mode:        flashlight.ModeFlashlight,
+		Method:      flashlight.MethodFlashlight,
 		Seed:        r.seed,
 		AnchorsFrom: r.from,
 		Anchors:     r.anchors,
@@ -111,7 +111,7 @@ func (r rule) plan(a amount, rows int) flashlight.Plan {
 		p.Tail = stopTail
 	}
 	if a.rounds == 1 { // no anchors are ever used: one form for what is one plan
-		p.AnchorsFrom, p.Anchors = aims[0].from, aims[0].anchors
+		p.AnchorsFrom, p.Anchors = anchorRules[0].from, anchorRules[0].anchors
 	}
 	return p
 }
@@ -165,7 +165,7 @@ func (r rule) plans(of []amount, rows int) (plans []flashlight.Plan) {
 	return plans
 }
 
-// seedAmounts are those that seeds are compared by: one round in few rows and in many. aimAmounts are those for aims.
+// seedAmounts are those that seeds are compared by: one round in few rows and in many. ruleAmounts are those for anchor rules.
 func seedAmounts(k, rows int) []amount {
 	return []amount{
 		{shape{rounds: 1, perRound: max(64, 5*k)}, min(rows, 8*leastProbed)},
@@ -173,7 +173,7 @@ func seedAmounts(k, rows int) []amount {
 	}
 }
 
-func aimAmounts(k, rows int) []amount {
+func ruleAmounts(k, rows int) []amount {
 	return []amount{
 		{shape{rounds: 2, perRound: max(64, 2*k)}, min(rows, 8*leastProbed)},
 		{shape{rounds: 2, perRound: max(64, 3*k), stopsEarly: true}, min(rows, 32*leastProbed)},
@@ -191,7 +191,7 @@ func linearPlans(k, rows int) (plans []flashlight.Plan) {
 	for probed := leastProbed; ; probed *= 2 {
 		for _, n := range []int{k, 2 * k, 4 * k, 10 * k} {
 			if n <= probed || probed >= rows {
-				plans = append(plans, aims[0].seeded(flashlight.SeedOnes).plan(amount{shape{rounds: 1, perRound: n}, probed}, rows))
+				plans = append(plans, anchorRules[0].seeded(flashlight.SeedOnes).plan(amount{shape{rounds: 1, perRound: n}, probed}, rows))
 			}
 		}
 		if probed >= rows {

@@ -32,7 +32,7 @@ const (
 	exploreChunk   = 12    // plans between two looks at the clock
 	leastProbed    = 1000  // rows of the smallest search set
 	ladderStep     = 4     // each next search set is so many times as large, up to every list
-	recallStep     = 0.005 // seeds and aims whose plans differ by less in recall, all together, are as good as each other
+	recallStep     = 0.005 // seeds and anchor rules whose plans differ by less in recall, all together, are as good as each other
 	stopTail       = 0.03  // flashlight.Plan.Tail of plans that stop early,
 	roundsToTail   = 1.3   // and how many rounds they are expected to run
 	refineSteps    = 3     // plans in the first places, so many for each frontier, are tried with search sets between these
