@@ -57,7 +57,7 @@ func (db *DB) commit(ctx context.Context, resolve func(b *batch) error) error {
 	if err := db.holdBack(ctx); err != nil {
 		return err
 	}
-	_, err := db.log.Do(ctx, wal.Act{
+	_, err := db.log.Do(ctx, wal.Write{
 		Prepare: func(lsn wal.LSN) ([]byte, error) {
 			b = batch{changes: db.store.Begin(), lsn: uint64(lsn)}
 			err := resolve(&b)

@@ -47,7 +47,7 @@ func renameInLog(t *testing.T, dir, name string) {
 	t.Helper()
 	l, err := wal.Open(vfs.OS(), filepath.Join(dir, "wal"), nil)
 	require.NoError(t, err)
-	_, err = l.Do(context.Background(), wal.Act{Prepare: func(wal.LSN) ([]byte, error) {
+	_, err = l.Do(context.Background(), wal.Write{Prepare: func(wal.LSN) ([]byte, error) {
 		return storage.EncodeOps([]storage.Op{
 			storage.CreateCollection{UID: 2, Name: name, Schema: storage.Schema{Dim: 2}},
 			storage.PutNode{UID: 2, Key: "a", Row: []float32{1, 2}},

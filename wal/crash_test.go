@@ -78,15 +78,15 @@ func (h *history) step() {
 	h.lose()
 }
 
-// group writes a few acts of all sizes as one group.
+// group logs a few writes of all sizes as one group.
 func (h *history) group() error {
-	var acts []Act
+	var writes []Write
 	for range 1 + h.rng.IntN(5) {
 		payload := h.payload()
-		acts = append(acts, record(payload))
+		writes = append(writes, record(payload))
 		h.pending = append(h.pending, payload)
 	}
-	if err := errors.Join(doGroup(h.log, acts...)...); err != nil {
+	if err := errors.Join(doGroup(h.log, writes...)...); err != nil {
 		return err
 	}
 	h.acked, h.pending = append(h.acked, h.pending...), nil

@@ -19,11 +19,11 @@ func smallLog(t *testing.T, groups [][]string) (data []byte, ends []int) {
 	l := mustOpen(t, fsys, nil)
 	ends = []int{headerSize}
 	for _, group := range groups {
-		var acts []Act
+		var writes []Write
 		for _, payload := range group {
-			acts = append(acts, record(payload))
+			writes = append(writes, record(payload))
 		}
-		for _, err := range doGroup(l, acts...) {
+		for _, err := range doGroup(l, writes...) {
 			require.NoError(t, err)
 		}
 	}

@@ -1,7 +1,7 @@
-// Package wal is flashdb's log. An act is one change to be logged: an [Act]. What an act was told to be durable is in the
+// Package wal is flashdb's log. A write is one change to be logged: a [Write]. A write that was told to be durable is in the
 // log before the caller hears so, and is read back from it after a crash.
 //
-// An act hands its record to [Log.Do], which returns when the record is on disk. Acts that wait at the same time are
+// A write hands its record to [Log.Do], which returns when the record is on disk. Writes that wait at the same time are
 // written together and share one sync: the first of them leads, the others wait; the log has no goroutine of its own.
 // Records are numbered from 1 without gaps; the number is an [LSN]. A Log is safe for concurrent use, but no callback of
 // one may call it back.

@@ -10,8 +10,8 @@ import (
 	"github.com/flashdb/flashdb/internal/format"
 )
 
-// groupBytes bounds the frames of one group: beyond it, further acts are left to the next. It keeps the memory for frames
-// and the first act's wait in bounds; a single record may well exceed it.
+// groupBytes bounds the frames of one group: beyond it, further writes are left to the next. It keeps the memory for frames
+// and the first write's wait in bounds; a single record may well exceed it.
 const groupBytes = 4 << 20
 
 var (
@@ -19,9 +19,9 @@ var (
 	errPanicked = errors.New("a Publish panicked")
 )
 
-// waiter is an act on its way through the log. The leader that has taken it writes to it; done is closed when it is over.
+// waiter is a write on its way through the log. The leader that has taken it sets its fields; done is closed when it is over.
 type waiter struct {
-	act      Act
+	write    Write
 	lsn      LSN // once Prepare has succeeded
 	err      error
 	panicked any // what a callback panicked with
@@ -45,7 +45,7 @@ func (w *waiter) over() bool {
 // prepare calls Prepare and returns the record. It keeps the error, or what Prepare panicked with, in w.
 func (w *waiter) prepare(lsn LSN) (payload []byte, ok bool) {
 	defer func() { w.panicked = recover() }() // nil too if the goroutine exits: then nobody comes back for the result
-	payload, w.err = w.act.Prepare(lsn)
+	payload, w.err = w.write.Prepare(lsn)
 	if w.err == nil && len(payload) > MaxPayload {
 		w.err = fmt.Errorf("%w: %d bytes, at most %d: divide the batch", ErrTooLarge, len(payload), MaxPayload)
 	}
@@ -57,14 +57,14 @@ func (w *waiter) prepare(lsn LSN) (payload []byte, ok bool) {
 }
 
 func (w *waiter) publish() {
-	if w.act.Publish == nil {
+	if w.write.Publish == nil {
 		return
 	}
 	defer func() { w.panicked = recover() }()
-	w.act.Publish(w.lsn)
+	w.write.Publish(w.lsn)
 }
 
-// leadUntil writes group after group until w is over, as the leader, and then lets another act lead.
+// leadUntil writes group after group until w is over, as the leader, and then lets another write lead.
 func (l *Log) leadUntil(ctx context.Context, w *waiter) {
 	defer func() { <-l.lead }()
 	for !w.over() {
@@ -76,12 +76,12 @@ func (l *Log) leadUntil(ctx context.Context, w *waiter) {
 	}
 }
 
-// writeGroup takes acts from the queue and carries them through together:
+// writeGroup takes writes from the queue and carries them through together:
 //
 //  1. every Prepare is called in order, and a frame appended to the buffer for each that succeeds;
 //  2. one write and one sync make all frames durable;
 //  3. every Publish is called in order, and only then
-//  4. the acts end, those that failed in step 1 as well: why they failed may rest on what others of the group prepared,
+//  4. the writes end, those that failed in step 1 as well: why they failed may rest on what others of the group prepared,
 //     and a caller must not learn of that before it is durable.
 //
 // It returns normally or by the end of the goroutine, when a callback calls runtime.Goexit.
@@ -168,7 +168,7 @@ func (l *Log) write(count int) error {
 		err = l.active.Sync()
 	}
 	if err != nil {
-		// Without the truncation acts that were reported as failed would be there after a reopen. That is allowed, but
+		// Without the truncation writes that were reported as failed would be there after a reopen. That is allowed, but
 		// surprising; so this tries, and the log has failed either way.
 		_ = l.active.Truncate(l.size)
 		return fmt.Errorf("write to log segment %s: %w", l.fs.Path(l.path(l.segments[len(l.segments)-1])), err)
@@ -227,7 +227,7 @@ func (l *Log) intact(want int64) error {
 	return nil
 }
 
-// fail makes the log refuse all acts from now on; the first reason stays.
+// fail makes the log refuse all writes from now on; the first reason stays.
 func (l *Log) fail(err error) {
 	l.mu.Lock()
 	if l.failed == nil {

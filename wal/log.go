@@ -35,7 +35,7 @@ type Log struct {
 	torn         *Torn
 
 	// lead has room for one element. Who has put it in leads: alone writes to the files and runs callbacks. It is a
-	// channel and no mutex, because a waiting act must be able to stop waiting.
+	// channel and no mutex, because a waiting write must be able to stop waiting.
 	lead chan struct{}
 
 	// The leader's own.
@@ -49,7 +49,7 @@ type Log struct {
 	durable atomic.Uint64
 
 	mu     sync.Mutex // guards the following
-	queue  []*waiter  // acts that no leader has taken, in order
+	queue  []*waiter  // writes that no leader has taken, in order
 	closed bool
 	failed error // matches ErrFailed
 }
@@ -78,7 +78,7 @@ func (l *Log) lock() (unlock func(), err error) {
 	return func() { <-l.lead }, nil
 }
 
-// refusal returns why the log takes no acts, or nil.
+// refusal returns why the log takes no writes, or nil.
 func (l *Log) refusal() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -104,7 +104,7 @@ func (l *Log) SetNext(after LSN) {
 	l.durable.Store(uint64(after))
 }
 
-// Close waits for the group being written and closes the log. Acts that no leader has taken get ErrClosed. Further calls
+// Close waits for the group being written and closes the log. Writes that no leader has taken get ErrClosed. Further calls
 // do nothing.
 func (l *Log) Close() error {
 	l.mu.Lock()
@@ -125,7 +125,7 @@ func (l *Log) Close() error {
 	return err
 }
 
-// enqueue adds w to the queue, if the log takes acts.
+// enqueue adds w to the queue, if the log takes writes.
 func (l *Log) enqueue(w *waiter) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -139,7 +139,7 @@ func (l *Log) enqueue(w *waiter) error {
 	return nil
 }
 
-// take removes the first act from the queue, or returns nil.
+// take removes the first write from the queue, or returns nil.
 func (l *Log) take() *waiter {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -164,34 +164,34 @@ func (l *Log) withdraw(w *waiter) bool {
 	return true
 }
 
-// drain ends all acts in the queue with err.
+// drain ends all writes in the queue with err.
 func (l *Log) drain(err error) {
 	for w := l.take(); w != nil; w = l.take() {
 		w.end(err)
 	}
 }
 
-// Act is one change to be logged.
-type Act struct {
+// Write is one change to be logged.
+type Write struct {
 	// Prepare returns the record, knowing the number it will have. It sees everything that Prepare calls before it did. If
-	// it fails, only its own act does, and the number goes to the next one.
+	// it fails, only its own write does, and the number goes to the next one.
 	Prepare func(lsn LSN) (payload []byte, err error)
 	// Publish is called when the record is durable, in the order of the records. It may be nil.
 	Publish func(lsn LSN)
 }
 
-// Do logs one act and returns the number of its record once that is durable and published. No two callbacks of a log run
-// at the same time, but they may run on the goroutine of another act.
+// Do logs one write and returns the number of its record once that is durable and published. No two callbacks of a log run
+// at the same time, but they may run on the goroutine of another write.
 //
-// If a write or a sync fails, all acts of the group, those whose Prepare failed included, get an error that matches
+// If writing the file or a sync fails, all writes of the group, those whose Prepare failed included, get an error that matches
 // ErrFailed: their Publish is not called, and whether their records are there after the next Open is not known. Ctx ends
-// the wait for other groups; an act whose turn has come is carried through. A panic in a callback is raised in the Do it
-// belongs to; after one in Publish, which may have left its work half done, the log takes no more acts.
-func (l *Log) Do(ctx context.Context, a Act) (LSN, error) {
+// the wait for other groups; a write whose turn has come is carried through. A panic in a callback is raised in the Do it
+// belongs to; after one in Publish, which may have left its work half done, the log takes no more writes.
+func (l *Log) Do(ctx context.Context, a Write) (LSN, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
-	w := &waiter{act: a, done: make(chan struct{})}
+	w := &waiter{write: a, done: make(chan struct{})}
 	if err := l.enqueue(w); err != nil {
 		return 0, err
 	}

@@ -16,7 +16,7 @@ type Options struct {
 	// SegmentBytes is the size from which on a segment takes no further group of records. Default 64 MiB.
 	SegmentBytes int64
 	// ReadOnly opens the log of a directory in which nothing may change: a torn write at the end is passed over and
-	// stays, a missing directory is an empty log, and no act is taken.
+	// stays, a missing directory is an empty log, and no write is taken.
 	ReadOnly bool
 	// Held, if set, is called before each group is written and before a segment is made or removed. If it returns an
 	// error nothing is changed, and the log has failed: its caller has lost the directory.

@@ -12,7 +12,7 @@ import (
 
 // Replay calls fn for every durable record after the given one, in order, and stops at fn's first error. It holds one
 // record in memory; the payload is fn's to keep. It is a CorruptError if records right after the given one are gone.
-// No act is written while it runs.
+// Nothing is written while it runs.
 func (l *Log) Replay(after LSN, fn func(lsn LSN, payload []byte) error) error {
 	unlock, err := l.lock()
 	if err != nil {
