@@ -179,7 +179,7 @@ func TestBackupLeavesOutADamagedIndex(t *testing.T) {
 }
 
 // TestBackupBesideEverything backs up while writers, a deleter, queries and
-// rebuilds run. Writers put pairs in one act each; a backup must hold both or
+// rebuilds run. Writers put pairs in one batch each; a backup must hold both or
 // none of a pair, and every pair acknowledged before it began.
 func TestBackupBesideEverything(t *testing.T) {
 	const dim, writers = 4, 3
@@ -235,7 +235,7 @@ func TestBackupBesideEverything(t *testing.T) {
 		}
 		for key := range got {
 			if rest, ok := strings.CutPrefix(key, "left"); ok {
-				require.True(t, got["right"+rest], "half of the act of %q", key)
+				require.True(t, got["right"+rest], "half of the batch of %q", key)
 			}
 		}
 		_, err = rc.Predict(ctx, "source", 3, nil)

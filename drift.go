@@ -18,7 +18,7 @@ type Drift struct {
 	// replaced since; DeltaRows those that are newer than the generation.
 	Dead, DeltaRows uint64
 	// OldestLSN numbers the batch that wrote the oldest of the newer rows, 0
-	// without one. Acts bear no times.
+	// without one. Batches carry no times.
 	OldestLSN uint64
 	// Moved is (newer rows + rows deleted) / rows of the generation: what
 	// RebuildOptions.MinDrift is compared with.

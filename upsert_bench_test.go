@@ -16,7 +16,7 @@ import (
 )
 
 // BenchmarkDurableUpsert upserts single nodes, each acknowledged when it is
-// durable, from several goroutines, whose acts share syncs.
+// durable, from several goroutines, whose writes share syncs.
 func BenchmarkDurableUpsert(b *testing.B) {
 	for _, writers := range []int{1, 2, 4, 8, 16, 32, 64} {
 		b.Run(fmt.Sprintf("writers=%d", writers), func(b *testing.B) {
