@@ -38,7 +38,7 @@ type PlanPoint struct {
 	// promised: a lower bound of the mean with 95% confidence, lower still where
 	// the mean of one kind of source is.
 	Mean, P5, Worst, Bound float64
-	// RowsScored and CodesScanned are means a source.
+	// RowsScored and CodesScanned are means per source.
 	RowsScored, CodesScanned float64
 	// Time is the mean, of one core.
 	Time time.Duration

@@ -11,7 +11,7 @@ import (
 )
 
 // positions leads from ids to where their rows lie in a generation. It costs
-// four bytes an id, made by the first query that needs it.
+// four bytes per id, made by the first query that needs it.
 type positions struct {
 	gen *ivf.Index
 	of  []uint32 // by id; noPosition where the generation has no row

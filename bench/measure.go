@@ -25,7 +25,7 @@ type lane struct {
 	answers []flashdb.Result  // by question, the latest; no Plan: not asked
 	ms      []float64         // of every query on one core
 	turnMS  []float64         // median of each turn on one core
-	rates   map[int][]float64 // queries a second of each turn, by cores
+	rates   map[int][]float64 // queries per second of each turn, by cores
 }
 
 func newLane(s setting, target *flashdb.Collection, questions []question, k, perTurn int) *lane {

@@ -66,7 +66,7 @@ var recallTicks = plot.ConstantTicks{
 	{Value: mostRecall, Label: "all"},
 }
 
-// plotRecall draws mean recall against queries a second on one core: the named
+// plotRecall draws mean recall against queries per second on one core: the named
 // settings one by one, the frontier of the grid and of each peer as lines.
 func plotRecall(path, graph string, all []resultRecord) error {
 	p := newPlot("Recall against speed on one core, graph "+graph, "mean recall of the decoder's true top-k, spaced by what is missed", "queries a second")

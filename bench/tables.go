@@ -129,7 +129,7 @@ func exactResult(all []resultRecord, graph string) resultRecord {
 }
 
 // frontier returns the results of one program on one graph that no other result
-// of it beats in both mean recall and queries a second, by ascending recall.
+// of it beats in both mean recall and queries per second, by ascending recall.
 func frontier(all []resultRecord, peer, graph string) []resultRecord {
 	var best []resultRecord
 	for _, r := range all {

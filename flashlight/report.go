@@ -34,7 +34,7 @@ type Report struct {
 
 // Round is the trace of one round.
 type Round struct {
-	Aims     []Aim         // one a query
+	Aims     []Aim         // one per query
 	Probes   index.Probes  // the search set asked for
 	Cost     index.Cost    // of this round alone
 	Scored   int           // rows chosen and scored

@@ -35,7 +35,7 @@ const (
 type BuildOptions struct {
 	Dim        int    // dimensions of a row
 	Lists      int    // lists to train; default min(n/16, 16 sqrt n) of n rows, at least 1; empty ones are dropped; rows of very different norms get lists beyond these
-	Bits       int    // bits a sub-vector of the codes: 4 (default) or 8
+	Bits       int    // bits per sub-vector of the codes: 4 (default) or 8
 	Seed       uint64 // of every random choice
 	SampleRows int    // rows to train on, about; default 32 a list, at least 16,384
 	OmitRows   bool   // leave the rows out of the file, halving it: scores are then estimates
@@ -126,7 +126,7 @@ var ErrRowsGone = errors.New("no rows to index")
 
 // Build writes the index of the rows of src to path: first to files beside it that end in .tmp, which are removed when
 // it fails or ctx is done, and under its name only when everything is on disk. It holds in memory the sample, batches of
-// rows, and 8 bytes a row.
+// rows, and 8 bytes per row.
 func Build(ctx context.Context, fs vfs.FS, path string, src RowSource, opt BuildOptions) error {
 	if err := opt.Validate(); err != nil {
 		return fmt.Errorf("build index: %w", err)

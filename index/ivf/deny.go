@@ -28,7 +28,7 @@ func newDenied(ix *Index) denied {
 	return d
 }
 
-// fitsDense reports whether there is a dense bitmap of the ids up to maxID. It takes never more than a few bytes a row: a
+// fitsDense reports whether there is a dense bitmap of the ids up to maxID. It takes never more than a few bytes per row: a
 // file of few rows with high ids does without. On 32 bits an int does not hold every id.
 func fitsDense(maxID uint32, rows int) bool {
 	return int64(maxID)/8+1 <= 4*int64(rows)+1<<16 && uint64(maxID) <= math.MaxInt-wordBits

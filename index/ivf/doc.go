@@ -1,4 +1,4 @@
-// Package ivf is the index of a collection: one immutable file a generation, an inverted file with product-quantized
+// Package ivf is the index of a collection: one immutable file per generation, an inverted file with product-quantized
 // residuals, searched by inner product.
 //
 // # Structure
@@ -9,7 +9,7 @@
 //
 //	q.row = q.centroid + spread * (q.residual/spread)
 //
-// one lookup table a query serves all lists. Rows whose norms differ by orders of magnitude are in lists of their own, see
+// one lookup table per query serves all lists. Rows whose norms differ by orders of magnitude are in lists of their own, see
 // stratum.go, and queries are scaled so that no estimate overflows, see scale.go. A row's position is its number in list order: lists one after the other, ids
 // ascending inside each.
 //
@@ -21,7 +21,7 @@
 //	priority(l) = q.c_l + sqrt(2 ln n_l) * s_l * sqrt(sum_d q_d^2 p_d)
 //
 // where c_l is the centroid, s_l the spread of the list and p_d the variance of the residuals in each dimension, relative to
-// its mean over all: lists are taken to be of one shape and to differ in size. The root is one number a query.
+// its mean over all: lists are taken to be of one shape and to differ in size. The root is one number per query.
 // A query that wants few of many lists looks only at groups of lists that are likely to hold one of them, see groups.go.
 //
 // The set of visited lists belongs to a Search and only grows: each further query adds its best unvisited lists, and

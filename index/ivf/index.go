@@ -54,8 +54,8 @@ type Info struct {
 	Dim        int
 	Rows       int
 	Lists      int
-	Bits       int // bits a sub-vector of the codes
-	SubDim     int // dimensions a sub-vector
+	Bits       int // bits per sub-vector of the codes
+	SubDim     int // dimensions per sub-vector
 	Collection uint32
 	BuildLSN   uint64
 	Seed       uint64

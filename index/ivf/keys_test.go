@@ -184,7 +184,7 @@ func TestDamagedKeys(t *testing.T) {
 	}
 }
 
-// TestKeysAreWrittenInPieces: of the tables, which take 4 bytes an id, no more is copied than the buffer holds.
+// TestKeysAreWrittenInPieces: of the tables, which take 4 bytes per id, no more is copied than the buffer holds.
 func TestKeysAreWrittenInPieces(t *testing.T) {
 	f, err := vfs.NewMem().Create(testPath)
 	require.NoError(t, err)

@@ -1,5 +1,5 @@
-// Package pq is a product quantizer: it writes a row as a few bits a sub-vector, and estimates the inner product of a
-// query with the row from these bits and one lookup table a query (Jégou, Douze, Schmid, "Product quantization for
+// Package pq is a product quantizer: it writes a row as a few bits per sub-vector, and estimates the inner product of a
+// query with the row from these bits and one lookup table per query (Jégou, Douze, Schmid, "Product quantization for
 // nearest neighbor search", PAMI 2011, section III).
 //
 // A row of d dimensions is cut into sub-vectors of SubDim dimensions, the last one padded with zeros. Each has its own
@@ -31,11 +31,11 @@ const (
 // Shape says how rows are cut and coded. Zero Bits and SubDim are set by WithDefaults.
 type Shape struct {
 	Dim    int // dimensions of a row
-	Bits   int // bits a sub-vector: 4 (default) or 8
+	Bits   int // bits per sub-vector: 4 (default) or 8
 	SubDim int // dimensions of a sub-vector; default 2 for 4 bits and 4 for 8, more when dim makes it too many
 }
 
-// WithDefaults returns s with its zero fields filled in. The default is two bits a dimension for up to 512 dimensions;
+// WithDefaults returns s with its zero fields filled in. The default is two bits per dimension for up to 512 dimensions;
 // wider rows have wider sub-vectors, because no more than 256 of them can be summed up.
 func (s Shape) WithDefaults() Shape {
 	if s.Bits == 0 {

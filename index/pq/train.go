@@ -19,7 +19,7 @@ const (
 
 // Options says how to train. Zero fields are defaults.
 type Options struct {
-	Bits    int    // bits a sub-vector: 4 (default) or 8
+	Bits    int    // bits per sub-vector: 4 (default) or 8
 	SubDim  int    // dimensions of a sub-vector: see Shape
 	Seed    uint64 // of every random choice
 	Workers int    // goroutines; default GOMAXPROCS; the result does not depend on it

@@ -77,7 +77,7 @@ func (f Frontier) Choose(recall float64) (p Point, ok bool) {
 // even is the bound of a point, or less for the sake of its poorest sources.
 func (f Frontier) even(p Point) float64 { return min(p.Bound, tailBound(p.P5, p.Worst, f.K)) }
 
-// Scaled returns the point for a k beyond that of the frontier: rows a round grow with k, and probes with its square
+// Scaled returns the point for a k beyond that of the frontier: rows per round grow with k, and probes with its square
 // root, as the rows sought lie deeper and wider. Its recalls are not measured any more.
 func (f Frontier) Scaled(p Point, k int) Point {
 	if k <= f.K {

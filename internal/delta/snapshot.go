@@ -97,7 +97,7 @@ func (s *Snapshot) Rows(ctx context.Context, fn func(ids []uint32, rows []float3
 
 // search is the scratch of one Search.
 type search struct {
-	best   []index.Best // one a query
+	best   []index.Best // one per query
 	scores []float32    // of one chunk
 }
 
