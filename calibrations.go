@@ -10,9 +10,8 @@ import (
 	"github.com/flashdb/flashdb/internal/calibrate"
 )
 
-// A Calibration says what plans achieve for one decoder on the served
-// generation, measured against the best rows that all plans and a sample of the
-// others hold.
+// A Calibration says what plans achieve for one decoder on the served generation, measured against
+// the best rows that all plans and a sample of the others hold.
 type Calibration struct {
 	Decoder     string
 	SourcesFrom string // collection of the sources
@@ -24,8 +23,8 @@ type Calibration struct {
 	Frontiers   []Frontier    // for k = 10 and 100
 }
 
-// A Frontier is the plans worth choosing for the k best, cheapest first; each
-// further one has a higher bound, or does better by its poorest sources.
+// A Frontier is the plans worth choosing for the k best, cheapest first; each further one has a
+// higher bound, or does better by its poorest sources.
 type Frontier struct {
 	K     int
 	Plans []PlanPoint
@@ -34,9 +33,8 @@ type Frontier struct {
 // A PlanPoint is one plan and what it achieved.
 type PlanPoint struct {
 	Plan flashlight.Plan
-	// Recall over the sources: mean, 5th percentile, worst, and what may be
-	// promised: a lower bound of the mean with 95% confidence, lower still where
-	// the mean of one kind of source is.
+	// Recall over the sources: mean, 5th percentile, worst, and what may be promised: a lower bound
+	// of the mean with 95% confidence, lower still where the mean of one kind of source is.
 	Mean, P5, Worst, Bound float64
 	// RowsScored and CodesScanned are means per source.
 	RowsScored, CodesScanned float64
@@ -44,9 +42,8 @@ type PlanPoint struct {
 	Time time.Duration
 }
 
-// Calibrations returns what was measured of plans for each decoder on the served
-// generation, by Rebuild, PutDecoder or Calibrate; nothing of a decoder that was
-// not measured.
+// Calibrations returns what was measured of plans for each decoder on the served generation, by
+// Rebuild, PutDecoder or Calibrate; nothing of a decoder that was not measured.
 func (c *Collection) Calibrations(ctx context.Context) ([]Calibration, error) {
 	leave, err := c.db.enter()
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/flashdb/flashdb/index/ivf"
 )
 
-// positions leads from ids to where their rows lie in a generation. It costs
-// four bytes per id, made by the first query that needs it.
+// positions leads from ids to where their rows lie in a generation. It costs four bytes per id,
+// made by the first query that needs it.
 type positions struct {
 	gen *ivf.Index
 	of  []uint32 // by id; noPosition where the generation has no row
@@ -39,8 +39,8 @@ func (s *served) positionsOf(gen *ivf.Index) *positions {
 	return p
 }
 
-// filteredRows are the rows of a view that a filter keeps, for an exact scan of
-// no others. Rows of the delta are handed out all: the scan filters them.
+// filteredRows are the rows of a view that a filter keeps, for an exact scan of no others. Rows of
+// the delta are handed out all: the scan filters them.
 type filteredRows struct {
 	*view
 	allowed *roaring.Bitmap
@@ -56,8 +56,8 @@ func (r *filteredRows) Rows(ctx context.Context, fn func(ids []uint32, rows []fl
 	return r.pinned.delta.Rows(ctx, fn)
 }
 
-// indexed hands out the allowed rows of the generation. Memory is not reused: a
-// scan may still read what it was given before.
+// indexed hands out the allowed rows of the generation. Memory is not reused: a scan may still read
+// what it was given before.
 func (r *filteredRows) indexed(ctx context.Context, fn func(ids []uint32, rows []float32) error) error {
 	const block = 512
 	at := r.c.served.positionsOf(r.pinned.gen).of

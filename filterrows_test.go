@@ -13,8 +13,8 @@ import (
 	"github.com/flashdb/flashdb/flashlight"
 )
 
-// TestFilteredScans compares the scan of the rows that a filter keeps with the
-// scores of all, with an index, a delta beside it, and without rows in it.
+// TestFilteredScans compares the scan of the rows that a filter keeps with the scores of all, with
+// an index, a delta beside it, and without rows in it.
 func TestFilteredScans(t *testing.T) {
 	ctx := context.Background()
 	for _, omit := range []bool{false, true} {
@@ -58,8 +58,8 @@ func TestFilteredScans(t *testing.T) {
 	}
 }
 
-// TestFilteredPlans asks with filters of many widths for a recall: always as
-// many hits as there are, and with what the filter costs in the plan.
+// TestFilteredPlans asks with filters of many widths for a recall: always as many hits as there
+// are, and with what the filter costs in the plan.
 func TestFilteredPlans(t *testing.T) {
 	ctx := context.Background()
 	db := openDB(t)

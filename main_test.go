@@ -28,8 +28,8 @@ type testDB struct {
 	dir string
 }
 
-// openDB opens a new database in a temporary directory. The cleanup demands
-// that DB.Check finds nothing.
+// openDB opens a new database in a temporary directory. The cleanup demands that DB.Check finds
+// nothing.
 func openDB(t testing.TB) *testDB {
 	t.Helper()
 	d := &testDB{t: t, dir: filepath.Join(t.TempDir(), "test.flash")}

@@ -115,8 +115,8 @@ func TestDrift(t *testing.T) {
 	assert.ErrorContains(t, err, "drift -1")
 }
 
-// TestRebuildCalibratesDecodersPutMeanwhile replaces one decoder and adds another
-// while the first is being calibrated on the new generation.
+// TestRebuildCalibratesDecodersPutMeanwhile replaces one decoder and adds another while the first
+// is being calibrated on the new generation.
 func TestRebuildCalibratesDecodersPutMeanwhile(t *testing.T) {
 	ctx := context.Background()
 	db := openDB(t)

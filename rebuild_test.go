@@ -14,8 +14,8 @@ import (
 	"github.com/flashdb/flashdb"
 )
 
-// TestRetiredGenerationStaysForItsReaders rebuilds while two queries are under
-// way: the file that they read goes when the last one ends.
+// TestRetiredGenerationStaysForItsReaders rebuilds while two queries are under way: the file that
+// they read goes when the last one ends.
 func TestRetiredGenerationStaysForItsReaders(t *testing.T) {
 	ctx := context.Background()
 	d := openDB(t)

@@ -15,8 +15,8 @@ import (
 	"github.com/flashdb/flashdb"
 )
 
-// BenchmarkDurableUpsert upserts single nodes, each acknowledged when it is
-// durable, from several goroutines, whose writes share syncs.
+// BenchmarkDurableUpsert upserts single nodes, each acknowledged when it is durable, from several
+// goroutines, whose writes share syncs.
 func BenchmarkDurableUpsert(b *testing.B) {
 	for _, writers := range []int{1, 2, 4, 8, 16, 32, 64} {
 		b.Run(fmt.Sprintf("writers=%d", writers), func(b *testing.B) {

@@ -135,7 +135,8 @@ func (b brokenRows) Rows(ctx context.Context, fn func(ids []uint32, rows []float
 
 func (b brokenRows) Gather([]float32, []index.Candidate) error { return b.err }
 
-// torn is rows whose reading panics, as a mapped file does that was cut short, in the reader or in a worker.
+// torn is rows whose reading panics, as a mapped file does that was cut short, in the reader or in
+// a worker.
 type torn struct {
 	*flashlight.Memory
 	reader bool

@@ -13,10 +13,10 @@ import (
 
 // Searcher finds rows by inner product. It holds the state of one query: its search set only grows.
 type Searcher interface {
-	// Search extends the search set, by the most promising rows for these queries, until it has reached probes, and
-	// stores in dst[i] the n rows of highest inner product with queries[i] that the filter keeps, best first, reusing
-	// dst[i]'s memory: fewer than n only when the search set holds no more. There are one or two queries, of finite
-	// values, and len(dst) = len(queries).
+	// Search extends the search set, by the most promising rows for these queries, until it has
+	// reached probes, and stores in dst[i] the n rows of highest inner product with queries[i] that
+	// the filter keeps, best first, reusing dst[i]'s memory: fewer than n only when the search set
+	// holds no more. There are one or two queries, of finite values, and len(dst) = len(queries).
 	Search(ctx context.Context, queries [][]float32, n int, probes index.Probes, filter index.Filter,
 		dst [][]index.Candidate) error
 	// Cost is the work done for this query so far.
@@ -31,8 +31,8 @@ type Rows interface {
 	Dim() int
 	// Gather copies the rows of candidates to dst: row-major, len(c) x Dim.
 	Gather(dst []float32, c []index.Candidate) error
-	// Rows calls fn with every row once, in blocks: rows is row-major, len(ids) x Dim. The slices stay as they are
-	// until Rows returns, so that other goroutines may read them meanwhile.
+	// Rows calls fn with every row once, in blocks: rows is row-major, len(ids) x Dim. The slices
+	// stay as they are until Rows returns, so that other goroutines may read them meanwhile.
 	Rows(ctx context.Context, fn func(ids []uint32, rows []float32) error) error
 }
 

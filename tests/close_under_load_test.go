@@ -17,9 +17,9 @@ import (
 	"github.com/flashdb/flashdb"
 )
 
-// TestEverythingTogether makes every kind of call at once, from many goroutines,
-// and closes the database in their middle: each call succeeds or says that it is
-// closed, and after a reopen all that was acknowledged is there.
+// TestEverythingTogether makes every kind of call at once, from many goroutines, and closes the
+// database in their middle: each call succeeds or says that it is closed, and after a reopen all
+// that was acknowledged is there.
 func TestEverythingTogether(t *testing.T) {
 	const before = 4 // rounds of each loop before Close
 	ctx := context.Background()

@@ -12,8 +12,8 @@ import (
 	"github.com/flashdb/flashdb/internal/attempts"
 )
 
-// A frame is where a file says how it is to be read: runs of bytes that lead to
-// others, and the offsets at which one part ends and the next begins.
+// A frame is where a file says how it is to be read: runs of bytes that lead to others, and the
+// offsets at which one part ends and the next begins.
 type frame struct {
 	leading []span
 	unused  []span // of pages that lead; a change of it should change nothing
@@ -35,8 +35,8 @@ func (f *frame) lead(from, to int) {
 	f.borders = append(f.borders, from, to)
 }
 
-// frameOf reads the frame of a file of an image, by the layouts that docs/format.md
-// and the packages that own them describe.
+// frameOf reads the frame of a file of an image, by the layouts that docs/format.md and the
+// packages that own them describe.
 func frameOf(name string, data []byte) frame {
 	u32 := func(at int) int { return int(binary.LittleEndian.Uint32(data[at:])) }
 	u64 := func(at int) int { return int(binary.LittleEndian.Uint64(data[at:])) }
@@ -85,9 +85,8 @@ func frameOf(name string, data []byte) frame {
 	return f
 }
 
-// mutations lists every damage to the frame: each byte with one bit flipped, with
-// all of them, and zero; the file cut at each border and a byte to either side;
-// and longer.
+// mutations lists every damage to the frame: each byte with one bit flipped, with all of them, and
+// zero; the file cut at each border and a byte to either side; and longer.
 func (f *frame) mutations(name string, data []byte) []mutation {
 	var all []mutation
 	seen := map[int]bool{}
@@ -125,11 +124,10 @@ func (f *frame) flips(name string) []mutation {
 	return all
 }
 
-// TestCorruptionOfFrames damages what leads to everything else in every kind of
-// file: headers, the section table, both headers of bbolt, the ends of sections
-// and records. A short run takes some of the damages, evenly; with
-// FLASHDB_EXHAUSTIVE set it takes all. Package internal/backup damages every byte
-// of its stream.
+// TestCorruptionOfFrames damages what leads to everything else in every kind of file: headers, the
+// section table, both headers of bbolt, the ends of sections and records. A short run takes some of
+// the damages, evenly; with FLASHDB_EXHAUSTIVE set it takes all. Package internal/backup damages
+// every byte of its stream.
 func TestCorruptionOfFrames(t *testing.T) {
 	const short = 40
 	exhaustive := os.Getenv("FLASHDB_EXHAUSTIVE") != ""

@@ -68,8 +68,7 @@ func (p *place) reads() {
 	require.Equal(p.t, fmt.Sprint(p.n-1), res.Hits[0].Key)
 }
 
-// holds opens the database in dir, which must be clean and hold what p
-// acknowledged.
+// holds opens the database in dir, which must be clean and hold what p acknowledged.
 func (p *place) holds(dir string) {
 	p.t.Helper()
 	db, err := flashdb.Open(dir, &flashdb.Options{MustExist: true, CalibrateTime: -1})
@@ -105,8 +104,8 @@ func tree(t *testing.T, dir string) []string {
 	return list
 }
 
-// TestWorkingDirectory opens two databases by one relative path from two
-// working directories, and works on both from a third.
+// TestWorkingDirectory opens two databases by one relative path from two working directories, and
+// works on both from a third.
 func TestWorkingDirectory(t *testing.T) {
 	ctx := context.Background()
 	base := t.TempDir()
@@ -162,8 +161,8 @@ func names(t *testing.T, dir string) []string {
 	return list
 }
 
-// lost makes sure that a database whose directory was taken away refuses all
-// that writes, says why, and answers on.
+// lost makes sure that a database whose directory was taken away refuses all that writes, says why,
+// and answers on.
 func (p *place) lost(says string) {
 	p.t.Helper()
 	ctx := context.Background()
@@ -189,8 +188,8 @@ func (p *place) lost(says string) {
 	refused("close", p.db.Close())
 }
 
-// TestDirectoryIsReplaced moves the directory of an open database away and puts
-// another in its place, as a restore in place does.
+// TestDirectoryIsReplaced moves the directory of an open database away and puts another in its
+// place, as a restore in place does.
 func TestDirectoryIsReplaced(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows does not rename a directory that is open")
@@ -230,8 +229,8 @@ func TestDirectoryIsRemoved(t *testing.T) {
 	require.NoDirExists(t, dir)
 }
 
-// TestDirectoryComesBack: what was refused once is refused until a reopen, for
-// nobody knows what another process did meanwhile.
+// TestDirectoryComesBack: what was refused once is refused until a reopen, for nobody knows what
+// another process did meanwhile.
 func TestDirectoryComesBack(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows does not rename a directory that is open")
@@ -311,8 +310,8 @@ func TestFilesAreReplaced(t *testing.T) {
 	}
 }
 
-// TestStoreIsReplacedUnderItsOwner: a second owner of the same directory, by a
-// new flash.db, shares its log with the first, which must notice.
+// TestStoreIsReplacedUnderItsOwner: a second owner of the same directory, by a new flash.db, shares
+// its log with the first, which must notice.
 func TestStoreIsReplacedUnderItsOwner(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows does not rename what is open")
@@ -381,8 +380,7 @@ func TestLinksPutThereLater(t *testing.T) {
 	}
 }
 
-// TestSecondOpenSaysWho: in this process, it says so; in another, its pid, if
-// owner.pid has one.
+// TestSecondOpenSaysWho: in this process, it says so; in another, its pid, if owner.pid has one.
 func TestSecondOpenSaysWho(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "d.flash")
 	p := openPlace(t, dir)

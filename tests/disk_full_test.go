@@ -38,9 +38,9 @@ func batch(rng *rand.Rand, name string) act {
 	return upsertAct(nodes...)
 }
 
-// TestDiskFull writes until a small file system is full: the error is clear, the
-// database is read-only until it is reopened, and what was acknowledged is there,
-// with the disk still full and when there is room again.
+// TestDiskFull writes until a small file system is full: the error is clear, the database is
+// read-only until it is reopened, and what was acknowledged is there, with the disk still full and
+// when there is room again.
 func TestDiskFull(t *testing.T) {
 	for _, flushBytes := range []int64{1 << 12, 1 << 40} { // what is written most is the bbolt file, or the log
 		root := smallDisk(t)

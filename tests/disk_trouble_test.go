@@ -31,8 +31,8 @@ func startedModel(t *testing.T, dir string, opts *flashdb.Options) (*flashdb.DB,
 	return db, c, m, rng
 }
 
-// reopened opens the database again, and compares it with the model; refused is
-// an act that was not acknowledged and may be there all the same.
+// reopened opens the database again, and compares it with the model; refused is an act that was not
+// acknowledged and may be there all the same.
 func reopened(t *testing.T, dir string, m *model, refused act) {
 	t.Helper()
 	ctx := context.Background()
@@ -54,8 +54,8 @@ func reopened(t *testing.T, dir string, m *model, refused act) {
 	require.NoError(t, db.Close())
 }
 
-// TestInodesExhausted leaves no room for another file: what needs one is refused
-// with the reason, reads go on, and nothing acknowledged is lost.
+// TestInodesExhausted leaves no room for another file: what needs one is refused with the reason,
+// reads go on, and nothing acknowledged is lost.
 func TestInodesExhausted(t *testing.T) {
 	root := fewInodes(t)
 	ctx := context.Background()
@@ -89,9 +89,9 @@ func TestInodesExhausted(t *testing.T) {
 	reopened(t, dir, m, refused)
 }
 
-// TestDiskTurnsReadOnly makes the file system read-only under an open database,
-// as a failing disk does: writes are refused with the reason, reads go on, and
-// what was acknowledged is there when the disk is well again.
+// TestDiskTurnsReadOnly makes the file system read-only under an open database, as a failing disk
+// does: writes are refused with the reason, reads go on, and what was acknowledged is there when
+// the disk is well again.
 func TestDiskTurnsReadOnly(t *testing.T) {
 	ctx := context.Background()
 	for _, flushBytes := range []int64{1 << 12, 1 << 40} { // what notices first is the bbolt file, or the log
@@ -133,8 +133,8 @@ func readOnlyModel(t *testing.T, dir string, m *model, refused act) {
 	require.NoError(t, db.Close())
 }
 
-// TestReadOnlyFileSystem opens a database on a file system that was mounted
-// read-only: for reading it works, for writing the error is the system's.
+// TestReadOnlyFileSystem opens a database on a file system that was mounted read-only: for reading
+// it works, for writing the error is the system's.
 func TestReadOnlyFileSystem(t *testing.T) {
 	root := smallDisk(t)
 	dir := filepath.Join(root, "test.flash")

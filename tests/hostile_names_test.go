@@ -29,8 +29,8 @@ var hostileNames = []string{
 	strings.Repeat("x", 65), strings.Repeat("x", 300), "a b", "*",
 }
 
-// A victim is a directory that a name could lead to from the index directory of
-// a database beside it.
+// A victim is a directory that a name could lead to from the index directory of a database beside
+// it.
 func newVictim(t *testing.T, base string) (unharmed func()) {
 	t.Helper()
 	dir := filepath.Join(base, "victim")
@@ -41,8 +41,8 @@ func newVictim(t *testing.T, base string) (unharmed func()) {
 	return func() { require.Equal(t, want, tree(t, dir)) }
 }
 
-// renameInLog adds to the log of a closed database that a collection of the name
-// was created, with a node in it.
+// renameInLog adds to the log of a closed database that a collection of the name was created, with
+// a node in it.
 func renameInLog(t *testing.T, dir, name string) {
 	t.Helper()
 	l, err := wal.Open(vfs.OS(), filepath.Join(dir, "wal"), nil)
@@ -57,8 +57,8 @@ func renameInLog(t *testing.T, dir, name string) {
 	require.NoError(t, l.Close())
 }
 
-// renameInStore gives the only collection of a closed database, c, another name
-// in flash.db, with right checksums.
+// renameInStore gives the only collection of a closed database, c, another name in flash.db, with
+// right checksums.
 func renameInStore(t *testing.T, dir, name string) {
 	t.Helper()
 	db, err := bolt.Open(filepath.Join(dir, "flash.db"), 0o600, nil)
@@ -108,8 +108,8 @@ func craftedStream(t *testing.T, dir string) []byte {
 	return out.Bytes()
 }
 
-// TestHostileNames reads names that lead out of the database, and others that no
-// collection may have, from each place that holds names.
+// TestHostileNames reads names that lead out of the database, and others that no collection may
+// have, from each place that holds names.
 func TestHostileNames(t *testing.T) {
 	ctx := context.Background()
 	places := []struct {
@@ -179,8 +179,7 @@ func TestHostileNames(t *testing.T) {
 	}
 }
 
-// TestHostileNamesOverTheSocket asks the owner of a database for what no
-// collection may be called.
+// TestHostileNamesOverTheSocket asks the owner of a database for what no collection may be called.
 func TestHostileNamesOverTheSocket(t *testing.T) {
 	ctx := context.Background()
 	base := t.TempDir()
@@ -208,8 +207,7 @@ func plain(r rune) rune {
 	return r
 }
 
-// TestHostileEntries puts files into a backup under index directories of such
-// names.
+// TestHostileEntries puts files into a backup under index directories of such names.
 func TestHostileEntries(t *testing.T) {
 	ctx := context.Background()
 	base := t.TempDir()
@@ -240,8 +238,8 @@ func TestHostileEntries(t *testing.T) {
 	attempts.Count(t, len(hostileNames), "names")
 }
 
-// TestNewNames says which names a new collection may have. Those that only some
-// system refuses are good where they exist already.
+// TestNewNames says which names a new collection may have. Those that only some system refuses are
+// good where they exist already.
 func TestNewNames(t *testing.T) {
 	ctx := context.Background()
 	d := openDB(t, filepath.Join(t.TempDir(), "test.flash"))

@@ -1,6 +1,6 @@
-// Package tests tries to break a database, by its public API alone: processes are
-// killed, system calls and disks fail, files are damaged, cut, replaced and crafted,
-// and random histories run against a model. The files of earlier formats are here too.
+// Package tests tries to break a database, by its public API alone: processes are killed, system
+// calls and disks fail, files are damaged, cut, replaced and crafted, and random histories run
+// against a model. The files of earlier formats are here too.
 package tests
 
 import (

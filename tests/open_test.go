@@ -10,9 +10,9 @@ import (
 	"github.com/flashdb/flashdb/internal/vfs"
 )
 
-// openOn is Open with the log and the index on another file system, and without
-// syncs of the bbolt file: for tests whose process does not die. No program needs
-// it, so the field of Options is not exported.
+// openOn is Open with the log and the index on another file system, and without syncs of the bbolt
+// file: for tests whose process does not die. No program needs it, so the field of Options is not
+// exported.
 func openOn(fsys vfs.FS, dir string, opts *flashdb.Options) (*flashdb.DB, error) {
 	var o flashdb.Options
 	if opts != nil {
@@ -24,9 +24,8 @@ func openOn(fsys vfs.FS, dir string, opts *flashdb.Options) (*flashdb.DB, error)
 	return flashdb.Open(dir, &o)
 }
 
-// hookStoreWrites has before called before each write to the bbolt file. If it
-// returns an error the write fails, after its first half. bbolt has a hook for
-// this, but no name for it.
+// hookStoreWrites has before called before each write to the bbolt file. If it returns an error the
+// write fails, after its first half. bbolt has a hook for this, but no name for it.
 func hookStoreWrites(db *flashdb.DB, before func(off int64, b []byte) error) {
 	file := reflect.ValueOf(db).Elem().FieldByName("store").Elem().FieldByName("db").Addr() // an atomic.Pointer
 	file = reflect.NewAt(file.Type().Elem(), file.UnsafePointer()).MethodByName("Load").Call(nil)[0]

@@ -11,8 +11,8 @@ import (
 	"github.com/flashdb/flashdb"
 )
 
-// TestSecondProcess opens a database that this process has open in another one,
-// which is told whose it is.
+// TestSecondProcess opens a database that this process has open in another one, which is told whose
+// it is.
 func TestSecondProcess(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "test.flash")
 	db := openDB(t, dir)
@@ -24,8 +24,8 @@ func TestSecondProcess(t *testing.T) {
 	require.Contains(t, s.errors[0], fmt.Sprintf("process %d has it open", os.Getpid()))
 }
 
-// TestOwnerDied opens a database whose owner was killed: its lock went with it,
-// and the file that named it misleads nobody.
+// TestOwnerDied opens a database whose owner was killed: its lock went with it, and the file that
+// named it misleads nobody.
 func TestOwnerDied(t *testing.T) {
 	s := newSaga(t, filepath.Join(t.TempDir(), "test.flash"), 1)
 	s.run(5)

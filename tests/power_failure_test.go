@@ -13,8 +13,8 @@ import (
 	"github.com/flashdb/flashdb/internal/vfs"
 )
 
-// A powerFailure is what the disk may hold when the power fails before an
-// operation: of what was not synced, a random part.
+// A powerFailure is what the disk may hold when the power fails before an operation: of what was
+// not synced, a random part.
 type powerFailure struct {
 	ledger
 	before string
@@ -22,9 +22,9 @@ type powerFailure struct {
 	store  []byte // the bbolt file; nil if there is none
 }
 
-// failures takes them during a trial, whose log and index are in memory. The
-// bbolt file is real. bbolt writes pages, syncs, writes a header, and syncs; and
-// while it does, the trial does nothing else.
+// failures takes them during a trial, whose log and index are in memory. The bbolt file is real.
+// bbolt writes pages, syncs, writes a header, and syncs; and while it does, the trial does nothing
+// else.
 type failures struct {
 	t       *testing.T
 	trial   *trial
@@ -40,8 +40,8 @@ type storeWrite struct {
 	data []byte
 }
 
-// headers is where the pages of bbolt begin that are not headers, with pages of
-// the size that package storage makes.
+// headers is where the pages of bbolt begin that are not headers, with pages of the size that
+// package storage makes.
 const headers = 2 * 8 << 10
 
 func (f *failures) operation(op vfs.Op) error {
@@ -91,8 +91,8 @@ func (f *failures) take(before string) {
 	f.taken = append(f.taken, powerFailure{f.trial.ledger, before, f.mem.CrashClone(f.rng), store})
 }
 
-// TestPowerFailure opens what the disk may hold if the power fails before any
-// operation of a run that does a bit of everything.
+// TestPowerFailure opens what the disk may hold if the power fails before any operation of a run
+// that does a bit of everything.
 func TestPowerFailure(t *testing.T) {
 	const seed = 5
 	dir := filepath.Join(t.TempDir(), "test.flash")

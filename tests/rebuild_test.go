@@ -11,9 +11,8 @@ import (
 	"github.com/flashdb/flashdb"
 )
 
-// TestActsDuringARebuildAreServed does all kinds of acts between the steps of a
-// rebuild: what they did is served beside the old generation and the new one,
-// and after a reopen.
+// TestActsDuringARebuildAreServed does all kinds of acts between the steps of a rebuild: what they
+// did is served beside the old generation and the new one, and after a reopen.
 func TestActsDuringARebuildAreServed(t *testing.T) {
 	for _, opened := range []bool{false, true} {
 		t.Run(fmt.Sprintf("queried before %v", opened), func(t *testing.T) {

@@ -52,8 +52,8 @@ func soon(t *testing.T, fn func()) {
 	}
 }
 
-// TestIrregularFiles puts what is no file into the place of each kind of file.
-// Nothing waits for the other end of a pipe.
+// TestIrregularFiles puts what is no file into the place of each kind of file. Nothing waits for
+// the other end of a pipe.
 func TestIrregularFiles(t *testing.T) {
 	ctx := context.Background()
 	im := newImage(t, 300, 7)
@@ -111,8 +111,8 @@ func TestIrregularFiles(t *testing.T) {
 	}
 }
 
-// TestOwnerIsOnlyTold: owner.pid says who has the database open, and whatever is
-// in its place keeps nobody from opening it.
+// TestOwnerIsOnlyTold: owner.pid says who has the database open, and whatever is in its place keeps
+// nobody from opening it.
 func TestOwnerIsOnlyTold(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "d.flash")
 	p := openPlace(t, dir)

@@ -14,9 +14,9 @@ import (
 	"github.com/flashdb/flashdb/internal/backup"
 )
 
-// TestRestoreVerifiesPages restores a flash.db with a loop among its pages that an
-// Open of a database's own file does not look for: the lookups of bbolt would
-// overflow the stack, which no program survives.
+// TestRestoreVerifiesPages restores a flash.db with a loop among its pages that an Open of a
+// database's own file does not look for: the lookups of bbolt would overflow the stack, which no
+// program survives.
 func TestRestoreVerifiesPages(t *testing.T) {
 	im := newImage(t, 1500, 7)
 	db, c, dir, _ := served(t, &im)

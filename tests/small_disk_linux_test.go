@@ -28,8 +28,8 @@ func tmpfs(t *testing.T, opts string) string {
 	return dir
 }
 
-// failingDisk mounts a file system that becomes read-only under everyone who uses it, as ext4 does when its disk fails,
-// once fail is called. Repair makes it writable again.
+// failingDisk mounts a file system that becomes read-only under everyone who uses it, as ext4 does
+// when its disk fails, once fail is called. Repair makes it writable again.
 func failingDisk(t *testing.T) (dir string, fail, repair func()) {
 	t.Helper()
 	run := func(name string, args ...string) error {

@@ -13,8 +13,8 @@ import (
 	"github.com/flashdb/flashdb/internal/attempts"
 )
 
-// straced returns a command that runs another with a fault at the nth time one
-// of its threads makes a system call.
+// straced returns a command that runs another with a fault at the nth time one of its threads makes
+// a system call.
 func straced(call, fault string, n int) []string {
 	return []string{"strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=" + call, "-e", fmt.Sprintf("inject=%s:%s:when=%d", call, fault, n)}
 }
@@ -29,9 +29,8 @@ func needStrace(t *testing.T) {
 	}
 }
 
-// TestSystemCalls kills a process at the nth system call of a kind, or makes
-// that call, or it and all after it, fail: bbolt's own calls, too.
-// FLASHDB_SYSCALLS says how many times each.
+// TestSystemCalls kills a process at the nth system call of a kind, or makes that call, or it and
+// all after it, fail: bbolt's own calls, too. FLASHDB_SYSCALLS says how many times each.
 func TestSystemCalls(t *testing.T) {
 	needStrace(t)
 	rounds := envInt(t, "FLASHDB_SYSCALLS", 1)

@@ -22,8 +22,8 @@ import (
 	"github.com/flashdb/flashdb/internal/vfs"
 )
 
-// strayKinds make what may be found under a name after a power loss, or put there
-// by another program.
+// strayKinds make what may be found under a name after a power loss, or put there by another
+// program.
 var strayKinds = []struct {
 	name string
 	make func(t *testing.T, path, outside string)
@@ -61,8 +61,8 @@ func writeStray(t *testing.T, path, content string) {
 	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 }
 
-// strayPlaces are names in the directory of a database. What is ours there is a
-// regular file, and may go.
+// strayPlaces are names in the directory of a database. What is ours there is a regular file, and
+// may go.
 var strayPlaces = []struct {
 	name string
 	ours bool
@@ -87,9 +87,8 @@ var strayPlaces = []struct {
 	{"wal/notes", false},
 }
 
-// TestStrayEntriesStopNothing puts an entry of every kind at every place: the
-// database opens, answers as before, takes writes, and leaves alone what is not
-// its own. Strays names it.
+// TestStrayEntriesStopNothing puts an entry of every kind at every place: the database opens,
+// answers as before, takes writes, and leaves alone what is not its own. Strays names it.
 func TestStrayEntriesStopNothing(t *testing.T) {
 	im := newImage(t, 200, 31)
 	count := 0
@@ -188,8 +187,8 @@ func (s *strayTrial) run(place string) {
 	require.NoFileExists(t, filepath.Join(s.outside, "none"))
 }
 
-// listing describes an entry and all that is in it. Files of a generation go with
-// the folder of their collection.
+// listing describes an entry and all that is in it. Files of a generation go with the folder of
+// their collection.
 func listing(t *testing.T, root string) string {
 	t.Helper()
 	var b strings.Builder
@@ -209,8 +208,8 @@ func listing(t *testing.T, root string) string {
 	return b.String()
 }
 
-// TestUnreadableIndexFolders makes every look at the index directory fail, as for
-// another user's folder.
+// TestUnreadableIndexFolders makes every look at the index directory fail, as for another user's
+// folder.
 func TestUnreadableIndexFolders(t *testing.T) {
 	im := newImage(t, 200, 32)
 	for _, place := range []string{"index", "index/papers", "index/papers/gen-000001.ivf"} {

@@ -13,7 +13,8 @@ import (
 	"github.com/flashdb/flashdb/internal/vfs"
 )
 
-// BenchmarkDurableWrites measures writes of 300 bytes, an upsert of a 64-dimensional row, on a real disk.
+// BenchmarkDurableWrites measures writes of 300 bytes, an upsert of a 64-dimensional row, on a real
+// disk.
 func BenchmarkDurableWrites(b *testing.B) {
 	payload := noise(300)
 	write := Write{Prepare: func(LSN) ([]byte, error) { return payload, nil }}

@@ -139,8 +139,8 @@ func TestNthOperationFails(t *testing.T) {
 	}
 }
 
-// survived checks, on a disk that works again, that all that was acknowledged is there, of the group that failed at most
-// a first part, and that the log goes on.
+// survived checks, on a disk that works again, that all that was acknowledged is there, of the
+// group that failed at most a first part, and that the log goes on.
 func (r *faultRun) survived(t *testing.T, mem *vfs.Mem) {
 	t.Helper()
 	l, err := Open(mem, dir, nil)
@@ -158,7 +158,8 @@ func (r *faultRun) survived(t *testing.T, mem *vfs.Mem) {
 	require.NoError(t, Check(mem, dir))
 }
 
-// TestFailedSyncLeavesNothing: writes that were told they failed are not there after a reopen, if the disk lets us.
+// TestFailedSyncLeavesNothing: writes that were told they failed are not there after a reopen, if
+// the disk lets us.
 func TestFailedSyncLeavesNothing(t *testing.T) {
 	mem := newDir(t)
 	l, err := Open(mem, dir, nil)
@@ -228,7 +229,8 @@ func TestFailureEndsWaitingActs(t *testing.T) {
 	assert.Len(t, content(t, mem, segmentPath(1)), headerSize)
 }
 
-// TestGroupFailsTogether: why a Prepare failed may rest on what others of its group prepared, so it fails with them.
+// TestGroupFailsTogether: why a Prepare failed may rest on what others of its group prepared, so it
+// fails with them.
 func TestGroupFailsTogether(t *testing.T) {
 	armed := false
 	l := mustOpen(t, vfs.Faulty(newDir(t), func(op vfs.Op) error {

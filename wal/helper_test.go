@@ -56,7 +56,8 @@ func mustDo(t testing.TB, l *Log, payload string) LSN {
 	return lsn
 }
 
-// doGroup brings writes into the log as one group, on this goroutine alone, and returns the error of each.
+// doGroup brings writes into the log as one group, on this goroutine alone, and returns the error
+// of each.
 func doGroup(l *Log, writes ...Write) []error {
 	errs := make([]error, len(writes))
 	waiters := make([]*waiter, len(writes))
@@ -145,7 +146,8 @@ func requireCorrupt(t testing.TB, err error, file string, offset int64) {
 	require.True(t, errors.Is(err, format.ErrCorrupt))
 }
 
-// patience bounds what a test waits for. Nothing here takes a second; a log that is wrong must be told from one that is slow.
+// patience bounds what a test waits for. Nothing here takes a second; a log that is wrong must be
+// told from one that is slow.
 const patience = 5 * time.Second
 
 // await returns when it is done, and fails the test if that does not happen.

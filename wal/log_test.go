@@ -56,7 +56,8 @@ func TestReplayedPayloadsAreTheCallers(t *testing.T) {
 	assert.Equal(t, "first", string(kept[0]))
 }
 
-// blockFirstSync returns an FS that holds the first sync of a segment's frames until release is closed, and counts syncs.
+// blockFirstSync returns an FS that holds the first sync of a segment's frames until release is
+// closed, and counts syncs.
 func blockFirstSync(base vfs.FS, release <-chan struct{}, syncs *atomic.Int64) vfs.FS {
 	return vfs.Faulty(base, func(op vfs.Op) error {
 		if op.Kind == vfs.OpSync && syncs.Add(1) == 1 {
@@ -104,7 +105,8 @@ func TestConcurrentActsShareASync(t *testing.T) {
 			assert.Equal(t, lsn, public)
 		})
 	}
-	// The first group has made its new segment and waits for that one's sync; all others come to wait behind it.
+	// The first group has made its new segment and waits for that one's sync; all others come to
+	// wait behind it.
 	await(t, "the others wait behind the first group", func() bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -243,7 +245,8 @@ func TestPublishPanicsInItsOwnDo(t *testing.T) {
 	assert.Equal(t, LSN(1), l.Durable())
 }
 
-// TestCallbackEndsItsGoroutine is what happens when a test calls FailNow in a callback: the log fails, and does not hang.
+// TestCallbackEndsItsGoroutine is what happens when a test calls FailNow in a callback: the log
+// fails, and does not hang.
 func TestCallbackEndsItsGoroutine(t *testing.T) {
 	tests := []struct {
 		name    string

@@ -2,11 +2,13 @@ package ivf
 
 import "github.com/flashdb/flashdb/internal/vfs"
 
-// Queries read candidates' rows in no order, a page or two at each place. Where the file is not in memory, a system that
-// reads megabytes around each place is several times slower than one that is told so when the file is opened. What reads
-// rows in order then has to ask for them ahead of itself.
+// Queries read candidates' rows in no order, a page or two at each place. Where the file is not in
+// memory, a system that reads megabytes around each place is several times slower than one that is
+// told so when the file is opened. What reads rows in order then has to ask for them ahead of
+// itself.
 
-// aheadBytes is how much is asked for at a time by what reads in order; it is never less than this ahead.
+// aheadBytes is how much is asked for at a time by what reads in order; it is never less than this
+// ahead.
 const aheadBytes = 1 << 20
 
 // advise passes advice on, if the file is mapped. It only ever matters to speed.

@@ -8,9 +8,9 @@ import (
 	"github.com/flashdb/flashdb/internal/simd"
 )
 
-// scan offers the codes of the visited lists to each query: those of its best lists first, so that the threshold rises
-// early, and of the others as far as they can still reach it. Of these, all queries scan a list before the next, while
-// its codes are in the cache.
+// scan offers the codes of the visited lists to each query: those of its best lists first, so that
+// the threshold rises early, and of the others as far as they can still reach it. Of these, all
+// queries scan a list before the next, while its codes are in the cache.
 func (s *Search) scan(ctx context.Context, queries []queryVector) error {
 	w := s.workers[0]
 	w.codes, w.best = 0, w.best[:0]
@@ -77,8 +77,8 @@ func (w *worker) scanOthers(ctx context.Context, queries []queryVector) {
 	}
 }
 
-// prefetch asks for the codes and ids of lists[at], if there is one and it will be scanned. Where all lists are, each follows
-// the one before in memory, and the processor knows.
+// prefetch asks for the codes and ids of lists[at], if there is one and it will be scanned. Where
+// all lists are, each follows the one before in memory, and the processor knows.
 func (w *worker) prefetch(queries []queryVector, lists []uint32, at int) {
 	if at >= len(lists) || w.s.thorough {
 		return
@@ -92,14 +92,16 @@ func (w *worker) prefetch(queries []queryVector, lists []uint32, at int) {
 	}
 }
 
-// prefetch asks for the first codes and ids of a list; of a long one the processor fetches the rest by itself.
+// prefetch asks for the first codes and ids of a list; of a long one the processor fetches the rest
+// by itself.
 func (ix *Index) prefetch(l int) {
 	codes, ids := ix.codes[ix.codeBegin[l]:ix.codeBegin[l+1]], ix.ids[ix.begin[l]:ix.begin[l+1]]
 	simd.Prefetch(codes[:min(len(codes), prefetchBytes)])
 	simd.Prefetch(ids[:min(len(ids), prefetchBytes/4)])
 }
 
-// reaches reports whether the list may hold a row that reaches the floor, which it also may where the query overflows.
+// reaches reports whether the list may hold a row that reaches the floor, which it also may where
+// the query overflows.
 func (q *queryVector) reaches(ix *Index, l int, floor float32) bool {
 	return !(q.products[l]+tail*(ix.spread[l]*q.unit) < floor)
 }
@@ -132,7 +134,8 @@ func (w *worker) scanList(q *queryVector, best *index.Best, floor float32, l int
 	}
 }
 
-// scan4 offers n codes of 4 bits, the first of them at position begin. The kernel sorts out most of them by their sum.
+// scan4 offers n codes of 4 bits, the first of them at position begin. The kernel sorts out most of
+// them by their sum.
 func (w *worker) scan4(q *queryVector, best *index.Best, codes []byte, begin, n int, base, scale float32) {
 	threshold := best.Threshold()
 	least, ok := leastSum(threshold, base, scale)
@@ -154,8 +157,8 @@ func (w *worker) scan4(q *queryVector, best *index.Best, codes []byte, begin, n 
 	}
 }
 
-// leastSum returns the least sum of a code whose score, base + scale*sum, can reach the threshold, and false when none
-// can. It errs by one on the low side, as the score is rounded.
+// leastSum returns the least sum of a code whose score, base + scale*sum, can reach the threshold,
+// and false when none can. It errs by one on the low side, as the score is rounded.
 func leastSum(threshold, base, scale float32) (least uint16, ok bool) {
 	if scale <= 0 {
 		return 0, true

@@ -25,7 +25,8 @@ type Options struct {
 	Workers int    // goroutines; default GOMAXPROCS; the result does not depend on it
 }
 
-// Train returns a quantizer for rows such as these (row-major, n x d; n at least 1), which it only reads.
+// Train returns a quantizer for rows such as these (row-major, n x d; n at least 1), which it only
+// reads.
 func Train(ctx context.Context, rows []float32, d int, opt Options) (*Quantizer, error) {
 	shape := Shape{Dim: d, Bits: opt.Bits, SubDim: opt.SubDim}.WithDefaults()
 	if err := shape.Validate(); err != nil {
@@ -91,8 +92,8 @@ func trainBooks(ctx context.Context, books, rows []float32, shape Shape, opt Opt
 	return nil
 }
 
-// trainBook clusters sub-vector s of all rows. With fewer rows than points, the rest of the book repeats its first
-// point, which no row prefers.
+// trainBook clusters sub-vector s of all rows. With fewer rows than points, the rest of the book
+// repeats its first point, which no row prefers.
 func trainBook(ctx context.Context, book, rows []float32, shape Shape, s int, seed uint64) error {
 	n := len(rows) / shape.Dim
 	first, end := s*shape.SubDim, min(shape.Dim, (s+1)*shape.SubDim)

@@ -1,7 +1,8 @@
 package calibrate
 
-// What a run tries, and how it spends its time. Shares are of Input.Time unless said otherwise. The values were chosen on
-// debian, go-stdlib and ddi; worstMisses, and how the time is dealt out, on genes and on copies of it with 3M rows as well.
+// What a run tries, and how it spends its time. Shares are of Input.Time unless said otherwise. The
+// values were chosen on debian, go-stdlib and ddi; worstMisses, and how the time is dealt out, on
+// genes and on copies of it with 3M rows as well.
 const (
 	// Sources: see Pick.
 	poolSources = 20_000 // looked at: a hundredth of the genes has 28% of the links, and must have a chance to be drawn
@@ -60,7 +61,8 @@ const (
 	evenPrice   = 1.5  // that costs at most so many times as much
 )
 
-// targets are the recalls that plans are sought for, first the one that queries ask for when nothing else is said.
+// targets are the recalls that plans are sought for, first the one that queries ask for when
+// nothing else is said.
 var targets = []float64{.98, .99, .95, .9}
 
 // stages are the parts of the sources after which plans are dropped.

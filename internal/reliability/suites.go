@@ -1,13 +1,12 @@
 package main
 
-// A suite is a row of the table: tests of one package, with the settings that say how
-// often they try.
+// A suite is a row of the table: tests of one package, with the settings that say how often they
+// try.
 type suite struct {
 	what string // is tried
 	pkg  string
 	test string // regular expression of their names
-	// settings are environment variables, or flags of the test; counts stand in
-	// braces.
+	// settings are environment variables, or flags of the test; counts stand in braces.
 	settings []string
 }
 

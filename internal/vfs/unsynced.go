@@ -1,7 +1,7 @@
 package vfs
 
-// Unsynced returns a file system like base that makes nothing durable, which is much faster. It is for tests whose
-// process does not die.
+// Unsynced returns a file system like base that makes nothing durable, which is much faster. It is
+// for tests whose process does not die.
 func Unsynced(base FS) FS { return unsynced{base} }
 
 type unsynced struct{ FS }

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// A NearSearch finds the words that are most like one that is not known: those a
-// few letters away, then those that hold it.
+// A NearSearch finds the words that are most like one that is not known: those a few letters away,
+// then those that hold it.
 type NearSearch struct {
 	word  string // in lower case
 	limit int    // letters to change at most
@@ -64,8 +64,8 @@ func (n *NearSearch) away(word string) int {
 	return -1
 }
 
-// edits counts the letters to put in, take out or change to make b of a; of more
-// than limit it only says so.
+// edits counts the letters to put in, take out or change to make b of a; of more than limit it only
+// says so.
 func edits(a, b string, limit int) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Text returns a key or other stored text fit for a terminal: as it is when it
-// is printable UTF-8, Go-quoted otherwise, so that no key can move the cursor.
+// Text returns a key or other stored text fit for a terminal: as it is when it is printable UTF-8,
+// Go-quoted otherwise, so that no key can move the cursor.
 func Text(s string) string {
 	if !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsPrint(r) }) {
 		return strconv.Quote(s)
@@ -15,8 +15,8 @@ func Text(s string) string {
 	return s
 }
 
-// JSON returns s for a JSON string, which holds Unicode only: Go-quoted when
-// it is not UTF-8, so that different keys stay different.
+// JSON returns s for a JSON string, which holds Unicode only: Go-quoted when it is not UTF-8, so
+// that different keys stay different.
 func JSON(s string) string {
 	if !utf8.ValidString(s) {
 		return strconv.Quote(s)

@@ -30,9 +30,8 @@ func (f *Color) Set(s string) error {
 	return nil
 }
 
-// on tells whether what is written to w is coloured. Without a wish only a
-// terminal is, one that knows colours and whose user has not declined them
-// (https://no-color.org).
+// on tells whether what is written to w is coloured. Without a wish only a terminal is, one that
+// knows colours and whose user has not declined them (https://no-color.org).
 func (f Color) on(w io.Writer) bool {
 	switch f {
 	case "always":

@@ -1,5 +1,5 @@
-// Package terminal is what the command shows where a person looks on: the progress of
-// long work, colours, and text folded to the width.
+// Package terminal is what the command shows where a person looks on: the progress of long work,
+// colours, and text folded to the width.
 package terminal
 
 import (
@@ -17,8 +17,8 @@ func Is(stream any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// Fold breaks a text at spaces so that it fits w: a terminal, or 108
-// columns of anything else. Lines but the first are indented by so much.
+// Fold breaks a text at spaces so that it fits w: a terminal, or 108 columns of anything else.
+// Lines but the first are indented by so much.
 func Fold(w io.Writer, text string, indent int) string {
 	width := 108
 	if f, ok := w.(*os.File); ok {

@@ -1,5 +1,5 @@
-// Package usage checks the arguments and flags of a command line, and says what is
-// wrong with them in the words of the command's own usage.
+// Package usage checks the arguments and flags of a command line, and says what is wrong with them
+// in the words of the command's own usage.
 package usage
 
 import (
@@ -11,8 +11,8 @@ import (
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
 )
 
-// ArgumentNames returns the arguments that a command's usage names; the last
-// one ends in "..." when there may be more of it.
+// ArgumentNames returns the arguments that a command's usage names; the last one ends in "..." when
+// there may be more of it.
 func ArgumentNames(cmd *cobra.Command) []string {
 	var names []string
 	for _, word := range strings.Fields(cmd.Use)[1:] {
@@ -27,9 +27,8 @@ func ArgumentNames(cmd *cobra.Command) []string {
 // Of is the usage of a command, in one line.
 func Of(cmd *cobra.Command) string { return strings.TrimSpace(cmd.UseLine()) }
 
-// Args returns an argument check that answers a wrong number of arguments with
-// what is missing, or too many, and the command's usage. most < 0 means any
-// number from least on.
+// Args returns an argument check that answers a wrong number of arguments with what is missing, or
+// too many, and the command's usage. most < 0 means any number from least on.
 func Args(least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
@@ -71,16 +70,16 @@ func NoCommand(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("command %q is unknown: see `%s`", args[0], help)
 }
 
-// shellGiven is the annotation of a command of the shell that says how many
-// arguments the shell fills in.
+// shellGiven is the annotation of a command of the shell that says how many arguments the shell
+// fills in.
 const shellGiven = "shell-given"
 
-// GivenByShell returns how many of a command's arguments the shell fills in: DIR,
-// and the COLLECTION in use.
+// GivenByShell returns how many of a command's arguments the shell fills in: DIR, and the
+// COLLECTION in use.
 func GivenByShell(cmd *cobra.Command) int { return len(cmd.Annotations[shellGiven]) }
 
-// Shorten takes from a command, and those below it, the arguments that the shell
-// fills in, in its usage and its examples.
+// Shorten takes from a command, and those below it, the arguments that the shell fills in, in its
+// usage and its examples.
 //
 // The collection that create makes and drop takes away is said each time.
 func Shorten(cmd *cobra.Command) {
