@@ -296,7 +296,7 @@ func (c *Collection) sampleSources(ctx context.Context, t *trained, from *Collec
 			}
 			if from == c {
 				s.Excluded = []uint32{id}
-				if links := v.Links(c.uid, id); links != nil {
+				if links := v.Links(c.uid, id, c.uid); links != nil {
 					s.Excluded = append(s.Excluded, links.ToArray()...)
 				}
 			}

@@ -59,7 +59,7 @@ func (c *Collection) Nodes(ctx context.Context) iter.Seq2[Node, error] {
 // then of its target, under the rules of Nodes.
 func (c *Collection) Links(ctx context.Context) iter.Seq2[Edge, error] {
 	return paged(ctx, c, nodesPerPage, func(v *storage.View, id uint32, dst []Edge) ([]Edge, error) {
-		links := v.Links(c.uid, id)
+		links := v.Links(c.uid, id, c.uid)
 		if links == nil {
 			return dst, nil
 		}

@@ -37,7 +37,7 @@ func (c *Collection) Unlink(ctx context.Context, source string, targets ...strin
 // there were. A link that is not known is passed over; every key must exist.
 func (c *Collection) UnlinkAll(ctx context.Context, edges ...Edge) (forgotten int, err error) {
 	err = c.changeLinks(ctx, "unlink in", edges, func(b *batch, source uint32, targets []uint32) storage.Op {
-		if known := b.changes.Links(c.uid, source); known != nil {
+		if known := b.changes.Links(c.uid, source, c.uid); known != nil {
 			forgotten += int(known.AndCardinality(roaring.BitmapOf(targets...)))
 		}
 		return storage.Unlink{UID: c.uid, Source: source, Targets: targets}
@@ -97,7 +97,7 @@ func (c *Collection) Linked(ctx context.Context, key string) (keys []string, err
 		if !ok {
 			return c.noNode(key)
 		}
-		links := v.Links(c.uid, id)
+		links := v.Links(c.uid, id, c.uid)
 		if links == nil {
 			return nil
 		}

@@ -160,7 +160,7 @@ func (q *query) resolve(sel selection) (lsn uint64, err error) {
 				return c.noRow(sel.source)
 			}
 			q.excluded.Add(id)
-			if links := v.Links(c.uid, id); sel.links && links != nil {
+			if links := v.Links(c.uid, id, c.uid); sel.links && links != nil {
 				q.excluded.Or(links)
 			}
 		}
