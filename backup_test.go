@@ -41,7 +41,7 @@ func fill(t testing.TB, d *testDB) {
 			edges = append(edges, flashdb.Edge{Source: fmt.Sprintf("p%d", i), Target: fmt.Sprintf("p%d", to)})
 		}
 	}
-	require.NoError(t, c.LinkAll(ctx, edges...))
+	require.NoError(t, c.Link(ctx, edges...))
 	require.NoError(t, c.PutDecoder(ctx, "cites", randomMLP(t, rng, dim, 6)))
 	require.NoError(t, c.SetMeta(ctx, "origin", "test"))
 	res, err := c.Rebuild(ctx, &flashdb.RebuildOptions{Force: true, Lists: 6})
@@ -53,6 +53,10 @@ func fill(t testing.TB, d *testDB) {
 
 	plain := d.collection("plain", 2)
 	require.NoError(t, plain.Upsert(ctx, flashdb.Node{Key: "a\x00b", Embedding: []float32{1, 2}}))
+	require.NoError(t, c.Link(ctx,
+		flashdb.Edge{SourceCollection: "plain", Source: "a\x00b", Target: "p2"},
+		flashdb.Edge{SourceCollection: "plain", Source: "a\x00b", Target: "new"}))
+	require.NoError(t, plain.Link(ctx, flashdb.Edge{SourceCollection: "papers", Source: "p1", Target: "a\x00b"}))
 }
 
 func contentsOf(t testing.TB, db *flashdb.DB) *dbtest.Contents {

@@ -294,11 +294,12 @@ func (c *Collection) sampleSources(ctx context.Context, t *trained, from *Collec
 			if !v.Row(s.Vector, from.uid, id) {
 				continue
 			}
+			if links := v.Links(from.uid, id, c.uid); links != nil {
+				s.Excluded = links.ToArray()
+			}
+			s.Links = len(s.Excluded)
 			if from == c {
-				s.Excluded = []uint32{id}
-				if links := v.Links(c.uid, id, c.uid); links != nil {
-					s.Excluded = append(s.Excluded, links.ToArray()...)
-				}
+				s.Excluded = append(s.Excluded, id)
 			}
 			pool = append(pool, s)
 		}

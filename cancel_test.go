@@ -35,11 +35,9 @@ func TestCancelledContext(t *testing.T) {
 	}{
 		{"Upsert", func(ctx context.Context) error { return c.Upsert(ctx, nodes...) }},
 		{"Delete", func(ctx context.Context) error { _, err := c.Delete(ctx, "a"); return err }},
-		{"Link", func(ctx context.Context) error { return c.Link(ctx, "a", "b") }},
-		{"LinkAll", func(ctx context.Context) error { return c.LinkAll(ctx, flashdb.Edge{Source: "a", Target: "b"}) }},
-		{"Unlink", func(ctx context.Context) error { return c.Unlink(ctx, "a", "b") }},
-		{"UnlinkAll", func(ctx context.Context) error {
-			_, err := c.UnlinkAll(ctx, flashdb.Edge{Source: "a", Target: "b"})
+		{"Link", func(ctx context.Context) error { return c.Link(ctx, flashdb.Edge{Source: "a", Target: "b"}) }},
+		{"Unlink", func(ctx context.Context) error {
+			_, err := c.Unlink(ctx, flashdb.Edge{Source: "a", Target: "b"})
 			return err
 		}},
 		{"PutDecoder", func(ctx context.Context) error { return c.PutDecoder(ctx, "other", dec) }},
@@ -47,7 +45,7 @@ func TestCancelledContext(t *testing.T) {
 		{"SetMeta", func(ctx context.Context) error { return c.SetMeta(ctx, "a", "b") }},
 		{"Get", func(ctx context.Context) error { _, err := c.Get(ctx, "a"); return err }},
 		{"Keys", func(ctx context.Context) error { return c.Keys(ctx, func(uint32, string) error { return nil }) }},
-		{"Linked", func(ctx context.Context) error { _, err := c.Linked(ctx, "a"); return err }},
+		{"Linked", func(ctx context.Context) error { _, err := c.Linked(ctx, "a", nil); return err }},
 		{"Predict", func(ctx context.Context) error { _, err := c.Predict(ctx, "a", 1, nil); return err }},
 		{"PredictVector", func(ctx context.Context) error { _, err := c.PredictVector(ctx, vec, 1, nil); return err }},
 		{"PredictBatch", func(ctx context.Context) error {
@@ -56,7 +54,7 @@ func TestCancelledContext(t *testing.T) {
 			}
 			return nil
 		}},
-		{"Score", func(ctx context.Context) error { _, err := c.Score(ctx, "dot", "a", "b"); return err }},
+		{"Score", func(ctx context.Context) error { _, err := c.Score(ctx, "a", []string{"b"}, nil); return err }},
 		{"Search", func(ctx context.Context) error { _, err := c.Search(ctx, vec, 1, nil); return err }},
 		{"Rebuild", func(ctx context.Context) error {
 			_, err := c.Rebuild(ctx, &flashdb.RebuildOptions{Force: true})

@@ -153,7 +153,8 @@ func (db *DB) loaded(uid uint32) *Collection {
 }
 
 // DropCollection deletes a collection with all it holds. It waits for a rebuild
-// under way and for the log; when ctx ends meanwhile, nothing is dropped. Files in
+// under way and for the log; when ctx ends meanwhile, nothing is dropped. Links
+// between it and other collections end. Files in
 // the folder of its index that flashdb has not made stay, and Options.Logger is told.
 func (db *DB) DropCollection(ctx context.Context, name string) error {
 	leave, err := db.enter()
@@ -289,12 +290,14 @@ func (c *Collection) node(v *storage.View, id uint32, key string) (Node, error) 
 }
 
 func (c *Collection) noNode(key string) error {
-	return fmt.Errorf("node %q %w in collection %q", key, ErrNotFound, c.name)
+	return noNodeIn(c.name, key)
 }
 
 // noRow is the error for a node that is there without its row.
-func (c *Collection) noRow(key string) error {
-	return format.Corrupt(c.db.path(storeFile), fmt.Sprintf("rows of collection %q", c.name), 0, "node %q has none", key)
+func (c *Collection) noRow(key string) error { return c.db.noRowIn(c.name, key) }
+
+func (db *DB) noRowIn(collection, key string) error {
+	return format.Corrupt(db.path(storeFile), fmt.Sprintf("rows of collection %q", collection), 0, "node %q has none", key)
 }
 
 // Delete removes nodes with their tags, payload and links, and returns how many

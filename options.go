@@ -171,6 +171,10 @@ type PredictOptions struct {
 	// but the plan's. The scan of ModeExact is not bounded.
 	MaxScored int
 
+	// SourceCollection names the collection of the source, when it is not the one
+	// that is asked: users when items are predicted. Its embeddings have the same
+	// width. Empty means the one that is asked.
+	SourceCollection string
 	// Exclude lists keys that must not be returned. Unknown keys are ignored.
 	Exclude []string
 	// IncludeLinked also returns nodes that the source is linked to.
@@ -250,6 +254,13 @@ func (o *PredictOptions) Validate() error {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// ScoreOptions refine one Score. The zero value, or nil, means the defaults.
+type ScoreOptions struct {
+	// Decoder and SourceCollection are as in PredictOptions.
+	Decoder          string
+	SourceCollection string
 }
 
 // byHand reports whether a knob of the plan other than Probes is set.

@@ -62,7 +62,7 @@ func newImage(t *testing.T, n int, seed uint64) image {
 	require.NoError(t, c.PutDecoder(ctx, "mlp", randomMLP(t, rng, dim, 8)))
 	require.NoError(t, c.SetMeta(ctx, "origin", "test"))
 	for i := range 20 {
-		require.NoError(t, c.Link(ctx, node(i).Key, node(i+1).Key, node(i+30).Key))
+		require.NoError(t, c.Link(ctx, flashdb.Edge{Source: node(i).Key, Target: node(i + 1).Key}, flashdb.Edge{Source: node(i).Key, Target: node(i + 30).Key}))
 	}
 	_, err = c.Rebuild(ctx, &flashdb.RebuildOptions{Force: true})
 	require.NoError(t, err)
@@ -84,7 +84,7 @@ func newImage(t *testing.T, n int, seed uint64) image {
 	}
 	act(c.SetMeta(ctx, "origin", "another"))
 	act(c.Upsert(ctx, node(8), node(n+2)))
-	act(c.Link(ctx, "node8", "node9"))
+	act(c.Link(ctx, flashdb.Edge{Source: "node8", Target: "node9"}))
 	act(c.Upsert(ctx, node(4), node(n+3)))
 	im.acts = append([]int{logHeader}, im.acts...)
 	for _, at := range im.acts {
@@ -143,7 +143,7 @@ func answers(db *flashdb.DB) (string, error) {
 	for i, key := range keys {
 		if i%7 == 0 || i < 12 {
 			note(c.Get(ctx, key))
-			note(c.Linked(ctx, key))
+			note(c.Linked(ctx, key, nil))
 		}
 	}
 	note(len(keys), nil)

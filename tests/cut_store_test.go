@@ -45,7 +45,7 @@ func storeCalls(db *flashdb.DB, c *flashdb.Collection) map[string]func() error {
 		"upsert": func() error {
 			return c.Upsert(ctx, flashdb.Node{Key: "new", Embedding: make([]float32, c.Schema().Dim)})
 		},
-		"link":        func() error { return c.Link(ctx, "node700", "node701") },
+		"link":        func() error { return c.Link(ctx, flashdb.Edge{Source: "node700", Target: "node701"}) },
 		"checkpoint":  func() error { return db.Checkpoint(ctx) },
 		"rebuild":     func() error { _, err := c.Rebuild(ctx, &flashdb.RebuildOptions{Force: true}); return err },
 		"backup":      func() error { _, err := db.Backup(ctx, io.Discard, nil); return err },

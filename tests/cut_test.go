@@ -112,7 +112,7 @@ func TestStoreCutShort(t *testing.T) {
 	require.ErrorIs(t, err, flashdb.ErrCorrupt)
 	_, err = c.Predict(ctx, "node700", 5, nil)
 	require.ErrorIs(t, err, flashdb.ErrCorrupt)
-	_, err = c.Score(ctx, "mlp", "node700", "node701")
+	_, err = c.Score(ctx, "node700", []string{"node701"}, &flashdb.ScoreOptions{Decoder: "mlp"})
 	require.ErrorIs(t, err, flashdb.ErrCorrupt)
 	assert.ErrorIs(t, c.Upsert(ctx, flashdb.Node{Key: "node700", Embedding: randomVector(rand.New(rand.NewPCG(1, 1)), c.Schema().Dim)}), flashdb.ErrCorrupt)
 	findings, err := db.Check(ctx)

@@ -40,7 +40,7 @@ type frozenAnswers struct {
 // generation, rows newer than that, deletes, links, tags, decoders. That must
 // work for ever.
 func TestFrozenDatabase(t *testing.T) {
-	for _, version := range []string{"v2", "v3"} {
+	for _, version := range []string{"v2", "v3", "v4"} {
 		t.Run(version, func(t *testing.T) { testFrozen(t, version) })
 	}
 }
@@ -77,6 +77,33 @@ func testFrozen(t *testing.T, version string) {
 	s, err := restored.Stats(context.Background())
 	require.NoError(t, err)
 	assert.Equal(t, uint64(1), s.Collections[0].Generation)
+}
+
+// TestEarlierFilesHaveNoLinksAcross: a database of an earlier version refuses what its
+// flash.db cannot hold, and nothing else.
+func TestEarlierFilesHaveNoLinksAcross(t *testing.T) {
+	ctx := context.Background()
+	stream, err := os.ReadFile(filepath.Join(frozenDir, "frozen-v2.zst"))
+	require.NoError(t, err)
+	dir := filepath.Join(t.TempDir(), "db")
+	unpackTo(t, dir, stream)
+	db := openDB(t, dir)
+	papers, err := db.Collection("papers")
+	require.NoError(t, err)
+	users, err := db.CreateCollection("users", flashdb.Schema{Dim: 4})
+	require.NoError(t, err)
+	require.NoError(t, users.Upsert(ctx, flashdb.Node{Key: "ann", Embedding: []float32{1, 2, 3, 4}}))
+	across := flashdb.Edge{SourceCollection: "users", Source: "ann", Target: "p1"}
+	err = papers.Link(ctx, across)
+	require.ErrorIs(t, err, flashdb.ErrVersion)
+	require.ErrorContains(t, err, "is of version 2, and links to another collection need 3 or later")
+	require.NoError(t, papers.Link(ctx, flashdb.Edge{Source: "p1", Target: "p9"}))
+	forgotten, err := papers.Unlink(ctx, across)
+	require.NoError(t, err)
+	assert.Zero(t, forgotten)
+	_, err = papers.Predict(ctx, "ann", 1, &flashdb.PredictOptions{SourceCollection: "users", Decoder: "cites"})
+	require.NoError(t, err)
+	checkAndClose(t, db)
 }
 
 func requireAnswers(t *testing.T, want frozenAnswers, db *flashdb.DB) {
@@ -133,18 +160,29 @@ func makeFrozen(t *testing.T, packed, answers string) {
 		})
 	}
 	require.NoError(t, c.Upsert(ctx, nodes...))
-	require.NoError(t, c.Link(ctx, "p1", "p2", "p3"))
+	require.NoError(t, c.Link(ctx, flashdb.Edge{Source: "p1", Target: "p2"}, flashdb.Edge{Source: "p1", Target: "p3"}))
 	require.NoError(t, c.PutDecoder(ctx, "cites", randomMLP(t, rng, dim, 3)))
 	require.NoError(t, c.SetMeta(ctx, "origin", "test"))
 	_, err = c.Rebuild(ctx, &flashdb.RebuildOptions{Force: true, Lists: 3})
 	require.NoError(t, err)
 	_, err = c.Delete(ctx, "p4", "p5")
 	require.NoError(t, err)
+	users, err := db.CreateCollection("users", flashdb.Schema{Dim: dim})
+	require.NoError(t, err)
+	require.NoError(t, users.Upsert(ctx, flashdb.Node{Key: "ann", Embedding: randomVector(rng, dim)}, flashdb.Node{Key: "bob", Embedding: randomVector(rng, dim)}))
+	by := func(user, paper string) flashdb.Edge {
+		return flashdb.Edge{SourceCollection: "users", Source: user, Target: paper}
+	}
+	require.NoError(t, c.Link(ctx, by("ann", "p7"), by("ann", "p8"), by("bob", "p7")))
 	require.NoError(t, db.Checkpoint(ctx))
 	// From here on the log alone has it.
 	require.NoError(t, c.Upsert(ctx, flashdb.Node{Key: "new", Embedding: randomVector(rng, dim), Tags: []string{"blue"}}))
-	require.NoError(t, c.Link(ctx, "new", "p1"))
-	require.NoError(t, c.Unlink(ctx, "p1", "p3"))
+	require.NoError(t, c.Link(ctx, flashdb.Edge{Source: "new", Target: "p1"}))
+	_, err = c.Unlink(ctx, flashdb.Edge{Source: "p1", Target: "p3"})
+	require.NoError(t, err)
+	require.NoError(t, c.Link(ctx, by("bob", "new"), by("ann", "p6")))
+	_, err = c.Unlink(ctx, by("ann", "p8"))
+	require.NoError(t, err)
 	_, err = c.Delete(ctx, "p6")
 	require.NoError(t, err)
 	killed := filepath.Join(t.TempDir(), "killed")

@@ -35,7 +35,26 @@ func (w world) after(name string, a act) world {
 	a.on(m)
 	next := maps.Clone(w)
 	next[name] = m
+	next.endLinks(name)
 	return next
+}
+
+// endLinks takes the links from nodes of a collection that are there no longer out
+// of the others.
+func (w world) endLinks(name string) {
+	ended := func(from source, _ map[string]bool) bool {
+		if from.collection != name {
+			return false
+		}
+		m := w[name]
+		return m == nil || m.nodes[from.key].Embedding == nil
+	}
+	for other, m := range w {
+		if other != name {
+			w[other] = m.clone()
+			maps.DeleteFunc(w[other].links, ended)
+		}
+	}
 }
 
 // A step is one call of a history, and the world that it leads to.
@@ -107,10 +126,12 @@ func (h *history) draws() map[string]func(w world) []step {
 		},
 	}
 	for name, draw := range map[string]func(m *model) (act, bool){
-		"upsert": h.upsert, "delete": h.delete, "link": h.link, "link all": h.linkAll, "unlink": h.unlink, "unlink all": h.unlinkAll,
-		"decoders": h.decoders, "meta": h.meta,
+		"upsert": h.upsert, "delete": h.delete, "decoders": h.decoders, "meta": h.meta,
 	} {
 		all[name] = func(w world) []step { return h.onOne(w, draw) }
+	}
+	for name, change := range map[string]func(...flashdb.Edge) act{"link": linkAct, "link more": linkAct, "unlink": unlinkAct} {
+		all[name] = func(w world) []step { return h.links(w, change) }
 	}
 	return all
 }
@@ -159,24 +180,25 @@ func (h *history) delete(m *model) (act, bool) {
 	return deleteAct(slices.Compact(keys)...), keys[0] != ""
 }
 
-func (h *history) link(m *model) (act, bool) {
-	source, target := h.existing(m), h.existing(m)
-	return linkAct(source, target), source != ""
-}
-
-func (h *history) linkAll(m *model) (act, bool) {
-	sources, targets := []string{h.existing(m), h.existing(m)}, []string{h.existing(m), h.existing(m)}
-	return linkAllAct(sources, targets), sources[0] != ""
-}
-
-func (h *history) unlink(m *model) (act, bool) {
-	source, target := h.existing(m), h.existing(m)
-	return unlinkAct(source, target), source != ""
-}
-
-func (h *history) unlinkAll(m *model) (act, bool) {
-	sources, targets := []string{h.existing(m), h.existing(m)}, []string{h.existing(m), h.existing(m)}
-	return unlinkAllAct(sources, targets), sources[0] != ""
+// links changes the links from nodes of one, two or three collections to those of one.
+func (h *history) links(w world, change func(...flashdb.Edge) act) []step {
+	name := rapid.SampledFrom(w.names()).Draw(h.t, "to")
+	var edges []flashdb.Edge
+	for range rapid.IntRange(1, 3).Draw(h.t, "collections") {
+		from := rapid.SampledFrom(w.names()).Draw(h.t, "from")
+		sources, targets := []string{h.existing(w[from]), h.existing(w[from])}, []string{h.existing(w[name]), h.existing(w[name])}
+		if sources[0] == "" || targets[0] == "" {
+			continue
+		}
+		some := edgesBetween(sources[:rapid.IntRange(1, 2).Draw(h.t, "sources")], targets)
+		for i := range some {
+			if from != name {
+				some[i].SourceCollection = from
+			}
+		}
+		edges = append(edges, some...)
+	}
+	return []step{h.act(w, name, change(edges...))}
 }
 
 func (h *history) decoders(*model) (act, bool) {
@@ -217,6 +239,7 @@ func (h *history) drop(w world) []step {
 	name := rapid.SampledFrom(w.names()).Draw(h.t, "drop")
 	then := maps.Clone(w)
 	delete(then, name)
+	then.endLinks(name)
 	if len(then) == 0 {
 		return nil
 	}

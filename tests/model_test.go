@@ -24,17 +24,23 @@ const modelDim = 6
 // model is what a collection should hold: maps, and an exact scan.
 type model struct {
 	nodes    map[string]flashdb.Node
-	links    map[string]map[string]bool
-	ids      map[string]int // in the order of insertion, as ties are broken
+	links    map[source]map[string]bool // those that lead to nodes of it
+	ids      map[string]int             // in the order of insertion, as ties are broken
 	next     int
 	decoders map[string]decoder.Decoder
 	meta     map[string]string
 }
 
+// A source is a node that links start at: of another collection, or of the model's
+// own where it names none.
+type source struct{ collection, key string }
+
+func sourceOf(e flashdb.Edge) source { return source{e.SourceCollection, e.Source} }
+
 func newModel() *model {
 	return &model{
 		nodes:    map[string]flashdb.Node{},
-		links:    map[string]map[string]bool{},
+		links:    map[source]map[string]bool{},
 		ids:      map[string]int{},
 		decoders: map[string]decoder.Decoder{},
 		meta:     map[string]string{},
@@ -47,9 +53,9 @@ func (m *model) keys() []string { return slices.Sorted(maps.Keys(m.nodes)) }
 func (m *model) clone() *model {
 	c := *m
 	c.nodes, c.ids, c.decoders, c.meta = maps.Clone(m.nodes), maps.Clone(m.ids), maps.Clone(m.decoders), maps.Clone(m.meta)
-	c.links = map[string]map[string]bool{}
-	for key, targets := range m.links {
-		c.links[key] = maps.Clone(targets)
+	c.links = map[source]map[string]bool{}
+	for from, targets := range m.links {
+		c.links[from] = maps.Clone(targets)
 	}
 	return &c
 }
@@ -66,19 +72,19 @@ func (m *model) merge(others ...*model) *model {
 }
 
 // predict scores every allowed node with the decoder and sorts.
-func (m *model) predict(d decoder.Decoder, source string, k int, opts flashdb.PredictOptions) []flashdb.Hit {
-	bound := d.Bind(nil, m.nodes[source].Embedding)
+func (m *model) predict(d decoder.Decoder, key string, k int, opts flashdb.PredictOptions) []flashdb.Hit {
+	bound := d.Bind(nil, m.nodes[key].Embedding)
 	var scratch decoder.Scratch
 	var hits []flashdb.Hit
-	for key, n := range m.nodes {
-		linked := m.links[source][key] && !opts.IncludeLinked
+	for target, n := range m.nodes {
+		linked := m.links[source{key: key}][target] && !opts.IncludeLinked
 		tagged := opts.Filter == "" || slices.Contains(n.Tags, opts.Filter)
-		if key == source || linked || !tagged || slices.Contains(opts.Exclude, key) {
+		if target == key || linked || !tagged || slices.Contains(opts.Exclude, target) {
 			continue
 		}
 		var score [1]float32
 		bound.Score(&scratch, score[:], n.Embedding)
-		hits = append(hits, flashdb.Hit{Key: key, Score: score[0]})
+		hits = append(hits, flashdb.Hit{Key: target, Score: score[0]})
 	}
 	slices.SortFunc(hits, func(a, b flashdb.Hit) int {
 		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(m.ids[a.Key], m.ids[b.Key]))
@@ -108,17 +114,47 @@ func (m *model) diff(ctx context.Context, c *flashdb.Collection, prefix string) 
 		if err != nil {
 			return err
 		}
-		links, err := c.Linked(ctx, key)
+		same := slices.Equal(want.Embedding, got.Embedding) && sameTags(want.Tags, got.Tags) && slices.Equal(want.Payload, got.Payload)
+		if !same {
+			return fmt.Errorf("node %v, want %v", got, want)
+		}
+	}
+	return cmp.Or(m.diffLinks(ctx, c, prefix), m.diffNamed(c, prefix))
+}
+
+// diffLinks compares the links, as Links and as Linked tell them.
+func (m *model) diffLinks(ctx context.Context, c *flashdb.Collection, prefix string) error {
+	got := map[source][]string{}
+	for e, err := range c.Links(ctx) {
 		if err != nil {
 			return err
 		}
-		slices.Sort(links)
-		same := slices.Equal(want.Embedding, got.Embedding) && sameTags(want.Tags, got.Tags) && slices.Equal(want.Payload, got.Payload)
-		if !same || !slices.Equal(links, slices.Sorted(maps.Keys(m.links[key]))) {
-			return fmt.Errorf("node %v with links %q, want %v with links %v", got, links, want, m.links[key])
+		if strings.HasPrefix(e.Source, prefix) {
+			got[sourceOf(e)] = append(got[sourceOf(e)], e.Target)
 		}
 	}
-	return m.diffNamed(c, prefix)
+	for from, targets := range m.links {
+		want := slices.Sorted(maps.Keys(targets))
+		if len(want) == 0 {
+			continue
+		}
+		linked, err := c.Linked(ctx, from.key, &flashdb.LinkedOptions{SourceCollection: from.collection})
+		if err != nil {
+			return err
+		}
+		if !slices.Equal(linked, got[from]) {
+			return fmt.Errorf("%v is linked to %q, and Links yields %q", from, linked, got[from])
+		}
+		slices.Sort(linked)
+		if !slices.Equal(linked, want) {
+			return fmt.Errorf("%v is linked to %q, want %q", from, linked, want)
+		}
+		delete(got, from)
+	}
+	if len(got) > 0 {
+		return fmt.Errorf("links that should not be: %v", got)
+	}
+	return nil
 }
 
 func sameTags(a, b []string) bool {
@@ -157,17 +193,17 @@ func (m *model) predicts(t testing.TB, c *flashdb.Collection, d decoder.Decoder,
 	t.Helper()
 	keys := m.keys()
 	for i := range min(sources, len(keys)) {
-		source := keys[i*len(keys)/min(sources, len(keys))]
-		want := m.predict(d, source, 20, flashdb.PredictOptions{})
+		from := keys[i*len(keys)/min(sources, len(keys))]
+		want := m.predict(d, from, 20, flashdb.PredictOptions{})
 		for _, o := range []*flashdb.PredictOptions{
 			{Decoder: name, Mode: flashdb.ModeExact},
 			{Decoder: name, PerRound: len(keys), Probes: flashdb.Probes{Share: 1}},
 		} {
-			got, err := c.Predict(context.Background(), source, 20, o)
+			got, err := c.Predict(context.Background(), from, 20, o)
 			require.NoError(t, err)
 			require.Len(t, got.Hits, len(want), "%s: %s", got.Stats.Plan, got.Stats.Short)
 			for i, w := range want {
-				assert.Equal(t, w.Key, got.Hits[i].Key, "hit %d of %q by %s", i, source, got.Stats.Plan)
+				assert.Equal(t, w.Key, got.Hits[i].Key, "hit %d of %q by %s", i, from, got.Stats.Plan)
 				assert.InDelta(t, w.Score, got.Hits[i].Score, 1e-4)
 			}
 		}
@@ -210,24 +246,10 @@ func deleteAct(keys ...string) act {
 		func(m *model) {
 			for _, key := range keys {
 				delete(m.nodes, key)
-				delete(m.links, key)
+				delete(m.links, source{key: key})
 				for _, l := range m.links {
 					delete(l, key)
 				}
-			}
-		},
-	}
-}
-
-func linkAct(source string, targets ...string) act {
-	return act{
-		"link", func(ctx context.Context, c *flashdb.Collection) error { return c.Link(ctx, source, targets...) },
-		func(m *model) {
-			if m.links[source] == nil {
-				m.links[source] = map[string]bool{}
-			}
-			for _, t := range targets {
-				m.links[source][t] = true
 			}
 		},
 	}
@@ -243,41 +265,30 @@ func edgesBetween(sources, targets []string) (edges []flashdb.Edge) {
 	return edges
 }
 
-// linkAllAct links each source to each target.
-func linkAllAct(sources, targets []string) act {
-	edges := edgesBetween(sources, targets)
+func linkAct(edges ...flashdb.Edge) act {
 	return act{
-		"link all", func(ctx context.Context, c *flashdb.Collection) error { return c.LinkAll(ctx, edges...) },
+		"link", func(ctx context.Context, c *flashdb.Collection) error { return c.Link(ctx, edges...) },
 		func(m *model) {
-			for _, s := range sources {
-				linkAct(s, targets...).on(m)
+			for _, e := range edges {
+				from := sourceOf(e)
+				if m.links[from] == nil {
+					m.links[from] = map[string]bool{}
+				}
+				m.links[from][e.Target] = true
 			}
 		},
 	}
 }
 
-func unlinkAct(source string, targets ...string) act {
+func unlinkAct(edges ...flashdb.Edge) act {
 	return act{
-		"unlink", func(ctx context.Context, c *flashdb.Collection) error { return c.Unlink(ctx, source, targets...) },
-		func(m *model) {
-			for _, t := range targets {
-				delete(m.links[source], t)
-			}
-		},
-	}
-}
-
-// unlinkAllAct forgets the links of each source to each target.
-func unlinkAllAct(sources, targets []string) act {
-	edges := edgesBetween(sources, targets)
-	return act{
-		"unlink all", func(ctx context.Context, c *flashdb.Collection) error {
-			_, err := c.UnlinkAll(ctx, edges...)
+		"unlink", func(ctx context.Context, c *flashdb.Collection) error {
+			_, err := c.Unlink(ctx, edges...)
 			return err
 		},
 		func(m *model) {
-			for _, s := range sources {
-				unlinkAct(s, targets...).on(m)
+			for _, e := range edges {
+				delete(m.links[sourceOf(e)], e.Target)
 			}
 		},
 	}
@@ -346,9 +357,9 @@ func (a *actor) next() act {
 	case kind < 65:
 		return deleteAct(some(4)...)
 	case kind < 80:
-		return linkAct(some(1)[0], some(5)...)
+		return linkAct(edgesBetween(some(1), some(5))...)
 	case kind < 87:
-		return unlinkAct(some(1)[0], some(5)...)
+		return unlinkAct(edgesBetween(some(1), some(5))...)
 	case kind < 91:
 		d, err := dbtest.RandomMLP(a.rng, modelDim, 3)
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 // A question is a query of a reader, and what it takes to check its answer.
 type question struct {
 	name, key, dec string // collection, source and decoder
+	from           string // another collection, of which the source may be
 	vector         []float32
 	k              int
 	o              flashdb.PredictOptions
@@ -25,7 +26,7 @@ type question struct {
 func (r *reader) question(name, key, dec string) *question {
 	coin := func() bool { return r.rng.IntN(2) == 0 }
 	q := &question{
-		name: name, key: key, dec: dec, vector: randomVector(r.rng, modelDim), k: 1 + r.rng.IntN(80),
+		name: name, key: key, dec: dec, from: historyNames[r.rng.IntN(len(historyNames))], vector: randomVector(r.rng, modelDim), k: 1 + r.rng.IntN(80),
 		metric: []flashdb.Metric{flashdb.MetricIP, flashdb.MetricCosine, flashdb.MetricL2}[r.rng.IntN(3)],
 	}
 	q.o = flashdb.PredictOptions{
@@ -51,12 +52,12 @@ func (r *reader) question(name, key, dec string) *question {
 
 func (q *question) predict(ctx context.Context, c *flashdb.Collection) (verdict, error) {
 	got, err := c.Predict(ctx, q.key, q.k, &q.o)
-	return q.predicted(q.key, got), err
+	return q.predicted(source{key: q.key}, got), err
 }
 
 func (q *question) predictVector(ctx context.Context, c *flashdb.Collection) (verdict, error) {
 	got, err := c.PredictVector(ctx, q.vector, q.k, &q.o)
-	return q.predicted("", got), err
+	return q.predicted(source{}, got), err
 }
 
 // batch asks for several sources; each answer is one of its own moment.
@@ -71,7 +72,7 @@ func (r *reader) batch(ctx context.Context, q *question) ([]verdict, error) {
 			return nil, err
 		}
 		key := q.others[len(checks)]
-		checks = append(checks, found(q.name, key, q.dec, q.predicted(key, got), err))
+		checks = append(checks, found(q.name, key, q.dec, q.predicted(source{key: key}, got), err))
 	}
 	if len(checks) != len(q.others) {
 		return nil, fmt.Errorf("%d answers to %d questions", len(checks), len(q.others))
@@ -79,19 +80,43 @@ func (r *reader) batch(ctx context.Context, q *question) ([]verdict, error) {
 	return checks, nil
 }
 
-// predicted checks an answer to the source under key, or to the vector if it is
-// "". The decoder was looked up first.
-func (q *question) predicted(key string, got flashdb.Result) verdict {
-	return func(m *model, worlds []world, at int) error {
-		if got.Source != key {
-			return unequal("source", got.Source, key)
+// across asks for a source of another collection.
+func (r *reader) across(ctx context.Context, q *question) ([]verdict, error) {
+	c, err := r.db.Collection(q.name)
+	if err != nil {
+		return []verdict{found(q.name, "", "", nil, err)}, unexpected(err)
+	}
+	o, from := q.o, source{q.from, q.key}
+	o.SourceCollection = q.from
+	if q.from == q.name {
+		from.collection = ""
+	}
+	got, err := c.Predict(ctx, q.key, q.k, &o)
+	answered := found(q.name, "", q.dec, q.predicted(from, got), err)
+	return []verdict{func(m *model, worlds []world, at int) error {
+		if of := worlds[at][q.from]; err != nil && (of == nil || of.nodes[q.key].Embedding == nil) {
+			return nil
 		}
-		source := q.vector
-		if key != "" {
-			source = m.nodes[key].Embedding
-			if source == nil {
+		return answered(m, worlds, at)
+	}}, unexpected(err)
+}
+
+// predicted checks an answer to a source, or to the vector if that has no key. The
+// decoder was looked up first.
+func (q *question) predicted(from source, got flashdb.Result) verdict {
+	return func(m *model, worlds []world, at int) error {
+		if got.Source != from.key {
+			return unequal("source", got.Source, from.key)
+		}
+		embedding, of := q.vector, m
+		if from.collection != "" {
+			of = worlds[at][from.collection]
+		}
+		if from.key != "" {
+			if of == nil || of.nodes[from.key].Embedding == nil {
 				return unequal("answer", got, "no such node")
 			}
+			embedding = of.nodes[from.key].Embedding
 		}
 		var why error
 		for _, d := range decodersOf(q.name, q.dec, worlds[:at+1]) {
@@ -99,8 +124,8 @@ func (q *question) predicted(key string, got flashdb.Result) verdict {
 				why = fmt.Errorf("there is no decoder %q", q.dec)
 				continue
 			}
-			bound := d.Bind(nil, source)
-			scores := q.scores(m, key, func(row []float32) float32 {
+			bound := d.Bind(nil, embedding)
+			scores := q.scores(m, from, func(row []float32) float32 {
 				var scratch decoder.Scratch
 				var s [1]float32
 				bound.Score(&scratch, s[:], row)
@@ -119,7 +144,7 @@ func (q *question) search(ctx context.Context, c *flashdb.Collection) (verdict, 
 		Metric: q.metric, Exact: q.exact, Exclude: q.o.Exclude, Filter: q.o.Filter, WithNode: q.o.WithNode,
 	})
 	return func(m *model, worlds []world, at int) error {
-		return q.hits(got, q.scores(m, "", q.similarity), false, m, worlds[at:])
+		return q.hits(got, q.scores(m, source{}, q.similarity), false, m, worlds[at:])
 	}, err
 }
 
@@ -143,7 +168,7 @@ func (q *question) similarity(row []float32) float32 {
 }
 
 func (q *question) score(ctx context.Context, c *flashdb.Collection) (verdict, error) {
-	got, err := c.Score(ctx, q.dec, q.key, q.key)
+	got, err := c.Score(ctx, q.key, []string{q.key}, &flashdb.ScoreOptions{Decoder: q.dec})
 	return func(m *model, worlds []world, at int) error {
 		row := m.nodes[q.key].Embedding
 		if row == nil || len(got) != 1 || got[0].Key != q.key {
@@ -163,13 +188,14 @@ func (q *question) score(ctx context.Context, c *flashdb.Collection) (verdict, e
 }
 
 // scores returns the scores of all nodes that may be found.
-func (q *question) scores(m *model, source string, score func([]float32) float32) map[string]float32 {
+func (q *question) scores(m *model, from source, score func([]float32) float32) map[string]float32 {
 	all := map[string]float32{}
 	for key, n := range m.nodes {
 		red := slices.Contains(n.Tags, "red")
 		tagged := q.o.Filter == "" || red == (q.o.Filter == "red")
-		linked := m.links[source][key] && !q.o.IncludeLinked
-		if key != source && tagged && !linked && !slices.Contains(q.o.Exclude, key) {
+		linked := m.links[from][key] && !q.o.IncludeLinked
+		itself := from.collection == "" && from.key == key
+		if !itself && tagged && !linked && !slices.Contains(q.o.Exclude, key) {
 			all[key] = score(n.Embedding)
 		}
 	}

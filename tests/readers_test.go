@@ -178,9 +178,11 @@ func (r *reader) kinds(name string) map[string]func(context.Context) ([]verdict,
 		"collections": r.collections, "metrics": r.metrics, "stats": r.stats,
 		"predict": of(key, dec, about.predict), "predict again": of(key, dec, about.predict),
 		"predict vector": of("", dec, about.predictVector), "search": of("", "", about.search),
-		"score": of(key, dec, about.score),
-		"batch": func(ctx context.Context) ([]verdict, error) { return r.batch(ctx, about) },
-		"get":   of(key, "", get(key)), "linked": of(key, "", linked(key)), "meta": of("", "", meta),
+		"score":  of(key, dec, about.score),
+		"batch":  func(ctx context.Context) ([]verdict, error) { return r.batch(ctx, about) },
+		"across": func(ctx context.Context) ([]verdict, error) { return r.across(ctx, about) },
+		"links":  of("", "", r.links),
+		"get":    of(key, "", get(key)), "linked": of(key, "", linked(key)), "meta": of("", "", meta),
 		"keys": of("", "", keys), "prefix": of("", "", r.prefix), "key": of("", "", r.key),
 		"decoders": of("", "", decoders), "decoder": of("", dec, decoderNamed(dec)), "index": of("", "", index),
 	}
@@ -308,15 +310,54 @@ func sameNode(want flashdb.Node, tags []string, payload []byte) bool {
 
 func linked(key string) call {
 	return func(ctx context.Context, c *flashdb.Collection) (verdict, error) {
-		got, err := c.Linked(ctx, key)
+		got, err := c.Linked(ctx, key, nil)
 		return func(m *model, _ []world, _ int) error {
-			want := slices.SortedFunc(maps.Keys(m.links[key]), func(a, b string) int { return cmp.Compare(m.ids[a], m.ids[b]) })
+			want := slices.SortedFunc(maps.Keys(m.links[source{key: key}]), func(a, b string) int { return cmp.Compare(m.ids[a], m.ids[b]) })
 			if _, ok := m.nodes[key]; !ok || !slices.Equal(want, got) {
 				return unequal("links", got, want)
 			}
 			return nil
 		}, err
 	}
+}
+
+// linksPage is how many ids Links reads at one moment.
+const linksPage = 256
+
+// links reads the links from another collection, or its own. They are those of one
+// moment while the ids of the sources are a page.
+func (r *reader) links(ctx context.Context, c *flashdb.Collection) (verdict, error) {
+	from := historyNames[r.rng.IntN(len(historyNames))]
+	if from == c.Name() {
+		from = ""
+	}
+	got := map[source][]string{}
+	for e, err := range c.Links(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if e.SourceCollection == from {
+			got[sourceOf(e)] = append(got[sourceOf(e)], e.Target)
+		}
+	}
+	return func(m *model, worlds []world, at int) error {
+		want, sources := map[source][]string{}, m
+		if from != "" {
+			sources = worlds[at][from]
+		}
+		if sources != nil && sources.next > linksPage {
+			return nil
+		}
+		for of, targets := range m.links {
+			if of.collection == from && len(targets) > 0 {
+				want[of] = slices.SortedFunc(maps.Keys(targets), func(a, b string) int { return cmp.Compare(m.ids[a], m.ids[b]) })
+			}
+		}
+		if !maps.EqualFunc(want, got, slices.Equal) {
+			return unequal("links", got, want)
+		}
+		return nil
+	}, nil
 }
 
 func keys(ctx context.Context, c *flashdb.Collection) (verdict, error) {

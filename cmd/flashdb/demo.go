@@ -141,11 +141,11 @@ func (d *demo) load(ctx context.Context, c collection) (err error) {
 	}
 	step("imported %s, embeddings of %d dimensions", show.Count(d.report.Nodes, "declaration"), c.Schema().Dim)
 
-	links, err := d.readLinks(ctx, c, demoTable("train.tsv.zst"), true, true)
+	links, err := d.readLinks(ctx, c, c, demoTable("train.tsv.zst"), edgeFlags{byRow: true, undirected: true})
 	if err != nil {
 		return err
 	}
-	if err := d.inBatches(ctx, "link", links, c.LinkAll); err != nil {
+	if err := d.inBatches(ctx, "link", links, c.Link); err != nil {
 		return err
 	}
 	d.report.Links = len(links.pairs)

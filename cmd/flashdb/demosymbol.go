@@ -58,7 +58,7 @@ func heldOutEdges(ctx context.Context, c collection) (func(a, b string) bool, er
 	if err != nil {
 		return nil, err
 	}
-	pairs, err := readEdges(ctx, demoTable("test.tsv.zst"), nodes, true, terminal.NewProgress(nil))
+	pairs, err := readEdges(ctx, demoTable("test.tsv.zst"), nodes, nodes, true, terminal.NewProgress(nil))
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func predictSymbol(ctx context.Context, c collection, key string, heldOut func(a
 	if err != nil {
 		return demoSymbol{}, err
 	}
-	linked, err := c.Linked(ctx, key)
+	linked, err := c.Linked(ctx, key, nil)
 	if err != nil {
 		return demoSymbol{}, err
 	}

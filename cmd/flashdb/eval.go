@@ -19,12 +19,11 @@ const sampledSources = 100
 
 // An evalRequest is what eval's flags say.
 type evalRequest struct {
-	dir, collection  string
-	oracle           string
-	keysFrom         string
-	sources          int // 0: all of the oracle or of keysFrom, sampledSources without
-	sampleSeed       uint64
-	sourceCollection string
+	dir, collection string
+	oracle          string
+	keysFrom        string
+	sources         int // 0: all of the oracle or of keysFrom, sampledSources without
+	sampleSeed      uint64
 	evaluation
 }
 
@@ -32,7 +31,7 @@ func (a *app) evalCommand() *cobra.Command {
 	r := evalRequest{evaluation: evaluation{k: 100, exactSources: 10}}
 	var plan planFlags
 	var includeLinked bool
-	var filter string
+	var filter, sourceCollection string
 	cmd := &cobra.Command{
 		Use:   "eval DIR COLLECTION [--oracle FILE | --keys-from FILE] [--sources N] [-k N]",
 		Short: "Measure recall and cost against the exact answer",
@@ -58,7 +57,7 @@ are taken against max(|true score|, 0.1).`,
 			if r.opts, err = plan.options(cmd.Flags()); err != nil {
 				return err
 			}
-			r.opts.IncludeLinked, r.opts.Filter = includeLinked, filter
+			r.opts.IncludeLinked, r.opts.Filter, r.opts.SourceCollection = includeLinked, filter, sourceCollection
 			if err := r.validate(cmd.Flags().Changed("sources")); err != nil {
 				return err
 			}
@@ -72,7 +71,7 @@ are taken against max(|true score|, 0.1).`,
 	fs.IntVar(&r.sources, "sources", 0, "`number` of sources (default all of the file, or 100 sampled)")
 	fs.Uint64Var(&r.sampleSeed, "sample-seed", 1, "seed of the sample of sources")
 	fs.IntVar(&r.exactSources, "exact-sources", r.exactSources, "`number` of sources to time the exact scan on")
-	fs.StringVar(&r.sourceCollection, "source-collection", "", "take the sources' embeddings from this `collection`")
+	fs.StringVar(&sourceCollection, "source-collection", "", "the sources are nodes of this `collection`")
 	plan.register(cmd)
 	fs.BoolVar(&includeLinked, "include-linked", false, "also count nodes the source is linked to")
 	fs.StringVar(&filter, "filter", "", "tag `expression`: tags, and, or, not, parentheses")
@@ -102,11 +101,9 @@ func (a *app) eval(ctx context.Context, r evalRequest) error {
 	// One worker: queries use one thread, and so must the exact scan they are
 	// compared with.
 	return a.withCollection(ctx, r.dir, r.collection, flashdb.Options{ReadOnly: true, Workers: 1}, func(db database, c collection) (err error) {
-		r.target, r.sourcesFrom = c, c
-		if r.sourceCollection != "" {
-			if r.sourcesFrom, err = collectionOf(ctx, db, r.sourceCollection); err != nil {
-				return err
-			}
+		r.target = c
+		if r.sourcesFrom, err = sourceCollectionOf(ctx, db, c, r.opts.SourceCollection); err != nil {
+			return err
 		}
 		questions, err := r.questions(ctx)
 		if err != nil {
@@ -175,7 +172,7 @@ func (r *evalRequest) named(ctx context.Context) ([]question, error) {
 	case len(questions) == 0:
 		return nil, fmt.Errorf("%s holds no keys", r.keysFrom)
 	}
-	return questions, r.fetch(ctx, questions)
+	return questions, nil
 }
 
 func (a *app) printEval(r evalReport, drawn, against string) error {

@@ -5,7 +5,9 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -23,12 +25,12 @@ func (a *app) getCommand() *cobra.Command {
 		Example: `  flashdb get papers.flash papers 1706.03762 --json`,
 		Args:    usage.Args(3, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{ReadOnly: true}, func(_ database, c collection) error {
+			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{ReadOnly: true}, func(db database, c collection) error {
 				for i, key := range args[2:] {
 					if i > 0 && !a.json {
 						fmt.Fprintln(a.out)
 					}
-					if err := a.get(cmd.Context(), c, key); err != nil {
+					if err := a.get(cmd.Context(), db, c, key); err != nil {
 						return err
 					}
 				}
@@ -38,45 +40,90 @@ func (a *app) getCommand() *cobra.Command {
 	}
 }
 
-func (a *app) get(ctx context.Context, c collection, key string) error {
+func (a *app) get(ctx context.Context, db database, c collection, key string) error {
 	n, err := c.Get(ctx, key)
 	if err != nil {
 		return a.nearKeys(ctx, c, err, key)
 	}
-	links, err := c.Linked(ctx, key)
+	links, err := c.Linked(ctx, key, nil)
+	if err != nil {
+		return err
+	}
+	across, err := linksAcross(ctx, db, c, key)
 	if err != nil {
 		return err
 	}
 	if a.json {
-		return a.emit(newJSONNode(n, links))
+		return a.emit(newJSONNode(n, links, across))
 	}
 	return a.table(0, func(w io.Writer) {
 		fmt.Fprintf(w, "key\t%s\n", show.Text(n.Key))
 		fmt.Fprintf(w, "tags\t%s\n", orDash(shownList(n.Tags, len(n.Tags))))
 		fmt.Fprintf(w, "payload\t%s\n", orDash(show.Clip(show.Text(string(n.Payload)), 100)))
-		known := "-"
-		if len(links) > 0 {
-			known = fmt.Sprintf("%s: %s", show.Number(len(links)), shownList(links, 8))
+		fmt.Fprintf(w, "links\t%s\n", orDash(countedList(links)))
+		for _, name := range slices.Sorted(maps.Keys(across)) {
+			fmt.Fprintf(w, "links to %s\t%s\n", name, countedList(across[name]))
 		}
-		fmt.Fprintf(w, "links\t%s\n", known)
 		fmt.Fprintf(w, "embedding\t%s\n", summarize(n.Embedding))
 	})
+}
+
+// linksAcross returns the links of a node to those of other collections, by their
+// names.
+func linksAcross(ctx context.Context, db database, c collection, key string) (map[string][]string, error) {
+	names, err := db.Collections(ctx)
+	if err != nil {
+		return nil, err
+	}
+	across := map[string][]string{}
+	for _, name := range names {
+		if name == c.Name() {
+			continue
+		}
+		other, err := db.Collection(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		links, err := other.Linked(ctx, key, &flashdb.LinkedOptions{SourceCollection: c.Name()})
+		if err != nil {
+			return nil, err
+		}
+		if len(links) > 0 {
+			across[name] = links
+		}
+	}
+	return across, nil
+}
+
+// countedList shows the first of some texts and how many there are.
+func countedList(texts []string) string {
+	if len(texts) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s: %s", show.Number(len(texts)), shownList(texts, 8))
 }
 
 // A jsonNode is a node as `get --json` prints it. A payload that is not UTF-8
 // is in PayloadBase64.
 type jsonNode struct {
-	Key           string    `json:"key"`
-	Embedding     []float32 `json:"embedding"`
-	Tags          []string  `json:"tags"`
-	Links         []string  `json:"links"`
-	Payload       string    `json:"payload,omitempty"`
-	PayloadBase64 string    `json:"payload_base64,omitempty"`
+	Key           string              `json:"key"`
+	Embedding     []float32           `json:"embedding"`
+	Tags          []string            `json:"tags"`
+	Links         []string            `json:"links"`
+	LinksTo       map[string][]string `json:"links_to,omitempty"` // nodes of other collections, by their names
+	Payload       string              `json:"payload,omitempty"`
+	PayloadBase64 string              `json:"payload_base64,omitempty"`
 }
 
-func newJSONNode(n flashdb.Node, links []string) jsonNode {
+func newJSONNode(n flashdb.Node, links []string, across map[string][]string) jsonNode {
 	j := jsonNode{Key: show.JSON(n.Key), Embedding: n.Embedding, Tags: []string{}, Links: show.JSONs(links)}
 	j.Tags = append(j.Tags, n.Tags...)
+	if len(across) > 0 {
+		j.LinksTo = map[string][]string{}
+	}
+	for name, keys := range across {
+		j.LinksTo[name] = show.JSONs(keys)
+	}
 	if utf8.Valid(n.Payload) {
 		j.Payload = string(n.Payload)
 	} else {

@@ -86,7 +86,7 @@ func TestOverflowingScoresAreTheSameInEveryFormat(t *testing.T) {
 	want, err := c.Predict(context.Background(), "source", 6, nil)
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, len(want.Hits), 5)
-	scores, err := c.Score(context.Background(), "", "source", "high", "low", "nan", "one")
+	scores, err := c.Score(context.Background(), "source", []string{"high", "low", "nan", "one"}, nil)
 	require.NoError(t, err)
 	require.NoError(t, db.Close())
 	require.True(t, math.IsInf(float64(want.Hits[0].Score), 1))

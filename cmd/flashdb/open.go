@@ -73,6 +73,15 @@ func (a *app) withCollection(ctx context.Context, dir, name string, opts flashdb
 	})
 }
 
+// sourceCollectionOf returns the collection that sources are nodes of: the one of that name, or
+// c where there is none.
+func sourceCollectionOf(ctx context.Context, db database, c collection, name string) (collection, error) {
+	if name == "" {
+		return c, nil
+	}
+	return collectionOf(ctx, db, name)
+}
+
 // collectionOf returns a collection; one that is not there is an error that says
 // which are.
 func collectionOf(ctx context.Context, db database, name string) (collection, error) {

@@ -261,7 +261,7 @@ func (r *reporter) ask(ctx context.Context, p *report.Page, decoderName string) 
 		return err
 	}
 	p.Asked = &report.Asked{K: reportK}
-	opts := flashdb.PredictOptions{Decoder: decoderName, Verify: true}
+	opts := flashdb.PredictOptions{Decoder: decoderName, SourceCollection: r.from.Name(), Verify: true}
 	act := newActivity(r.c, p, decoderName)
 	for i, key := range keys {
 		r.progress.Update("ask", int64(i), int64(len(keys)))
@@ -272,12 +272,7 @@ func (r *reporter) ask(ctx context.Context, p *report.Page, decoderName string) 
 		if err != nil {
 			return err
 		}
-		var res flashdb.Result
-		if r.from.Name() == r.c.Name() {
-			res, err = r.c.Predict(ctx, key, reportK, &opts)
-		} else {
-			res, err = r.c.PredictVector(ctx, n.Embedding, reportK, &opts)
-		}
+		res, err := r.c.Predict(ctx, key, reportK, &opts)
 		if err != nil {
 			return err
 		}

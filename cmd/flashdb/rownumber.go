@@ -102,6 +102,24 @@ func (x *nodeIndex) byKey(key string) (uint32, error) {
 	return id, nil
 }
 
+// has tells whether there is a node under key.
+func (x *nodeIndex) has(key string) bool {
+	_, err := x.byKey(key)
+	return err == nil
+}
+
+// find returns the id of a node that text names by its key, or by its row.
+func (x *nodeIndex) find(text string, byRow bool) (uint32, error) {
+	if !byRow {
+		return x.byKey(text)
+	}
+	row, err := parseRow(text)
+	if err != nil {
+		return 0, err
+	}
+	return x.byRow(row)
+}
+
 // byRow returns the id of the node that was imported from a row.
 func (x *nodeIndex) byRow(row int64) (uint32, error) {
 	if x.rows == 0 {

@@ -26,12 +26,11 @@ func (a *app) searchCommand() *cobra.Command {
 			if cmd.Flags().Changed("min-score") {
 				opts.MinScore = &minScore
 			}
-			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{ReadOnly: true}, func(db database, c collection) (err error) {
-				from, o := c, opts
-				if sourceCollection != "" {
-					if from, err = collectionOf(cmd.Context(), db, sourceCollection); err != nil {
-						return err
-					}
+			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{ReadOnly: true}, func(db database, c collection) error {
+				o := opts
+				from, err := sourceCollectionOf(cmd.Context(), db, c, sourceCollection)
+				if err != nil {
+					return err
 				}
 				n, err := from.Get(cmd.Context(), args[2])
 				if err != nil {

@@ -10,6 +10,7 @@ import (
 type Contents struct {
 	Nodes    map[string][]flashdb.Node // by collection, in id order
 	Links    map[string][]string
+	Across   map[string][]flashdb.Edge `json:",omitempty"` // links from other collections
 	Decoders []string
 	Origin   string
 	Exact    []flashdb.Hit
@@ -18,7 +19,7 @@ type Contents struct {
 
 // ContentsOf reads a database that has a collection "papers", with a node "p1" and one decoder.
 func ContentsOf(ctx context.Context, db *flashdb.DB) (*Contents, error) {
-	all := &Contents{Nodes: map[string][]flashdb.Node{}, Links: map[string][]string{}}
+	all := &Contents{Nodes: map[string][]flashdb.Node{}, Links: map[string][]string{}, Across: map[string][]flashdb.Edge{}}
 	names, err := db.Collections(ctx)
 	if err != nil {
 		return nil, err
@@ -68,8 +69,16 @@ func (all *Contents) read(ctx context.Context, db *flashdb.DB, name string) erro
 			return err
 		}
 		all.Nodes[name] = append(all.Nodes[name], n)
-		if all.Links[key], err = c.Linked(ctx, key); err != nil {
+		if all.Links[key], err = c.Linked(ctx, key, nil); err != nil {
 			return err
+		}
+	}
+	for e, err := range c.Links(ctx) {
+		if err != nil {
+			return err
+		}
+		if e.SourceCollection != "" {
+			all.Across[name] = append(all.Across[name], e)
 		}
 	}
 	decoders, err := c.Decoders(ctx)
