@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"os"
@@ -26,6 +27,7 @@ const mostKeys = 1000
 type completer struct {
 	db         database
 	collection string
+	sources    string // of --source-collection; empty: the collection
 }
 
 // flagValues returns what a flag may be: the words it knows, or what the name of
@@ -53,6 +55,7 @@ const (
 	meansCollection
 	meansDecoder
 	meansKey
+	meansSource // a key of --source-collection
 	meansTag
 	meansFile
 )
@@ -92,7 +95,9 @@ func argumentMeans(cmd *cobra.Command, position int) meaning {
 		return meansDir
 	case "COLLECTION":
 		return meansCollection
-	case "KEY", "SOURCE", "CANDIDATE":
+	case "KEY", "SOURCE":
+		return meansSource
+	case "CANDIDATE":
 		return meansKey
 	case "NAME":
 		return meansDecoder
@@ -111,7 +116,9 @@ func (c completer) valuesOf(ctx context.Context, m meaning, last string) (words 
 	case meansDecoder:
 		words, _ = c.decoders(ctx)
 	case meansKey:
-		words = c.keys(ctx, last)
+		words = c.keys(ctx, c.collection, last)
+	case meansSource:
+		words = c.keys(ctx, cmp.Or(c.sources, c.collection), last)
 	case meansTag:
 		words = c.tags(ctx, last)
 	case meansFile:
@@ -128,8 +135,8 @@ func (c completer) decoders(ctx context.Context) ([]string, error) {
 	return of.Decoders(ctx)
 }
 
-func (c completer) keys(ctx context.Context, prefix string) []string {
-	of, err := c.db.Collection(ctx, c.collection)
+func (c completer) keys(ctx context.Context, collection, prefix string) []string {
+	of, err := c.db.Collection(ctx, collection)
 	if err != nil {
 		return nil
 	}
@@ -247,8 +254,8 @@ func (a *app) namesLike(ctx context.Context, cmd *cobra.Command, args []string, 
 	if names := usage.ArgumentNames(cmd); len(args) > 1 && len(names) > 1 && names[1] == "COLLECTION" {
 		c.collection = args[1]
 	}
-	if from := cmd.Flags().Lookup("source-collection"); from != nil && m == meansKey && from.Value.String() != "" {
-		c.collection = from.Value.String()
+	if from := cmd.Flags().Lookup("source-collection"); from != nil {
+		c.sources = from.Value.String()
 	}
 	words := slices.DeleteFunc(c.valuesOf(ctx, m, last), func(word string) bool {
 		return !strings.HasPrefix(word, last) || show.Text(word) != word // a tab would end the word
