@@ -64,6 +64,15 @@ func newImage(t *testing.T, n int, seed uint64) image {
 	for i := range 20 {
 		require.NoError(t, c.Link(ctx, flashdb.Edge{Source: node(i).Key, Target: node(i + 1).Key}, flashdb.Edge{Source: node(i).Key, Target: node(i + 30).Key}))
 	}
+	users, err := db.CreateCollection("users", flashdb.Schema{Dim: dim})
+	require.NoError(t, err)
+	across := func(user, paper int) flashdb.Edge {
+		return flashdb.Edge{SourceCollection: "users", Source: node(user).Key, Target: node(paper).Key}
+	}
+	for i := range 20 {
+		require.NoError(t, users.Upsert(ctx, node(i)))
+		require.NoError(t, c.Link(ctx, across(i, i+2), across(i, i+40)))
+	}
 	_, err = c.Rebuild(ctx, &flashdb.RebuildOptions{Force: true})
 	require.NoError(t, err)
 	require.NoError(t, c.Upsert(ctx, node(3), node(n), node(n+1)))
@@ -85,6 +94,7 @@ func newImage(t *testing.T, n int, seed uint64) image {
 	act(c.SetMeta(ctx, "origin", "another"))
 	act(c.Upsert(ctx, node(8), node(n+2)))
 	act(c.Link(ctx, flashdb.Edge{Source: "node8", Target: "node9"}))
+	act(c.Link(ctx, across(8, 9), across(1, 10)))
 	act(c.Upsert(ctx, node(4), node(n+3)))
 	im.acts = append([]int{logHeader}, im.acts...)
 	for _, at := range im.acts {
@@ -135,6 +145,10 @@ func answers(db *flashdb.DB) (string, error) {
 	result(c.Predict(ctx, "node8", 10, &flashdb.PredictOptions{Mode: flashdb.ModeExact, WithNode: true}))
 	result(c.Predict(ctx, "node2", 5, &flashdb.PredictOptions{Filter: "third1 and all"}))
 	result(c.Predict(ctx, "node3", 50, &flashdb.PredictOptions{Rounds: 3, PerRound: 100, Probes: flashdb.Probes{Share: 1}}))
+	result(c.Predict(ctx, "node1", 10, &flashdb.PredictOptions{SourceCollection: "users"}))
+	for e, err := range c.Links(ctx) {
+		note(e, err)
+	}
 	vec := make([]float32, c.Schema().Dim)
 	vec[0] = 1
 	result(c.Search(ctx, vec, 10, nil))
