@@ -31,11 +31,11 @@ const (
 type CalibrateOptions struct {
 	// Decoder names the decoder; empty means all of them.
 	Decoder string
-	// SourcesFrom names the collection that the sources are sampled from, when
+	// SourceCollection names the collection that the sources are sampled from, when
 	// it is not this one: users when these are items. Its name is remembered,
 	// so that later calibrations, by Rebuild too, sample from it. Empty means
 	// what is remembered, and the collection's own name is a way back.
-	SourcesFrom string
+	SourceCollection string
 	// Sources is how many to ask at most: a third of them drawn evenly, the others in
 	// proportion to their links, known or expected by the decoder. Default 200. Fewer
 	// are asked when the time is up before, and the bounds are then lower.
@@ -114,8 +114,8 @@ func (c *Collection) calibrate(ctx context.Context, o CalibrateOptions) ([]Calib
 			return nil, err
 		}
 	}
-	if o.SourcesFrom != "" {
-		if err := c.rememberSources(ctx, o.SourcesFrom); err != nil {
+	if o.SourceCollection != "" {
+		if err := c.rememberSources(ctx, o.SourceCollection); err != nil {
 			return nil, err
 		}
 	}

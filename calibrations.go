@@ -13,14 +13,14 @@ import (
 // A Calibration says what plans achieve for one decoder on the served generation, measured against
 // the best rows that all plans and a sample of the others hold.
 type Calibration struct {
-	Decoder     string
-	SourcesFrom string // collection of the sources
-	Generation  uint64
-	Rows        int
-	Sources     int           // asked
-	Exact       time.Duration // median of an exact scan, of one core
-	Seeds       int           // sources that learned seeds were trained on; 0: there are none
-	Frontiers   []Frontier    // for k = 10 and 100
+	Decoder          string
+	SourceCollection string // of the sources
+	Generation       uint64
+	Rows             int
+	Sources          int           // asked
+	Exact            time.Duration // median of an exact scan, of one core
+	Seeds            int           // sources that learned seeds were trained on; 0: there are none
+	Frontiers        []Frontier    // for k = 10 and 100
 }
 
 // A Frontier is the plans worth choosing for the k best, cheapest first; each further one has a
@@ -89,11 +89,11 @@ func (c *Collection) Calibrations(ctx context.Context) ([]Calibration, error) {
 // shown returns a calibration as users see it.
 func (c *Collection) shown(t *trained, of *calibrate.Calibration) Calibration {
 	s := Calibration{
-		Decoder: t.name, SourcesFrom: of.SourcesFrom, Generation: of.Generation, Rows: of.Rows, Sources: of.Sources,
+		Decoder: t.name, SourceCollection: of.SourcesFrom, Generation: of.Generation, Rows: of.Rows, Sources: of.Sources,
 		Exact: seconds(of.ExactSeconds), Seeds: of.Seeds.Len(),
 	}
-	if s.SourcesFrom == "" {
-		s.SourcesFrom = c.name
+	if s.SourceCollection == "" {
+		s.SourceCollection = c.name
 	}
 	for _, f := range of.Frontiers {
 		points := make([]PlanPoint, len(f.Points))

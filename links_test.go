@@ -252,7 +252,7 @@ func TestCalibrateLeavesLinksFromAnotherCollectionOut(t *testing.T) {
 		}
 	}
 	require.NoError(t, c.Link(ctx, edges...))
-	all, err := c.Calibrate(ctx, &flashdb.CalibrateOptions{SourcesFrom: "users", Time: 2e9})
+	all, err := c.Calibrate(ctx, &flashdb.CalibrateOptions{SourceCollection: "users", Time: 2e9})
 	require.NoError(t, err)
 	for _, of := range all {
 		for _, f := range of.Frontiers {

@@ -142,7 +142,7 @@ func buildPart(ctx context.Context, d *dataset, p part, dir string, log io.Write
 func calibrate(ctx context.Context, d *dataset, c *flashdb.Collection, record *buildRecord, log io.Writer) error {
 	opts := flashdb.CalibrateOptions{}
 	if d.info.CandidatesFrom > 0 {
-		opts.SourcesFrom = sourceCollection
+		opts.SourceCollection = sourceCollection
 	}
 	fmt.Fprintf(log, "%s: calibrating\n", d.name)
 	start := time.Now()

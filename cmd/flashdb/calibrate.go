@@ -49,7 +49,7 @@ rebuild and decoder add calibrate by themselves.`,
 	}
 	fs := cmd.Flags()
 	fs.StringVar(&opts.Decoder, "decoder", "", "`name` of the decoder (default all)")
-	fs.StringVar(&opts.SourcesFrom, "source-collection", "", "sample sources from this `collection`, now and at rebuilds to come")
+	fs.StringVar(&opts.SourceCollection, "source-collection", "", "sample sources from this `collection`, now and at rebuilds to come")
 	fs.IntVar(&opts.Sources, "sources", 0, "`number` of sources at most (default 200)")
 	fs.DurationVar(&opts.Time, "time", 0, "`time` a decoder may take (default 10s)")
 	fs.Uint64Var(&opts.RandomSeed, "sample-seed", 0, "seed of the sample of sources")
@@ -88,7 +88,7 @@ func (a *app) printCalibration(of flashdb.Calibration) error {
 		seeds = fmt.Sprintf(", seeds learned from %s", show.Count(of.Seeds, "other source"))
 	}
 	fmt.Fprintf(a.out, "decoder %s on generation %d, %s: %s of %s%s, exact scan %s\n", show.Text(of.Decoder), of.Generation,
-		show.Count(of.Rows, "row"), show.Count(of.Sources, "source"), show.Text(of.SourcesFrom), seeds, show.Duration(of.Exact))
+		show.Count(of.Rows, "row"), show.Count(of.Sources, "source"), show.Text(of.SourceCollection), seeds, show.Duration(of.Exact))
 	if plansOf(of) > 0 {
 		err := a.titled(func(w io.Writer) {
 			fmt.Fprint(w, "  k\tmean\tp5\tworst\tbound\tscored\tcodes\ttime\tx faster\tplan\n")
@@ -175,7 +175,7 @@ type jsonPlan struct {
 
 func newJSONCalibration(of flashdb.Calibration) jsonCalibration {
 	j := jsonCalibration{
-		Decoder: show.JSON(of.Decoder), SourcesFrom: show.JSON(of.SourcesFrom), Generation: of.Generation,
+		Decoder: show.JSON(of.Decoder), SourcesFrom: show.JSON(of.SourceCollection), Generation: of.Generation,
 		Rows: of.Rows, Sources: of.Sources, ExactMS: show.Millis(of.Exact), Seeds: of.Seeds, Frontiers: []jsonFrontier{},
 	}
 	for _, f := range of.Frontiers {

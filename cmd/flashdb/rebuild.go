@@ -187,7 +187,7 @@ func (a *app) printRebuild(name string, res flashdb.RebuildResult, p *terminal.P
 		_, err = fmt.Fprintf(a.out, "%s: built generation %d: %s in %s, %s, %s\n", name, res.Generation,
 			show.Count(res.Rows, "row"), show.Count(res.Lists, "list"), show.Bytes(res.Bytes), show.Duration(res.Elapsed))
 		for _, of := range res.Calibrations {
-			fmt.Fprintf(a.out, "  decoder %s calibrated on %s of %s, exact scan %s\n", show.Text(of.Decoder), show.Count(of.Sources, "source"), show.Text(of.SourcesFrom), show.Duration(of.Exact))
+			fmt.Fprintf(a.out, "  decoder %s calibrated on %s of %s, exact scan %s\n", show.Text(of.Decoder), show.Count(of.Sources, "source"), show.Text(of.SourceCollection), show.Duration(of.Exact))
 		}
 	} else {
 		_, err = fmt.Fprintf(a.out, "%s: nothing to do: %s\n", name, res.Reason)

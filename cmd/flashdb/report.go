@@ -130,7 +130,7 @@ func (r *reporter) page(ctx context.Context, dir, decoderName, sources string) (
 			p.Warnings = append(p.Warnings, "Decoder "+text+".")
 		}
 		if sources == "" && (decoderName == "" || decoderName == of.Decoder) {
-			sources = of.SourcesFrom
+			sources = of.SourceCollection
 		}
 	}
 	if sources != "" && sources != r.c.Name() {

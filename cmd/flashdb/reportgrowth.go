@@ -164,7 +164,7 @@ func (g *grower) subset(ctx context.Context, dir string, rows int) (point report
 	}
 	plans := flashdb.CalibrateOptions{Time: g.planTime}
 	if g.from.Name() != g.c.Name() {
-		if plans.SourcesFrom, err = g.copySources(ctx, db); err != nil {
+		if plans.SourceCollection, err = g.copySources(ctx, db); err != nil {
 			return point, err
 		}
 	}
