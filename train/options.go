@@ -1,6 +1,11 @@
 package train
 
 import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"runtime"
+	"slices"
 	"time"
 
 	"github.com/flashdb/flashdb/decoder"
@@ -53,17 +58,18 @@ type Options struct {
 	DecoderNorm   bool    // layer norm before each activation of the decoder
 	EncoderHidden int     // width of the encoder's hidden layers; default 256 for Hops, Dim for the others
 	EncoderLayers int     // GCN and SAGE: number of layers; default 2
-	Dropout       float64 // share of hidden values dropped in training, 0 to 0.9; default 0. Negative means none
+	Dropout       float64 // share of hidden values dropped in training, 0 to 0.9; default 0
 
 	Loss         LossKind     // default BCE
 	Negatives    NegativeKind // default Uniform
 	PerLink      int          // negatives a link; default 4
 	LearningRate float64      // of Adam; default by encoder
-	WeightDecay  float64      // of the networks' weights, decoupled (AdamW). Negative means none
+	WeightDecay  float64      // of the networks' weights, decoupled (AdamW); default 0
 	BatchEdges   int          // links a step; default by the number of links
+	Folds        int          // training links are learned in so many parts, each from the graph without it; default 10 for Hops, otherwise 1: no part is left out
 
 	Epochs     int           // at most; default by encoder
-	Patience   int           // validations without a better one before the run ends; default 5. Negative means never
+	Patience   int           // validations without a better one before the run ends; default 5
 	TimeBudget time.Duration // the run ends after the step in which it is used up; 0 means none
 	Seed       uint64
 
@@ -85,9 +91,16 @@ type Options struct {
 	Progress func(Progress)
 }
 
+// The stages of a run.
+const (
+	StageWalks     = "walks"     // Node2Vec: walks and skip-gram
+	StageTrain     = "train"     // encoder and decoder
+	StageNewcomers = "newcomers" // the encoder of later nodes
+)
+
 // Progress says how far a run is.
 type Progress struct {
-	Stage   string        // "features", "walks", "train" or "newcomers"
+	Stage   string        // one of the stages
 	Epoch   int           // from 1
 	Epochs  int           // at most
 	Share   float64       // of the stage that is done, 0 to 1
@@ -96,4 +109,104 @@ type Progress struct {
 	Best    float64       // the best so far
 	Elapsed time.Duration // since Run began
 	Left    time.Duration // until the last epoch at this pace; 0 when unknown
+}
+
+// withDefaults fills in what is zero, for a graph and a number of training edges.
+func (o Options) withDefaults(g *Graph, links int) Options {
+	set := func(v *int, by int) {
+		if *v == 0 {
+			*v = by
+		}
+	}
+	if o.Encoder == "" {
+		o.Encoder = Hops
+	}
+	if o.Decoder == "" {
+		o.Decoder = decoder.HadamardMLP
+	}
+	if o.Loss == "" {
+		o.Loss = BCE
+	}
+	if o.Negatives == "" {
+		o.Negatives = Uniform
+	}
+	set(&o.Dim, 64)
+	if o.DecoderHidden == nil {
+		o.DecoderHidden = []int{2 * o.Dim, 2 * o.Dim}
+	}
+	set(&o.EncoderHidden, 256)
+	set(&o.PerLink, 4)
+	set(&o.BatchEdges, min(8192, max(512, 1<<bits.Len(uint(links/64)))))
+	set(&o.Epochs, 12)
+	set(&o.Cores, runtime.GOMAXPROCS(0))
+	if o.LearningRate == 0 {
+		o.LearningRate = 0.006
+	}
+	if o.Folds == 0 {
+		o.Folds = 1
+		if o.Encoder == Hops {
+			o.Folds = 10
+		}
+	}
+	if o.Patience == 0 {
+		o.Patience = 5
+	}
+	return o
+}
+
+// Validate lists every fault of the options.
+func (o Options) Validate() error {
+	var faults []error
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+	if !slices.Contains([]EncoderKind{"", Hops, MF, GCN, SAGE, Node2Vec}, o.Encoder) {
+		fault("encoder %q: want hops, mf, gcn, sage or node2vec", o.Encoder)
+	}
+	if !slices.Contains([]decoder.Kind{"", decoder.HadamardMLP, decoder.ConcatMLP, decoder.Dot, decoder.Bilinear, decoder.DistMult}, o.Decoder) {
+		fault("decoder %q: want hadamard_mlp, concat_mlp, dot, bilinear or distmult", o.Decoder)
+	}
+	if !slices.Contains([]LossKind{"", BCE, PLNLP}, o.Loss) {
+		fault("loss %q: want bce or plnlp", o.Loss)
+	}
+	if !slices.Contains([]NegativeKind{"", Uniform, Batch, Degree}, o.Negatives) {
+		fault("negatives %q: want uniform, batch or degree", o.Negatives)
+	}
+	for _, c := range []struct {
+		name        string
+		value, most int
+	}{
+		{"Dim", o.Dim, 4096},
+		{"EncoderHidden", o.EncoderHidden, 1 << 16},
+		{"EncoderLayers", o.EncoderLayers, 16},
+		{"PerLink", o.PerLink, 1024},
+		{"BatchEdges", o.BatchEdges, 1 << 24},
+		{"Folds", o.Folds, 1000},
+		{"Epochs", o.Epochs, 1 << 30},
+		{"WalkLength", o.WalkLength, 1000},
+		{"WalksPerNode", o.WalksPerNode, 1000},
+	} {
+		if c.value < 0 || c.value > c.most {
+			fault("%s is %d: want 1 to %d, or 0 for the default", c.name, c.value, c.most)
+		}
+	}
+	for _, width := range o.DecoderHidden {
+		if width < 1 || width > 1<<16 {
+			fault("a hidden layer of the decoder is %d wide: want 1 to %d", width, 1<<16)
+		}
+	}
+	if len(o.DecoderHidden) >= decoder.MaxLayers {
+		fault("the decoder has %d hidden layers: want fewer than %d", len(o.DecoderHidden), decoder.MaxLayers)
+	}
+	rates := []struct {
+		name        string
+		value, most float64
+	}{{"LearningRate", o.LearningRate, 10}, {"WeightDecay", o.WeightDecay, 10}, {"Dropout", o.Dropout, 0.9}, {"WalkReturn", o.WalkReturn, 1e6}, {"WalkInOut", o.WalkInOut, 1e6}}
+	for _, c := range rates {
+		if !(c.value >= 0 && c.value <= c.most) {
+			fault("%s is %g: want 0 to %g", c.name, c.value, c.most)
+		}
+	}
+	if o.Resume && o.Checkpoint == "" {
+		fault("Resume without the path of a checkpoint")
+	}
+	return errors.Join(faults...)
 }

@@ -1,0 +1,61 @@
+package train_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/flashdb/flashdb/train"
+)
+
+// communities returns a graph whose nodes link within their group, mostly: links that can be learned.
+func communities(nodes, groups, links int, seed uint64) *train.Graph {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	g := &train.Graph{Nodes: nodes, Directed: true}
+	for range links {
+		a := rng.IntN(nodes)
+		b := rng.IntN(nodes/groups)*groups + a%groups
+		if rng.IntN(20) == 0 {
+			b = rng.IntN(nodes)
+		}
+		g.Edges = append(g.Edges, train.Edge{Source: uint32(a), Target: uint32(b)})
+	}
+	return g
+}
+
+func small() train.Options {
+	return train.Options{Dim: 16, EncoderHidden: 32, BatchEdges: 256, Epochs: 5, Seed: 3}
+}
+
+func TestRunLearns(t *testing.T) {
+	g := communities(600, 12, 6000, 1)
+	split := train.RandomSplit(g, 0.05, 0.1, 1)
+	m, err := train.Run(context.Background(), g, split, small())
+	require.NoError(t, err)
+	require.Len(t, m.Embeddings, 600*16)
+	require.Len(t, m.Epochs, 5)
+	r, err := train.Evaluate(context.Background(), m.Task(split.Test))
+	require.NoError(t, err)
+	// A model that knows the groups alone ranks a link among about 100/12 others of the group.
+	assert.Greater(t, r.MRR, 0.2)
+	assert.Greater(t, r.AUC, 0.85)
+}
+
+func TestRunIsDeterministic(t *testing.T) {
+	g := communities(300, 6, 2000, 2)
+	var models []*train.Model
+	for _, cores := range []int{1, 2, 5} {
+		o := small()
+		o.Cores, o.Dropout, o.Epochs = cores, 0.2, 2
+		m, err := train.Run(context.Background(), g, train.Split{}, o)
+		require.NoError(t, err)
+		models = append(models, m)
+	}
+	for _, m := range models[1:] {
+		assert.Equal(t, models[0].Embeddings, m.Embeddings)
+		assert.Equal(t, models[0].Decoders[0].Tensors(), m.Decoders[0].Tensors())
+	}
+}
