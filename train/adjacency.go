@@ -1,6 +1,9 @@
 package train
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // adjacency is the neighbours of every node, in compressed rows: those of node i are to[start[i]:start[i+1]], ascending,
 // each once.
@@ -77,4 +80,13 @@ func (a *adjacency) degree(node uint32) int { return int(a.start[node+1] - a.sta
 func (a *adjacency) has(node, to uint32) bool {
 	_, found := slices.BinarySearch(a.of(node), to)
 	return found
+}
+
+// inverseRoots returns 1 / sqrt(degree + more) of every node, 1 where that is infinite.
+func (a *adjacency) inverseRoots(more int) []float32 {
+	roots := make([]float32, len(a.start)-1)
+	for i := range roots {
+		roots[i] = float32(1 / math.Sqrt(float64(max(1, a.degree(uint32(i))+more))))
+	}
+	return roots
 }

@@ -3,6 +3,7 @@ package train
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/flashdb/flashdb/internal/simd"
 )
@@ -105,20 +106,10 @@ func (h *hops) see(links []Edge) {
 // in the sizes of the blocks.
 func (h *hops) spread(a *adjacency, hop int) {
 	block, width := h.layout.block(), h.layout.width()
-	share := make([]float32, h.g.Nodes)
-	for i := range share {
-		share[i] = float32(1 / math.Sqrt(max(1, float64(a.degree(uint32(i))))))
-	}
-	resize := h.sizes[hop-1] / h.sizes[hop]
-	h.ranges(h.g.Nodes, 256, func(_, first, last int) {
-		for i := first; i < last; i++ {
-			row := h.features[i*width+hop*block:][:block]
-			clear(row)
-			for _, j := range a.of(uint32(i)) {
-				simd.Axpy(row, resize*share[i]*share[j], h.features[int(j)*width+(hop-1)*block:])
-			}
-		}
-	})
+	right := a.inverseRoots(0)
+	left := slices.Clone(right)
+	scale(left, h.sizes[hop-1]/h.sizes[hop])
+	spreading{adjacency: a, left: left, right: right}.apply(h.crew, columns{h.features, width, hop * block, block}, columns{h.features, width, (hop - 1) * block, block})
 }
 
 // size is the root mean square of a block, or 1 if that is 0.

@@ -134,6 +134,12 @@ func (o Options) withDefaults(g *Graph, links int) Options {
 	if o.DecoderHidden == nil {
 		o.DecoderHidden = []int{2 * o.Dim, 2 * o.Dim}
 	}
+	conv := o.Encoder == GCN || o.Encoder == SAGE
+	if conv {
+		set(&o.EncoderHidden, o.Dim)
+		set(&o.EncoderLayers, 2)
+		set(&o.BatchEdges, 1<<16)
+	}
 	set(&o.EncoderHidden, 256)
 	set(&o.PerLink, 4)
 	set(&o.BatchEdges, min(8192, max(512, 1<<bits.Len(uint(links/64)))))

@@ -17,6 +17,7 @@ type params struct {
 	dirty    [lanes]bool      // lanes that may hold anything but zeros
 	m, v     []float32        // moments of Adam
 	step     int
+	all      []param // in the order they were reserved
 	decaying []param // matrices: what weight decay shrinks
 }
 
@@ -27,6 +28,7 @@ type param struct{ first, n int }
 func (p *params) reserve(n int) param {
 	first := len(p.value)
 	p.value = append(p.value, make([]float32, n)...)
+	p.all = append(p.all, param{first, n})
 	return param{first, n}
 }
 

@@ -75,7 +75,9 @@ func newFit(g *Graph, links, valid []Edge, o *Options, began time.Time) (*fit, e
 	t := &trainer{crew: c, g: g, o: o, p: &params{crew: c}}
 	t.head = newHead(t.p, o, max(1, g.Relations), rng)
 	switch o.Encoder {
-	case GCN, SAGE, Node2Vec:
+	case GCN, SAGE:
+		t.enc = newConv(c, g, o, t.p, rng)
+	case Node2Vec:
 		return nil, fmt.Errorf("encoder %q: not implemented yet", o.Encoder)
 	case MF:
 		t.enc = newFree(c, g.Nodes, o.Dim, rng)
@@ -95,11 +97,7 @@ func newFit(g *Graph, links, valid []Edge, o *Options, began time.Time) (*fit, e
 func (f *fit) model() (*Model, error) {
 	m := &Model{Dim: f.o.Dim, Sources: f.g.Sources, Links: len(f.links), Epochs: f.state.history, Best: f.state.best, Stopped: f.state.stopped}
 	m.Embeddings = make([]float32, f.g.Nodes*f.o.Dim)
-	all := make([]uint32, f.g.Nodes)
-	for i := range all {
-		all[i] = uint32(i)
-	}
-	f.enc.embed(m.Embeddings, all)
+	f.enc.embed(m.Embeddings, allNodes(f.g.Nodes))
 	for i, x := range m.Embeddings {
 		if x-x != 0 {
 			return nil, fmt.Errorf("training diverged: value %d of node %d is %v: choose a smaller LearningRate than %g", i%m.Dim, i/m.Dim, x, f.o.LearningRate)

@@ -9,6 +9,7 @@ type table struct {
 	dim   int
 	value []float32 // n x dim
 	m, v  []float32
+	grads []float32 // GCN and SAGE: of all rows, for update
 	step  int
 }
 

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"math"
 	"math/rand/v2"
 
 	"github.com/flashdb/flashdb/internal/simd"
@@ -49,19 +50,49 @@ type trainer struct {
 
 // step trains on some links, by their numbers, and returns the sum of their losses. The seed says what is drawn.
 func (t *trainer) step(numbers []uint32, seed uint64, o adam) float64 {
+	loss := t.gradients(numbers, seed)
+	if t.enc.whole() {
+		clip(t.p.grad)
+		clip(t.enc.tables()[0].grads)
+	}
+	t.p.update(o)
+	t.enc.update(o)
+	return loss * float64(len(numbers))
+}
+
+// mostNorm is what the gradients of encoders that embed all nodes are clipped to, as in OGB's examples.
+const mostNorm = 1
+
+// clip scales a gradient down to a norm of mostNorm, if it is larger.
+func clip(grad []float32) {
+	var squares float64
+	for first := 0; first < len(grad); first += 4096 {
+		part := grad[first:min(len(grad), first+4096)]
+		squares += float64(simd.Dot(part, part))
+	}
+	if norm := math.Sqrt(squares); norm > mostNorm {
+		scale(grad, float32(mostNorm/norm))
+	}
+}
+
+// gradients sets the gradients of all parameters for some links, and returns their mean loss.
+func (t *trainer) gradients(numbers []uint32, seed uint64) float64 {
 	t.sampler.fill(&t.b, numbers, rand.New(rand.NewPCG(seed, streamNegatives)))
+	return t.backpropagate(seed, len(numbers))
+}
+
+// backpropagate sets the gradients for the batch, of a number of links.
+func (t *trainer) backpropagate(seed uint64, links int) float64 {
 	d, width := t.head.dim, t.head.width()
 	t.z, t.dz = grow(t.z, t.b.rows*d), grow(t.dz, t.b.rows*d)
 	t.grads = grow(t.grads, len(t.b.pairs)*width)
 	t.enc.forward(t.z, t.b.nodes, rand.NewPCG(seed, streamEncoder))
 	t.head.pack()
-	loss := t.pairs(seed, len(numbers))
+	loss := t.pairs(seed, links)
 	t.gather()
 	t.enc.backward(t.dz, t.b.nodes)
 	t.p.collect()
-	t.p.update(o)
-	t.enc.update(o)
-	return loss * float64(len(numbers))
+	return loss
 }
 
 // grow returns x with n values, which are unspecified.
