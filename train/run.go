@@ -65,7 +65,7 @@ func Run(ctx context.Context, g *Graph, split Split, opts Options) (*Model, erro
 	if err := f.run(ctx); err != nil {
 		return nil, err
 	}
-	return f.model()
+	return f.model(ctx)
 }
 
 // newFit readies a run.
@@ -94,7 +94,7 @@ func newFit(g *Graph, links, valid []Edge, o *Options, began time.Time) (*fit, e
 }
 
 // model returns what was trained.
-func (f *fit) model() (*Model, error) {
+func (f *fit) model(ctx context.Context) (*Model, error) {
 	m := &Model{Dim: f.o.Dim, Sources: f.g.Sources, Links: len(f.links), Epochs: f.state.history, Best: f.state.best, Stopped: f.state.stopped}
 	m.Embeddings = make([]float32, f.g.Nodes*f.o.Dim)
 	f.enc.embed(m.Embeddings, allNodes(f.g.Nodes))
@@ -105,6 +105,7 @@ func (f *fit) model() (*Model, error) {
 	}
 	var err error
 	m.Decoders, err = f.head.decoders()
+	m.Encoder = f.newcomerEncoder(ctx, m.Embeddings)
 	m.Elapsed = f.elapsed()
 	return m, err
 }
