@@ -71,7 +71,7 @@ func (f *fit) run(ctx context.Context) error {
 		}
 	}
 	if f.state.best < 0 {
-		return context.Cause(ctx)
+		return fmt.Errorf("no epoch was completed: %w", context.Cause(ctx))
 	}
 	f.restore(&f.state.kept)
 	f.enc.see(f.links)
@@ -109,8 +109,8 @@ func (f *fit) oneEpoch(ctx context.Context) error {
 	if f.o.Folds > 1 {
 		f.enc.see(f.links)
 	}
-	if ctx.Err() != nil && f.state.best >= 0 {
-		return nil // of an epoch cut short there is nothing to keep
+	if ctx.Err() != nil {
+		return nil // an epoch cut short is not kept
 	}
 	f.state.epoch++
 	return f.conclude(loss / float64(max(1, done)))

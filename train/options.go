@@ -74,7 +74,7 @@ type Options struct {
 	Seed       uint64
 
 	WalkReturn, WalkInOut float64 // Node2Vec: p and q; default 1
-	WalkLength            int     // Node2Vec: nodes a walk; default 40
+	WalkLength            int     // Node2Vec: nodes a walk; default 20
 	WalksPerNode          int     // Node2Vec: default 10
 
 	Cores       int   // goroutines; default all processors. It changes the time and not the result
@@ -153,6 +153,14 @@ func (o Options) withDefaults(g *Graph, links int) Options {
 		if o.Encoder == Hops {
 			o.Folds = 10
 		}
+	}
+	set(&o.WalkLength, 20)
+	set(&o.WalksPerNode, 10)
+	if o.WalkReturn == 0 {
+		o.WalkReturn = 1
+	}
+	if o.WalkInOut == 0 {
+		o.WalkInOut = 1
 	}
 	if o.Patience == 0 {
 		o.Patience = 5

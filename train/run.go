@@ -58,9 +58,9 @@ func Run(ctx context.Context, g *Graph, split Split, opts Options) (*Model, erro
 	if need := estimate(g, len(links), &o).Total; o.MemoryBytes > 0 && need > o.MemoryBytes {
 		return nil, fmt.Errorf("training needs %d MiB of memory, %d MiB are allowed: choose a smaller Dim, or allow more", need>>20, o.MemoryBytes>>20)
 	}
-	f, err := newFit(g, links, split.Valid, &o, began)
-	if err != nil {
-		return nil, err
+	f := newFit(g, links, split.Valid, &o, began)
+	if table, ok := f.enc.(walked); ok {
+		f.walk(ctx, table.free)
 	}
 	if err := f.run(ctx); err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func Run(ctx context.Context, g *Graph, split Split, opts Options) (*Model, erro
 }
 
 // newFit readies a run.
-func newFit(g *Graph, links, valid []Edge, o *Options, began time.Time) (*fit, error) {
+func newFit(g *Graph, links, valid []Edge, o *Options, began time.Time) *fit {
 	c := crew{o.Cores}
 	rng := rand.New(rand.NewPCG(o.Seed, streamWeights))
 	t := &trainer{crew: c, g: g, o: o, p: &params{crew: c}}
@@ -78,7 +78,7 @@ func newFit(g *Graph, links, valid []Edge, o *Options, began time.Time) (*fit, e
 	case GCN, SAGE:
 		t.enc = newConv(c, g, o, t.p, rng)
 	case Node2Vec:
-		return nil, fmt.Errorf("encoder %q: not implemented yet", o.Encoder)
+		t.enc = walked{newFree(c, g.Nodes, o.Dim, rng)}
 	case MF:
 		t.enc = newFree(c, g.Nodes, o.Dim, rng)
 	default:
@@ -90,7 +90,7 @@ func newFit(g *Graph, links, valid []Edge, o *Options, began time.Time) (*fit, e
 	return &fit{
 		trainer: t, links: links, began: began, valid: newValidator(t.sampler, valid, o.Seed),
 		order: make([]uint32, len(links)), state: fitState{best: -1},
-	}, nil
+	}
 }
 
 // model returns what was trained.

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/flashdb/flashdb/decoder"
 	"github.com/flashdb/flashdb/train"
 )
 
@@ -57,5 +58,42 @@ func TestRunIsDeterministic(t *testing.T) {
 	for _, m := range models[1:] {
 		assert.Equal(t, models[0].Embeddings, m.Embeddings)
 		assert.Equal(t, models[0].Decoders[0].Tensors(), m.Decoders[0].Tensors())
+	}
+}
+
+// TestEveryEncoderAndDecoderLearns trains each of them, with each loss and kind of negatives, on a graph a model can learn.
+func TestEveryEncoderAndDecoderLearns(t *testing.T) {
+	type options = train.Options
+	cases := map[string]options{
+		"mf":             {Encoder: train.MF, LearningRate: 0.02},
+		"gcn":            {Encoder: train.GCN, LearningRate: 0.02},
+		"sage":           {Encoder: train.SAGE, LearningRate: 0.02, Dropout: 0.2},
+		"node2vec":       {Encoder: train.Node2Vec, WalkReturn: 0.5, WalkInOut: 2},
+		"dot":            {Decoder: decoder.Dot},
+		"bilinear":       {Decoder: decoder.Bilinear},
+		"distmult":       {Decoder: decoder.DistMult},
+		"concat":         {Decoder: decoder.ConcatMLP, DecoderNorm: true},
+		"plnlp":          {Loss: train.PLNLP},
+		"batch":          {Negatives: train.Batch},
+		"degree":         {Negatives: train.Degree},
+		"weight decay":   {WeightDecay: 0.01, Dropout: 0.1},
+		"no hidden":      {DecoderHidden: []int{}},
+		"one fold":       {Folds: 1},
+		"a batch of one": {BatchEdges: 1, Epochs: 1},
+	}
+	g := communities(400, 8, 5000, 4)
+	split := train.RandomSplit(g, 0.05, 0.1, 1)
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			c.Dim, c.Seed, c.EncoderHidden = 16, 2, 32
+			if c.BatchEdges == 0 {
+				c.BatchEdges, c.Epochs = 128, 10
+			}
+			m, err := train.Run(context.Background(), g, split, c)
+			require.NoError(t, err)
+			r, err := train.Evaluate(context.Background(), m.Task(split.Test))
+			require.NoError(t, err)
+			assert.Greater(t, r.AUC, 0.75)
+		})
 	}
 }

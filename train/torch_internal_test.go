@@ -77,8 +77,7 @@ func checkTorch(t *testing.T, c torchCase) {
 	g := torchGraph(c.Features)
 	o := Options{Encoder: c.Encoder, Decoder: c.Decoder, Loss: c.Loss, DecoderNorm: c.Norm, DecoderHidden: c.Hidden, Dim: torchDim, EncoderHidden: torchHidden, EncoderLayers: 2, PerLink: torchGroup - 1, Cores: 2}
 	o = o.withDefaults(g, len(g.Edges))
-	f, err := newFit(g, g.distinct(g.Edges), nil, &o, time.Now())
-	require.NoError(t, err)
+	f := newFit(g, g.distinct(g.Edges), nil, &o, time.Now())
 	require.Len(t, f.p.all, len(c.Grads)-1)
 	for i, w := range f.p.all {
 		torchValues(f.p.of(w), i)
