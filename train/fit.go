@@ -2,6 +2,7 @@ package train
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -16,6 +17,7 @@ type fit struct {
 	began time.Time
 	spent time.Duration // by the runs this one goes on from
 
+	print [sha256.Size]byte // what the run computes: see fingerprint
 	state fitState
 	order []uint32 // of links, for the current epoch
 	told  time.Time
@@ -165,7 +167,10 @@ func (f *fit) conclude(loss float64) error {
 		f.keep(&f.state.kept)
 	}
 	f.report(Progress{Epoch: e.Epoch, Share: 1, Loss: loss})
-	return nil
+	if f.o.Checkpoint == "" {
+		return nil
+	}
+	return f.save()
 }
 
 // tell reports progress about once a second.

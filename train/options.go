@@ -80,9 +80,10 @@ type Options struct {
 	Cores       int   // goroutines; default all processors. It changes the time and not the result
 	MemoryBytes int64 // Run refuses what Estimate puts above this; 0 means no bound
 
-	// Checkpoint is the path of a file that holds the state of the run, replaced after every validation and when the run
-	// ends. With Resume, a run whose checkpoint exists goes on from it; graph, split and options must be those it began
-	// with, but for Epochs, Patience, TimeBudget, Cores and MemoryBytes.
+	// Checkpoint is the path of a file that holds the state of the run, replaced after every epoch; whoever names it removes
+	// it. With Resume, a run whose checkpoint exists goes on from it, else it begins anew; graph, split and options must be
+	// those it began with, but for Epochs, Patience, TimeBudget, Cores and MemoryBytes. Where those are the same, the result
+	// is that of a run that was never interrupted.
 	Checkpoint string
 	Resume     bool
 

@@ -59,7 +59,17 @@ func Run(ctx context.Context, g *Graph, split Split, opts Options) (*Model, erro
 		return nil, fmt.Errorf("training needs %d MiB of memory, %d MiB are allowed: choose a smaller Dim, or allow more", need>>20, o.MemoryBytes>>20)
 	}
 	f := newFit(g, links, split.Valid, &o, began)
-	if table, ok := f.enc.(walked); ok {
+	resumed := false
+	if o.Checkpoint != "" {
+		f.print = f.fingerprint(split.Valid)
+		if o.Resume {
+			var err error
+			if resumed, err = f.resume(); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if table, ok := f.enc.(walked); ok && !resumed {
 		f.walk(ctx, table.free)
 	}
 	if err := f.run(ctx); err != nil {

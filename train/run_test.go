@@ -3,6 +3,8 @@ package train_test
 import (
 	"context"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -96,4 +98,66 @@ func TestEveryEncoderAndDecoderLearns(t *testing.T) {
 			assert.Greater(t, r.AUC, 0.75)
 		})
 	}
+}
+
+// TestResume cancels a run in its third epoch and lets another go on: the result is that of a run left alone.
+func TestResume(t *testing.T) {
+	g := communities(300, 6, 2000, 3)
+	for _, encoder := range []train.EncoderKind{train.Hops, train.SAGE, train.Node2Vec} {
+		t.Run(string(encoder), func(t *testing.T) {
+			o := small()
+			o.Encoder, o.Dropout = encoder, 0.1
+			want, err := train.Run(context.Background(), g, train.Split{}, o)
+			require.NoError(t, err)
+
+			ctx, cancel := context.WithCancel(context.Background())
+			o.Checkpoint = filepath.Join(t.TempDir(), "run.ckpt")
+			o.Progress = func(p train.Progress) {
+				if p.Epoch == 2 && p.Share == 1 {
+					cancel()
+				}
+			}
+			part, err := train.Run(ctx, g, train.Split{}, o)
+			require.NoError(t, err)
+			require.Len(t, part.Epochs, 2)
+			assert.Equal(t, "cancelled", part.Stopped)
+
+			o.Progress, o.Resume = nil, true
+			got, err := train.Run(context.Background(), g, train.Split{}, o)
+			require.NoError(t, err)
+			assert.Len(t, got.Epochs, 5)
+			assert.Equal(t, want.Embeddings, got.Embeddings)
+			assert.Equal(t, want.Decoders[0].Tensors(), got.Decoders[0].Tensors())
+			left, err := os.ReadDir(filepath.Dir(o.Checkpoint))
+			require.NoError(t, err)
+			assert.Len(t, left, 1, "temporary files are gone")
+		})
+	}
+}
+
+// TestResumeRefuses gives checkpoints that are damaged or of another run.
+func TestResumeRefuses(t *testing.T) {
+	g := communities(60, 6, 300, 3)
+	o := train.Options{Dim: 4, EncoderHidden: 4, Epochs: 1, Encoder: train.MF, Checkpoint: filepath.Join(t.TempDir(), "run.ckpt")}
+	_, err := train.Run(context.Background(), g, train.Split{}, o)
+	require.NoError(t, err)
+	whole, err := os.ReadFile(o.Checkpoint)
+	require.NoError(t, err)
+	o.Resume = true
+	o.Epochs = 2
+	resume := func(data []byte) error {
+		require.NoError(t, os.WriteFile(o.Checkpoint, data, 0o600))
+		_, err := train.Run(context.Background(), g, train.Split{}, o)
+		return err
+	}
+	for i := 0; i < len(whole); i += max(1, len(whole)/200) {
+		bad := append([]byte(nil), whole...)
+		bad[i] ^= 0x41
+		require.ErrorContains(t, resume(bad), "checkpoint", "byte %d of %d", i, len(whole))
+		require.ErrorContains(t, resume(whole[:i]), "checkpoint", "cut at %d", i)
+	}
+	require.ErrorContains(t, resume(append(whole[:len(whole):len(whole)], make([]byte, 32)...)), "checkpoint")
+	require.NoError(t, resume(whole))
+	o.Dim = 6
+	assert.ErrorContains(t, resume(whole), "another graph, split or options")
 }
