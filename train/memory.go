@@ -20,19 +20,28 @@ func Estimate(g *Graph, trainEdges int, opts Options) Memory {
 // estimate is Estimate for options that are complete.
 func estimate(g *Graph, links int, o *Options) Memory {
 	n, d, e := int64(g.Nodes), int64(o.Dim), int64(links)
-	var m Memory
-	m.Parameters = 4 * n * d * 5 // a free embedding: value, two moments, the best so far; and what Run returns
+	hidden, pairs := int64(o.EncoderHidden), int64(o.BatchEdges)*int64(1+o.PerLink)
+	rows, row, free := min(n, 3*int64(o.BatchEdges)), 2*d, d // of a batch; values of each; of a free embedding
 	weights := headWeights(o, g)
-	if o.Encoder == Hops {
+	var m Memory
+	switch o.Encoder {
+	case Hops:
 		width := int64(newHopLayout(g).width())
 		m.Features = 4 * n * width
-		weights += (width + d) * int64(o.EncoderHidden)
+		weights += (width + d) * hidden
+		row += hidden + d
+	case GCN, SAGE:
+		layers, widest := int64(o.EncoderLayers), max(hidden, d)
+		rows, free = n, hidden
+		row += (2*layers + 4) * widest // inputs of the layers, means of neighbours, gradients
+		weights += layers*2*widest*widest + hidden*int64(g.FeatureDim)
+	case Node2Vec:
+		pairs = max(pairs, (1+walkNegatives)*2*walkPairs)
 	}
-	m.Parameters += 4 * weights * (5 + lanes)
-	m.Graph = e*(12*3+4*4) + n*8*4 // links, those of a fold, their order; two adjacencies
-	rows := min(n, int64(o.BatchEdges)*3)
-	pairs := int64(o.BatchEdges) * int64(1+o.PerLink)
-	m.Working = 4*rows*(2*d+int64(o.EncoderHidden)+d) + pairs*(4*2*d+12+8)
+	const copies = 4 // the value, two moments, and the best so far
+	m.Parameters = 4*(n*free*copies+n*d) + 4*weights*(copies+1+lanes)
+	m.Graph = e*(3*12+4*4) + n*8*6 // links, those of a fold, their order; up to three adjacencies
+	m.Working = 4*rows*row + pairs*(4*2*d+12+8)
 	m.Working += min(n, validLinks*(validNegatives+2)) * 4 * d // a validation
 	m.Total = m.Features + m.Parameters + m.Graph + m.Working
 	return m

@@ -52,7 +52,7 @@ const (
 type Options struct {
 	Encoder EncoderKind  // default Hops
 	Decoder decoder.Kind // default decoder.HadamardMLP
-	Dim     int          // width of an embedding; default 64, or 128 from 40,000 edges on up to 400,000 nodes
+	Dim     int          // width of an embedding; default 64
 
 	DecoderHidden []int   // widths of the decoder's hidden layers; default two of 2*Dim
 	DecoderNorm   bool    // layer norm before each activation of the decoder
@@ -143,8 +143,8 @@ func (o Options) withDefaults(g *Graph, links int) Options {
 	}
 	set(&o.EncoderHidden, 256)
 	set(&o.PerLink, 4)
-	set(&o.BatchEdges, min(8192, max(512, 1<<bits.Len(uint(links/64)))))
-	set(&o.Epochs, 12)
+	set(&o.BatchEdges, min(8192, max(256, 1<<bits.Len(uint(links/100)))))
+	set(&o.Epochs, defaultEpochs(links))
 	set(&o.Cores, runtime.GOMAXPROCS(0))
 	if o.LearningRate == 0 {
 		o.LearningRate = 0.006
@@ -167,6 +167,12 @@ func (o Options) withDefaults(g *Graph, links int) Options {
 		o.Patience = 5
 	}
 	return o
+}
+
+// defaultEpochs is more for few links, whose epochs are short and have few steps, and fewer where an epoch takes minutes.
+func defaultEpochs(links int) int {
+	const visits, mostVisits = 1_400_000, 24_000_000
+	return max(4, min(mostVisits/max(1, links), max(12, min(30, visits/max(1, links)))))
 }
 
 // Validate lists every fault of the options.

@@ -2,10 +2,12 @@ package train_test
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -160,4 +162,108 @@ func TestResumeRefuses(t *testing.T) {
 	require.NoError(t, resume(whole))
 	o.Dim = 6
 	assert.ErrorContains(t, resume(whole), "another graph, split or options")
+}
+
+// TestRunRefuses names every fault of graph, split and options.
+func TestRunRefuses(t *testing.T) {
+	edges := []train.Edge{{Source: 0, Target: 1}, {Source: 2, Target: 3}}
+	nan := float32(math.NaN())
+	tests := map[string]struct {
+		g     train.Graph
+		split train.Split
+		o     train.Options
+	}{
+		"a graph of 1 nodes":                       {g: train.Graph{Nodes: 1}},
+		"edge 1 leads from node 2 to 3":            {g: train.Graph{Nodes: 3, Edges: edges}},
+		"want a source below 2":                    {g: train.Graph{Nodes: 5, Sources: 2, Edges: edges}},
+		"at least one target":                      {g: train.Graph{Nodes: 5, Sources: 5}},
+		"feature 1 of node 0 is NaN":               {g: train.Graph{Nodes: 2, Features: []float32{0, nan, 0, 0}, FeatureDim: 2}},
+		"3 feature values for 2 nodes":             {g: train.Graph{Nodes: 2, Features: []float32{0, 0, 0}, FeatureDim: 2}},
+		"edge 0 has relation 4":                    {g: train.Graph{Nodes: 2, Relations: 2, Edges: []train.Edge{{Target: 1, Relation: 4}}}},
+		"no training edges: 1 were given":          {g: train.Graph{Nodes: 4}, split: train.Split{Train: []train.Edge{{Source: 1, Target: 1}}}},
+		"training edge 0 leads from node 0 to 9":   {g: train.Graph{Nodes: 4}, split: train.Split{Train: []train.Edge{{Target: 9}}}},
+		"validation edge 0 leads from node 0 to 9": {g: train.Graph{Nodes: 4}, split: train.Split{Train: edges, Valid: []train.Edge{{Target: 9}}}},
+		"encoder \"gat\"":                          {g: train.Graph{Nodes: 4, Edges: edges}, o: train.Options{Encoder: "gat"}},
+		"Dropout is 1":                             {g: train.Graph{Nodes: 4, Edges: edges}, o: train.Options{Dropout: 1}},
+		"Dim is -1":                                {g: train.Graph{Nodes: 4, Edges: edges}, o: train.Options{Dim: -1, LearningRate: -2}},
+		"LearningRate is -2":                       {g: train.Graph{Nodes: 4, Edges: edges}, o: train.Options{Dim: -1, LearningRate: -2}},
+		"MiB are allowed":                          {g: train.Graph{Nodes: 4000, Edges: edges}, o: train.Options{MemoryBytes: 1 << 20}},
+	}
+	for want, c := range tests {
+		_, err := train.Run(context.Background(), &c.g, c.split, c.o)
+		assert.ErrorContains(t, err, want)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, err := train.Run(ctx, communities(50, 5, 100, 1), train.Split{}, small())
+	assert.ErrorIs(t, err, context.Canceled)
+	assert.ErrorContains(t, err, "no epoch was completed")
+}
+
+// TestTwoKinds trains on users and items: negatives, validation and evaluation are among items alone.
+func TestTwoKinds(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 7))
+	g := &train.Graph{Nodes: 500, Sources: 200}
+	for range 5000 {
+		user := rng.IntN(200)
+		g.Edges = append(g.Edges, train.Edge{Source: uint32(user), Target: uint32(200 + rng.IntN(300)/10*10 + user%10)})
+	}
+	split := train.RandomSplit(g, 0.05, 0.1, 1)
+	m, err := train.Run(context.Background(), g, split, small())
+	require.NoError(t, err)
+	assert.Equal(t, 200, m.Sources)
+	task := m.Task(split.Test)
+	task.All, task.Known = true, split.Train
+	r, err := train.Evaluate(context.Background(), task)
+	require.NoError(t, err)
+	assert.Greater(t, r.MRR, 0.1, "30 of 300 items fit a user")
+	require.NoError(t, m.Encoder.Embed(make([]float32, m.Dim), train.Newcomer{From: m.Embeddings[:3*m.Dim]}))
+}
+
+// TestTimeBudget ends a run that could go on for years, with a model.
+func TestTimeBudget(t *testing.T) {
+	o := small()
+	o.Epochs, o.Patience, o.TimeBudget = 1<<30, 1<<30, 300*time.Millisecond
+	for _, encoder := range []train.EncoderKind{train.Hops, train.Node2Vec} {
+		o.Encoder, o.WalksPerNode = encoder, 1000
+		m, err := train.Run(context.Background(), communities(300, 6, 2000, 3), train.Split{}, o)
+		require.NoError(t, err)
+		assert.Equal(t, "the time budget is used up", m.Stopped)
+		assert.NotEmpty(t, m.Epochs)
+	}
+}
+
+func TestRandomSplit(t *testing.T) {
+	g := communities(100, 5, 2000, 3)
+	g.Edges = append(g.Edges, g.Edges[:100]...)
+	g.Edges = append(g.Edges, train.Edge{Source: 4, Target: 4})
+	split := train.RandomSplit(g, 0.1, 0.2, 5)
+	seen := map[train.Edge]int{}
+	for i, part := range [][]train.Edge{split.Train, split.Valid, split.Test} {
+		for _, e := range part {
+			require.NotContains(t, seen, e)
+			require.NotEqual(t, e.Source, e.Target)
+			seen[e] = i
+		}
+	}
+	want := map[train.Edge]bool{}
+	for _, e := range g.Edges {
+		if e.Source != e.Target {
+			want[e] = true
+		}
+	}
+	assert.Len(t, seen, len(want))
+	assert.InDelta(t, 0.2*float64(len(want)), len(split.Test), 1)
+	assert.InDelta(t, 0.1*float64(len(want)), len(split.Valid), 1)
+	assert.Equal(t, split, train.RandomSplit(g, 0.1, 0.2, 5))
+}
+
+func TestEstimate(t *testing.T) {
+	g := &train.Graph{Nodes: 100_000}
+	base := train.Estimate(g, 1_000_000, train.Options{})
+	assert.Equal(t, base.Features+base.Parameters+base.Graph+base.Working, base.Total)
+	for _, encoder := range []train.EncoderKind{train.Hops, train.MF, train.GCN, train.SAGE, train.Node2Vec} {
+		some, twice := train.Estimate(g, 1_000_000, train.Options{Encoder: encoder}), train.Estimate(g, 1_000_000, train.Options{Encoder: encoder, Dim: 128})
+		assert.Greater(t, twice.Total, some.Total, encoder)
+	}
 }
