@@ -143,7 +143,7 @@ func (o Options) withDefaults(g *Graph, links int) Options {
 	}
 	set(&o.EncoderHidden, 256)
 	set(&o.PerLink, 4)
-	set(&o.BatchEdges, min(8192, max(256, 1<<bits.Len(uint(links/100)))))
+	set(&o.BatchEdges, min(8192, max(256, 1<<bits.Len(uint(links/200)))))
 	set(&o.Epochs, defaultEpochs(links))
 	set(&o.Cores, runtime.GOMAXPROCS(0))
 	if o.LearningRate == 0 {

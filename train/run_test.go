@@ -267,3 +267,44 @@ func TestEstimate(t *testing.T) {
 		assert.Greater(t, twice.Total, some.Total, encoder)
 	}
 }
+
+// TestRunOnStrangeGraphs trains on graphs with hardly any negatives, links or nodes: there is a model, and no panic.
+func TestRunOnStrangeGraphs(t *testing.T) {
+	complete := &train.Graph{Nodes: 6}
+	for i := range 6 {
+		for j := range 6 {
+			complete.Edges = append(complete.Edges, train.Edge{Source: uint32(i), Target: uint32(j)})
+		}
+	}
+	star := &train.Graph{Nodes: 400, Directed: true}
+	for i := range 300 {
+		star.Edges = append(star.Edges, train.Edge{Source: 0, Target: uint32(1 + i)})
+	}
+	flat := &train.Graph{Nodes: 50, FeatureDim: 70, Features: make([]float32, 50*70), Edges: []train.Edge{{Source: 3, Target: 4}, {Source: 4, Target: 5}}}
+	graphs := map[string]*train.Graph{
+		"two nodes":         {Nodes: 2, Edges: []train.Edge{{Source: 0, Target: 1}}},
+		"one of each kind":  {Nodes: 2, Sources: 1, Edges: []train.Edge{{Source: 0, Target: 1}}},
+		"complete":          complete,
+		"a star":            star,
+		"constant features": flat,
+	}
+	for name, g := range graphs {
+		for _, encoder := range []train.EncoderKind{train.Hops, train.MF, train.GCN, train.SAGE, train.Node2Vec} {
+			for _, negatives := range []train.NegativeKind{train.Uniform, train.Batch, train.Degree} {
+				if encoder != train.Hops && negatives != train.Uniform {
+					continue
+				}
+				t.Run(name+" "+string(encoder)+" "+string(negatives), func(t *testing.T) {
+					o := train.Options{Dim: 4, EncoderHidden: 4, Epochs: 2, Encoder: encoder, Negatives: negatives, WalksPerNode: 1}
+					m, err := train.Run(context.Background(), g, train.Split{Train: g.Edges}, o)
+					require.NoError(t, err)
+					for _, x := range m.Embeddings {
+						require.False(t, math.IsNaN(float64(x)) || math.IsInf(float64(x), 0))
+					}
+					_, err = train.Evaluate(context.Background(), m.Task(g.Edges))
+					require.NoError(t, err)
+				})
+			}
+		}
+	}
+}

@@ -17,7 +17,7 @@ func testProduct(t *testing.T) {
 	var p Product
 	for _, rows := range []int{0, 1, 2, 5, 6, 7, 31, 49, 64} {
 		for _, cols := range []int{0, 1, 2, 15, 16, 31, 32, 33, 64, 70} {
-			for _, n := range []int{0, 1, 2, 31, 32, 33, 70} {
+			for _, n := range []int{0, 1, 2, 31, 32, 33, 70, 127, 128, 129, 300} {
 				shift := rng.IntN(16)
 				msg := fmt.Sprintf("%d rows of %d and %d values, shift %d", n, rows, cols, shift)
 				a, b, dst := newGuarded(rng, n*rows, shift), newGuarded(rng, n*cols, (3*shift)%16), newGuarded(rng, rows*cols, (5*shift)%16)
