@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// adjacency is the neighbours of every node, in compressed rows: those of node i are to[start[i]:start[i+1]], ascending,
-// each once.
+// adjacency is the neighbours of every node, in compressed rows: those of node i are
+// to[start[i]:start[i+1]], ascending, each once.
 type adjacency struct {
 	start []uint64
 	to    []uint32
@@ -53,7 +53,8 @@ func newAdjacency(c crew, n int, edges []Edge, dir direction) *adjacency {
 	return a
 }
 
-// tidy sorts each node's neighbours and leaves out repeats: two relations, or both directions, between the same nodes.
+// tidy sorts each node's neighbours and leaves out repeats: two relations, or both directions,
+// between the same nodes.
 func (a *adjacency) tidy(c crew, n int) {
 	kept := make([]uint64, n+1)
 	c.ranges(n, 1024, func(_, first, last int) {

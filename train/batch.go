@@ -20,8 +20,8 @@ type batch struct {
 	group int
 	pairs []pair
 
-	// The places of a row: places[start[row]:start[row+1]] are 2*pair for a pair it is the source of, 2*pair+1 for one it is
-	// the target of, ascending.
+	// The places of a row: places[start[row]:start[row+1]] are 2*pair for a pair it is the source
+	// of, 2*pair+1 for one it is the target of, ascending.
 	start, places []uint32
 }
 
@@ -40,8 +40,9 @@ type sampler struct {
 	pool []uint32
 }
 
-// poolShare is the number of links that share one node of the pool of negatives. An embedding costs as much as
-// several pairs, so the negatives of a batch are drawn twice: the nodes, then for each link some of them.
+// poolShare is the number of links that share one node of the pool of negatives. An embedding costs
+// as much as several pairs, so the negatives of a batch are drawn twice: the nodes, then for each
+// link some of them.
 const poolShare = 1
 
 func newSampler(c crew, g *Graph, links []Edge, o *Options, whole bool) *sampler {
@@ -118,8 +119,8 @@ func (s *sampler) fill(b *batch, numbers []uint32, rng *rand.Rand) {
 	b.place()
 }
 
-// negative draws a node of the pool that is not known to be a target of source. On a graph so dense that a few draws do
-// not find one, a known target may be returned.
+// negative draws a node of the pool that is not known to be a target of source. On a graph so dense
+// that a few draws do not find one, a known target may be returned.
 func (s *sampler) negative(source uint32, rng *rand.Rand) uint32 {
 	var node uint32
 	for range 5 {

@@ -16,8 +16,8 @@ import (
 	"github.com/flashdb/flashdb/internal/format"
 )
 
-// A checkpoint is a file of its own, written to a temporary one and renamed, so that what stands under its name is whole.
-// Little-endian:
+// A checkpoint is a file of its own, written to a temporary one and renamed, so that what stands
+// under its name is whole. Little-endian:
 //
 //	"ftrn", version (uint32), fingerprint (32 bytes)
 //	epochs done, steps, best epoch, nanoseconds spent, count of validations (uint64 each)
@@ -27,8 +27,8 @@ import (
 //	the best weights and tables (float32)
 //	CRC32C of all before (uint32)
 //
-// How many values there are follows from graph and options, which the fingerprint names; the size of the file is checked
-// before anything is read.
+// How many values there are follows from graph and options, which the fingerprint names; the size
+// of the file is checked before anything is read.
 const (
 	checkpointMagic   = "ftrn"
 	checkpointVersion = 1
@@ -36,7 +36,8 @@ const (
 	validationBytes   = 4 * 8
 )
 
-// fingerprint is a hash of everything that decides what a run computes, but for what may change when it goes on.
+// fingerprint is a hash of everything that decides what a run computes, but for what may change
+// when it goes on.
 func (f *fit) fingerprint(valid []Edge) [sha256.Size]byte {
 	h := sha256.New()
 	o := *f.o
@@ -58,7 +59,8 @@ func (f *fit) fingerprint(valid []Edge) [sha256.Size]byte {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-// archive writes values to a file, or reads them from it, whichever of the two it has. The first error sticks.
+// archive writes values to a file, or reads them from it, whichever of the two it has. The first
+// error sticks.
 type archive struct {
 	w   io.Writer
 	r   io.Reader
@@ -128,7 +130,8 @@ func (a *archive) floats(x []float32) {
 	}
 }
 
-// archive writes the state of the run, or sets it to what it reads. There is room for most validations in the file.
+// archive writes the state of the run, or sets it to what it reads. There is room for most
+// validations in the file.
 func (f *fit) archive(a *archive, spent *time.Duration, most int64) {
 	s := &f.state
 	a.integer(&s.epoch)

@@ -6,11 +6,12 @@ import (
 	"github.com/flashdb/flashdb/internal/simd"
 )
 
-// conv is the encoder of GCN and SAGE: layers that mix the values of a node with those of its neighbours, on free
-// embeddings, to which given features are added through a matrix. A step computes the embeddings of all nodes.
+// conv is the encoder of GCN and SAGE: layers that mix the values of a node with those of its
+// neighbours, on free embeddings, to which given features are added through a matrix. A step
+// computes the embeddings of all nodes.
 //
 //	GCN   x' = D^-1/2 (A+I) D^-1/2 x W^T + b           (Kipf and Welling, arXiv 1609.02907, eq. 2)
-//	SAGE  x' = mean(neighbours) W^T + b + x R^T        (Hamilton et al., arXiv 1706.02216, with the mean)
+//	SAGE  x' = mean(neighbours) W^T + b + x R^T        (Hamilton et al., arXiv 1706.02216)
 //
 // ReLU and dropout stand between layers.
 type conv struct {

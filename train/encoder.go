@@ -7,13 +7,14 @@ import (
 	"github.com/flashdb/flashdb/internal/simd"
 )
 
-// Encoder embeds nodes that came after training, from the embeddings of the nodes they link to and from their own
-// features. It is a small network fitted after the model, whatever the model's encoder: nodes of the graph are embedded
-// from a part of their links as if they were new, and scored by the trained decoder on others. It needs nothing of the
-// graph. Immutable, and safe for concurrent use.
+// Encoder embeds nodes that came after training, from the embeddings of the nodes they link to and
+// from their own features. It is a small network fitted after the model, whatever the model's
+// encoder: nodes of the graph are embedded from a part of their links as if they were new, and
+// scored by the trained decoder on others. It needs nothing of the graph. Immutable, and safe for
+// concurrent use.
 //
-// The embedding is the mean of the given ones plus what a two-layer network makes of them: the means over To and From,
-// their counts, and the features.
+// The embedding is the mean of the given ones plus what a two-layer network makes of them: the
+// means over To and From, their counts, and the features.
 type Encoder struct {
 	dim, features, hidden int
 	kind                  EncoderKind
@@ -26,8 +27,9 @@ type Encoder struct {
 
 // Newcomer is a node to embed.
 type Newcomer struct {
-	// To and From hold the embeddings of the nodes it links to and of those that link to it, row-major, any number of rows
-	// of Dim values. Where links have no direction all of them are To.
+	// To and From hold the embeddings of the nodes it links to and of those that link to it,
+	// row-major, any number of rows of Dim values. Where links have no direction all of them are
+	// To.
 	To, From []float32
 	Features []float32 // FeatureDim values, or nil: unknown
 }
@@ -41,8 +43,8 @@ func (e *Encoder) FeatureDim() int { return e.features }
 // Kind returns the encoder of the model this one belongs to.
 func (e *Encoder) Kind() EncoderKind { return e.kind }
 
-// Embed writes the embedding of a node that was not in the graph to dst, Dim values. It fails if neither links nor
-// features are given, and on lengths that do not fit.
+// Embed writes the embedding of a node that was not in the graph to dst, Dim values. It fails if
+// neither links nor features are given, and on lengths that do not fit.
 func (e *Encoder) Embed(dst []float32, n Newcomer) error {
 	switch {
 	case len(dst) != e.dim:
@@ -71,8 +73,8 @@ func (e *Encoder) Embed(dst []float32, n Newcomer) error {
 	return nil
 }
 
-// width is the number of values the network reads: mean and count of To and of From, then the features and whether they
-// are known.
+// width is the number of values the network reads: mean and count of To and of From, then the
+// features and whether they are known.
 func (e *Encoder) width() int { return encoderWidth(e.dim, e.features) }
 
 func encoderWidth(dim, features int) int {
@@ -83,7 +85,8 @@ func encoderWidth(dim, features int) int {
 	return width
 }
 
-// describe writes what the network reads of a node to input, and the mean of all given embeddings to mean.
+// describe writes what the network reads of a node to input, and the mean of all given embeddings
+// to mean.
 func (e *Encoder) describe(input, mean []float32, n Newcomer) {
 	clear(input)
 	clear(mean)

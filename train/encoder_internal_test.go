@@ -26,7 +26,8 @@ func tiny() *Encoder {
 	return e
 }
 
-// TestEncoderGolden holds the bytes of version 1, and an embedding computed by hand from the formula.
+// TestEncoderGolden holds the bytes of version 1, and an embedding computed by hand from the
+// formula.
 func TestEncoderGolden(t *testing.T) {
 	const path = "testdata/encoder-v1.hex"
 	e := tiny()
@@ -42,7 +43,8 @@ func TestEncoderGolden(t *testing.T) {
 	var back Encoder
 	require.NoError(t, back.UnmarshalBinary(blob))
 
-	// To is one row, (1, 3); From two, (2, 0) and (4, 2): means (1, 3) and (3, 1), counts 1 and 2; the feature is (5-1)/2.
+	// To is one row, (1, 3); From two, (2, 0) and (4, 2): means (1, 3) and (3, 1), counts 1 and 2;
+	// the feature is (5-1)/2.
 	input := []float64{1, 3, 0.6931472, 3, 1, 1.0986123, 2, 1}
 	mean, got := []float64{7. / 3, 5. / 3}, make([]float32, 2)
 	require.NoError(t, back.Embed(got, Newcomer{To: []float32{1, 3}, From: []float32{2, 0, 4, 2}, Features: []float32{5}}))

@@ -21,8 +21,8 @@ func trained(t testing.TB, g *train.Graph) *train.Model {
 	return m
 }
 
-// TestEncoderEmbedsNewNodes holds a tenth of the nodes out, embeds them from half of their links, and ranks the other
-// half. Chance is an AUC of .5 and an MRR of .05.
+// TestEncoderEmbedsNewNodes holds a tenth of the nodes out, embeds them from half of their links,
+// and ranks the other half. Chance is an AUC of .5 and an MRR of .05.
 func TestEncoderEmbedsNewNodes(t *testing.T) {
 	const nodes, groups = 800, 16
 	whole := communities(nodes, groups, 9000, 5)

@@ -15,9 +15,9 @@ import (
 //	| 4      | uint32  | string | uvarint each              | uvarint| spread |         | uint32   |
 //	+--------+---------+--------+---------------------------+--------+--------+---------+----------+
 //
-// A string is its length (uvarint) and its bytes. Center and spread are float32 values, one a feature; weights those of the
-// first layer (hidden x width, row-major), its bias, those of the second (dim x hidden) and its bias. The CRC covers
-// everything before it.
+// A string is its length (uvarint) and its bytes. Center and spread are float32 values, one a
+// feature; weights those of the first layer (hidden x width, row-major), its bias, those of the
+// second (dim x hidden) and its bias. The CRC covers everything before it.
 const (
 	encoderMagic   = "fenc"
 	encoderVersion = 1
@@ -58,8 +58,9 @@ func (e *Encoder) lengths() []int {
 	return []int{e.features, e.features, e.hidden * e.width(), e.hidden, e.dim * e.hidden, e.dim}
 }
 
-// UnmarshalBinary sets e to the encoder a blob holds. Damage gives an error that names the place, a newer version one that
-// says so; e is unchanged then. The blob is not retained, and memory is allocated in proportion to it.
+// UnmarshalBinary sets e to the encoder a blob holds. Damage gives an error that names the place, a
+// newer version one that says so; e is unchanged then. The blob is not retained, and memory is
+// allocated in proportion to it.
 func (e *Encoder) UnmarshalBinary(blob []byte) error {
 	const header, crc = len(encoderMagic) + 4, 4
 	if len(blob) < header+crc || string(blob[:len(encoderMagic)]) != encoderMagic {

@@ -9,8 +9,8 @@ import (
 	"github.com/flashdb/flashdb/decoder"
 )
 
-// Task is an evaluation: links, and what their targets are ranked among. At most one of Sample, Candidates, NegativeEdges
-// and All is set; if none is, Sample is 100.
+// Task is an evaluation: links, and what their targets are ranked among. At most one of Sample,
+// Candidates, NegativeEdges and All is set; if none is, Sample is 100.
 type Task struct {
 	Decoders   []decoder.Decoder // one, or one a relation, by Edge.Relation
 	Dim        int
@@ -23,9 +23,9 @@ type Task struct {
 	NegativeEdges []Edge     // one list of negatives for all links together, as OGB's Hits@K has it
 	All           bool       // rank among all candidates
 
-	// Known are edges that are no negatives although they may be drawn: training links, for filtered ranking. They are left
-	// out of All and of what Sample draws, for their source, and for their target too if Undirected. So are the links of
-	// Edges, and a source itself.
+	// Known are edges that are no negatives although they may be drawn: training links, for
+	// filtered ranking. They are left out of All and of what Sample draws, for their source, and
+	// for their target too if Undirected. So are the links of Edges, and a source itself.
 	Known      []Edge
 	Undirected bool
 
@@ -34,7 +34,8 @@ type Task struct {
 	Cores int    // goroutines; default all processors. It does not change the result
 }
 
-// Metrics is the result of an evaluation. Every metric is a mean over the links. A tie counts half a place.
+// Metrics is the result of an evaluation. Every metric is a mean over the links. A tie counts half
+// a place.
 type Metrics struct {
 	Edges  int
 	MRR    float64         // mean reciprocal rank of the link among its negatives; 0 with NegativeEdges
@@ -43,7 +44,8 @@ type Metrics struct {
 	Degree []DegreeMetrics // the same by how many of Known a source has, in powers of ten; empty without Known
 }
 
-// DegreeMetrics is the part of an evaluation whose sources have From to To known links, both included.
+// DegreeMetrics is the part of an evaluation whose sources have From to To known links, both
+// included.
 type DegreeMetrics struct {
 	From, To int
 	Edges    int
@@ -55,7 +57,8 @@ type DegreeMetrics struct {
 // defaultSample is the number of negatives a link is ranked among where a task does not say.
 const defaultSample = 100
 
-// Evaluate scores the links of a task and their negatives. The error lists the faults of the task, or is ctx's.
+// Evaluate scores the links of a task and their negatives. The error lists the faults of the task,
+// or is ctx's.
 func Evaluate(ctx context.Context, task *Task) (*Metrics, error) {
 	t := *task
 	if err := t.validate(); err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/flashdb/flashdb/train"
 )
 
-// line returns a task whose scores can be told by hand: with the dot product of one dimension, the score of a candidate is
-// its number, times that of the source.
+// line returns a task whose scores can be told by hand: with the dot product of one dimension, the
+// score of a candidate is its number, times that of the source.
 func line(t *testing.T, nodes int) *train.Task {
 	dot, err := decoder.NewDot(1)
 	require.NoError(t, err)
@@ -36,7 +36,8 @@ func TestEvaluateAll(t *testing.T) {
 	task := line(t, 10)
 	task.All = true
 	task.Edges = []train.Edge{{Source: 1, Target: 7}, {Source: 1, Target: 4}, {Source: 9, Target: 8}}
-	// Of source 1: 9 and 8 are above 7; above 4 are 9, 8, 6, 5, for 7 is a link too. Of source 9 nothing is above 8.
+	// Of source 1: 9 and 8 are above 7; above 4 are 9, 8, 6, 5, for 7 is a link too. Of source 9
+	// nothing is above 8.
 	m := evaluate(t, task)
 	assert.InDelta(t, (1./3+1./5+1)/3, m.MRR, 1e-12)
 	assert.Equal(t, map[int]float64{1: 1. / 3, 10: 1, 50: 1}, m.Hits)
@@ -66,7 +67,8 @@ func TestEvaluateGivenNegatives(t *testing.T) {
 	assert.InDelta(t, (1-1.5/4+1)/2, m.AUC, 1e-12)
 }
 
-// TestEvaluateSharedNegatives has the numbers OGB's evaluator gives: hits are above the k-th best negative.
+// TestEvaluateSharedNegatives has the numbers OGB's evaluator gives: hits are above the k-th best
+// negative.
 func TestEvaluateSharedNegatives(t *testing.T) {
 	task := line(t, 10)
 	task.Edges = []train.Edge{{Source: 1, Target: 9}, {Source: 1, Target: 6}, {Source: 2, Target: 4}, {Source: 0, Target: 5}}         // 9 6 8 0

@@ -7,7 +7,8 @@ import (
 	"github.com/flashdb/flashdb/decoder"
 )
 
-// decoders returns the trained decoder in the form the database keeps: one, or with DistMult one a relation.
+// decoders returns the trained decoder in the form the database keeps: one, or with DistMult one a
+// relation.
 func (h *head) decoders() ([]decoder.Decoder, error) {
 	switch h.kind {
 	case decoder.HadamardMLP, decoder.ConcatMLP:
@@ -32,7 +33,8 @@ func (h *head) decoders() ([]decoder.Decoder, error) {
 	}
 }
 
-// decoder returns a network as a decoder that ends in a sigmoid. Its tensors have the names PyTorch would give them.
+// decoder returns a network as a decoder that ends in a sigmoid. Its tensors have the names PyTorch
+// would give them.
 func (n *network) decoder(kind decoder.Kind, dim int) (decoder.Decoder, error) {
 	spec := decoder.Spec{Kind: kind, Dim: dim, Output: decoder.OutputSigmoid}
 	tensors := map[string]decoder.Tensor{}

@@ -57,8 +57,9 @@ func (t *trainer) restore(s *snapshot) {
 	}
 }
 
-// run trains epoch by epoch until one of the reasons to stop. Afterwards the parameters are the best, and the encoder sees
-// all links. It fails only if there is nothing to return, or no checkpoint could be written.
+// run trains epoch by epoch until one of the reasons to stop. Afterwards the parameters are the
+// best, and the encoder sees all links. It fails only if there is nothing to return, or no
+// checkpoint could be written.
 func (f *fit) run(ctx context.Context) error {
 	for f.state.stopped == "" {
 		switch {
@@ -85,9 +86,10 @@ func (f *fit) patienceLost() bool {
 	return f.o.Patience > 0 && f.valid.links > 0 && f.state.best >= 0 && len(f.state.history)-1-f.state.best >= f.o.Patience
 }
 
-// oneEpoch learns every link once, validates, and keeps the parameters if they are the best. The links are dealt into
-// folds. Those of a fold are learned while the encoder sees the graph without them, as it will be with links nobody knows
-// yet: a link that the embeddings of its ends show already teaches nothing.
+// oneEpoch learns every link once, validates, and keeps the parameters if they are the best. The
+// links are dealt into folds. Those of a fold are learned while the encoder sees the graph without
+// them, as it will be with links nobody knows yet: a link that the embeddings of its ends show
+// already teaches nothing.
 func (f *fit) oneEpoch(ctx context.Context) error {
 	rng := rand.New(rand.NewPCG(mix(f.o.Seed, uint64(f.state.epoch)), streamOrder))
 	for i := range f.order {
@@ -141,8 +143,8 @@ func (f *fit) interrupted(ctx context.Context) {
 
 func (f *fit) elapsed() time.Duration { return f.spent + time.Since(f.began) }
 
-// warmup is the share of an epoch over which the learning rate grows to its full size; it then falls to lastRate of that
-// in a straight line.
+// warmup is the share of an epoch over which the learning rate grows to its full size; it then
+// falls to lastRate of that in a straight line.
 const (
 	warmup   = 0.5
 	lastRate = 0.05

@@ -29,7 +29,8 @@ func ring(nodes int, features int) *Graph {
 	return g
 }
 
-// TestGradients compares the gradient of every encoder, decoder and loss with differences of the loss.
+// TestGradients compares the gradient of every encoder, decoder and loss with differences of the
+// loss.
 func TestGradients(t *testing.T) {
 	cases := []Options{
 		{Encoder: MF, Decoder: decoder.Dot},

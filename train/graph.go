@@ -14,7 +14,8 @@ type Edge struct {
 	Relation       uint16 // of a knowledge graph; only DistMult distinguishes relations
 }
 
-// Graph is what a model is trained on. With two kinds of nodes, every edge leads from a source to a target.
+// Graph is what a model is trained on. With two kinds of nodes, every edge leads from a source to a
+// target.
 type Graph struct {
 	Nodes   int // of both kinds together
 	Sources int // 0: one kind of node; otherwise rows [0, Sources) are sources and rows [Sources, Nodes) targets
@@ -27,8 +28,8 @@ type Graph struct {
 	FeatureDim int
 }
 
-// Validate reports every fault of the graph: sizes that do not fit together, edges to nodes that do not exist or of the
-// wrong kind, features that are no numbers.
+// Validate reports every fault of the graph: sizes that do not fit together, edges to nodes that do
+// not exist or of the wrong kind, features that are no numbers.
 func (g *Graph) Validate() error {
 	var faults []error
 	if g.Nodes < 2 || g.Nodes > math.MaxInt32 {
@@ -57,7 +58,8 @@ func (g *Graph) checkFeatures() error {
 	return nil
 }
 
-// checkEdges names the first edge that does not fit the graph. What names the list, "test " for example.
+// checkEdges names the first edge that does not fit the graph. What names the list, "test " for
+// example.
 func (g *Graph) checkEdges(what string, edges []Edge) error {
 	for i, e := range edges {
 		switch {
@@ -78,8 +80,8 @@ func (g *Graph) firstTarget() int { return g.Sources }
 // undirected reports whether an edge says the same in both directions.
 func (g *Graph) undirected() bool { return g.Sources == 0 && !g.Directed }
 
-// distinctEdges returns the edges of the graph without self loops and repeats, in a fixed order. Of an undirected edge
-// and its reverse one is kept, the one of the smaller source.
+// distinctEdges returns the edges of the graph without self loops and repeats, in a fixed order. Of
+// an undirected edge and its reverse one is kept, the one of the smaller source.
 func (g *Graph) distinctEdges() []Edge { return g.distinct(g.Edges) }
 
 func (g *Graph) distinct(edges []Edge) []Edge {

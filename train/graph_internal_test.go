@@ -115,7 +115,8 @@ func TestSampler(t *testing.T) {
 	}
 }
 
-// TestWalks checks that walks follow links, and that p and q bias them: with a large q a walk stays near where it was.
+// TestWalks checks that walks follow links, and that p and q bias them: with a large q a walk stays
+// near where it was.
 func TestWalks(t *testing.T) {
 	g := ring(200, 0)
 	a := newAdjacency(crew{1}, g.Nodes, g.Edges, both)

@@ -8,10 +8,12 @@ import (
 	"github.com/flashdb/flashdb/internal/simd"
 )
 
-// head is a decoder in training. It scores pairs of embeddings and takes gradients of the logits back to them.
+// head is a decoder in training. It scores pairs of embeddings and takes gradients of the logits
+// back to them.
 //
-// The gradient of a pair is kept in the form that is cheapest: where the decoder reads the product z of the two
-// embeddings, it is that of z, Dim values (product); otherwise those of source and target side by side, 2 x Dim.
+// The gradient of a pair is kept in the form that is cheapest: where the decoder reads the product
+// z of the two embeddings, it is that of z, Dim values (product); otherwise those of source and
+// target side by side, 2 x Dim.
 type head struct {
 	kind     decoder.Kind
 	dim      int
@@ -135,8 +137,8 @@ func (h *head) relationRow(r uint16) []float32 {
 	return h.p.of(h.weight)[int(r)*h.dim : (int(r)+1)*h.dim]
 }
 
-// backward takes the gradients of the logits of the last forward back: it adds those of the weights to the lane's and
-// writes those of the pairs, n x width, to dst.
+// backward takes the gradients of the logits of the last forward back: it adds those of the weights
+// to the lane's and writes those of the pairs, n x width, to dst.
 func (h *head) backward(t *pairTape, lane int, dst, dLogit []float32, pairs []pair, dropped bool) {
 	n, d := len(pairs), h.dim
 	u, v := t.u[:n*d], t.v[:n*d]
@@ -165,7 +167,8 @@ func (h *head) backward(t *pairTape, lane int, dst, dLogit []float32, pairs []pa
 	}
 }
 
-// backwardBilinear writes dlogit * W v and dlogit * W^T u, and adds the sum of dlogit * u v^T to the gradient of W.
+// backwardBilinear writes dlogit * W v and dlogit * W^T u, and adds the sum of dlogit * u v^T to
+// the gradient of W.
 func (h *head) backwardBilinear(t *pairTape, lane int, dst, dLogit []float32, n int) {
 	d := h.dim
 	scaled := dst[:n*d] // lent; overwritten below

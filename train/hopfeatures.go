@@ -8,8 +8,8 @@ import (
 	"github.com/flashdb/flashdb/internal/simd"
 )
 
-// hopLayout is the order of a node's features: block 0 to hopCount, then the logarithm of the degree. A block holds the
-// random values of that hop, then the given features.
+// hopLayout is the order of a node's features: block 0 to hopCount, then the logarithm of the
+// degree. A block holds the random values of that hop, then the given features.
 type hopLayout struct {
 	random, given int // values of each in a block
 }
@@ -80,7 +80,8 @@ func (h *hops) standardise(feature int) {
 	}
 }
 
-// see computes the features of all hops but the zeroth. The first time it also sets the sizes of the blocks.
+// see computes the features of all hops but the zeroth. The first time it also sets the sizes of
+// the blocks.
 func (h *hops) see(links []Edge) {
 	a := newAdjacency(h.crew, h.g.Nodes, links, both)
 	first := h.sizes == nil
@@ -102,8 +103,8 @@ func (h *hops) see(links []Edge) {
 	}
 }
 
-// spread sets block hop of every node i to the sum of block hop-1 of its neighbours j, times 1 / sqrt(degree_i degree_j),
-// in the sizes of the blocks.
+// spread sets block hop of every node i to the sum of block hop-1 of its neighbours j, times 1 /
+// sqrt(degree_i degree_j), in the sizes of the blocks.
 func (h *hops) spread(a *adjacency, hop int) {
 	block, width := h.layout.block(), h.layout.width()
 	right := a.inverseRoots(0)

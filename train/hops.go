@@ -6,11 +6,13 @@ import (
 	"github.com/flashdb/flashdb/internal/simd"
 )
 
-// hops is the default encoder: a two-layer network on fixed features of a node, plus a free embedding.
+// hops is the default encoder: a two-layer network on fixed features of a node, plus a free
+// embedding.
 //
-// The features of a node say what surrounds it. Every node has random values, the given features if there are any, and
-// both are spread over the links, hop by hop: the k-th power of the normalised adjacency times the values. Inner products
-// of the random parts estimate how many paths of each length two nodes have in common (Johnson and Lindenstrauss).
+// The features of a node say what surrounds it. Every node has random values, the given features if
+// there are any, and both are spread over the links, hop by hop: the k-th power of the normalised
+// adjacency times the values. Inner products of the random parts estimate how many paths of each
+// length two nodes have in common (Johnson and Lindenstrauss).
 type hops struct {
 	crew
 	g        *Graph

@@ -1,9 +1,10 @@
 package train
 
-// A batch holds its pairs in groups: a link, then its negatives. Loss and gradient are means over links, and a link's
-// negatives together weigh as much as the link, as in OGB's examples.
+// A batch holds its pairs in groups: a link, then its negatives. Loss and gradient are means over
+// links, and a link's negatives together weigh as much as the link, as in OGB's examples.
 
-// lossGroup returns the loss of one group of logits, the link's first, and writes its gradient, both times weight.
+// lossGroup returns the loss of one group of logits, the link's first, and writes its gradient,
+// both times weight.
 func (k LossKind) lossGroup(grad, logit []float32, weight float64) float64 {
 	share := weight / float64(max(1, len(logit)-1))
 	if k == PLNLP {
@@ -20,7 +21,8 @@ func (k LossKind) lossGroup(grad, logit []float32, weight float64) float64 {
 	return loss
 }
 
-// pairwiseGroup is the squared hinge of the differences between a link and each of its negatives (PLNLP, eq. 5).
+// pairwiseGroup is the squared hinge of the differences between a link and each of its negatives
+// (PLNLP, eq. 5).
 func pairwiseGroup(grad, logit []float32, share float64) float64 {
 	var loss, sum float64
 	for i, x := range logit[1:] {

@@ -11,7 +11,8 @@ type Memory struct {
 	Total      int64
 }
 
-// Estimate returns what Run will allocate at most for a graph of this size with the given number of training edges.
+// Estimate returns what Run will allocate at most for a graph of this size with the given number of
+// training edges.
 func Estimate(g *Graph, trainEdges int, opts Options) Memory {
 	o := opts.withDefaults(g, trainEdges)
 	return estimate(g, trainEdges, &o)

@@ -37,7 +37,8 @@ func (r *ranking) metrics() *Metrics {
 	return m
 }
 
-// mean returns the mean reciprocal rank and the mean AUC of some links, and adds the shares of hits.
+// mean returns the mean reciprocal rank and the mean AUC of some links, and adds the shares of
+// hits.
 func (r *ranking) mean(hits map[int]float64, links []int) (mrr, auc float64) {
 	for _, link := range links {
 		mrr += 1 / r.place[link]

@@ -7,8 +7,8 @@ import (
 	"github.com/flashdb/flashdb/internal/simd"
 )
 
-// network is a stack of linear layers in training. All but the last are followed by an optional layer norm, a ReLU and
-// dropout.
+// network is a stack of linear layers in training. All but the last are followed by an optional
+// layer norm, a ReLU and dropout.
 type network struct {
 	p       *params
 	layers  []linear
@@ -81,8 +81,8 @@ func (n *network) newTape(rows, back int) *tape {
 	return t
 }
 
-// forward returns the outputs of rows, n x out, which are part of the tape. Input is row-major and kept until backward.
-// With a nil rng nothing is dropped.
+// forward returns the outputs of rows, n x out, which are part of the tape. Input is row-major and
+// kept until backward. With a nil rng nothing is dropped.
 func (n *network) forward(t *tape, input []float32, rows int, rng *rand.PCG) []float32 {
 	t.input = input
 	for i := range n.layers {
@@ -141,8 +141,9 @@ func drop(x []float32, share float32, rng *rand.PCG) {
 	}
 }
 
-// backward takes the gradient of the outputs, n x out, back through the network. It adds the gradients of the weights to
-// those of the lane, and returns that of the inputs if wanted, which is part of the tape. It leaves dOut as it is.
+// backward takes the gradient of the outputs, n x out, back through the network. It adds the
+// gradients of the weights to those of the lane, and returns that of the inputs if wanted, which is
+// part of the tape. It leaves dOut as it is.
 func (n *network) backward(t *tape, lane int, dOut []float32, rows int, wantInput, dropped bool) []float32 {
 	grad := dOut
 	for i := len(n.layers) - 1; i >= 0; i-- {
@@ -204,7 +205,8 @@ func scale(x []float32, by float32) {
 	}
 }
 
-// part sets into to the rows from first on of a longer tape: what it remembers of them, beside working memory of its own.
+// part sets into to the rows from first on of a longer tape: what it remembers of them, beside
+// working memory of its own.
 func (n *network) part(into, whole *tape, first int) {
 	for i, l := range n.layers {
 		into.output[i] = whole.output[i][first*l.out:]

@@ -18,8 +18,8 @@ const (
 	newcomerHides   = 0.15 // share of nodes whose features are hidden, and of those whose links are, where there are features
 )
 
-// newcomers fits an Encoder: it embeds nodes of the graph as if they were new. As an encoder of the trainer, its first rows
-// are those nodes, and the others are fixed embeddings.
+// newcomers fits an Encoder: it embeds nodes of the graph as if they were new. As an encoder of the
+// trainer, its first rows are those nodes, and the others are fixed embeddings.
 type newcomers struct {
 	crew
 	g       *Graph
@@ -68,8 +68,8 @@ func (n *newcomers) backward(dz []float32, _ []uint32) {
 	})
 }
 
-// newcomerEncoder fits the encoder of a model. It ends early when ctx is done: less fitted, it is closer to the mean of the
-// neighbours, which it begins with.
+// newcomerEncoder fits the encoder of a model. It ends early when ctx is done: less fitted, it is
+// closer to the mean of the neighbours, which it begins with.
 func (f *fit) newcomerEncoder(ctx context.Context, embeddings []float32) *Encoder {
 	n := newNewcomers(f, embeddings)
 	t := &trainer{crew: f.crew, g: f.g, o: f.o, p: f.head.p, head: f.head, enc: n}
@@ -142,8 +142,9 @@ type linkEnd struct {
 	to    bool // the link leads to other
 }
 
-// fill makes b a batch of newcomers and returns its number of links, 0 if no node of two links was found. Rows of
-// newcomers that were not found are unused. Every other node of a pair has a row of its own.
+// fill makes b a batch of newcomers and returns its number of links, 0 if no node of two links was
+// found. Rows of newcomers that were not found are unused. Every other node of a pair has a row of
+// its own.
 func (n *newcomers) fill(b *batch, perLink int, rng *rand.Rand) int {
 	b.group, b.pairs = 1+perLink, b.pairs[:0]
 	b.nodes = append(b.nodes[:0], make([]uint32, newcomerBatch)...)
@@ -184,8 +185,9 @@ func (n *newcomers) ends(dst []linkEnd, node uint32) []linkEnd {
 	return dst
 }
 
-// describe writes what the network reads of the row-th newcomer. Where there are features some of the newcomers have none
-// that are known, and others no links: the encoder learns to do without either.
+// describe writes what the network reads of the row-th newcomer. Where there are features some of
+// the newcomers have none that are known, and others no links: the encoder learns to do without
+// either.
 func (n *newcomers) describe(row int, node uint32, seen []linkEnd, rng *rand.Rand) {
 	var who Newcomer
 	d, dim := n.e.dim, n.g.FeatureDim
@@ -209,7 +211,8 @@ func (n *newcomers) describe(row int, node uint32, seen []linkEnd, rng *rand.Ran
 	n.e.describe(n.input[row*n.e.width():(row+1)*n.e.width()], n.mean[row*d:(row+1)*d], who)
 }
 
-// group appends a link of a newcomer and its negatives. A link that leads to the newcomer has other sources as negatives.
+// group appends a link of a newcomer and its negatives. A link that leads to the newcomer has other
+// sources as negatives.
 func (n *newcomers) group(b *batch, row, node uint32, end linkEnd, perLink int, rng *rand.Rand) {
 	first, last := n.g.firstTarget(), n.g.Nodes
 	if !end.to && n.g.Sources > 0 {

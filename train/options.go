@@ -16,8 +16,8 @@ type EncoderKind string
 
 // The encoders there are.
 const (
-	// Hops is a two-layer network on fixed features of a node and of its surroundings (powers of the normalised
-	// adjacency), plus a free embedding. The default.
+	// Hops is a two-layer network on fixed features of a node and of its surroundings (powers of
+	// the normalised adjacency), plus a free embedding. The default.
 	Hops EncoderKind = "hops"
 	// MF is matrix factorisation: a free embedding a node.
 	MF EncoderKind = "mf"
@@ -25,7 +25,8 @@ const (
 	GCN EncoderKind = "gcn"
 	// SAGE is GraphSAGE with mean aggregation on free embeddings or given features.
 	SAGE EncoderKind = "sage"
-	// Node2Vec is skip-gram with negative sampling on biased random walks; the decoder is trained on its embeddings.
+	// Node2Vec is skip-gram with negative sampling on biased random walks; the decoder is trained
+	// on its embeddings.
 	Node2Vec EncoderKind = "node2vec"
 )
 
@@ -41,7 +42,8 @@ const (
 // NegativeKind names where the negatives of a link come from.
 type NegativeKind string
 
-// The distributions of negatives there are. With two kinds of nodes all of them draw among the targets.
+// The distributions of negatives there are. With two kinds of nodes all of them draw among the
+// targets.
 const (
 	Uniform NegativeKind = "uniform" // any candidate, the default
 	Batch   NegativeKind = "batch"   // the targets of other links of the batch
@@ -80,15 +82,16 @@ type Options struct {
 	Cores       int   // goroutines; default all processors. It changes the time and not the result
 	MemoryBytes int64 // Run refuses what Estimate puts above this; 0 means no bound
 
-	// Checkpoint is the path of a file that holds the state of the run, replaced after every epoch; whoever names it removes
-	// it. With Resume, a run whose checkpoint exists goes on from it, else it begins anew; graph, split and options must be
-	// those it began with, but for Epochs, Patience, TimeBudget, Cores and MemoryBytes. Where those are the same, the result
-	// is that of a run that was never interrupted.
+	// Checkpoint is the path of a file that holds the state of the run, replaced after every epoch;
+	// whoever names it removes it. With Resume, a run whose checkpoint exists goes on from it, else
+	// it begins anew; graph, split and options must be those it began with, but for Epochs,
+	// Patience, TimeBudget, Cores and MemoryBytes. Where those are the same, the result is that of
+	// a run that was never interrupted.
 	Checkpoint string
 	Resume     bool
 
-	// Progress, if set, is called after every validation, and about once a second between them, by the goroutine that
-	// called Run.
+	// Progress, if set, is called after every validation, and about once a second between them, by
+	// the goroutine that called Run.
 	Progress func(Progress)
 }
 
@@ -169,7 +172,8 @@ func (o Options) withDefaults(g *Graph, links int) Options {
 	return o
 }
 
-// defaultEpochs is more for few links, whose epochs are short and have few steps, and fewer where an epoch takes minutes.
+// defaultEpochs is more for few links, whose epochs are short and have few steps, and fewer where
+// an epoch takes minutes.
 func defaultEpochs(links int) int {
 	const visits, mostVisits = 1_400_000, 24_000_000
 	return max(4, min(mostVisits/max(1, links), max(12, min(30, visits/max(1, links)))))

@@ -7,8 +7,8 @@ import (
 	"github.com/flashdb/flashdb/internal/simd"
 )
 
-// params holds the dense weights of a model side by side, so that an optimizer or a checkpoint sees one vector. A lane
-// adds its gradients to a vector of its own; collect adds the lanes up.
+// params holds the dense weights of a model side by side, so that an optimizer or a checkpoint sees
+// one vector. A lane adds its gradients to a vector of its own; collect adds the lanes up.
 type params struct {
 	crew
 	value    []float32
@@ -32,8 +32,8 @@ func (p *params) reserve(n int) param {
 	return param{first, n}
 }
 
-// matrix reserves a weight matrix that is to be multiplied with in values, filled uniformly within sqrt(6/(in+out))
-// (Glorot and Bengio, AISTATS 2010, eq. 16).
+// matrix reserves a weight matrix that is to be multiplied with in values, filled uniformly within
+// sqrt(6/(in+out)) (Glorot and Bengio, AISTATS 2010, eq. 16).
 func (p *params) matrix(rng *rand.Rand, out, in int) param {
 	w := p.reserve(out * in)
 	bound := float32(math.Sqrt(6 / float64(in+out)))
@@ -87,8 +87,8 @@ func (p *params) collect() {
 	p.dirty = [lanes]bool{}
 }
 
-// adam holds the constants of the optimizer of the same name (Kingma and Ba, arXiv 1412.6980, algorithm 1). The decay is
-// decoupled from the gradient (Loshchilov and Hutter, arXiv 1711.05101).
+// adam holds the constants of the optimizer of the same name (Kingma and Ba, arXiv 1412.6980,
+// algorithm 1). The decay is decoupled from the gradient (Loshchilov and Hutter, arXiv 1711.05101).
 type adam struct {
 	rate, decay float64
 }

@@ -1,7 +1,7 @@
 package train
 
-// Streams of random numbers: each purpose has its own, so that one more draw for one of them does not shift the others.
-// Low bytes name the purpose; a chunk's number may stand above.
+// Streams of random numbers: each purpose has its own, so that one more draw for one of them does
+// not shift the others. Low bytes name the purpose; a chunk's number may stand above.
 const (
 	streamSplit = iota + 1
 	streamWeights

@@ -147,7 +147,8 @@ func (r *ranking) rankOne(w *rankWorker, link int) {
 	r.auc[link] = aucOf(r.place[link], len(w.scores)-1)
 }
 
-// sample appends negatives for a link. Where nearly all candidates are known it gives up and returns fewer.
+// sample appends negatives for a link. Where nearly all candidates are known it gives up and
+// returns fewer.
 func (r *ranking) sample(dst []uint32, e Edge, rng *rand.Rand) []uint32 {
 	for range r.Sample {
 		for range 100 {

@@ -33,12 +33,13 @@ type Epoch struct {
 	Elapsed time.Duration // since Run began
 }
 
-// Run trains a model on the training edges of a split. The graph's own Edges are not read, unless the split is zero: that
-// means RandomSplit(g, 0.05, 0, opts.Seed). Self loops and repeats among the training edges are left out.
+// Run trains a model on the training edges of a split. The graph's own Edges are not read, unless
+// the split is zero: that means RandomSplit(g, 0.05, 0, opts.Seed). Self loops and repeats among
+// the training edges are left out.
 //
-// The model kept is that of the best validation; without validation edges, the last. When ctx is done or the time budget
-// is used up, Run returns the best model so far, or ctx's error if there was no epoch yet. The error of bad options, graph
-// or split lists every fault.
+// The model kept is that of the best validation; without validation edges, the last. When ctx is
+// done or the time budget is used up, Run returns the best model so far, or ctx's error if there
+// was no epoch yet. The error of bad options, graph or split lists every fault.
 func Run(ctx context.Context, g *Graph, split Split, opts Options) (*Model, error) {
 	began := time.Now()
 	if err := errors.Join(g.Validate(), opts.Validate()); err != nil {

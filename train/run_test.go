@@ -16,7 +16,8 @@ import (
 	"github.com/flashdb/flashdb/train"
 )
 
-// communities returns a graph whose nodes link within their group, mostly: links that can be learned.
+// communities returns a graph whose nodes link within their group, mostly: links that can be
+// learned.
 func communities(nodes, groups, links int, seed uint64) *train.Graph {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	g := &train.Graph{Nodes: nodes, Directed: true}
@@ -65,7 +66,8 @@ func TestRunIsDeterministic(t *testing.T) {
 	}
 }
 
-// TestEveryEncoderAndDecoderLearns trains each of them, with each loss and kind of negatives, on a graph a model can learn.
+// TestEveryEncoderAndDecoderLearns trains each of them, with each loss and kind of negatives, on a
+// graph a model can learn.
 func TestEveryEncoderAndDecoderLearns(t *testing.T) {
 	type options = train.Options
 	cases := map[string]options{
@@ -102,7 +104,8 @@ func TestEveryEncoderAndDecoderLearns(t *testing.T) {
 	}
 }
 
-// TestResume cancels a run in its third epoch and lets another go on: the result is that of a run left alone.
+// TestResume cancels a run in its third epoch and lets another go on: the result is that of a run
+// left alone.
 func TestResume(t *testing.T) {
 	g := communities(300, 6, 2000, 3)
 	for _, encoder := range []train.EncoderKind{train.Hops, train.SAGE, train.Node2Vec} {
@@ -200,7 +203,8 @@ func TestRunRefuses(t *testing.T) {
 	assert.ErrorContains(t, err, "no epoch was completed")
 }
 
-// TestTwoKinds trains on users and items: negatives, validation and evaluation are among items alone.
+// TestTwoKinds trains on users and items: negatives, validation and evaluation are among items
+// alone.
 func TestTwoKinds(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 7))
 	g := &train.Graph{Nodes: 500, Sources: 200}
@@ -268,7 +272,8 @@ func TestEstimate(t *testing.T) {
 	}
 }
 
-// TestRunOnStrangeGraphs trains on graphs with hardly any negatives, links or nodes: there is a model, and no panic.
+// TestRunOnStrangeGraphs trains on graphs with hardly any negatives, links or nodes: there is a
+// model, and no panic.
 func TestRunOnStrangeGraphs(t *testing.T) {
 	complete := &train.Graph{Nodes: 6}
 	for i := range 6 {

@@ -2,8 +2,8 @@ package train
 
 import "math/rand/v2"
 
-// table holds free embeddings, one row a node. A step changes only the rows it touched, and their moments, as PyTorch's
-// SparseAdam does.
+// table holds free embeddings, one row a node. A step changes only the rows it touched, and their
+// moments, as PyTorch's SparseAdam does.
 type table struct {
 	crew
 	dim   int
@@ -29,7 +29,8 @@ func (t *table) row(node uint32) []float32 {
 	return t.value[int(node)*t.dim : (int(node)+1)*t.dim]
 }
 
-// update changes the rows of nodes, each of which occurs once, by their gradients, len(nodes) x dim.
+// update changes the rows of nodes, each of which occurs once, by their gradients, len(nodes) x
+// dim.
 func (t *table) update(o adam, nodes []uint32, grads []float32) {
 	t.step++
 	const size = 256

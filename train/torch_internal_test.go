@@ -60,8 +60,8 @@ func torchPairs() []pair {
 	return pairs
 }
 
-// TestPyTorchGradients compares losses and gradients of every encoder, decoder and loss with those PyTorch computes in
-// float64.
+// TestPyTorchGradients compares losses and gradients of every encoder, decoder and loss with those
+// PyTorch computes in float64.
 func TestPyTorchGradients(t *testing.T) {
 	data, err := os.ReadFile("testdata/gradients.json")
 	require.NoError(t, err)

@@ -11,8 +11,8 @@ import (
 type encoder interface {
 	// whole reports whether every step embeds all nodes: rows of z are nodes then.
 	whole() bool
-	// forward sets z to the embeddings of nodes (all, if whole), row-major, and remembers what backward needs if rng is not
-	// nil: then it also drops what dropout drops.
+	// forward sets z to the embeddings of nodes (all, if whole), row-major, and remembers what
+	// backward needs if rng is not nil: then it also drops what dropout drops.
 	forward(z []float32, nodes []uint32, rng *rand.PCG)
 	// embed sets z to the embeddings of nodes, which are any if whole too. It remembers nothing.
 	embed(z []float32, nodes []uint32)
@@ -26,8 +26,8 @@ type encoder interface {
 	see(links []Edge)
 }
 
-// chunkPairs is the number of pairs a lane takes through the decoder at once: what it remembers of them stays in the L2
-// cache.
+// chunkPairs is the number of pairs a lane takes through the decoder at once: what it remembers of
+// them stays in the L2 cache.
 const chunkPairs = 128
 
 // trainer fits an encoder and a decoder to links.
@@ -48,7 +48,8 @@ type trainer struct {
 	losses [lanes]float64
 }
 
-// step trains on some links, by their numbers, and returns the sum of their losses. The seed says what is drawn.
+// step trains on some links, by their numbers, and returns the sum of their losses. The seed says
+// what is drawn.
 func (t *trainer) step(numbers []uint32, seed uint64, o adam) float64 {
 	loss := t.gradients(numbers, seed)
 	if t.enc.whole() {
@@ -60,7 +61,8 @@ func (t *trainer) step(numbers []uint32, seed uint64, o adam) float64 {
 	return loss * float64(len(numbers))
 }
 
-// mostNorm is what the gradients of encoders that embed all nodes are clipped to, as in OGB's examples.
+// mostNorm is what the gradients of encoders that embed all nodes are clipped to, as in OGB's
+// examples.
 const mostNorm = 1
 
 // clip scales a gradient down to a norm of mostNorm, if it is larger.

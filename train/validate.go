@@ -2,7 +2,8 @@ package train
 
 import "math/rand/v2"
 
-// validNegatives is the number of negatives a validation link is ranked among, and validLinks bounds the links.
+// validNegatives is the number of negatives a validation link is ranked among, and validLinks
+// bounds the links.
 const (
 	validNegatives = 100
 	validLinks     = 5000
@@ -54,7 +55,8 @@ func (v *validator) mrr(t *trainer) float64 {
 	return sum / float64(v.links)
 }
 
-// rankOf is the place of a score among others, from 1. A tie counts half a place; what is no number is below all.
+// rankOf is the place of a score among others, from 1. A tie counts half a place; what is no number
+// is below all.
 func rankOf(score float32, others []float32) float64 {
 	rank := 1.0
 	for _, x := range others {

@@ -22,8 +22,9 @@ type walked struct{ *free }
 func (walked) backward([]float32, []uint32) {}
 func (walked) update(adam)                  {}
 
-// walker draws biased walks (Grover and Leskovec, arXiv 1607.00653, section 3.2): from a node they return to the one before
-// with weight 1/p, go to a neighbour of that one with weight 1, and elsewhere with weight 1/q.
+// walker draws biased walks (Grover and Leskovec, arXiv 1607.00653, section 3.2): from a node they
+// return to the one before with weight 1/p, go to a neighbour of that one with weight 1, and
+// elsewhere with weight 1/q.
 type walker struct {
 	*adjacency
 	back, away float64 // 1/p and 1/q
@@ -59,8 +60,9 @@ func (w walker) weight(before, to uint32) float64 {
 	}
 }
 
-// walk fits the table of Node2Vec by skip-gram: nodes that a walk visits within a window of one another are links to learn,
-// by the inner product. It stops when ctx is done or the time is used up.
+// walk fits the table of Node2Vec by skip-gram: nodes that a walk visits within a window of one
+// another are links to learn, by the inner product. It stops when ctx is done or the time is used
+// up.
 func (f *fit) walk(ctx context.Context, table *free) {
 	o := *f.o
 	o.Decoder, o.Negatives, o.PerLink, o.Loss = decoder.Dot, Uniform, walkNegatives, BCE

@@ -1,13 +1,13 @@
 package simd
 
-// Product adds products of transposed matrices: the gradients of weights. It holds
-// working memory, belongs to one goroutine at a time, and its zero value is ready.
+// Product adds products of transposed matrices: the gradients of weights. It holds working memory,
+// belongs to one goroutine at a time, and its zero value is ready.
 type Product struct {
 	a, b Matrix // a block of rows, transposed and in panels
 }
 
-// Add adds transpose(a) * b to dst. a is row-major n x rows, b row-major n x cols,
-// dst row-major rows x cols.
+// Add adds transpose(a) * b to dst. a is row-major n x rows, b row-major n x cols, dst row-major
+// rows x cols.
 //
 //	for i := range n {
 //		for o := range rows {

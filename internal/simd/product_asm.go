@@ -2,8 +2,8 @@
 
 package simd
 
-// add is addProductGeneric by the kernels of Matrix.Mul. A block of 32 rows of a is
-// packed: that transposes it. Of b, 32 columns at a time become the panel.
+// add is addProductGeneric by the kernels of Matrix.Mul. A block of 32 rows of a is packed: that
+// transposes it. Of b, 32 columns at a time become the panel.
 func (p *Product) add(dst, a, b []float32, n, rows, cols int) {
 	if active == generic {
 		addProductGeneric(dst, a, b, n, rows, cols)
@@ -26,8 +26,8 @@ func (p *Product) add(dst, a, b []float32, n, rows, cols int) {
 	}
 }
 
-// addPanel adds the product of the packed block, count rows of it, and the panel to
-// 32 columns of dst, whose rows are stride apart.
+// addPanel adds the product of the packed block, count rows of it, and the panel to 32 columns of
+// dst, whose rows are stride apart.
 func (p *Product) addPanel(dst []float32, stride, rows, count int) {
 	_ = dst[(rows-1)*stride+panelWidth-1] // the kernels check nothing
 	_, width := tileShape()
@@ -40,8 +40,8 @@ func (p *Product) addPanel(dst []float32, stride, rows, count int) {
 	}
 }
 
-// addLastPanel is addPanel for the columns from first on where fewer than 32 are
-// left: in memory of their own, a few rows at a time.
+// addLastPanel is addPanel for the columns from first on where fewer than 32 are left: in memory of
+// their own, a few rows at a time.
 func (p *Product) addLastPanel(dst []float32, first, rows, cols, count int) {
 	var tile [rowBlock * panelWidth]float32
 	packed := p.a.data
