@@ -44,6 +44,11 @@ func mulAVX2(dst []float32, a []float32, b []float32)
 //go:noescape
 func reluAVX2(x []float32)
 
+// gateAVX2 is gateGeneric.
+//
+//go:noescape
+func gateAVX2(dst []float32, x []float32)
+
 // atLeastAVX2 is atLeastGeneric for 64*words values.
 //
 //go:noescape

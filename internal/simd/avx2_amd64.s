@@ -663,6 +663,67 @@ done:
 	VZEROUPPER
 	RET
 
+// func gateAVX2(dst []float32, x []float32)
+// Requires: AVX
+TEXT ·gateAVX2(SB), NOSPLIT, $0-48
+	VXORPS Y0, Y0, Y0
+	MOVQ   dst_base+0(FP), AX
+	MOVQ   x_base+24(FP), CX
+	MOVQ   dst_len+8(FP), DX
+
+block:
+	CMPQ    DX, $+32
+	JL      vectors
+	VMOVUPS (CX), Y1
+	VCMPPS  $0x1e, Y0, Y1, Y1
+	VANDPS  (AX), Y1, Y1
+	VMOVUPS Y1, (AX)
+	VMOVUPS 32(CX), Y1
+	VCMPPS  $0x1e, Y0, Y1, Y1
+	VANDPS  32(AX), Y1, Y1
+	VMOVUPS Y1, 32(AX)
+	VMOVUPS 64(CX), Y1
+	VCMPPS  $0x1e, Y0, Y1, Y1
+	VANDPS  64(AX), Y1, Y1
+	VMOVUPS Y1, 64(AX)
+	VMOVUPS 96(CX), Y1
+	VCMPPS  $0x1e, Y0, Y1, Y1
+	VANDPS  96(AX), Y1, Y1
+	VMOVUPS Y1, 96(AX)
+	ADDQ    $+128, AX
+	ADDQ    $+128, CX
+	SUBQ    $+32, DX
+	JMP     block
+
+vectors:
+	CMPQ    DX, $+8
+	JL      tail
+	VMOVUPS (CX), Y1
+	VCMPPS  $0x1e, Y0, Y1, Y1
+	VANDPS  (AX), Y1, Y1
+	VMOVUPS Y1, (AX)
+	ADDQ    $+32, AX
+	ADDQ    $+32, CX
+	SUBQ    $+8, DX
+	JMP     vectors
+
+tail:
+	TESTQ  DX, DX
+	JZ     done
+	VMOVSS (CX), X2
+	VCMPSS $0x1e, X0, X2, X2
+	VMOVSS (AX), X1
+	VANDPS X1, X2, X1
+	VMOVSS X1, (AX)
+	ADDQ   $+4, AX
+	ADDQ   $+4, CX
+	SUBQ   $+1, DX
+	JMP    tail
+
+done:
+	VZEROUPPER
+	RET
+
 // func atLeastAVX2(bits *uint64, x *float32, words int, least float32)
 // Requires: AVX
 TEXT ·atLeastAVX2(SB), NOSPLIT, $0-28

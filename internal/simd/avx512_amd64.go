@@ -44,6 +44,11 @@ func mulAVX512(dst []float32, a []float32, b []float32)
 //go:noescape
 func reluAVX512(x []float32)
 
+// gateAVX512 is gateGeneric.
+//
+//go:noescape
+func gateAVX512(dst []float32, x []float32)
+
 // atLeastAVX512 is atLeastGeneric for 64*words values.
 //
 //go:noescape

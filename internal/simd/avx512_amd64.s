@@ -697,6 +697,66 @@ done:
 	VZEROUPPER
 	RET
 
+// func gateAVX512(dst []float32, x []float32)
+// Requires: AVX, AVX512DQ, AVX512F, BMI2
+TEXT ·gateAVX512(SB), NOSPLIT, $0-48
+	VXORPS Z0, Z0, Z0
+	MOVQ   dst_base+0(FP), AX
+	MOVQ   x_base+24(FP), CX
+	MOVQ   dst_len+8(FP), DX
+
+block:
+	CMPQ      DX, $+64
+	JL        vectors
+	VMOVUPS   (CX), Z1
+	VCMPPS    $0x1e, Z0, Z1, K1
+	VMOVUPS.Z (AX), K1, Z1
+	VMOVUPS   Z1, (AX)
+	VMOVUPS   64(CX), Z1
+	VCMPPS    $0x1e, Z0, Z1, K1
+	VMOVUPS.Z 64(AX), K1, Z1
+	VMOVUPS   Z1, 64(AX)
+	VMOVUPS   128(CX), Z1
+	VCMPPS    $0x1e, Z0, Z1, K1
+	VMOVUPS.Z 128(AX), K1, Z1
+	VMOVUPS   Z1, 128(AX)
+	VMOVUPS   192(CX), Z1
+	VCMPPS    $0x1e, Z0, Z1, K1
+	VMOVUPS.Z 192(AX), K1, Z1
+	VMOVUPS   Z1, 192(AX)
+	ADDQ      $+256, AX
+	ADDQ      $+256, CX
+	SUBQ      $+64, DX
+	JMP       block
+
+vectors:
+	CMPQ      DX, $+16
+	JL        tail
+	VMOVUPS   (CX), Z1
+	VCMPPS    $0x1e, Z0, Z1, K1
+	VMOVUPS.Z (AX), K1, Z1
+	VMOVUPS   Z1, (AX)
+	ADDQ      $+64, AX
+	ADDQ      $+64, CX
+	SUBQ      $+16, DX
+	JMP       vectors
+
+tail:
+	TESTQ     DX, DX
+	JZ        done
+	MOVL      $-1, BX
+	BZHIL     DX, BX, BX
+	KMOVW     BX, K1
+	VMOVUPS.Z (CX), K1, Z1
+	VCMPPS    $0x1e, Z0, Z1, K2
+	VMOVUPS.Z (AX), K1, Z0
+	VMOVUPS.Z Z0, K2, Z0
+	VMOVUPS   Z0, K1, (AX)
+
+done:
+	VZEROUPPER
+	RET
+
 // func atLeastAVX512(bits *uint64, x *float32, words int, least float32)
 // Requires: AVX, AVX512BW, AVX512F
 TEXT ·atLeastAVX512(SB), NOSPLIT, $0-28

@@ -29,6 +29,7 @@ func testNoAccessBeyondArguments(t *testing.T) {
 			Axpy(a, 0.5, b)
 			Mul(a, b, c)
 			ReLU(a)
+			Gate(a, b)
 			Prefetch(a)
 			AtLeast(view[uint64](mem[2].bytes(8*((n+63)/64)), (n+63)/64), a, 0.5)
 			for rows := range 10 {
@@ -36,6 +37,7 @@ func testNoAccessBeyondArguments(t *testing.T) {
 			}
 		}
 		edgeMatrix(&mem)
+		edgeProduct(&mem)
 		edgeScan(&mem)
 		edgeBytes(&mem)
 	}
@@ -64,6 +66,17 @@ func edgeMatrix(mem *[4]edge) {
 			m.data = weights
 			for n := range 14 {
 				m.Mul(mem[2].floats(n*out), mem[3].floats(n*in), mem[1].floats(out), n)
+			}
+		}
+	}
+}
+
+func edgeProduct(mem *[4]edge) {
+	var p Product
+	for _, rows := range []int{1, 2, 7, 33} {
+		for _, cols := range []int{1, 2, 31, 32, 33} {
+			for _, n := range []int{1, 4, 31, 33} {
+				p.Add(mem[0].floats(rows*cols), mem[1].floats(n*rows), mem[2].floats(n*cols), n, rows, cols)
 			}
 		}
 	}

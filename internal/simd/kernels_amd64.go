@@ -122,6 +122,17 @@ func relu(x []float32) {
 	}
 }
 
+func gate(dst, x []float32) {
+	switch active {
+	case avx512, avx512VBMI:
+		gateAVX512(dst, x)
+	case avx2:
+		gateAVX2(dst, x)
+	default:
+		gateGeneric(dst, x)
+	}
+}
+
 func atLeast(bits []uint64, x []float32, least float32) {
 	kernel, words := active, len(x)/wordBits
 	if words == 0 {

@@ -76,6 +76,8 @@ func relu(x []float32) {
 	reluNEON(x)
 }
 
+func gate(dst, x []float32) { gateGeneric(dst, x) }
+
 func atLeast(bits []uint64, x []float32, least float32) {
 	words := len(x) / wordBits
 	if active == generic || words == 0 {

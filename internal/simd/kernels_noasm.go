@@ -13,6 +13,7 @@ func mulDot(a, b, c []float32) float32         { return mulDotGeneric(a, b, c) }
 func axpy(dst []float32, alpha float32, x []float32)    { axpyGeneric(dst, alpha, x) }
 func mul(dst, a, b []float32)                           { mulGeneric(dst, a, b) }
 func relu(x []float32)                                  { reluGeneric(x) }
+func gate(dst, x []float32)                             { gateGeneric(dst, x) }
 func dotRows(dst, q, rows []float32)                    { dotRowsGeneric(dst, q, rows) }
 func atLeast(bits []uint64, x []float32, least float32) { atLeastGeneric(bits, x, least) }
 func prefetch(*byte, int)                               {}
@@ -23,6 +24,10 @@ func dotBytes(dst []float32, q, rows []int8, factors []float32, scale float32) {
 
 func (m *Matrix) mulPanels(dst, rows, bias []float32, n int) {
 	m.mulPanelsGeneric(dst, rows, bias, n)
+}
+
+func (p *Product) add(dst, a, b []float32, n, rows, cols int) {
+	addProductGeneric(dst, a, b, n, rows, cols)
 }
 
 func scan4(pos []uint32, sums []uint16, codes, lut []byte, pairs int, min uint16) int {

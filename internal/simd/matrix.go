@@ -63,6 +63,41 @@ func Pack(into *Matrix, w []float32, out, in int, colScale []float32) *Matrix {
 	return into
 }
 
+// PackTransposed is Pack of the transpose of w: w is row-major in x out. Where W is
+// a layer's weight, row-major out x in, PackTransposed(into, w, in, out) is what
+// takes gradients back through the layer.
+func PackTransposed(into *Matrix, w []float32, out, in int) *Matrix {
+	if out < 0 || in < 0 || len(w) != out*in {
+		panic(fmt.Sprintf("simd: PackTransposed: %d weights given for a %d x %d matrix", len(w), out, in))
+	}
+	if into == nil {
+		into = new(Matrix)
+	}
+	into.out, into.in = out, in
+	if out == 1 {
+		into.reserve(in)
+		copy(into.data, w)
+		return into
+	}
+	panels := (out + panelWidth - 1) / panelWidth
+	into.reserve(panels * in * panelWidth)
+	for p := range panels {
+		copyPanel(into.data[p*in*panelWidth:], w, p*panelWidth, out, in)
+	}
+	return into
+}
+
+// copyPanel copies the columns from first on, at most 32, of n rows of w, row-major
+// n x cols, and fills a panel up with zeros.
+func copyPanel(panel, w []float32, first, cols, n int) {
+	width := min(panelWidth, cols-first)
+	for k := range n {
+		line := panel[k*panelWidth : (k+1)*panelWidth]
+		copy(line[:width], w[k*cols+first:])
+		clear(line[width:])
+	}
+}
+
 // reserve sets the length of m.data to n; the contents are unspecified. The
 // memory is aligned to cache lines, so that no load of weights straddles two.
 func (m *Matrix) reserve(n int) {

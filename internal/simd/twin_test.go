@@ -89,6 +89,7 @@ func elementTwins(t *testing.T, dst, x guarded, msg string) {
 	}
 	run("axpy", func(d []float32) { axpy(d, -1.7, x.v) }, func(d []float32) { axpyGeneric(d, -1.7, x.v) }, 1e-6)
 	run("mul", func(d []float32) { mul(d, d, x.v) }, func(d []float32) { mulGeneric(d, d, x.v) }, 0)
+	run("gate", func(d []float32) { gate(d, x.v) }, func(d []float32) { gateGeneric(d, x.v) }, 0)
 	run("relu", relu, reluGeneric, 0)
 }
 

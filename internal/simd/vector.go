@@ -102,6 +102,18 @@ func ReLU(x []float32) {
 	relu(x)
 }
 
+// Gate sets to zero the values of dst whose partner in x is not greater than
+// zero: the derivative of ReLU, where x is what it returned.
+//
+//	for i := range dst {
+//		if !(x[i] > 0) {
+//			dst[i] = 0
+//		}
+//	}
+func Gate(dst, x []float32) {
+	gate(dst, x[:len(dst)])
+}
+
 // DotRows sets dst to the inner products of q and len(dst) rows. rows is
 // row-major, len(dst) x len(q). dst[i] has the bits Dot(q, row i) has.
 //

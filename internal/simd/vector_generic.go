@@ -125,6 +125,18 @@ func reluGeneric(x []float32) {
 	}
 }
 
+// gateGeneric compares bit patterns for the reason reluGeneric does.
+func gateGeneric(dst, x []float32) {
+	const inf = 0x7f800000
+	for i, v := range x[:len(dst)] {
+		bits := math.Float32bits(dst[i])
+		if math.Float32bits(v)-1 >= inf {
+			bits = 0
+		}
+		dst[i] = math.Float32frombits(bits)
+	}
+}
+
 func dotRowsGeneric(dst, q, rows []float32) {
 	for i := range dst {
 		dst[i] = dotGeneric(q, rows[:len(q)])

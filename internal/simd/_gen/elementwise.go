@@ -14,6 +14,7 @@ func (c class) elementwise() {
 	c.axpy()
 	c.mul()
 	c.relu()
+	c.gate()
 }
 
 func (c class) axpy() {
@@ -67,6 +68,32 @@ func (c class) relu() {
 		VMOVSS(Mem{Base: x}, v)
 		VMAXSS(zero.AsX(), v, v)
 		VMOVSS(v, Mem{Base: x})
+	})
+}
+
+func (c class) gate() {
+	const greater = 0x1e // of a comparison: false when an operand is NaN, and silent then
+	c.text("gate", "dst, x []float32)", "is gateGeneric.")
+	zero := c.zeros(1)[0]
+	dst, x := Load(Param("dst").Base(), GP64()), Load(Param("x").Base(), GP64())
+	c.each(Load(Param("dst").Len(), GP64()), []Register{dst, x}, func(at func(Register) Op) Op {
+		v := c.vec()
+		if c.lanes == 16 {
+			open := K()
+			VCMPPS(Imm(greater), zero, c.load(at(x)), open)
+			VMOVUPS_Z(at(dst), open, v)
+		} else {
+			VCMPPS(Imm(greater), zero, c.load(at(x)), v)
+			VANDPS(at(dst), v, v)
+		}
+		return v
+	}, func() {
+		v, open := XMM(), XMM()
+		VMOVSS(Mem{Base: x}, open)
+		VCMPSS(Imm(greater), zero.AsX(), open, open)
+		VMOVSS(Mem{Base: dst}, v)
+		VANDPS(v, open, v)
+		VMOVSS(v, Mem{Base: dst})
 	})
 }
 

@@ -1,0 +1,170 @@
+package train
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sort"
+)
+
+// pair is two rows of a batch's embeddings to score.
+type pair struct {
+	source, target uint32
+	relation       uint16
+}
+
+// batch is the pairs of one step, in groups of a link and its negatives, and the nodes they need.
+type batch struct {
+	nodes []uint32 // by row; each once, unless the encoder embeds all nodes: then rows are nodes, and this is nil
+	rows  int
+	group int
+	pairs []pair
+
+	// The places of a row: places[start[row]:start[row+1]] are 2*pair for a pair it is the source
+	// of, 2*pair+1 for one it is the target of, ascending.
+	start, places []uint32
+}
+
+// sampler makes batches.
+type sampler struct {
+	g       *Graph
+	links   []Edge
+	targets *adjacency // of every node, the nodes that are no negatives for it as a source
+	kind    NegativeKind
+	perLink int
+	rate    []float64 // Degree: running sums of degree^0.75 over the candidates
+	whole   bool      // rows are nodes
+	fixed   bool      // links keep their direction, and every link has negatives of its own
+
+	row  []int32 // of a node in the batch, plus 1; 0: none
+	pool []uint32
+}
+
+// poolShare is the number of links that share one node of the pool of negatives. An embedding costs
+// as much as several pairs, so the negatives of a batch are drawn twice: the nodes, then for each
+// link some of them.
+const poolShare = 1
+
+func newSampler(c crew, g *Graph, links []Edge, o *Options, whole bool) *sampler {
+	dir := outgoing
+	if g.undirected() {
+		dir = both
+	}
+	s := &sampler{g: g, links: links, kind: o.Negatives, perLink: o.PerLink, whole: whole}
+	s.targets = newAdjacency(c, g.Nodes, links, dir)
+	if !whole {
+		s.row = make([]int32, g.Nodes)
+	}
+	if s.kind == Degree {
+		s.rate = make([]float64, g.Nodes-g.firstTarget())
+		degree := make([]int, g.Nodes)
+		for _, e := range links {
+			degree[e.Target]++
+			if g.undirected() {
+				degree[e.Source]++
+			}
+		}
+		var sum float64
+		for i := range s.rate {
+			sum += math.Pow(float64(degree[g.firstTarget()+i]), 0.75)
+			s.rate[i] = sum
+		}
+	}
+	return s
+}
+
+// candidate draws one node that may be a target.
+func (s *sampler) candidate(rng *rand.Rand, links []Edge) uint32 {
+	switch s.kind {
+	case Batch:
+		return links[rng.IntN(len(links))].Target
+	case Degree:
+		at := rng.Float64() * s.rate[len(s.rate)-1]
+		i := sort.SearchFloat64s(s.rate, at)
+		return uint32(s.g.firstTarget() + min(i, len(s.rate)-1))
+	default:
+		return uint32(s.g.firstTarget() + rng.IntN(s.g.Nodes-s.g.firstTarget()))
+	}
+}
+
+// fill makes b the batch of some links, by their numbers. Its negatives follow from rng.
+func (s *sampler) fill(b *batch, numbers []uint32, rng *rand.Rand) {
+	links := make([]Edge, len(numbers))
+	for i, n := range numbers {
+		links[i] = s.links[n]
+		if s.g.undirected() && !s.fixed && rng.Uint64()&1 == 0 {
+			links[i].Source, links[i].Target = links[i].Target, links[i].Source
+		}
+	}
+	s.pool = s.pool[:0]
+	for range max(64, len(links)/poolShare) {
+		s.pool = append(s.pool, s.candidate(rng, links))
+	}
+	b.group = 1 + s.perLink
+	b.nodes, b.pairs = b.nodes[:0], b.pairs[:0]
+	for _, e := range links {
+		source := s.rowOf(b, e.Source)
+		b.pairs = append(b.pairs, pair{source, s.rowOf(b, e.Target), e.Relation})
+		for range s.perLink {
+			b.pairs = append(b.pairs, pair{source, s.rowOf(b, s.negative(e.Source, rng)), e.Relation})
+		}
+	}
+	b.rows = len(b.nodes)
+	if s.whole {
+		b.rows = s.g.Nodes
+	}
+	for _, node := range b.nodes {
+		s.row[node] = 0
+	}
+	b.place()
+}
+
+// negative draws a node of the pool that is not known to be a target of source. On a graph so dense
+// that a few draws do not find one, a known target may be returned.
+func (s *sampler) negative(source uint32, rng *rand.Rand) uint32 {
+	var node uint32
+	for range 5 {
+		if s.fixed {
+			node = s.candidate(rng, nil)
+		} else {
+			node = s.pool[rng.IntN(len(s.pool))]
+		}
+		if node != source && !s.targets.has(source, node) {
+			break
+		}
+	}
+	return node
+}
+
+// rowOf returns the row of a node, a new one the first time.
+func (s *sampler) rowOf(b *batch, node uint32) uint32 {
+	if s.whole {
+		return node
+	}
+	if s.row[node] == 0 {
+		b.nodes = append(b.nodes, node)
+		s.row[node] = int32(len(b.nodes))
+	}
+	return uint32(s.row[node] - 1)
+}
+
+// place lists the places of every row.
+func (b *batch) place() {
+	b.start = slices.Grow(b.start[:0], b.rows+2)[:b.rows+2]
+	clear(b.start)
+	for _, p := range b.pairs {
+		b.start[p.source+2]++
+		b.start[p.target+2]++
+	}
+	for i := range b.rows {
+		b.start[i+2] += b.start[i+1]
+	}
+	b.places = slices.Grow(b.places[:0], 2*len(b.pairs))[:2*len(b.pairs)]
+	for i, p := range b.pairs {
+		b.places[b.start[p.source+1]] = uint32(2 * i)
+		b.start[p.source+1]++
+		b.places[b.start[p.target+1]] = uint32(2*i + 1)
+		b.start[p.target+1]++
+	}
+	b.start = b.start[:b.rows+1]
+}

@@ -1,0 +1,148 @@
+package train
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestHopFeatures compares the features with powers of a dense matrix in float64.
+func TestHopFeatures(t *testing.T) {
+	g := ring(40, 3)
+	o := Options{Cores: 2, Dim: 4}
+	o = o.withDefaults(g, len(g.Edges))
+	f := newFit(g, g.distinct(g.Edges), nil, &o, time.Now())
+	h := f.enc.(*hops)
+	linked := make([][]float64, g.Nodes)
+	for i := range linked {
+		linked[i] = make([]float64, g.Nodes)
+	}
+	check := func(links []Edge) {
+		for i := range linked {
+			clear(linked[i])
+		}
+		for _, e := range links {
+			linked[e.Source][e.Target], linked[e.Target][e.Source] = 1, 1
+		}
+		degree := make([]float64, g.Nodes)
+		for i, row := range linked {
+			for _, x := range row {
+				degree[i] += x
+			}
+		}
+		width, block := h.layout.width(), h.layout.block()
+		for hop := 1; hop <= hopCount; hop++ {
+			for i := range g.Nodes {
+				for k := range block {
+					var want float64
+					for j, x := range linked[i] {
+						if x > 0 {
+							want += float64(h.features[j*width+(hop-1)*block+k]) / math.Sqrt(degree[i]*degree[j])
+						}
+					}
+					want *= float64(h.sizes[hop-1] / h.sizes[hop])
+					require.InDelta(t, want, h.features[i*width+hop*block+k], 1e-5, "hop %d, node %d, value %d", hop, i, k)
+				}
+			}
+		}
+		for i := range g.Nodes {
+			require.InDelta(t, math.Log1p(degree[i])/2-1, h.features[i*width+(hopCount+1)*block], 1e-6)
+		}
+	}
+	check(f.links)
+	for hop := 1; hop <= hopCount; hop++ {
+		assert.InDelta(t, 1, h.size(hop), 1e-4, "values of block %d are about 1", hop)
+	}
+	for i := h.layout.random; i < h.layout.block(); i++ { // given features have mean 0 and variance 1
+		var sum, squares float64
+		for n := range g.Nodes {
+			x := float64(h.features[n*h.layout.width()+i])
+			sum, squares = sum+x, squares+x*x
+		}
+		assert.InDelta(t, 0, sum, 1e-4)
+		assert.InDelta(t, g.Nodes, squares, 1e-3)
+	}
+	h.see(f.links[:50])
+	check(f.links[:50])
+}
+
+// TestSampler checks what a batch promises: rows, places, and negatives that are no links.
+func TestSampler(t *testing.T) {
+	for _, kind := range []NegativeKind{Uniform, Batch, Degree} {
+		for _, sources := range []int{0, 30} {
+			g := &Graph{Nodes: 100, Sources: sources, Directed: true}
+			for i := range 300 {
+				g.Edges = append(g.Edges, Edge{Source: uint32(i % 30), Target: uint32(30 + (i*7+i/30)%70)})
+			}
+			links := g.distinct(g.Edges)
+			o := Options{Negatives: kind, PerLink: 3}
+			s := newSampler(crew{1}, g, links, &o, false)
+			var b batch
+			s.fill(&b, allNodes(60), newRand(3))
+			require.Len(t, b.pairs, 240)
+			known := map[Edge]bool{}
+			for _, e := range links {
+				known[e] = true
+			}
+			negatives := 0
+			for i, p := range b.pairs {
+				e := Edge{Source: b.nodes[p.source], Target: b.nodes[p.target]}
+				if i%4 == 0 {
+					require.Equal(t, links[i/4], e)
+					continue
+				}
+				require.Equal(t, b.pairs[i/4*4].source, p.source)
+				require.GreaterOrEqual(t, int(e.Target), sources)
+				if !known[e] {
+					negatives++
+				}
+			}
+			assert.Greater(t, negatives, 150, "most are no links: kind %s", kind)
+			seen := 0
+			for row := range b.rows {
+				for _, place := range b.places[b.start[row]:b.start[row+1]] {
+					p := b.pairs[place/2]
+					require.EqualValues(t, row, [2]uint32{p.source, p.target}[place%2])
+					seen++
+				}
+			}
+			require.Equal(t, 480, seen)
+		}
+	}
+}
+
+// TestWalks checks that walks follow links, and that p and q bias them: with a large q a walk stays
+// near where it was.
+func TestWalks(t *testing.T) {
+	g := ring(200, 0)
+	a := newAdjacency(crew{1}, g.Nodes, g.Edges, both)
+	returns := func(back, away float64) float64 {
+		w, rng := walker{a, back, away}, newRand(5)
+		count, steps := 0, 0
+		for range 300 {
+			path := make([]uint32, 20)
+			path[0] = uint32(rng.IntN(g.Nodes))
+			require.Equal(t, 20, w.walk(path, rng))
+			for i := 1; i < len(path); i++ {
+				require.True(t, a.has(path[i-1], path[i]))
+				if i > 1 {
+					steps++
+					if path[i] == path[i-2] {
+						count++
+					}
+				}
+			}
+		}
+		return float64(count) / float64(steps)
+	}
+	plain := returns(1, 1)
+	assert.Greater(t, returns(10, 1), 2*plain)
+	assert.Less(t, returns(0.1, 1), plain/2)
+	assert.Greater(t, returns(1, 0.1), 1.5*plain)
+}
+
+func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, seed)) }

@@ -1,0 +1,108 @@
+package train
+
+import (
+	"math/rand/v2"
+
+	"github.com/flashdb/flashdb/internal/simd"
+)
+
+// hops is the default encoder: a two-layer network on fixed features of a node, plus a free
+// embedding.
+//
+// The features of a node say what surrounds it. Every node has random values, the given features if
+// there are any, and both are spread over the links, hop by hop: the k-th power of the normalised
+// adjacency times the values. Inner products of the random parts estimate how many paths of each
+// length two nodes have in common (Johnson and Lindenstrauss).
+type hops struct {
+	crew
+	g        *Graph
+	dim      int
+	features []float32 // n x width
+	layout   hopLayout
+	sizes    []float32 // what each block is divided by, so that its values are about 1; nil until the first see
+	net      *network
+	t        *table
+
+	record   *tape // of the batch
+	room     int   // rows of it
+	parts    []*tape
+	gathered [][]float32 // features of a chunk, by worker
+	nodes    []uint32
+	grads    []float32
+}
+
+// chunkNodes is the number of nodes a lane takes through the network at once.
+const chunkNodes = 128
+
+func newHops(c crew, g *Graph, o *Options, p *params, rng *rand.Rand) *hops {
+	h := &hops{crew: c, g: g, dim: o.Dim, layout: newHopLayout(g)}
+	h.features = make([]float32, g.Nodes*h.layout.width())
+	h.seedFeatures(o.Seed)
+	h.net = newNetwork(p, rng, false, o.Dropout, h.layout.width(), o.EncoderHidden, o.Dim)
+	h.t = newTable(c, g.Nodes, o.Dim, 0, rng)
+	for range c.cores {
+		h.parts = append(h.parts, h.net.newTape(0, chunkNodes))
+		h.gathered = append(h.gathered, make([]float32, chunkNodes*h.layout.width()))
+	}
+	return h
+}
+
+func (h *hops) whole() bool { return false }
+
+func (h *hops) tables() []*table { return []*table{h.t} }
+
+func (h *hops) forward(z []float32, nodes []uint32, rng *rand.PCG) {
+	if h.room < len(nodes) {
+		h.record, h.room = h.net.newTape(len(nodes), 0), len(nodes)
+	}
+	h.net.pack()
+	seed := rng.Uint64()
+	h.chunks(len(nodes), chunkNodes, func(worker, _, first, last int) {
+		part := h.parts[worker]
+		h.net.part(part, h.record, first)
+		h.chunk(z, part, worker, nodes, first, last, rand.NewPCG(seed, uint64(first)))
+	})
+}
+
+func (h *hops) embed(z []float32, nodes []uint32) {
+	h.net.pack()
+	tapes := make([]*tape, h.cores)
+	h.chunks(len(nodes), chunkNodes, func(worker, _, first, last int) {
+		if tapes[worker] == nil {
+			tapes[worker] = h.net.newTape(chunkNodes, 0)
+		}
+		h.chunk(z, tapes[worker], worker, nodes, first, last, nil)
+	})
+}
+
+// chunk writes the embeddings of some of the nodes.
+func (h *hops) chunk(z []float32, t *tape, worker int, nodes []uint32, first, last int, rng *rand.PCG) {
+	out := h.net.forward(t, h.gather(worker, nodes[first:last]), last-first, rng)
+	z = z[first*h.dim : last*h.dim]
+	copy(z, out)
+	for i, node := range nodes[first:last] {
+		simd.Axpy(z[i*h.dim:(i+1)*h.dim], 1, h.t.row(node))
+	}
+}
+
+// gather copies the features of nodes to memory of the worker.
+func (h *hops) gather(worker int, nodes []uint32) []float32 {
+	width := h.layout.width()
+	rows := h.gathered[worker][:len(nodes)*width]
+	for i, node := range nodes {
+		copy(rows[i*width:(i+1)*width], h.features[int(node)*width:])
+	}
+	return rows
+}
+
+func (h *hops) backward(dz []float32, nodes []uint32) {
+	h.nodes, h.grads = nodes, dz
+	h.chunks(len(nodes), chunkNodes, func(worker, lane, first, last int) {
+		part := h.parts[worker]
+		h.net.part(part, h.record, first)
+		part.input = h.gather(worker, nodes[first:last])
+		h.net.backward(part, lane, dz[first*h.dim:last*h.dim], last-first, false, true)
+	})
+}
+
+func (h *hops) update(o adam) { h.t.update(o, h.nodes, h.grads[:len(h.nodes)*h.dim]) }

@@ -1,0 +1,68 @@
+package train
+
+import "github.com/flashdb/flashdb/decoder"
+
+// Memory is what a run needs, in bytes, beside the graph and the split.
+type Memory struct {
+	Features   int64 // fixed features of the nodes
+	Parameters int64 // weights and free embeddings, their gradients and moments, the best so far, and what Run returns
+	Graph      int64 // links and adjacency
+	Working    int64 // batches and activations
+	Total      int64
+}
+
+// Estimate returns what Run will allocate at most for a graph of this size with the given number of
+// training edges.
+func Estimate(g *Graph, trainEdges int, opts Options) Memory {
+	o := opts.withDefaults(g, trainEdges)
+	return estimate(g, trainEdges, &o)
+}
+
+// estimate is Estimate for options that are complete.
+func estimate(g *Graph, links int, o *Options) Memory {
+	n, d, e := int64(g.Nodes), int64(o.Dim), int64(links)
+	hidden, pairs := int64(o.EncoderHidden), int64(o.BatchEdges)*int64(1+o.PerLink)
+	rows, row, free := min(n, 3*int64(o.BatchEdges)), 2*d, d // of a batch; values of each; of a free embedding
+	weights := headWeights(o, g)
+	var m Memory
+	switch o.Encoder {
+	case Hops:
+		width := int64(newHopLayout(g).width())
+		m.Features = 4 * n * width
+		weights += (width + d) * hidden
+		row += hidden + d
+	case GCN, SAGE:
+		layers, widest := int64(o.EncoderLayers), max(hidden, d)
+		rows, free = n, hidden
+		row += (2*layers + 4) * widest // inputs of the layers, means of neighbours, gradients
+		weights += layers*2*widest*widest + hidden*int64(g.FeatureDim)
+	case Node2Vec:
+		pairs = max(pairs, (1+walkNegatives)*2*walkPairs)
+	}
+	const copies = 4 // the value, two moments, and the best so far
+	m.Parameters = 4*(n*free*copies+n*d) + 4*weights*(copies+1+lanes)
+	m.Graph = e*(3*12+4*4) + n*8*6 // links, those of a fold, their order; up to three adjacencies
+	m.Working = 4*rows*row + pairs*(4*2*d+12+8)
+	m.Working += min(n, validLinks*(validNegatives+2)) * 4 * d // a validation
+	m.Total = m.Features + m.Parameters + m.Graph + m.Working
+	return m
+}
+
+// headWeights is the number of weights of the decoder.
+func headWeights(o *Options, g *Graph) int64 {
+	d := int64(o.Dim)
+	switch o.Decoder {
+	case decoder.Bilinear:
+		return d * d
+	case decoder.DistMult:
+		return d * int64(max(1, g.Relations))
+	case decoder.Dot:
+		return 0
+	}
+	in, sum := 2*d, int64(0)
+	for _, out := range o.DecoderHidden {
+		sum += (in + 3) * int64(out)
+		in = int64(out)
+	}
+	return sum + in + 1
+}

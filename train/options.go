@@ -1,0 +1,237 @@
+package train
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/flashdb/flashdb/decoder"
+)
+
+// EncoderKind names how embeddings are made.
+type EncoderKind string
+
+// The encoders there are.
+const (
+	// Hops is a two-layer network on fixed features of a node and of its surroundings (powers of
+	// the normalised adjacency), plus a free embedding. The default.
+	Hops EncoderKind = "hops"
+	// MF is matrix factorisation: a free embedding a node.
+	MF EncoderKind = "mf"
+	// GCN is a graph convolutional network on free embeddings or given features.
+	GCN EncoderKind = "gcn"
+	// SAGE is GraphSAGE with mean aggregation on free embeddings or given features.
+	SAGE EncoderKind = "sage"
+	// Node2Vec is skip-gram with negative sampling on biased random walks; the decoder is trained
+	// on its embeddings.
+	Node2Vec EncoderKind = "node2vec"
+)
+
+// LossKind names what is minimised.
+type LossKind string
+
+// The losses there are.
+const (
+	BCE   LossKind = "bce"   // binary cross-entropy of links and sampled negatives, the default
+	PLNLP LossKind = "plnlp" // pairwise squared hinge, sum of (1 - (link - negative))^2 (Wang et al., arXiv 2112.02936, eq. 5)
+)
+
+// NegativeKind names where the negatives of a link come from.
+type NegativeKind string
+
+// The distributions of negatives there are. With two kinds of nodes all of them draw among the
+// targets.
+const (
+	Uniform NegativeKind = "uniform" // any candidate, the default
+	Batch   NegativeKind = "batch"   // the targets of other links of the batch
+	Degree  NegativeKind = "degree"  // candidates in proportion to degree^0.75
+)
+
+// Options shape a run. The zero value of a field means its default.
+type Options struct {
+	Encoder EncoderKind  // default Hops
+	Decoder decoder.Kind // default decoder.HadamardMLP
+	Dim     int          // width of an embedding; default 64
+
+	DecoderHidden []int   // widths of the decoder's hidden layers; default two of 2*Dim
+	DecoderNorm   bool    // layer norm before each activation of the decoder
+	EncoderHidden int     // width of the encoder's hidden layers; default 256 for Hops, Dim for the others
+	EncoderLayers int     // GCN and SAGE: number of layers; default 2
+	Dropout       float64 // share of hidden values dropped in training, 0 to 0.9; default 0
+
+	Loss         LossKind     // default BCE
+	Negatives    NegativeKind // default Uniform
+	PerLink      int          // negatives a link; default 4
+	LearningRate float64      // of Adam; default by encoder
+	WeightDecay  float64      // of the networks' weights, decoupled (AdamW); default 0
+	BatchEdges   int          // links a step; default by the number of links
+	Folds        int          // training links are learned in so many parts, each from the graph without it; default 10 for Hops, otherwise 1: no part is left out
+
+	Epochs     int           // at most; default by encoder
+	Patience   int           // validations without a better one before the run ends; default 5
+	TimeBudget time.Duration // the run ends after the step in which it is used up; 0 means none
+	Seed       uint64
+
+	WalkReturn, WalkInOut float64 // Node2Vec: p and q; default 1
+	WalkLength            int     // Node2Vec: nodes a walk; default 20
+	WalksPerNode          int     // Node2Vec: default 10
+
+	Cores       int   // goroutines; default all processors. It changes the time and not the result
+	MemoryBytes int64 // Run refuses what Estimate puts above this; 0 means no bound
+
+	// Checkpoint is the path of a file that holds the state of the run, replaced after every epoch;
+	// whoever names it removes it. With Resume, a run whose checkpoint exists goes on from it, else
+	// it begins anew; graph, split and options must be those it began with, but for Epochs,
+	// Patience, TimeBudget, Cores and MemoryBytes. Where those are the same, the result is that of
+	// a run that was never interrupted.
+	Checkpoint string
+	Resume     bool
+
+	// Progress, if set, is called after every validation, and about once a second between them, by
+	// the goroutine that called Run.
+	Progress func(Progress)
+}
+
+// The stages of a run.
+const (
+	StageWalks     = "walks"     // Node2Vec: walks and skip-gram
+	StageTrain     = "train"     // encoder and decoder
+	StageNewcomers = "newcomers" // the encoder of later nodes
+)
+
+// Progress says how far a run is.
+type Progress struct {
+	Stage   string        // one of the stages
+	Epoch   int           // from 1
+	Epochs  int           // at most
+	Share   float64       // of the stage that is done, 0 to 1
+	Loss    float64       // mean a link, since the epoch began
+	Valid   float64       // MRR of the last validation; 0 before the first
+	Best    float64       // the best so far
+	Elapsed time.Duration // since Run began
+	Left    time.Duration // until the last epoch at this pace; 0 when unknown
+}
+
+// withDefaults fills in what is zero, for a graph and a number of training edges.
+func (o Options) withDefaults(g *Graph, links int) Options {
+	set := func(v *int, by int) {
+		if *v == 0 {
+			*v = by
+		}
+	}
+	if o.Encoder == "" {
+		o.Encoder = Hops
+	}
+	if o.Decoder == "" {
+		o.Decoder = decoder.HadamardMLP
+	}
+	if o.Loss == "" {
+		o.Loss = BCE
+	}
+	if o.Negatives == "" {
+		o.Negatives = Uniform
+	}
+	set(&o.Dim, 64)
+	if o.DecoderHidden == nil {
+		o.DecoderHidden = []int{2 * o.Dim, 2 * o.Dim}
+	}
+	conv := o.Encoder == GCN || o.Encoder == SAGE
+	if conv {
+		set(&o.EncoderHidden, o.Dim)
+		set(&o.EncoderLayers, 2)
+		set(&o.BatchEdges, 1<<16)
+	}
+	set(&o.EncoderHidden, 256)
+	set(&o.PerLink, 4)
+	set(&o.BatchEdges, min(8192, max(256, 1<<bits.Len(uint(links/200)))))
+	set(&o.Epochs, defaultEpochs(links))
+	set(&o.Cores, runtime.GOMAXPROCS(0))
+	if o.LearningRate == 0 {
+		o.LearningRate = 0.006
+	}
+	if o.Folds == 0 {
+		o.Folds = 1
+		if o.Encoder == Hops {
+			o.Folds = 10
+		}
+	}
+	set(&o.WalkLength, 20)
+	set(&o.WalksPerNode, 10)
+	if o.WalkReturn == 0 {
+		o.WalkReturn = 1
+	}
+	if o.WalkInOut == 0 {
+		o.WalkInOut = 1
+	}
+	if o.Patience == 0 {
+		o.Patience = 5
+	}
+	return o
+}
+
+// defaultEpochs is more for few links, whose epochs are short and have few steps, and fewer where
+// an epoch takes minutes.
+func defaultEpochs(links int) int {
+	const visits, mostVisits = 1_400_000, 24_000_000
+	return max(4, min(mostVisits/max(1, links), max(12, min(30, visits/max(1, links)))))
+}
+
+// Validate lists every fault of the options.
+func (o Options) Validate() error {
+	var faults []error
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+	if !slices.Contains([]EncoderKind{"", Hops, MF, GCN, SAGE, Node2Vec}, o.Encoder) {
+		fault("encoder %q: want hops, mf, gcn, sage or node2vec", o.Encoder)
+	}
+	if !slices.Contains([]decoder.Kind{"", decoder.HadamardMLP, decoder.ConcatMLP, decoder.Dot, decoder.Bilinear, decoder.DistMult}, o.Decoder) {
+		fault("decoder %q: want hadamard_mlp, concat_mlp, dot, bilinear or distmult", o.Decoder)
+	}
+	if !slices.Contains([]LossKind{"", BCE, PLNLP}, o.Loss) {
+		fault("loss %q: want bce or plnlp", o.Loss)
+	}
+	if !slices.Contains([]NegativeKind{"", Uniform, Batch, Degree}, o.Negatives) {
+		fault("negatives %q: want uniform, batch or degree", o.Negatives)
+	}
+	for _, c := range []struct {
+		name        string
+		value, most int
+	}{
+		{"Dim", o.Dim, 4096},
+		{"EncoderHidden", o.EncoderHidden, 1 << 16},
+		{"EncoderLayers", o.EncoderLayers, 16},
+		{"PerLink", o.PerLink, 1024},
+		{"BatchEdges", o.BatchEdges, 1 << 24},
+		{"Folds", o.Folds, 1000},
+		{"Epochs", o.Epochs, 1 << 30},
+		{"WalkLength", o.WalkLength, 1000},
+		{"WalksPerNode", o.WalksPerNode, 1000},
+	} {
+		if c.value < 0 || c.value > c.most {
+			fault("%s is %d: want 1 to %d, or 0 for the default", c.name, c.value, c.most)
+		}
+	}
+	for _, width := range o.DecoderHidden {
+		if width < 1 || width > 1<<16 {
+			fault("a hidden layer of the decoder is %d wide: want 1 to %d", width, 1<<16)
+		}
+	}
+	if len(o.DecoderHidden) >= decoder.MaxLayers {
+		fault("the decoder has %d hidden layers: want fewer than %d", len(o.DecoderHidden), decoder.MaxLayers)
+	}
+	rates := []struct {
+		name        string
+		value, most float64
+	}{{"LearningRate", o.LearningRate, 10}, {"WeightDecay", o.WeightDecay, 10}, {"Dropout", o.Dropout, 0.9}, {"WalkReturn", o.WalkReturn, 1e6}, {"WalkInOut", o.WalkInOut, 1e6}}
+	for _, c := range rates {
+		if !(c.value >= 0 && c.value <= c.most) {
+			fault("%s is %g: want 0 to %g", c.name, c.value, c.most)
+		}
+	}
+	if o.Resume && o.Checkpoint == "" {
+		fault("Resume without the path of a checkpoint")
+	}
+	return errors.Join(faults...)
+}

@@ -1,0 +1,127 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/flashdb/flashdb/decoder"
+)
+
+// Model is a trained link predictor.
+type Model struct {
+	Dim        int
+	Embeddings []float32         // row-major, one row of Dim values a node of the graph
+	Decoders   []decoder.Decoder // one; with DistMult one a relation
+	Encoder    *Encoder          // embeds nodes that were not in the graph
+
+	Sources int     // as the graph's
+	Links   int     // trained on, without self loops and repeats
+	Epochs  []Epoch // what was measured, in order
+	Best    int     // index in Epochs of the one the model is from
+	Stopped string  // why training ended, in one phrase
+	Elapsed time.Duration
+}
+
+// Epoch is what was measured at the end of an epoch.
+type Epoch struct {
+	Epoch   int           // from 1
+	Loss    float64       // mean a link
+	Valid   float64       // MRR of the validation links; 0 without any
+	Elapsed time.Duration // since Run began
+}
+
+// Run trains a model on the training edges of a split. The graph's own Edges are not read, unless
+// the split is zero: that means RandomSplit(g, 0.05, 0, opts.Seed). Self loops and repeats among
+// the training edges are left out.
+//
+// The model kept is that of the best validation; without validation edges, the last. When ctx is
+// done or the time budget is used up, Run returns the best model so far, or ctx's error if there
+// was no epoch yet. The error of bad options, graph or split lists every fault.
+func Run(ctx context.Context, g *Graph, split Split, opts Options) (*Model, error) {
+	began := time.Now()
+	if err := errors.Join(g.Validate(), opts.Validate()); err != nil {
+		return nil, err
+	}
+	if split.Train == nil && split.Valid == nil && split.Test == nil {
+		split = RandomSplit(g, 0.05, 0, opts.Seed)
+	}
+	if err := errors.Join(g.checkEdges("training ", split.Train), g.checkEdges("validation ", split.Valid)); err != nil {
+		return nil, err
+	}
+	links := g.distinct(split.Train)
+	if len(links) == 0 {
+		return nil, fmt.Errorf("no training edges: %d were given, none between two different nodes", len(split.Train))
+	}
+	o := opts.withDefaults(g, len(links))
+	if need := estimate(g, len(links), &o).Total; o.MemoryBytes > 0 && need > o.MemoryBytes {
+		return nil, fmt.Errorf("training needs %d MiB of memory, %d MiB are allowed: choose a smaller Dim, or allow more", need>>20, o.MemoryBytes>>20)
+	}
+	f := newFit(g, links, split.Valid, &o, began)
+	resumed := false
+	if o.Checkpoint != "" {
+		f.print = f.fingerprint(split.Valid)
+		if o.Resume {
+			var err error
+			if resumed, err = f.resume(); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if table, ok := f.enc.(walked); ok && !resumed {
+		f.walk(ctx, table.free)
+	}
+	if err := f.run(ctx); err != nil {
+		return nil, err
+	}
+	return f.model(ctx)
+}
+
+// newFit readies a run.
+func newFit(g *Graph, links, valid []Edge, o *Options, began time.Time) *fit {
+	c := crew{o.Cores}
+	rng := rand.New(rand.NewPCG(o.Seed, streamWeights))
+	t := &trainer{crew: c, g: g, o: o, p: &params{crew: c}}
+	t.head = newHead(t.p, o, max(1, g.Relations), rng)
+	switch o.Encoder {
+	case GCN, SAGE:
+		t.enc = newConv(c, g, o, t.p, rng)
+	case Node2Vec:
+		t.enc = walked{newFree(c, g.Nodes, o.Dim, rng)}
+	case MF:
+		t.enc = newFree(c, g.Nodes, o.Dim, rng)
+	default:
+		t.enc = newHops(c, g, o, t.p, rng)
+	}
+	t.enc.see(links)
+	t.p.ready()
+	t.sampler = newSampler(c, g, links, o, t.enc.whole())
+	return &fit{
+		trainer: t, links: links, began: began, valid: newValidator(t.sampler, valid, o.Seed),
+		order: make([]uint32, len(links)), state: fitState{best: -1},
+	}
+}
+
+// model returns what was trained.
+func (f *fit) model(ctx context.Context) (*Model, error) {
+	m := &Model{Dim: f.o.Dim, Sources: f.g.Sources, Links: len(f.links), Epochs: f.state.history, Best: f.state.best, Stopped: f.state.stopped}
+	m.Embeddings = make([]float32, f.g.Nodes*f.o.Dim)
+	f.enc.embed(m.Embeddings, allNodes(f.g.Nodes))
+	for i, x := range m.Embeddings {
+		if x-x != 0 {
+			return nil, fmt.Errorf("training diverged: value %d of node %d is %v: choose a smaller LearningRate than %g", i%m.Dim, i/m.Dim, x, f.o.LearningRate)
+		}
+	}
+	var err error
+	m.Decoders, err = f.head.decoders()
+	m.Encoder = f.newcomerEncoder(ctx, m.Embeddings)
+	m.Elapsed = f.elapsed()
+	return m, err
+}
+
+// Task returns what Evaluate needs to rank the given edges by the model.
+func (m *Model) Task(edges []Edge) *Task {
+	return &Task{Decoders: m.Decoders, Dim: m.Dim, Embeddings: m.Embeddings, Sources: m.Sources, Edges: edges}
+}

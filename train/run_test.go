@@ -1,0 +1,315 @@
+package train_test
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/flashdb/flashdb/decoder"
+	"github.com/flashdb/flashdb/train"
+)
+
+// communities returns a graph whose nodes link within their group, mostly: links that can be
+// learned.
+func communities(nodes, groups, links int, seed uint64) *train.Graph {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	g := &train.Graph{Nodes: nodes, Directed: true}
+	for range links {
+		a := rng.IntN(nodes)
+		b := rng.IntN(nodes/groups)*groups + a%groups
+		if rng.IntN(20) == 0 {
+			b = rng.IntN(nodes)
+		}
+		g.Edges = append(g.Edges, train.Edge{Source: uint32(a), Target: uint32(b)})
+	}
+	return g
+}
+
+func small() train.Options {
+	return train.Options{Dim: 16, EncoderHidden: 32, BatchEdges: 256, Epochs: 5, Seed: 3}
+}
+
+func TestRunLearns(t *testing.T) {
+	g := communities(600, 12, 6000, 1)
+	split := train.RandomSplit(g, 0.05, 0.1, 1)
+	m, err := train.Run(context.Background(), g, split, small())
+	require.NoError(t, err)
+	require.Len(t, m.Embeddings, 600*16)
+	require.Len(t, m.Epochs, 5)
+	r, err := train.Evaluate(context.Background(), m.Task(split.Test))
+	require.NoError(t, err)
+	// A model that knows the groups alone ranks a link among about 100/12 others of the group.
+	assert.Greater(t, r.MRR, 0.2)
+	assert.Greater(t, r.AUC, 0.85)
+}
+
+func TestRunIsDeterministic(t *testing.T) {
+	g := communities(300, 6, 2000, 2)
+	var models []*train.Model
+	for _, cores := range []int{1, 2, 5} {
+		o := small()
+		o.Cores, o.Dropout, o.Epochs = cores, 0.2, 2
+		m, err := train.Run(context.Background(), g, train.Split{}, o)
+		require.NoError(t, err)
+		models = append(models, m)
+	}
+	for _, m := range models[1:] {
+		assert.Equal(t, models[0].Embeddings, m.Embeddings)
+		assert.Equal(t, models[0].Decoders[0].Tensors(), m.Decoders[0].Tensors())
+	}
+}
+
+// TestEveryEncoderAndDecoderLearns trains each of them, with each loss and kind of negatives, on a
+// graph a model can learn.
+func TestEveryEncoderAndDecoderLearns(t *testing.T) {
+	type options = train.Options
+	cases := map[string]options{
+		"mf":             {Encoder: train.MF, LearningRate: 0.02},
+		"gcn":            {Encoder: train.GCN, LearningRate: 0.02},
+		"sage":           {Encoder: train.SAGE, LearningRate: 0.02, Dropout: 0.2},
+		"node2vec":       {Encoder: train.Node2Vec, WalkReturn: 0.5, WalkInOut: 2},
+		"dot":            {Decoder: decoder.Dot},
+		"bilinear":       {Decoder: decoder.Bilinear},
+		"distmult":       {Decoder: decoder.DistMult},
+		"concat":         {Decoder: decoder.ConcatMLP, DecoderNorm: true},
+		"plnlp":          {Loss: train.PLNLP},
+		"batch":          {Negatives: train.Batch},
+		"degree":         {Negatives: train.Degree},
+		"weight decay":   {WeightDecay: 0.01, Dropout: 0.1},
+		"no hidden":      {DecoderHidden: []int{}},
+		"one fold":       {Folds: 1},
+		"a batch of one": {BatchEdges: 1, Epochs: 1},
+	}
+	g := communities(400, 8, 5000, 4)
+	split := train.RandomSplit(g, 0.05, 0.1, 1)
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			c.Dim, c.Seed, c.EncoderHidden = 16, 2, 32
+			if c.BatchEdges == 0 {
+				c.BatchEdges, c.Epochs = 128, 10
+			}
+			m, err := train.Run(context.Background(), g, split, c)
+			require.NoError(t, err)
+			r, err := train.Evaluate(context.Background(), m.Task(split.Test))
+			require.NoError(t, err)
+			assert.Greater(t, r.AUC, 0.75)
+		})
+	}
+}
+
+// TestResume cancels a run in its third epoch and lets another go on: the result is that of a run
+// left alone.
+func TestResume(t *testing.T) {
+	g := communities(300, 6, 2000, 3)
+	for _, encoder := range []train.EncoderKind{train.Hops, train.SAGE, train.Node2Vec} {
+		t.Run(string(encoder), func(t *testing.T) {
+			o := small()
+			o.Encoder, o.Dropout = encoder, 0.1
+			want, err := train.Run(context.Background(), g, train.Split{}, o)
+			require.NoError(t, err)
+
+			ctx, cancel := context.WithCancel(context.Background())
+			o.Checkpoint = filepath.Join(t.TempDir(), "run.ckpt")
+			o.Progress = func(p train.Progress) {
+				if p.Epoch == 2 && p.Share == 1 {
+					cancel()
+				}
+			}
+			part, err := train.Run(ctx, g, train.Split{}, o)
+			require.NoError(t, err)
+			require.Len(t, part.Epochs, 2)
+			assert.Equal(t, "cancelled", part.Stopped)
+
+			o.Progress, o.Resume = nil, true
+			got, err := train.Run(context.Background(), g, train.Split{}, o)
+			require.NoError(t, err)
+			assert.Len(t, got.Epochs, 5)
+			assert.Equal(t, want.Embeddings, got.Embeddings)
+			assert.Equal(t, want.Decoders[0].Tensors(), got.Decoders[0].Tensors())
+			left, err := os.ReadDir(filepath.Dir(o.Checkpoint))
+			require.NoError(t, err)
+			assert.Len(t, left, 1, "temporary files are gone")
+		})
+	}
+}
+
+// TestResumeRefuses gives checkpoints that are damaged or of another run.
+func TestResumeRefuses(t *testing.T) {
+	g := communities(60, 6, 300, 3)
+	o := train.Options{Dim: 4, EncoderHidden: 4, Epochs: 1, Encoder: train.MF, Checkpoint: filepath.Join(t.TempDir(), "run.ckpt")}
+	_, err := train.Run(context.Background(), g, train.Split{}, o)
+	require.NoError(t, err)
+	whole, err := os.ReadFile(o.Checkpoint)
+	require.NoError(t, err)
+	o.Resume = true
+	o.Epochs = 2
+	resume := func(data []byte) error {
+		require.NoError(t, os.WriteFile(o.Checkpoint, data, 0o600))
+		_, err := train.Run(context.Background(), g, train.Split{}, o)
+		return err
+	}
+	for i := 0; i < len(whole); i += max(1, len(whole)/200) {
+		bad := append([]byte(nil), whole...)
+		bad[i] ^= 0x41
+		require.ErrorContains(t, resume(bad), "checkpoint", "byte %d of %d", i, len(whole))
+		require.ErrorContains(t, resume(whole[:i]), "checkpoint", "cut at %d", i)
+	}
+	require.ErrorContains(t, resume(append(whole[:len(whole):len(whole)], make([]byte, 32)...)), "checkpoint")
+	require.NoError(t, resume(whole))
+	o.Dim = 6
+	assert.ErrorContains(t, resume(whole), "another graph, split or options")
+}
+
+// TestRunRefuses names every fault of graph, split and options.
+func TestRunRefuses(t *testing.T) {
+	edges := []train.Edge{{Source: 0, Target: 1}, {Source: 2, Target: 3}}
+	nan := float32(math.NaN())
+	tests := map[string]struct {
+		g     train.Graph
+		split train.Split
+		o     train.Options
+	}{
+		"a graph of 1 nodes":                       {g: train.Graph{Nodes: 1}},
+		"edge 1 leads from node 2 to 3":            {g: train.Graph{Nodes: 3, Edges: edges}},
+		"want a source below 2":                    {g: train.Graph{Nodes: 5, Sources: 2, Edges: edges}},
+		"at least one target":                      {g: train.Graph{Nodes: 5, Sources: 5}},
+		"feature 1 of node 0 is NaN":               {g: train.Graph{Nodes: 2, Features: []float32{0, nan, 0, 0}, FeatureDim: 2}},
+		"3 feature values for 2 nodes":             {g: train.Graph{Nodes: 2, Features: []float32{0, 0, 0}, FeatureDim: 2}},
+		"edge 0 has relation 4":                    {g: train.Graph{Nodes: 2, Relations: 2, Edges: []train.Edge{{Target: 1, Relation: 4}}}},
+		"no training edges: 1 were given":          {g: train.Graph{Nodes: 4}, split: train.Split{Train: []train.Edge{{Source: 1, Target: 1}}}},
+		"training edge 0 leads from node 0 to 9":   {g: train.Graph{Nodes: 4}, split: train.Split{Train: []train.Edge{{Target: 9}}}},
+		"validation edge 0 leads from node 0 to 9": {g: train.Graph{Nodes: 4}, split: train.Split{Train: edges, Valid: []train.Edge{{Target: 9}}}},
+		"encoder \"gat\"":                          {g: train.Graph{Nodes: 4, Edges: edges}, o: train.Options{Encoder: "gat"}},
+		"Dropout is 1":                             {g: train.Graph{Nodes: 4, Edges: edges}, o: train.Options{Dropout: 1}},
+		"Dim is -1":                                {g: train.Graph{Nodes: 4, Edges: edges}, o: train.Options{Dim: -1, LearningRate: -2}},
+		"LearningRate is -2":                       {g: train.Graph{Nodes: 4, Edges: edges}, o: train.Options{Dim: -1, LearningRate: -2}},
+		"MiB are allowed":                          {g: train.Graph{Nodes: 4000, Edges: edges}, o: train.Options{MemoryBytes: 1 << 20}},
+	}
+	for want, c := range tests {
+		_, err := train.Run(context.Background(), &c.g, c.split, c.o)
+		assert.ErrorContains(t, err, want)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, err := train.Run(ctx, communities(50, 5, 100, 1), train.Split{}, small())
+	assert.ErrorIs(t, err, context.Canceled)
+	assert.ErrorContains(t, err, "no epoch was completed")
+}
+
+// TestTwoKinds trains on users and items: negatives, validation and evaluation are among items
+// alone.
+func TestTwoKinds(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 7))
+	g := &train.Graph{Nodes: 500, Sources: 200}
+	for range 5000 {
+		user := rng.IntN(200)
+		g.Edges = append(g.Edges, train.Edge{Source: uint32(user), Target: uint32(200 + rng.IntN(300)/10*10 + user%10)})
+	}
+	split := train.RandomSplit(g, 0.05, 0.1, 1)
+	m, err := train.Run(context.Background(), g, split, small())
+	require.NoError(t, err)
+	assert.Equal(t, 200, m.Sources)
+	task := m.Task(split.Test)
+	task.All, task.Known = true, split.Train
+	r, err := train.Evaluate(context.Background(), task)
+	require.NoError(t, err)
+	assert.Greater(t, r.MRR, 0.1, "30 of 300 items fit a user")
+	require.NoError(t, m.Encoder.Embed(make([]float32, m.Dim), train.Newcomer{From: m.Embeddings[:3*m.Dim]}))
+}
+
+// TestTimeBudget ends a run that could go on for years, with a model.
+func TestTimeBudget(t *testing.T) {
+	o := small()
+	o.Epochs, o.Patience, o.TimeBudget = 1<<30, 1<<30, 300*time.Millisecond
+	for _, encoder := range []train.EncoderKind{train.Hops, train.Node2Vec} {
+		o.Encoder, o.WalksPerNode = encoder, 1000
+		m, err := train.Run(context.Background(), communities(300, 6, 2000, 3), train.Split{}, o)
+		require.NoError(t, err)
+		assert.Equal(t, "the time budget is used up", m.Stopped)
+		assert.NotEmpty(t, m.Epochs)
+	}
+}
+
+func TestRandomSplit(t *testing.T) {
+	g := communities(100, 5, 2000, 3)
+	g.Edges = append(g.Edges, g.Edges[:100]...)
+	g.Edges = append(g.Edges, train.Edge{Source: 4, Target: 4})
+	split := train.RandomSplit(g, 0.1, 0.2, 5)
+	seen := map[train.Edge]int{}
+	for i, part := range [][]train.Edge{split.Train, split.Valid, split.Test} {
+		for _, e := range part {
+			require.NotContains(t, seen, e)
+			require.NotEqual(t, e.Source, e.Target)
+			seen[e] = i
+		}
+	}
+	want := map[train.Edge]bool{}
+	for _, e := range g.Edges {
+		if e.Source != e.Target {
+			want[e] = true
+		}
+	}
+	assert.Len(t, seen, len(want))
+	assert.InDelta(t, 0.2*float64(len(want)), len(split.Test), 1)
+	assert.InDelta(t, 0.1*float64(len(want)), len(split.Valid), 1)
+	assert.Equal(t, split, train.RandomSplit(g, 0.1, 0.2, 5))
+}
+
+func TestEstimate(t *testing.T) {
+	g := &train.Graph{Nodes: 100_000}
+	base := train.Estimate(g, 1_000_000, train.Options{})
+	assert.Equal(t, base.Features+base.Parameters+base.Graph+base.Working, base.Total)
+	for _, encoder := range []train.EncoderKind{train.Hops, train.MF, train.GCN, train.SAGE, train.Node2Vec} {
+		some, twice := train.Estimate(g, 1_000_000, train.Options{Encoder: encoder}), train.Estimate(g, 1_000_000, train.Options{Encoder: encoder, Dim: 128})
+		assert.Greater(t, twice.Total, some.Total, encoder)
+	}
+}
+
+// TestRunOnStrangeGraphs trains on graphs with hardly any negatives, links or nodes: there is a
+// model, and no panic.
+func TestRunOnStrangeGraphs(t *testing.T) {
+	complete := &train.Graph{Nodes: 6}
+	for i := range 6 {
+		for j := range 6 {
+			complete.Edges = append(complete.Edges, train.Edge{Source: uint32(i), Target: uint32(j)})
+		}
+	}
+	star := &train.Graph{Nodes: 400, Directed: true}
+	for i := range 300 {
+		star.Edges = append(star.Edges, train.Edge{Source: 0, Target: uint32(1 + i)})
+	}
+	flat := &train.Graph{Nodes: 50, FeatureDim: 70, Features: make([]float32, 50*70), Edges: []train.Edge{{Source: 3, Target: 4}, {Source: 4, Target: 5}}}
+	graphs := map[string]*train.Graph{
+		"two nodes":         {Nodes: 2, Edges: []train.Edge{{Source: 0, Target: 1}}},
+		"one of each kind":  {Nodes: 2, Sources: 1, Edges: []train.Edge{{Source: 0, Target: 1}}},
+		"complete":          complete,
+		"a star":            star,
+		"constant features": flat,
+	}
+	for name, g := range graphs {
+		for _, encoder := range []train.EncoderKind{train.Hops, train.MF, train.GCN, train.SAGE, train.Node2Vec} {
+			for _, negatives := range []train.NegativeKind{train.Uniform, train.Batch, train.Degree} {
+				if encoder != train.Hops && negatives != train.Uniform {
+					continue
+				}
+				t.Run(name+" "+string(encoder)+" "+string(negatives), func(t *testing.T) {
+					o := train.Options{Dim: 4, EncoderHidden: 4, Epochs: 2, Encoder: encoder, Negatives: negatives, WalksPerNode: 1}
+					m, err := train.Run(context.Background(), g, train.Split{Train: g.Edges}, o)
+					require.NoError(t, err)
+					for _, x := range m.Embeddings {
+						require.False(t, math.IsNaN(float64(x)) || math.IsInf(float64(x), 0))
+					}
+					_, err = train.Evaluate(context.Background(), m.Task(g.Edges))
+					require.NoError(t, err)
+				})
+			}
+		}
+	}
+}
