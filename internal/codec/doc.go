@@ -5,12 +5,14 @@
 //	ReadTensors   every tensor of a file, by name, as float32: decoder weights
 //	OpenRows      one matrix as a stream of rows, with keys, tags and payloads where the file has them
 //	OpenTable     tab-separated lines: node names, edges
+//	OpenLines     lines of text whose fields the caller separates
+//	ReadIntegers  every array of integers of a file, as int64: edges as pairs of row numbers
 //
 //	format         tensors  rows  notes
 //	.safetensors   yes      yes   F16 BF16 F32 F64 I8..I64 U8..U64 BOOL
 //	.npy           yes      yes   f2 f4 f8 i1..i8 u1..u8 b1, little-endian, C and Fortran order
 //	.npz           yes      yes   stored or deflated entries
-//	.pt .pth       yes      yes   the zip format of torch.save; state dicts and nested dicts of tensors
+//	.pt .pth       yes      yes   torch.save, its old format too; state dicts and nested dicts of tensors and NumPy arrays
 //	.fvecs .bvecs           yes   int32 width before each row of float32 or uint8
 //	.jsonl                  yes   {"key", "embedding", "tags", "payload"} a line
 //	.csv .tsv               yes   optional header, optional key column, numbers

@@ -22,6 +22,8 @@ type unpickler struct {
 	peak  int   // the most values the stack has held
 	memo  []any // by slot; unset where nothing was stored
 	mem   *bound
+
+	persistent func(id any) (any, error) // what a persistent id stands for
 }
 
 // What values take in memory, in bytes. A slot is an interface value in the
@@ -33,10 +35,10 @@ const (
 	tensorCost    = 128
 )
 
-// unpickle returns the value a pickle builds within mem, or the position of its
-// fault. The value shares the memory of code.
-func unpickle(code string, mem *bound) (value any, at int, err error) {
-	u := &unpickler{code: code, mem: mem}
+// unpickle returns the value a pickle builds within mem and where it ends, or the
+// position of its fault. The value shares the memory of code.
+func unpickle(code string, mem *bound, persistent func(id any) (any, error)) (value any, at int, err error) {
+	u := &unpickler{code: code, mem: mem, persistent: persistent}
 	for {
 		at = u.pos
 		op, err := u.take(1)
@@ -45,7 +47,10 @@ func unpickle(code string, mem *bound) (value any, at int, err error) {
 		}
 		if op[0] == '.' { // STOP
 			value, err := u.pop()
-			return value, at, err
+			if err != nil {
+				return nil, at, err
+			}
+			return value, u.pos, nil
 		}
 		if err := u.step(op[0]); err != nil {
 			return nil, at, fmt.Errorf("opcode 0x%02x: %w", op[0], err)
@@ -239,9 +244,11 @@ func (u *unpickler) call(op byte) error {
 			return err
 		}
 		if op == 'b' {
-			v, err := build(object, arg)
-			u.push(v)
-			return err
+			v, cost, err := build(object, arg)
+			if err != nil {
+				return err
+			}
+			return u.make(cost, v)
 		}
 		v, cost, err := reduce(object, arg)
 		if err != nil {
@@ -253,7 +260,7 @@ func (u *unpickler) call(op byte) error {
 		if err != nil {
 			return err
 		}
-		v, err := persistent(id)
+		v, err := u.persistent(id)
 		if err != nil {
 			return err
 		}

@@ -15,8 +15,8 @@ type (
 	sequence struct{ items []any }
 	// dict keeps its pairs in order; a repeated key shows up when names are joined.
 	dict struct{ keys, values []any }
-	// inert stands for values that cannot be part of a tensor: bytes, integers
-	// beyond 64 bits.
+	// inert stands for values that cannot be part of a tensor: integers beyond 64
+	// bits.
 	inert struct{}
 	// mark separates the items of a container under construction from what lies below.
 	mark struct{}
@@ -125,8 +125,7 @@ func (u *unpickler) text(op byte) error {
 	if isText {
 		return u.make(scalarCost, p)
 	}
-	u.push(inert{})
-	return nil
+	return u.make(scalarCost, rawBytes(p))
 }
 
 // container runs the opcodes of tuples, lists, sets and dicts.

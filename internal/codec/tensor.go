@@ -78,8 +78,10 @@ func listTensors(in *blob) ([]*view, error) {
 		return []*view{v}, nil
 	case bytes.HasPrefix(magic, []byte("PK")):
 		return listArchive(in)
+	case bytes.HasPrefix(magic, []byte(legacyMagic)):
+		return listLegacy(in)
 	case looksLikePickle(magic):
-		return nil, in.fault(0, "a PyTorch file in the old format, not a zip archive: load it in Python and torch.save it again (torch 1.6 or later writes zip), or save it as .safetensors")
+		return nil, in.fault(0, "a pickle, not what torch.save writes: load it in Python and torch.save it, or save it as .safetensors")
 	case len(magic) > 8 && magic[8] == '{', in.format() == ".safetensors":
 		return listSafetensors(in)
 	}
@@ -226,7 +228,7 @@ func (v *view) read(dst []float32) error {
 }
 
 // gather copies the elements of a strided view in row-major order. No dimension is 0.
-func gather(dst, src []float32, shape, strides []int) {
+func gather[T float32 | int64](dst, src []T, shape, strides []int) {
 	index := make([]int, len(shape))
 	from := 0
 	for i := range dst {

@@ -36,7 +36,6 @@ func TestExpectedTensors(t *testing.T) {
 
 func TestRefusedFixtures(t *testing.T) {
 	for file, want := range map[string]string{
-		"torch/legacy.pt":      "old format",
 		"torch/module.pt":      `refused: the file names "torch.nn.modules.container.Sequential"`,
 		"torch/sparse.pt":      `refused: the file names "torch._utils._rebuild_sparse_tensor"`,
 		"torch/complex.pt":     `refused: the file names "torch.ComplexFloatStorage"`,

@@ -13,8 +13,8 @@ import (
 // shared ones again and again is bounded by viewCost.
 const maxNesting = 64
 
-// The globals a file may name. The first three may be
-// called, by reduce; storage types only select a dtype.
+// The globals a file may name. Those that reduce knows may be called; storage types
+// only select a dtype.
 type global uint8
 
 const (
@@ -22,6 +22,10 @@ const (
 	rebuildTensor
 	rebuildParameter
 	untypedStorage
+	rebuildArray
+	arrayClass
+	arrayTypeOf
+	encodeText
 )
 
 // storageType is torch.FloatStorage and its kin.
@@ -42,6 +46,12 @@ var torchGlobals = map[string]any{
 	"torch.LongStorage":               storageType{i64},
 	"torch.ByteStorage":               storageType{u8},
 	"torch.BoolStorage":               storageType{boolean},
+
+	"numpy.core.multiarray._reconstruct":  rebuildArray,
+	"numpy._core.multiarray._reconstruct": rebuildArray,
+	"numpy.ndarray":                       arrayClass,
+	"numpy.dtype":                         arrayTypeOf,
+	"_codecs.encode":                      encodeText,
 }
 
 func findGlobal(module, name string) (any, error) {
@@ -93,12 +103,20 @@ func persistent(id any) (any, error) {
 }
 
 // build would set attributes. Those of an OrderedDict (_metadata, the versions
-// of a model's modules) are dropped; nothing else has any here.
-func build(object, _ any) (any, error) {
-	if d, isDict := object.(*dict); isDict {
-		return d, nil
+// of a model's modules) are dropped, and arrays of NumPy are filled; nothing else has any
+// here.
+// cost is what the object has grown by.
+func build(object, state any) (built any, cost int, err error) {
+	switch object := object.(type) {
+	case *dict:
+		return object, 0, nil
+	case *array:
+		err := object.build(state)
+		return object, scalarCost * len(object.shape), err
+	case *arrayType:
+		return object, 0, object.build(state)
 	}
-	return nil, errors.New("refused: sets attributes of something that is not an OrderedDict")
+	return nil, 0, errors.New("refused: sets attributes of something that is not an OrderedDict")
 }
 
 // reduce calls one of the few globals that may be called. The result takes cost
@@ -122,6 +140,14 @@ func reduce(object, arg any) (result any, cost int, err error) {
 			}
 		}
 		return nil, 0, errors.New("_rebuild_parameter wants a tensor")
+	case rebuildArray:
+		return &array{}, tensorCost, nil
+	case arrayTypeOf:
+		t, err := newArrayType(args)
+		return t, scalarCost, err
+	case encodeText:
+		p, err := encodeLatin(args)
+		return p, scalarCost + len(p), err
 	}
 	return nil, 0, errors.New("refused: calls something that is not a function")
 }
@@ -230,11 +256,11 @@ func listTorch(a *archive, prefix string) ([]*view, error) {
 	if _, err := io.Copy(&code, io.NewSectionReader(entry.at, 0, entry.size)); err != nil {
 		return nil, entry.fault(int64(code.Len()), "read pickle: %w", err)
 	}
-	root, position, err := unpickle(code.String(), &a.in.mem.parts)
+	root, position, err := unpickle(code.String(), &a.in.mem.parts, persistent)
 	if err != nil {
 		return nil, entry.fault(int64(position), "%w", err)
 	}
-	w := walker{archive: a, prefix: prefix}
+	w := walker{in: a.in, entry: func(key string) *blob { return a.entries[prefix+"data/"+key] }}
 	if err := w.walk("", root, 0); err != nil {
 		return nil, entry.located(err, 0)
 	}
@@ -258,9 +284,9 @@ func checkByteOrder(entry *blob) error {
 // walker finds the tensors in nested dicts, lists and tuples and names them by
 // their path. Shared and cyclic containers are legal in a pickle: see maxNesting.
 type walker struct {
-	archive *archive
-	prefix  string
-	views   []*view
+	in    *blob
+	entry func(key string) *blob // of a storage; nil where there is none
+	views []*view
 }
 
 func (w *walker) walk(path string, value any, depth int) error {
@@ -270,6 +296,12 @@ func (w *walker) walk(path string, value any, depth int) error {
 	switch v := value.(type) {
 	case *storedTensor:
 		view, err := w.view(path, v)
+		if err != nil {
+			return err
+		}
+		w.views = append(w.views, view)
+	case *array:
+		view, err := v.view(w.in, path)
 		if err != nil {
 			return err
 		}
@@ -301,7 +333,7 @@ func (w *walker) walkItems(path string, items []any, depth int) error {
 // a path, nor a complaint about their keys.
 func (w *walker) walkEntry(path string, key, value any, depth int) error {
 	switch value.(type) {
-	case *storedTensor, *dict, *sequence, tuple:
+	case *storedTensor, *array, *dict, *sequence, tuple:
 	default:
 		return nil
 	}
@@ -317,7 +349,7 @@ func (w *walker) walkEntry(path string, key, value any, depth int) error {
 		}
 		return nil
 	}
-	if err := w.archive.in.mem.parts.spend(stepCost + int64(len(path)+len(name))); err != nil {
+	if err := w.in.mem.parts.spend(stepCost + int64(len(path)+len(name))); err != nil {
 		return fmt.Errorf("%s: %w", quote(path), err)
 	}
 	if depth > 0 {
@@ -330,9 +362,9 @@ func (w *walker) walkEntry(path string, key, value any, depth int) error {
 
 // view checks a tensor against its storage, and the storage against its entry.
 func (w *walker) view(name string, t *storedTensor) (*view, error) {
-	entry := w.archive.entries[w.prefix+"data/"+t.storage.key]
+	entry := w.entry(t.storage.key)
 	if entry == nil {
-		return nil, fmt.Errorf("tensor %s: the archive has no entry %s", quote(name), quote(w.prefix+"data/"+t.storage.key))
+		return nil, fmt.Errorf("tensor %s: the file has no storage %s", quote(name), quote(t.storage.key))
 	}
 	size := t.storage.dtype.size()
 	if t.storage.elements > entry.size/size {

@@ -103,7 +103,7 @@ func TestTorchRefused(t *testing.T) {
 		{"too few strides", pickledTensor("K\x02K\x02\x86K\x01\x85") + ".", "strides [1] are impossible"},
 		{"shape of text", pickledTensor("U\x01a\x85K\x01\x85") + ".", "_rebuild_tensor_v2 wants"},
 		{"shape overflows", pickledTensor("\x8a\x08\x00\x00\x00\x00\x00\x00\x00\x40K\x08\x86K\x00K\x00\x86") + ".", "is impossible"},
-		{"storage absent", strings.Replace(vector, "X\x01\x00\x00\x000", "X\x01\x00\x00\x009", 1) + ".", `the archive has no entry "x/data/9"`},
+		{"storage absent", strings.Replace(vector, "X\x01\x00\x00\x000", "X\x01\x00\x00\x009", 1) + ".", `the file has no storage "9"`},
 		{"storage smaller than it says", strings.Replace(vector, "cpuK\x04", "cpuK\x05", 1) + ".", "truncated: tensor \"\" wants a storage of 5 elements"},
 		{"untyped storage", strings.Replace(vector, "ctorch\nFloatStorage", "ctorch.storage\nUntypedStorage", 1) + ".", "untyped storage"},
 		{"tensor under None", "}N" + vector + "s.", "neither text nor an integer"},

@@ -80,8 +80,16 @@ config.save.compute_crc32 = False
 save("no_checksums.pt", {"w": base})
 config.save.compute_crc32 = True
 
+save("legacy.pt", {"w": base}, _use_new_zipfile_serialization=False)
+# A split as OGB saves it: NumPy arrays, in the format before torch 1.6, written by pickle alone.
+split = {"edge": np.array([[0, 1], [2, 3], [-4, 1 << 40]]),
+         "edge_neg": np.asfortranarray(np.array([[5, 6], [7, 8]], dtype=np.int32)), "weight": np.array([0.5, 1.5])}
+with open(os.path.join(TORCH, "split.pt"), "wb") as f:
+    for value in [0x1950A86A20F9469CFC6C, 1001, {"little_endian": True}, split, []]:
+        pickle.dump(value, f, protocol=2)
+record("torch/split.pt", [(k, list(a.shape), a.astype(np.float32).reshape(-1).tolist()) for k, a in split.items()])
+
 # What must be refused.
-torch.save({"w": base}, os.path.join(TORCH, "legacy.pt"), _use_new_zipfile_serialization=False)
 torch.save(net, os.path.join(TORCH, "module.pt"))
 torch.save({"w": torch.sparse_coo_tensor([[0], [1]], [1.0], (2, 2))}, os.path.join(TORCH, "sparse.pt"))
 torch.save({"w": torch.ones(2, dtype=torch.complex64)}, os.path.join(TORCH, "complex.pt"))
