@@ -30,11 +30,12 @@ type evalRequest struct {
 func (a *app) evalCommand() *cobra.Command {
 	r := evalRequest{evaluation: evaluation{k: 100, exactSources: 10}}
 	var plan planFlags
+	var rank rankRequest
 	var includeLinked bool
 	var filter, sourceCollection string
 	cmd := &cobra.Command{
-		Use:   "eval DIR COLLECTION [--oracle FILE | --keys-from FILE] [--sources N] [-k N]",
-		Short: "Measure recall and cost against the exact answer",
+		Use:   "eval DIR COLLECTION [--edges FILE | --oracle FILE | --keys-from FILE] [--sources N] [-k N]",
+		Short: "Measure how well edges are predicted, or recall and cost against the exact answer",
 		Long: `Eval runs a query for each of many sources, one at a time on one thread, and compares the
 answer with the exact one: that of an oracle file, or the exact scan of the sources whose
 keys a file holds, or of sampled ones.
@@ -47,13 +48,31 @@ best first. It counts linked nodes too, so linked nodes are included with --orac
 
 recall@k counts a returned node as found when its exact score is at least the true k-th
 score (within 1e-5 relative), so that ties are not misses. Relative differences of score
-are taken against max(|true score|, 0.1).`,
+are taken against max(|true score|, 0.1).
+
+With --edges the question is another one: how well does the decoder predict these edges?
+Each target is ranked among other nodes by exact scores: all nodes but those its source is
+linked to, or --sample N random ones of them, or the edges of a --negatives file, where
+hits@K is the share of the edges that score above the K-th best negative. A tie counts half
+a place. A metric is a mean over the edges, of all and by the known links of the source.`,
 		Example: `  flashdb eval papers.flash papers --sources 200
   flashdb eval papers.flash papers --keys-from asked-today.txt -k 10 --recall 0.95
+  flashdb eval papers.flash papers --edges test.tsv
+  flashdb eval shop.flash items --source-collection users --edges test.tsv --sample 100 --metric mrr,hits@10
   flashdb eval papers.flash papers --oracle oracle.jsonl.zst -k 100 --probes 10% --json`,
 		Args: usage.Args(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			r.dir, r.collection = args[0], args[1]
+			if err := rank.validate(cmd); err != nil {
+				return err
+			}
+			if rank.edges.file != "" {
+				name, err := cmd.Flags().GetString("decoder")
+				if err != nil {
+					return err
+				}
+				return a.evalEdges(cmd.Context(), r.dir, r.collection, sourceCollection, name, r.sampleSeed, &rank)
+			}
 			if r.opts, err = plan.options(cmd.Flags()); err != nil {
 				return err
 			}
@@ -72,6 +91,7 @@ are taken against max(|true score|, 0.1).`,
 	fs.Uint64Var(&r.sampleSeed, "sample-seed", 1, "seed of the sample of sources")
 	fs.IntVar(&r.exactSources, "exact-sources", r.exactSources, "`number` of sources to time the exact scan on")
 	fs.StringVar(&sourceCollection, "source-collection", "", "the sources are nodes of this `collection`")
+	rank.register(cmd)
 	plan.register(cmd)
 	fs.BoolVar(&includeLinked, "include-linked", false, "also count nodes the source is linked to")
 	fs.StringVar(&filter, "filter", "", "tag `expression`: tags, and, or, not, parentheses")

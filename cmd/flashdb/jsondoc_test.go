@@ -60,6 +60,9 @@ func TestJSONDoc(t *testing.T) {
 		"get db c n1",
 		"keys db c -n 2",
 		"eval db c -k 5 --sources 5",
+		"eval db c --edges edges.tsv",
+		"train db t edges.tsv --epochs 1",
+		"embed db t extra --links n1,n2",
 		"export rows db c rows.npy",
 		"export links db c links.tsv",
 		"export decoder db c d d.json",
@@ -116,7 +119,7 @@ func TestJSONDoc(t *testing.T) {
 			if _, ok := described[verb][key]; !ok {
 				t.Errorf("%s --json prints %s, which docs/json.md does not describe", verb, key)
 			}
-			assert.Regexp(t, `^[a-z0-9_.\[\]*]+$`, key)
+			assert.Regexp(t, `^[a-z0-9_.@\[\]*]+$`, key)
 		}
 	}
 	for verb, keys := range described {

@@ -31,9 +31,16 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, keeps := withKeeper(ctx)
+	after := func(d time.Duration) <-chan time.Time {
+		if keeps.Load() {
+			return nil // it ends in its own time
+		}
+		return time.After(d)
+	}
 	done := make(chan int, 1)
 	go func() { done <- run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr) }()
-	os.Exit(exitCode(ctx, done, stop, time.After, os.Stderr))
+	os.Exit(exitCode(ctx, done, stop, after, os.Stderr))
 }
 
 // graceTime is how long a command may take to end after it was interrupted. What
@@ -168,7 +175,7 @@ embedding, and known links that are not predicted again.`,
 	}{
 		{"See it work:", []*cobra.Command{a.demoCommand()}},
 		{"Build a database:", []*cobra.Command{
-			a.createCommand(), a.importCommand(), a.putCommand(), a.linkCommand(), a.decoderCommand(), a.deleteCommand(), a.unlinkCommand(), a.dropCommand(),
+			a.trainCommand(), a.createCommand(), a.importCommand(), a.putCommand(), a.embedCommand(), a.linkCommand(), a.decoderCommand(), a.deleteCommand(), a.unlinkCommand(), a.dropCommand(),
 		}},
 		{"Ask it:", []*cobra.Command{
 			a.predictCommand(), a.scoreCommand(), a.searchCommand(), a.keysCommand(), a.getCommand(), a.evalCommand(), a.exportCommand(),

@@ -58,7 +58,7 @@ var imports = map[string][]string{
 	"cmd/flashdb/internal/prometheus": {""}, "cmd/flashdb/internal/shell": {}, "cmd/flashdb/internal/report": {}, "cmd/flashdb/internal/show": {},
 	"cmd/flashdb/internal/terminal": {"cmd/flashdb/internal/show"}, "cmd/flashdb/internal/usage": {"cmd/flashdb/internal/show"},
 	"cmd/flashdb/internal/parquet": {"internal/codec"},
-	"cmd/flashdb":                  {"", "control", "internal/wire", "cmd/flashdb/internal/prometheus", "cmd/flashdb/internal/shell", "cmd/flashdb/internal/report", "cmd/flashdb/internal/parquet", "cmd/flashdb/internal/show", "cmd/flashdb/internal/terminal", "cmd/flashdb/internal/usage", "decoder", "decoder/weights", "flashlight", "internal/codec", "internal/output", "train"},
+	"cmd/flashdb":                  {"", "control", "internal/wire", "cmd/flashdb/internal/prometheus", "cmd/flashdb/internal/shell", "cmd/flashdb/internal/report", "cmd/flashdb/internal/parquet", "cmd/flashdb/internal/show", "cmd/flashdb/internal/terminal", "cmd/flashdb/internal/usage", "decoder", "decoder/weights", "flashlight", "internal/codec", "internal/output", "train", "train/graph"},
 }
 
 // third lists the modules outside the standard library that non-test code may

@@ -90,3 +90,18 @@ func (t *Table) Close() error {
 	}
 	return t.file.close()
 }
+
+// Columns lists the columns of a file that OpenTable reads, in order. name is the file's for messages.
+func Columns(path, name string) (names []string, err error) {
+	f, err := open(path, name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.close()) }()
+	for _, leaf := range f.leaves {
+		if isKey(leaf) {
+			names = append(names, leaf.Path()[0])
+		}
+	}
+	return names, nil
+}

@@ -76,7 +76,11 @@ func NewProgressAs(mode string, w io.Writer) *Progress {
 
 // Update shows that done of total units of a stage are finished; total <= 0
 // means that nobody knows how many there are.
-func (p *Progress) Update(stage string, done, total int64) {
+func (p *Progress) Update(stage string, done, total int64) { p.UpdateWith(stage, done, total, "") }
+
+// UpdateWith is Update for work that is followed by something else than its units: detail, such as a loss, is shown in
+// place of how many of them are done in a second.
+func (p *Progress) UpdateWith(stage string, done, total int64, detail string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.w == nil {
@@ -99,6 +103,7 @@ func (p *Progress) Update(stage string, done, total int64) {
 	}
 	p.drawn = now
 	pace := paceOf(done-p.beganDone, total-done, now.Sub(p.began))
+	pace.detail = detail
 	if p.lines {
 		p.line(stage, done, total, pace)
 		return
@@ -125,6 +130,7 @@ func (p *Progress) Update(stage string, done, total int64) {
 type pace struct {
 	perSecond float64
 	left      time.Duration
+	detail    string // in place of perSecond
 }
 
 // paceOf returns the pace of a stage that did so many units in some time, once
@@ -141,10 +147,15 @@ func paceOf(done, left int64, elapsed time.Duration) pace {
 }
 
 func (p pace) String() string {
-	if p.perSecond == 0 {
+	text := ""
+	switch {
+	case p.detail != "":
+		text = " " + p.detail
+	case p.perSecond == 0:
 		return ""
+	default:
+		text = fmt.Sprintf(" %s/s", show.Number(int64(p.perSecond)))
 	}
-	text := fmt.Sprintf(" %s/s", show.Number(int64(p.perSecond)))
 	if p.left > 0 {
 		text += fmt.Sprintf(", %s left", p.left.Round(time.Second))
 	}
@@ -161,7 +172,8 @@ func (p *Progress) line(stage string, done, total int64, pace pace) {
 		Total     int64   `json:"total,omitempty"`
 		PerSecond float64 `json:"per_second,omitempty"`
 		Left      float64 `json:"seconds_left,omitempty"`
-	}{stage, done, max(0, total), math.Round(pace.perSecond), math.Round(pace.left.Seconds())})
+		Detail    string  `json:"detail,omitempty"`
+	}{stage, done, max(0, total), math.Round(pace.perSecond), math.Round(pace.left.Seconds()), pace.detail})
 }
 
 // Remark prints a remark as a line of JSON where the progress is such lines, so that

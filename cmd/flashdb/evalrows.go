@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
+	"github.com/flashdb/flashdb/train"
+	"github.com/flashdb/flashdb/train/graph"
+)
+
+type edgeOf = graph.Edge
+
+// readEmbeddings fills in the rows of the task: the sources of the edges where they are of another
+// collection, then every node of the target. It renumbers edges and negatives.
+func (k *ranking) readEmbeddings(ctx context.Context, edges, negatives []idPair) error {
+	first := map[uint32]uint32{} // the row of each source
+	if k.sources != nil {
+		for _, pairs := range [][]idPair{edges, negatives} {
+			for _, e := range pairs {
+				if _, ok := first[e.source]; ok {
+					continue
+				}
+				first[e.source] = uint32(len(first))
+				n, err := k.sources.Get(ctx, k.of.keys[e.source])
+				if err != nil {
+					return err
+				}
+				k.task.Embeddings = append(k.task.Embeddings, n.Embedding...)
+				k.sourceKeys = append(k.sourceKeys, n.Key)
+			}
+		}
+		k.task.Sources = len(first)
+	}
+	if err := k.readTargets(ctx); err != nil {
+		return err
+	}
+	renumber := func(pairs []idPair) (out []train.Edge) {
+		for _, e := range pairs {
+			source := uint32(k.numbers[min(int(e.source), len(k.numbers)-1)])
+			if k.sources != nil {
+				source = first[e.source]
+			}
+			out = append(out, train.Edge{Source: source, Target: uint32(k.numbers[e.target])})
+		}
+		return out
+	}
+	k.task.Edges, k.task.NegativeEdges = renumber(edges), renumber(negatives)
+	return nil
+}
+
+// readTargets appends the embedding of every node of the target.
+func (k *ranking) readTargets(ctx context.Context) error {
+	k.numbers = make([]int32, len(k.nodes.keys))
+	total := int64(len(k.nodes.keys))
+	add := func(id int, n flashdb.Node) {
+		k.numbers[id] = int32(len(k.task.Embeddings) / k.task.Dim)
+		k.task.Embeddings = append(k.task.Embeddings, n.Embedding...)
+		if id%1024 == 0 {
+			k.progress.Update("read "+k.target.Name(), int64(id), total)
+		}
+	}
+	if db := k.db.DB(); db != nil {
+		c, err := db.Collection(k.target.Name())
+		if err != nil {
+			return err
+		}
+		id := 0
+		for n, err := range c.Nodes(ctx) { // in the order of the ids
+			if err != nil {
+				return err
+			}
+			for id < len(k.nodes.keys) && k.nodes.keys[id] != n.Key {
+				id++
+			}
+			if id == len(k.nodes.keys) {
+				break // the others are newer than the keys
+			}
+			add(id, n)
+			id++
+		}
+		return nil
+	}
+	for id, key := range k.nodes.keys {
+		if key == "" {
+			continue
+		}
+		n, err := k.target.Get(ctx, key)
+		if err != nil {
+			return err
+		}
+		add(id, n)
+	}
+	return nil
+}
+
+// knownLinks are no candidates of their sources.
+func (k *ranking) knownLinks(ctx context.Context, edges []idPair) error {
+	var opts *flashdb.LinkedOptions
+	if k.sources != nil {
+		opts = &flashdb.LinkedOptions{SourceCollection: k.sources.Name()}
+	}
+	asked := map[train.Edge]bool{}
+	for _, e := range k.task.Edges {
+		asked[train.Edge{Source: e.Source, Target: e.Target}] = true
+	}
+	seen := map[uint32]bool{}
+	for i, e := range edges {
+		if seen[e.source] {
+			continue
+		}
+		seen[e.source] = true
+		linked, err := k.target.Linked(ctx, k.of.keys[e.source], opts)
+		if err != nil {
+			return err
+		}
+		for _, key := range linked {
+			id, err := k.nodes.byKey(key)
+			if err != nil {
+				continue // newer than the keys
+			}
+			link := train.Edge{Source: k.task.Edges[i].Source, Target: uint32(k.numbers[id])}
+			if asked[link] {
+				k.report.known++
+			}
+			k.task.Known = append(k.task.Known, link)
+		}
+		if i%1024 == 0 {
+			k.progress.Update("read links", int64(i), int64(len(edges)))
+		}
+	}
+	return nil
+}
+
+func (k *ranking) print(m *train.Metrics, want metricSet) error {
+	j := newJSONMetrics(m, k.report.against)
+	j.only(want)
+	r := k.report
+	if r.unknown > 0 {
+		k.remark("%s left out: their nodes are not in the collection", show.Count(r.unknown, "edge"))
+	}
+	if r.known > 0 {
+		k.remark("%s of the edges are known links: a model that was trained on them looks better than it is", show.Number(r.known))
+	}
+	if k.json {
+		j.LeftOut, j.Known, j.Seconds = r.unknown+r.selfLoops, r.known, r.seconds
+		return k.emit(j)
+	}
+	fmt.Fprintf(k.out, "%s of %s, ranked among %s\n", show.Count(m.Edges, "edge"), k.r.edges.file, r.against)
+	return k.table(0, func(w io.Writer) {
+		fmt.Fprintf(w, "  all\t%s\n", j.text())
+		for _, d := range j.Degrees {
+			fmt.Fprintf(w, "  sources of %s known: %s\t%s\n", degreeText(d), show.Count(d.Edges, "edge"), d.text())
+		}
+	})
+}
+
+func degreeText(d jsonDegree) string {
+	if d.From == d.To {
+		return show.Count(d.From, "link")
+	}
+	return fmt.Sprintf("%s to %s", show.Number(d.From), show.Count(d.To, "link"))
+}

@@ -1,0 +1,194 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
+	"github.com/flashdb/flashdb/decoder"
+	"github.com/flashdb/flashdb/internal/codec"
+	"github.com/flashdb/flashdb/train"
+	"github.com/flashdb/flashdb/train/graph"
+)
+
+const (
+	defaultHeldOut = 0.05   // share of the edges for validation, and for the test
+	mostTest       = 10_000 // edges: more cost time and hardly change a mean
+)
+
+// readGraph reads the files and deals the edges.
+func (t *trainRun) readGraph(ctx context.Context) error {
+	opts := graph.Options{
+		TwoKinds:    t.r.sourceCollection != "",
+		Direction:   t.r.direction(),
+		Relations:   t.r.opts.Decoder == decoder.DistMult,
+		Times:       t.r.split == "time",
+		MemoryBytes: t.r.memory.orFree(),
+		Progress:    func(file string, lines int64) { t.r.progress.Update("read "+file, lines, 0) },
+	}
+	t.r.opts.MemoryBytes = opts.MemoryBytes
+	var err error
+	if t.r.keysFile != "" {
+		if opts.Nodes, err = t.readKeys(); err != nil {
+			return err
+		}
+		opts.ByNumber = t.r.byRow || t.r.edges.isNumbered()
+	}
+	if graph.IsOGB(t.r.edges.file) {
+		t.g, err = graph.ReadOGB(t.r.edges.file, &opts)
+	} else {
+		t.g, err = t.readFiles(ctx, &opts)
+	}
+	if err != nil {
+		return err
+	}
+	if t.r.features != "" {
+		if err := t.readFeatures(); err != nil {
+			return err
+		}
+	}
+	return t.deal()
+}
+
+// direction is what the flags say of edges.
+func (r *trainRequest) direction() graph.Direction {
+	switch {
+	case r.directed:
+		return graph.Directed
+	case r.undirected:
+		return graph.Undirected
+	}
+	return graph.FindOut
+}
+
+// readFiles reads the edges to train on, and those held out by files of their own.
+func (t *trainRun) readFiles(ctx context.Context, opts *graph.Options) (*graph.Graph, error) {
+	b, err := graph.NewBuilder(opts)
+	if err != nil {
+		return nil, err
+	}
+	for _, of := range []struct {
+		file string
+		part graph.Part
+	}{{t.r.edges.file, graph.Train}, {t.r.validFile, graph.Valid}, {t.r.testFile, graph.Test}} {
+		if of.file == "" {
+			continue
+		}
+		s := t.r.edges
+		s.file = of.file
+		if of.part != graph.Train {
+			s.format = "" // a file of its own has a name of its own
+		}
+		if err := t.addFile(b, s, of.part); err != nil {
+			return nil, err
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+	}
+	return b.Graph()
+}
+
+func (t *trainRun) addFile(b *graph.Builder, s edgeSource, part graph.Part) (err error) {
+	r, remove, err := t.openEdgeSource(s, t.r.split == "time")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, remove()) }()
+	return b.Add(r, part)
+}
+
+// readKeys reads the keys and payloads of all nodes.
+func (t *trainRun) readKeys() (keys []string, err error) {
+	table := tableAt(t.r.keysFile)
+	im := importer{keysFile: &table}
+	if err := im.loadKeys(); err != nil {
+		return nil, err
+	}
+	for i, n := range im.keys.names {
+		if n.row != int64(i) {
+			return nil, fmt.Errorf("%s: no key is for row %d: want one for every row, from 0 on", t.r.keysFile, i)
+		}
+		keys = append(keys, n.key)
+		t.payloads = append(t.payloads, n.payload)
+	}
+	if len(keys) == 0 {
+		return nil, fmt.Errorf("%s holds no keys", t.r.keysFile)
+	}
+	return keys, nil
+}
+
+// readFeatures gives the nodes their features.
+func (t *trainRun) readFeatures() (err error) {
+	file, err := t.openInput(t.r.features, "")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.remove()) }()
+	rows, err := file.rows(codec.Columns{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	if need := 4 * int64(t.g.Nodes) * int64(rows.Dim()); t.r.opts.MemoryBytes > 0 && need > t.r.opts.MemoryBytes {
+		return fmt.Errorf("%s: %s of %s take %s, more than the memory allowed", file.name,
+			show.Count(t.g.Nodes, "row"), show.Count(rows.Dim(), "feature"), show.Bytes(need))
+	}
+	row := 0
+	t.report.UnusedFeatures, err = t.g.SetFeatures(file.name, rows.Dim(), func(dst []float32) (string, bool, error) {
+		meta, err := rows.Next(dst)
+		if errors.Is(err, io.EOF) {
+			return "", false, nil
+		}
+		if err != nil {
+			return "", false, err
+		}
+		key := meta.Key
+		if !meta.HasKey && t.payloads != nil && row < len(t.g.Keys) {
+			key = t.g.Keys[row] // a row of the --keys file
+		}
+		row++
+		return key, true, nil
+	})
+	return err
+}
+
+// deal splits the edges.
+func (t *trainRun) deal() (err error) {
+	valid, test := defaultHeldOut, min(defaultHeldOut, float64(mostTest)/float64(len(t.g.Edges)))
+	if t.r.validShare > 0 {
+		valid = float64(t.r.validShare)
+	}
+	if t.r.testShare > 0 {
+		test = float64(t.r.testShare)
+	}
+	seed := t.r.opts.Seed
+	switch {
+	case t.r.split == "time":
+		t.split, err = t.g.SplitByTime(valid, test)
+		t.report.Split.How = "the latest edges"
+	case t.r.testFile != "" || t.r.validFile != "" || t.g.Test != nil:
+		t.report.Split.How = "given"
+		if t.g.Valid != nil {
+			valid = 0
+		}
+		if t.r.testFile != "" || t.g.Test != nil {
+			test = 0
+		}
+		t.split = train.RandomSplit(&t.g.Graph, valid, test, seed)
+		if t.g.Valid != nil {
+			t.split.Valid = t.g.Valid
+		}
+		if test == 0 {
+			t.split.Test = t.g.Test
+		}
+	default:
+		t.report.Split.How = "random"
+		t.split = train.RandomSplit(&t.g.Graph, valid, test, seed)
+	}
+	s := t.split
+	t.report.Split.Train, t.report.Split.Valid, t.report.Split.Test = len(s.Train), len(s.Valid), len(s.Test)
+	return err
+}

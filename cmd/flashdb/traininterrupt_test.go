@@ -1,0 +1,105 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/flashdb/flashdb"
+)
+
+// groupedEdges writes the edges of a graph of groups, and returns the file.
+func groupedEdges(t *testing.T, edges int) string {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(1, 2))
+	var b strings.Builder
+	for range edges {
+		group := rng.IntN(10)
+		fmt.Fprintf(&b, "n%d\tn%d\n", group*40+rng.IntN(40), group*40+rng.IntN(40))
+	}
+	file := filepath.Join(t.TempDir(), "edges.tsv")
+	require.NoError(t, os.WriteFile(file, []byte(b.String()), 0o600))
+	return file
+}
+
+func trainChild(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	program, err := exec.LookPath("flashdb") // this one: see TestMain
+	require.NoError(t, err)
+	return exec.Command(program, append([]string{"train"}, args...)...)
+}
+
+// An interrupted training stores the best model so far.
+func TestTrainInterrupted(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	cmd := trainChild(t, dir, "c", groupedEdges(t, 4000), "--epochs", "1000", "--patience", "-1", "--progress", "json")
+	errOut, err := cmd.StderrPipe()
+	require.NoError(t, err)
+	var out bytes.Buffer
+	cmd.Stdout = &out
+	require.NoError(t, cmd.Start())
+	rest, interrupted := "", false
+	for lines := bufio.NewScanner(errOut); lines.Scan(); {
+		if !interrupted && strings.Contains(lines.Text(), `"detail":"epoch `) {
+			time.Sleep(300 * time.Millisecond) // some epochs
+			require.NoError(t, cmd.Process.Signal(os.Interrupt))
+			interrupted = true
+		}
+		rest += lines.Text() + "\n"
+	}
+	require.NoError(t, cmd.Wait(), rest)
+	require.Contains(t, rest, "interrupted: the best model so far is stored")
+	require.Contains(t, out.String(), "cancelled")
+	code, hits, errText := runLine("predict", dir, "c", "n1", "-k", "1")
+	require.Zero(t, code, errText)
+	require.Contains(t, hits, "1     n")
+}
+
+// However a training is killed, the database is what it was, or holds the whole model.
+func TestTrainKilled(t *testing.T) {
+	edges := groupedEdges(t, 400)
+	base := t.TempDir()
+	started := time.Now()
+	require.NoError(t, trainChild(t, filepath.Join(base, "whole"), "c", edges, "--epochs", "1").Run())
+	whole := time.Since(started)
+	rng := rand.New(rand.NewPCG(3, 4))
+	for i := range 8 {
+		dir := filepath.Join(base, fmt.Sprint(i))
+		cmd := trainChild(t, dir, "c", edges, "--epochs", "1")
+		require.NoError(t, cmd.Start())
+		time.Sleep(time.Duration(rng.Int64N(int64(whole))))
+		require.NoError(t, cmd.Process.Kill())
+		_ = cmd.Wait() // it was killed, or had ended before
+		if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && !status.Signaled() {
+			require.Zero(t, status.ExitStatus())
+		}
+		if _, err := os.Stat(dir); os.IsNotExist(err) {
+			continue
+		}
+		db, err := flashdb.Open(dir, &flashdb.Options{MustExist: true, ReadOnly: true})
+		require.NoError(t, err)
+		findings, err := db.Check(t.Context())
+		require.NoError(t, err)
+		require.Empty(t, findings)
+		c, err := db.Collection("c")
+		require.NoError(t, err)
+		names, err := c.Decoders(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, []string{trainedDecoder}, names)
+		_, err = c.Predict(t.Context(), "n1", 5, nil)
+		require.NoError(t, err)
+		require.NoError(t, db.Close())
+	}
+}

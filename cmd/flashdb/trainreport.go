@@ -1,0 +1,280 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
+	"github.com/flashdb/flashdb/train"
+	"github.com/flashdb/flashdb/train/graph"
+)
+
+// A trainReport is what train prints.
+type trainReport struct {
+	Collection       string          `json:"collection"`
+	SourceCollection string          `json:"source_collection,omitempty"`
+	Decoders         []string        `json:"decoders"`
+	Decoder          string          `json:"decoder"` // in words
+	Encoder          string          `json:"encoder"`
+	Nodes            int             `json:"nodes"`
+	Sources          int             `json:"sources"` // of the nodes, those of source_collection
+	Edges            int             `json:"edges"`
+	Directed         bool            `json:"directed"`
+	LeadBack         float64         `json:"lead_back"`
+	Relations        int             `json:"relations"`
+	Features         int             `json:"features"`
+	UnusedFeatures   int             `json:"unused_feature_rows"`
+	Components       int             `json:"components"`
+	Largest          int             `json:"largest_component"`
+	Links            int             `json:"links"`
+	Layout           jsonLayout      `json:"layout"`
+	Cleaned          jsonCleaned     `json:"cleaned"`
+	Split            jsonSplit       `json:"split"`
+	Dim              int             `json:"dim"`
+	Epochs           int             `json:"epochs"`
+	BestEpoch        int             `json:"best_epoch"`
+	Stopped          string          `json:"stopped"`
+	ValidMRR         float64         `json:"valid_mrr"`
+	HeldOut          *jsonMetrics    `json:"held_out,omitempty"`
+	Dot              *jsonMetrics    `json:"dot,omitempty"` // the same by plain inner products
+	NoScore          string          `json:"no_score,omitempty"`
+	Index            jsonTrainIndex  `json:"index"`
+	Plans            []jsonTrainPlan `json:"plans"`
+	NoPlan           string          `json:"no_plan,omitempty"`
+	TrainSeconds     float64         `json:"train_seconds"`
+	Seconds          float64         `json:"seconds"`
+}
+
+type jsonLayout struct {
+	Separator string `json:"separator,omitempty"`
+	Header    bool   `json:"header"`
+	Comments  int    `json:"comments"`
+	Source    string `json:"source_column,omitempty"`
+	Target    string `json:"target_column,omitempty"`
+	Relation  string `json:"relation_column,omitempty"`
+	Time      string `json:"time_column,omitempty"`
+}
+
+type jsonCleaned struct {
+	Lines     int `json:"lines"`
+	SelfLoops int `json:"self_loops"`
+	Repeats   int `json:"repeats"`
+	Reversed  int `json:"reversed"`
+	BothKinds int `json:"keys_of_both_kinds"`
+	Leaked    int `json:"held_out_but_trained"`
+	Unknown   int `json:"held_out_of_unknown_nodes"`
+}
+
+type jsonSplit struct {
+	How   string `json:"how"`
+	Train int    `json:"train"`
+	Valid int    `json:"valid"`
+	Test  int    `json:"test"`
+}
+
+type jsonTrainIndex struct {
+	Built  bool   `json:"built"`
+	Reason string `json:"reason,omitempty"`
+	Lists  int    `json:"lists"`
+	Bytes  int64  `json:"bytes"`
+}
+
+// A jsonTrainPlan is the plan that queries take by default.
+type jsonTrainPlan struct {
+	K       int     `json:"k"`
+	Plan    string  `json:"plan"`
+	Recall  float64 `json:"recall_mean"`
+	Bound   float64 `json:"recall_bound"`
+	MS      float64 `json:"ms"`
+	Speedup float64 `json:"times_as_fast"`
+}
+
+// describeGraph fills in what was read.
+func (t *trainRun) describeGraph() {
+	g, r := t.g, &t.report
+	r.Collection, r.SourceCollection = t.r.collection, t.r.sourceCollection
+	r.Nodes, r.Sources, r.Edges, r.Relations, r.Features = g.Nodes, g.Sources, len(g.Edges), max(1, g.Relations), g.FeatureDim
+	r.Components, r.Largest = g.Components()
+	r.Directed, r.LeadBack = g.Directed, g.LeadBack
+	r.Cleaned = jsonCleaned(g.Cleaned)
+	r.Plans = []jsonTrainPlan{}
+	l := g.Layouts[0]
+	r.Layout = jsonLayout{l.Separator, l.Header, l.Comments, show.JSON(l.Columns.Source), show.JSON(l.Columns.Target), show.JSON(l.Columns.Relation), show.JSON(l.Columns.Time)}
+}
+
+// printGraph writes it, once the training has begun: what is refused prints nothing.
+func (t *trainRun) printGraph() {
+	g, r := t.g, &t.report
+	if t.json {
+		return
+	}
+	t.r.progress.Clear()
+	fmt.Fprintf(t.out, "read     %s, %s\n", t.nodesText(), show.Count(len(g.Edges), "edge"))
+	for _, line := range t.cleanedText(g.Layouts[0]) {
+		fmt.Fprintf(t.out, "         %s\n", line)
+	}
+	s := r.Split
+	fmt.Fprintf(t.out, "split    %s: %s to train on, %s for validation, %s to measure\n", s.How, show.Number(s.Train), show.Number(s.Valid), show.Number(s.Test))
+}
+
+func (t *trainRun) nodesText() string {
+	if t.g.Sources > 0 {
+		return fmt.Sprintf("%s of %s, %s of %s", show.Count(t.g.Sources, "node"), t.r.sourceCollection,
+			show.Count(t.g.Nodes-t.g.Sources, "node"), t.r.collection)
+	}
+	return show.Count(t.g.Nodes, "node")
+}
+
+// cleanedText says how the file was read and what was left out.
+func (t *trainRun) cleanedText(l graph.Layout) (lines []string) {
+	var parts []string
+	add := func(n int, noun, text string) {
+		if n > 0 {
+			parts = append(parts, show.Count(n, noun)+text)
+		}
+	}
+	if l.Separator != "" {
+		columns := fmt.Sprintf("source %s, target %s", show.Text(l.Columns.Source), show.Text(l.Columns.Target))
+		if l.Columns.Relation != "" {
+			columns += ", relation " + show.Text(l.Columns.Relation)
+			if t.g.Relations == 0 {
+				columns += " (only --decoder distmult tells relations apart)"
+			}
+		}
+		if l.Columns.Time != "" {
+			columns += ", time " + show.Text(l.Columns.Time)
+		}
+		header := "no header"
+		if l.Header {
+			header = "a header"
+		}
+		lines = append(lines, fmt.Sprintf("columns separated by %s, %s: %s", l.Separator, header, columns))
+	}
+	if t.g.Sources == 0 {
+		meaning := "edges have no direction"
+		if t.g.Directed {
+			meaning = "edges lead from source to target"
+		}
+		lines = append(lines, fmt.Sprintf("%s: %.3g%% of them are there in both directions", meaning, 100*t.g.LeadBack))
+	}
+	c := t.g.Cleaned
+	reversed := " left out"
+	if c.Reversed > 0 {
+		reversed = fmt.Sprintf(" left out, %s in the other direction", show.Number(c.Reversed))
+	}
+	add(l.Comments, "line", " of comment")
+	add(c.SelfLoops, "self loop", " left out")
+	add(c.Repeats, "repeat", reversed)
+	add(c.BothKinds, "key", " of both kinds: two nodes each")
+	add(c.Leaked, "held-out edge", " left out, being a training edge too")
+	add(c.Unknown, "held-out edge", " left out, of nodes that no training edge has")
+	add(t.report.UnusedFeatures, "row", " of features of no node")
+	if t.report.Components > 1 {
+		parts = append(parts, fmt.Sprintf("%s components, the largest of %s", show.Number(t.report.Components), show.Count(t.report.Largest, "node")))
+	}
+	if len(parts) > 0 {
+		lines = append(lines, strings.Join(parts, "; "))
+	}
+	return lines
+}
+
+// describeModel fills in what was trained.
+func (t *trainRun) describeModel() {
+	m, r := t.model, &t.report
+	r.Dim, r.Epochs, r.Stopped, r.TrainSeconds = m.Dim, len(m.Epochs), m.Stopped, m.Elapsed.Seconds()
+	r.Encoder = string(cmp.Or(t.r.opts.Encoder, train.Hops))
+	r.Decoder = fmt.Sprint(m.Decoders[0])
+	for i := range m.Decoders {
+		r.Decoders = append(r.Decoders, show.JSON(t.decoderName(i)))
+	}
+	if len(m.Epochs) > 0 {
+		r.BestEpoch, r.ValidMRR = m.Epochs[m.Best].Epoch, m.Epochs[m.Best].Valid
+	}
+	if t.json {
+		return
+	}
+	t.r.progress.Clear()
+	fmt.Fprintf(t.out, "trained  encoder %s, embeddings of %d dimensions, decoder %s\n", r.Encoder, r.Dim, r.Decoder)
+	fmt.Fprintf(t.out, "         %s in %s, the best is epoch %d; %s\n", show.Count(r.Epochs, "epoch"), show.Duration(m.Elapsed), r.BestEpoch, m.Stopped)
+}
+
+// describePlans fills in the plans that queries take by default.
+func (t *trainRun) describePlans(of flashdb.Calibration) {
+	for _, f := range of.Frontiers {
+		for _, p := range f.Plans {
+			if p.Bound >= defaultRecall {
+				t.report.Plans = append(t.report.Plans, jsonTrainPlan{
+					K: f.K, Plan: p.Plan.String(), Recall: p.Mean, Bound: p.Bound,
+					MS: show.Millis(p.Time), Speedup: of.Exact.Seconds() / p.Time.Seconds(),
+				})
+				break // the cheapest
+			}
+		}
+	}
+	t.report.NoPlan = describeScans(of)
+}
+
+// defaultRecall is what queries ask for that say nothing else.
+const defaultRecall = 0.98
+
+// print writes the rest of the summary, after what was told on the way.
+func (t *trainRun) print() error {
+	r := &t.report
+	if r.NoScore != "" {
+		fmt.Fprintf(t.out, "score    none: %s\n", r.NoScore)
+	} else {
+		fmt.Fprintf(t.out, "score    %s held out, ranked among %s:\n", show.Count(r.HeldOut.Edges, "edge"), r.HeldOut.Against)
+		if err := t.table(0, func(w io.Writer) {
+			fmt.Fprintf(w, "           the decoder\t%s\n", r.HeldOut.text())
+			fmt.Fprintf(w, "           inner product\t%s\n", r.Dot.text())
+		}); err != nil {
+			return err
+		}
+	}
+	stored := fmt.Sprintf("decoder %s", show.Text(strings.Join(r.Decoders[:min(3, len(r.Decoders))], ", ")))
+	if n := len(r.Decoders) - 3; n > 0 {
+		stored += fmt.Sprintf(" and %d more", n)
+	}
+	if r.Links > 0 {
+		stored += ", " + show.Count(r.Links, "known link")
+	}
+	fmt.Fprintf(t.out, "stored   %s, %s\n", t.nodesText(), stored)
+	if r.Index.Built {
+		fmt.Fprintf(t.out, "index    %s, %s\n", show.Count(r.Index.Lists, "list"), show.Bytes(r.Index.Bytes))
+		for _, p := range r.Plans {
+			fmt.Fprintf(t.out, "         k = %d: recall %.3f in %s, %.3g times as fast as a scan\n", p.K, p.Recall, show.Duration(time.Duration(p.MS*float64(time.Millisecond))), p.Speedup)
+		}
+		if r.NoPlan != "" {
+			fmt.Fprintf(t.out, "%s\n", t.folded("         "+r.NoPlan, 9))
+		}
+	} else {
+		fmt.Fprintf(t.out, "index    none: %s\n", r.Index.Reason)
+	}
+	_, err := fmt.Fprintf(t.out, "done in %s; %s\n", show.Duration(time.Duration(r.Seconds*float64(time.Second))), t.nextStep())
+	return err
+}
+
+// nextStep is a command that predicts.
+func (t *trainRun) nextStep() string {
+	key := t.g.Keys[0]
+	line := fmt.Sprintf("predict %s %s %s", shellWord(t.r.dir), t.r.collection, shellWord(key))
+	if t.r.sourceCollection != "" {
+		line += " --source-collection " + t.r.sourceCollection
+	}
+	if len(t.report.Decoders) > 1 {
+		line += " --decoder " + shellWord(t.decoderName(0))
+	}
+	return t.verb(line + " -k 10")
+}
+
+// shellWord is a word as one types it into a shell.
+func shellWord(s string) string {
+	if s != "" && !strings.ContainsFunc(s, func(r rune) bool { return strings.ContainsRune(" \t\n\"'`$&|;<>()*?[]#~\\!{}", r) }) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(show.Text(s), "'", `'\''`) + "'"
+}

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
+	"github.com/flashdb/flashdb/decoder"
+	"github.com/flashdb/flashdb/train"
+)
+
+// run trains the model.
+func (t *trainRun) run(ctx context.Context) error {
+	t.describeGraph()
+	r := t.r
+	begin := sync.OnceFunc(t.printGraph)
+	r.opts.Progress = func(p train.Progress) {
+		begin()
+		epochs := max(1, p.Epochs)
+		done := (float64(max(1, p.Epoch)-1) + p.Share) / float64(epochs)
+		if p.Stage != "train" {
+			r.progress.Update("train: "+p.Stage, int64(1000*p.Share), 1000)
+			return
+		}
+		r.progress.UpdateWith("train", int64(1000*min(1, done)), 1000, describeProgress(p))
+	}
+	keepAfterInterrupt(ctx)
+	m, err := train.Run(ctx, &t.g.Graph, t.split, r.opts)
+	if err != nil {
+		return t.plainFault(err)
+	}
+	if ctx.Err() != nil {
+		begin()
+		r.progress.Clear()
+		t.remark("interrupted: the best model so far is stored, that of epoch %d; interrupt again to give up", m.Epochs[m.Best].Epoch)
+	}
+	begin()
+	t.model = m
+	t.describeModel()
+	return nil
+}
+
+// describeProgress says how well a run goes.
+func describeProgress(p train.Progress) string {
+	parts := []string{fmt.Sprintf("epoch %d of %d", p.Epoch, p.Epochs)}
+	if p.Loss > 0 {
+		parts = append(parts, fmt.Sprintf("loss %.4f", p.Loss))
+	}
+	if p.Valid > 0 {
+		parts = append(parts, fmt.Sprintf("MRR %.4f, best %.4f", p.Valid, p.Best))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// plainFault says what to do about memory.
+func (t *trainRun) plainFault(err error) error {
+	if errors.Is(err, context.Canceled) || t.r.opts.MemoryBytes == 0 {
+		return err
+	}
+	if need := train.Estimate(&t.g.Graph, len(t.split.Train), t.r.opts).Total; need > t.r.opts.MemoryBytes {
+		return fmt.Errorf("%w: a smaller --dim or --batch takes less, --memory allows more", err)
+	}
+	return err
+}
+
+// keptK are the k of Hits@k that the summary shows; official ones go with OGB's negatives.
+var (
+	keptK     = []int{1, 10}
+	officialK = []int{20, 50, 100}
+)
+
+// evaluate measures the model on the edges held out, beside the plain dot product of the same
+// embeddings.
+func (t *trainRun) evaluate(ctx context.Context) error {
+	if len(t.split.Test) == 0 {
+		t.report.NoScore = t.whyNoTest()
+		return nil
+	}
+	task := t.model.Task(t.split.Test)
+	task.Seed, task.Cores = t.r.opts.Seed, t.r.opts.Cores
+	task.Hits = keptK
+	against := "100 random candidates each"
+	if len(t.g.TestNegatives) > 0 {
+		task.NegativeEdges, task.Hits = t.g.TestNegatives, officialK
+		against = fmt.Sprintf("the %s of the data set", show.Count(len(t.g.TestNegatives), "negative"))
+	} else {
+		task.Sample, task.Known = 100, t.known()
+	}
+	t.r.progress.Update("measure", 0, 1)
+	m, err := train.Evaluate(ctx, task)
+	if err != nil {
+		return err
+	}
+	dot, err := decoder.NewDot(t.model.Dim)
+	if err != nil {
+		return err
+	}
+	plain := *task
+	plain.Decoders = []decoder.Decoder{dot}
+	plain.Edges = withoutRelations(task.Edges)
+	plain.NegativeEdges = withoutRelations(task.NegativeEdges)
+	d, err := train.Evaluate(ctx, &plain)
+	if err != nil {
+		return err
+	}
+	t.report.HeldOut, t.report.Dot = newJSONMetrics(m, against), newJSONMetrics(d, "")
+	t.report.Dot.Edges, t.report.Dot.Degrees = 0, nil
+	if len(t.g.TestNegatives) > 0 { // they are no ranking of one edge
+		t.report.HeldOut.mrr, t.report.Dot.mrr = nil, nil
+	}
+	return nil
+}
+
+// known are the links that are no negatives, in the directions in which they will be stored.
+func (t *trainRun) known() []train.Edge {
+	var known []train.Edge
+	for _, edges := range [][]train.Edge{t.split.Train, t.split.Valid} {
+		known = append(known, edges...)
+		if t.bothWays() {
+			known = append(known, reversed(edges)...)
+		}
+	}
+	return known
+}
+
+// bothWays tells whether the ends of an edge are known to each other, so that neither is predicted
+// for the other: also where edges have a direction, unless the user insists on it.
+func (t *trainRun) bothWays() bool { return t.g.Sources == 0 && !t.r.directed }
+
+func reversed(edges []train.Edge) []train.Edge {
+	out := make([]train.Edge, len(edges))
+	for i, e := range edges {
+		out[i] = train.Edge{Source: e.Target, Target: e.Source, Relation: e.Relation}
+	}
+	return out
+}
+
+// withoutRelations is for a decoder that knows none.
+func withoutRelations(edges []train.Edge) []train.Edge {
+	out := slices.Clone(edges)
+	for i := range out {
+		out[i].Relation = 0
+	}
+	return out
+}
+
+// whyNoTest says why there is nothing to measure.
+func (t *trainRun) whyNoTest() string {
+	c := t.g.Cleaned
+	if t.r.testFile == "" {
+		return fmt.Sprintf("a graph of %s is too small to hold any out", show.Count(len(t.g.Edges), "edge"))
+	}
+	return fmt.Sprintf("no edge of %s is left to measure: %s are training edges too, and %s name nodes that no training edge has",
+		t.r.testFile, show.Number(c.Leaked), show.Number(c.Unknown))
+}
