@@ -15,9 +15,9 @@ import (
 	"github.com/flashdb/flashdb"
 )
 
-// TestPredictAllocatesItsResult bounds what a query allocates in steady state:
-// the hits with their keys, and what bbolt needs for its read transactions. It
-// must not grow with the collection, the rounds or the rows scored.
+// TestPredictAllocatesItsResult bounds what a query allocates in steady state: the hits with their
+// keys, and what bbolt needs for its read transactions. It must not grow with the collection, the
+// rounds or the rows scored.
 func TestPredictAllocatesItsResult(t *testing.T) {
 	const dim, k = 16, 20
 	ctx := context.Background()

@@ -31,13 +31,13 @@ func (l *closingList) run() error {
 	return l.err
 }
 
-// BeforeClose has Close call fn before it lets go of the directory, and wait for
-// it: for a server that answers from this database, say. Calls of the database are
-// answered meanwhile. Close calls fn once, however often it is called itself, and
-// returns its error with its own. fn must not call Close.
+// BeforeClose has Close call fn before it lets go of the directory, and wait for it: for a server
+// that answers from this database, say. Calls of the database are answered meanwhile. Close calls
+// fn once, however often it is called itself, and returns its error with its own. fn must not call
+// Close.
 //
-// forget takes fn back; it does not wait for an fn under way. BeforeClose returns
-// ErrClosed once a Close has begun.
+// forget takes fn back; it does not wait for an fn under way. BeforeClose returns ErrClosed once a
+// Close has begun.
 func (db *DB) BeforeClose(fn func() error) (forget func(), err error) {
 	l := &db.leaving
 	l.mu.Lock()
@@ -56,12 +56,12 @@ func (db *DB) BeforeClose(fn func() error) (forget func(), err error) {
 	}, nil
 }
 
-// OpenRoot opens the directory of the database once more. It is the caller's to
-// close, and leads to that directory whatever becomes of its path.
+// OpenRoot opens the directory of the database once more. It is the caller's to close, and leads to
+// that directory whatever becomes of its path.
 //
-// It returns ErrReadOnly for a database that was opened read-only, and once the
-// path of the directory leads elsewhere: a program that shares the directory by
-// its path would not find this one.
+// It returns ErrReadOnly for a database that was opened read-only, and once the path of the
+// directory leads elsewhere: a program that shares the directory by its path would not find this
+// one.
 func (db *DB) OpenRoot() (*os.Root, error) {
 	leave, err := db.enter()
 	if err != nil {

@@ -63,22 +63,24 @@ func TestBeforeClose(t *testing.T) {
 
 func TestOpenRoot(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
-	p := openPlace(t, dir)
-	root, err := p.db.OpenRoot()
+	db, err := flashdb.Open(dir, nil)
+	require.NoError(t, err)
+	root, err := db.OpenRoot()
 	require.NoError(t, err)
 	_, err = root.Lstat("flash.db")
 	require.NoError(t, err)
 	require.NoError(t, root.Close())
-	p.puts(1)
+	_, err = db.CreateCollection("c", flashdb.Schema{Dim: 1})
+	require.NoError(t, err)
 	if runtime.GOOS != "windows" { // which does not rename what is open
 		require.NoError(t, os.Rename(dir, dir+".moved"))
-		_, err = p.db.OpenRoot()
+		_, err = db.OpenRoot()
 		require.ErrorIs(t, err, flashdb.ErrReadOnly)
 		require.NoError(t, os.Rename(dir+".moved", dir))
 	}
-	_ = p.db.Close()
+	_ = db.Close()
 
-	db, err := flashdb.Open(dir, &flashdb.Options{ReadOnly: true})
+	db, err = flashdb.Open(dir, &flashdb.Options{ReadOnly: true})
 	require.NoError(t, err)
 	_, err = db.OpenRoot()
 	require.ErrorIs(t, err, flashdb.ErrReadOnly)

@@ -44,8 +44,8 @@ func (b *breaker) inject(op vfs.Op) error {
 	return nil
 }
 
-// TestEveryFailureOfABackup fails each operation of a backup once: the file is
-// then as before, the database goes on, and the next backup succeeds.
+// TestEveryFailureOfABackup fails each operation of a backup once: the file is then as before, the
+// database goes on, and the next backup succeeds.
 func TestEveryFailureOfABackup(t *testing.T) {
 	ctx := context.Background()
 	d := &testDB{t: t, dir: filepath.Join(t.TempDir(), "db")}
@@ -101,8 +101,8 @@ func TestEveryFailureOfABackup(t *testing.T) {
 	requireNames(t, d.dir, "flash.db", "index", "owner.pid", "wal")
 }
 
-// TestEveryFailureOfARestore fails each operation of a restore once: nothing is
-// left then, and the next restore succeeds.
+// TestEveryFailureOfARestore fails each operation of a restore once: nothing is left then, and the
+// next restore succeeds.
 func TestEveryFailureOfARestore(t *testing.T) {
 	ctx := context.Background()
 	d := openDB(t)

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/internal/dbtest"
 )
 
 // fill makes two collections that use everything a database can hold: "papers"
@@ -40,7 +41,7 @@ func fill(t testing.TB, d *testDB) {
 			edges = append(edges, flashdb.Edge{Source: fmt.Sprintf("p%d", i), Target: fmt.Sprintf("p%d", to)})
 		}
 	}
-	require.NoError(t, c.LinkAll(ctx, edges...))
+	require.NoError(t, c.Link(ctx, edges...))
 	require.NoError(t, c.PutDecoder(ctx, "cites", randomMLP(t, rng, dim, 6)))
 	require.NoError(t, c.SetMeta(ctx, "origin", "test"))
 	res, err := c.Rebuild(ctx, &flashdb.RebuildOptions{Force: true, Lists: 6})
@@ -52,54 +53,16 @@ func fill(t testing.TB, d *testDB) {
 
 	plain := d.collection("plain", 2)
 	require.NoError(t, plain.Upsert(ctx, flashdb.Node{Key: "a\x00b", Embedding: []float32{1, 2}}))
+	require.NoError(t, c.Link(ctx,
+		flashdb.Edge{SourceCollection: "plain", Source: "a\x00b", Target: "p2"},
+		flashdb.Edge{SourceCollection: "plain", Source: "a\x00b", Target: "new"}))
+	require.NoError(t, plain.Link(ctx, flashdb.Edge{SourceCollection: "papers", Source: "p1", Target: "a\x00b"}))
 }
 
-// contents is everything that can be asked of a database, for comparison.
-type contents struct {
-	Nodes    map[string][]flashdb.Node // by collection, in id order
-	Links    map[string][]string
-	Decoders []string
-	Origin   string
-	Exact    []flashdb.Hit
-	Tags     map[string]uint64
-}
-
-func contentsOf(t testing.TB, db *flashdb.DB) contents {
+func contentsOf(t testing.TB, db *flashdb.DB) *dbtest.Contents {
 	t.Helper()
-	ctx := context.Background()
-	all := contents{Nodes: map[string][]flashdb.Node{}, Links: map[string][]string{}}
-	names, err := db.Collections(ctx)
+	all, err := dbtest.ContentsOf(context.Background(), db)
 	require.NoError(t, err)
-	for _, name := range names {
-		c, err := db.Collection(name)
-		require.NoError(t, err)
-		var keys []string
-		require.NoError(t, c.Keys(ctx, func(_ uint32, key string) error {
-			keys = append(keys, key)
-			return nil
-		}))
-		for _, key := range keys {
-			n, err := c.Get(ctx, key)
-			require.NoError(t, err)
-			all.Nodes[name] = append(all.Nodes[name], n)
-			if all.Links[key], err = c.Linked(ctx, key); err != nil {
-				require.NoError(t, err)
-			}
-		}
-		decoders, err := c.Decoders(ctx)
-		require.NoError(t, err)
-		all.Decoders = append(all.Decoders, decoders...)
-	}
-	c, err := db.Collection("papers")
-	require.NoError(t, err)
-	all.Origin, _, err = c.Meta(ctx, "origin")
-	require.NoError(t, err)
-	res, err := c.Predict(ctx, "p1", 20, &flashdb.PredictOptions{Mode: flashdb.ModeExact})
-	require.NoError(t, err)
-	all.Exact = res.Hits
-	s, err := db.Stats(ctx)
-	require.NoError(t, err)
-	all.Tags = s.Collections[0].Tags
 	return all
 }
 
@@ -220,7 +183,7 @@ func TestBackupLeavesOutADamagedIndex(t *testing.T) {
 }
 
 // TestBackupBesideEverything backs up while writers, a deleter, queries and
-// rebuilds run. Writers put pairs in one act each; a backup must hold both or
+// rebuilds run. Writers put pairs in one batch each; a backup must hold both or
 // none of a pair, and every pair acknowledged before it began.
 func TestBackupBesideEverything(t *testing.T) {
 	const dim, writers = 4, 3
@@ -276,7 +239,7 @@ func TestBackupBesideEverything(t *testing.T) {
 		}
 		for key := range got {
 			if rest, ok := strings.CutPrefix(key, "left"); ok {
-				require.True(t, got["right"+rest], "half of the act of %q", key)
+				require.True(t, got["right"+rest], "half of the batch of %q", key)
 			}
 		}
 		_, err = rc.Predict(ctx, "source", 3, nil)

@@ -13,7 +13,6 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
-	"github.com/flashdb/flashdb/flashlight"
 	"github.com/flashdb/flashdb/internal/calibrate"
 	"github.com/flashdb/flashdb/internal/delta"
 	"github.com/flashdb/flashdb/storage"
@@ -32,11 +31,11 @@ const (
 type CalibrateOptions struct {
 	// Decoder names the decoder; empty means all of them.
 	Decoder string
-	// SourcesFrom names the collection that the sources are sampled from, when
+	// SourceCollection names the collection that the sources are sampled from, when
 	// it is not this one: users when these are items. Its name is remembered,
 	// so that later calibrations, by Rebuild too, sample from it. Empty means
 	// what is remembered, and the collection's own name is a way back.
-	SourcesFrom string
+	SourceCollection string
 	// Sources is how many to ask at most: a third of them drawn evenly, the others in
 	// proportion to their links, known or expected by the decoder. Default 200. Fewer
 	// are asked when the time is up before, and the bounds are then lower.
@@ -44,8 +43,8 @@ type CalibrateOptions struct {
 	// Time is how long one decoder may take. Default Options.CalibrateTime, or
 	// 10 s where that is negative.
 	Time time.Duration
-	// Seed of the sample of sources.
-	Seed uint64
+	// RandomSeed of the sample of sources.
+	RandomSeed uint64
 	// Progress is called now and then, with milliseconds of the time.
 	Progress func(stage string, done, total int64)
 
@@ -65,40 +64,6 @@ func (o *CalibrateOptions) Validate() error {
 		errs = append(errs, fmt.Errorf("%w: time is %v: use a positive duration, or 0 for the default", ErrInvalid, o.Time))
 	}
 	return errors.Join(errs...)
-}
-
-// A Calibration says what plans achieve for one decoder on the served
-// generation, measured against the best rows that all plans and a sample of the
-// others hold.
-type Calibration struct {
-	Decoder     string
-	SourcesFrom string // collection of the sources
-	Generation  uint64
-	Rows        int
-	Sources     int           // asked
-	Exact       time.Duration // median of an exact scan, of one core
-	Seeds       int           // sources that learned seeds were trained on; 0: there are none
-	Frontiers   []Frontier    // for k = 10 and 100
-}
-
-// A Frontier is the plans worth choosing for the k best, cheapest first; each
-// further one has a higher bound, or does better by its poorest sources.
-type Frontier struct {
-	K     int
-	Plans []PlanPoint
-}
-
-// A PlanPoint is one plan and what it achieved.
-type PlanPoint struct {
-	Plan flashlight.Plan
-	// Recall over the sources: mean, 5th percentile, worst, and what may be
-	// promised: a lower bound of the mean with 95% confidence, lower still where
-	// the mean of one kind of source is.
-	Mean, P5, Worst, Bound float64
-	// RowsScored and CodesScanned are means a source.
-	RowsScored, CodesScanned float64
-	// Time is the mean, of one core.
-	Time time.Duration
 }
 
 // Calibrate measures which plans reach which recall at which cost for one
@@ -149,8 +114,8 @@ func (c *Collection) calibrate(ctx context.Context, o CalibrateOptions) ([]Calib
 			return nil, err
 		}
 	}
-	if o.SourcesFrom != "" {
-		if err := c.rememberSources(ctx, o.SourcesFrom); err != nil {
+	if o.SourceCollection != "" {
+		if err := c.rememberSources(ctx, o.SourceCollection); err != nil {
 			return nil, err
 		}
 	}
@@ -260,7 +225,7 @@ func (c *Collection) measure(ctx context.Context, t *trained, p pinned, o Calibr
 	began := time.Now()
 	from := c.sourcesFrom()
 	enough := func() bool { return time.Since(began) > o.Time/10 }
-	sources, err := c.sampleSources(ctx, t, from, o.Sources+calibrate.TrainSources, o.Seed, enough)
+	sources, err := c.sampleSources(ctx, t, from, o.Sources+calibrate.TrainSources, o.RandomSeed, enough)
 	if err != nil {
 		return nil, err
 	}
@@ -329,11 +294,12 @@ func (c *Collection) sampleSources(ctx context.Context, t *trained, from *Collec
 			if !v.Row(s.Vector, from.uid, id) {
 				continue
 			}
+			if links := v.Links(from.uid, id, c.uid); links != nil {
+				s.Excluded = links.ToArray()
+			}
+			s.Links = len(s.Excluded)
 			if from == c {
-				s.Excluded = []uint32{id}
-				if links := v.Links(c.uid, id); links != nil {
-					s.Excluded = append(s.Excluded, links.ToArray()...)
-				}
+				s.Excluded = append(s.Excluded, id)
 			}
 			pool = append(pool, s)
 		}
@@ -436,28 +402,6 @@ func (t *trained) on(p *pinned) *calibrate.Calibration {
 		}
 	}
 	return nil
-}
-
-// shown returns a calibration as users see it.
-func (c *Collection) shown(t *trained, of *calibrate.Calibration) Calibration {
-	s := Calibration{
-		Decoder: t.name, SourcesFrom: of.SourcesFrom, Generation: of.Generation, Rows: of.Rows, Sources: of.Sources,
-		Exact: seconds(of.ExactSeconds), Seeds: of.Seeds.Len(),
-	}
-	if s.SourcesFrom == "" {
-		s.SourcesFrom = c.name
-	}
-	for _, f := range of.Frontiers {
-		points := make([]PlanPoint, len(f.Points))
-		for i, p := range f.Points {
-			points[i] = PlanPoint{
-				Plan: p.Plan, Mean: p.Mean, P5: p.P5, Worst: p.Worst, Bound: p.Bound,
-				RowsScored: p.RowsScored, CodesScanned: p.CodesScanned, Time: seconds(p.Seconds),
-			}
-		}
-		s.Frontiers = append(s.Frontiers, Frontier{K: f.K, Plans: points})
-	}
-	return s
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -49,7 +49,7 @@ func indexedWith(t testing.TB, db *testDB, n, hidden int) *flashdb.Collection {
 func calibratedByUsers(t testing.TB, db *testDB, c *flashdb.Collection, n int, o flashdb.CalibrateOptions) []flashdb.Calibration {
 	t.Helper()
 	fillRandom(t, db.collection("users", 16), rand.New(rand.NewPCG(3, 3)), n)
-	o.SourcesFrom = "users"
+	o.SourceCollection = "users"
 	all, err := c.Calibrate(context.Background(), &o)
 	require.NoError(t, err)
 	return all
@@ -76,7 +76,7 @@ func TestCalibrate(t *testing.T) {
 	require.Len(t, all, 1)
 	got := all[0]
 	assert.Equal(t, "cites", got.Decoder)
-	assert.Equal(t, "papers", got.SourcesFrom)
+	assert.Equal(t, "papers", got.SourceCollection)
 	assert.Equal(t, uint64(1), got.Generation)
 	assert.Equal(t, 4000, got.Rows)
 	assert.Positive(t, got.Exact)
@@ -151,24 +151,24 @@ func TestCalibrateSourcesOfAnotherCollection(t *testing.T) {
 	db := openDB(t)
 	c := indexed(t, db, 1500)
 	all := calibratedByUsers(t, db, c, 50, quick)
-	assert.Equal(t, "users", all[0].SourcesFrom)
+	assert.Equal(t, "users", all[0].SourceCollection)
 
 	all, err := c.Calibrate(ctx, &quick)
 	require.NoError(t, err)
-	assert.Equal(t, "users", all[0].SourcesFrom, "it is remembered")
+	assert.Equal(t, "users", all[0].SourceCollection, "it is remembered")
 	o := quick
-	o.SourcesFrom = "papers"
+	o.SourceCollection = "papers"
 	all, err = c.Calibrate(ctx, &o)
 	require.NoError(t, err)
-	assert.Equal(t, "papers", all[0].SourcesFrom)
+	assert.Equal(t, "papers", all[0].SourceCollection)
 
-	o.SourcesFrom = "users"
+	o.SourceCollection = "users"
 	_, err = c.Calibrate(ctx, &o)
 	require.NoError(t, err)
 	require.NoError(t, db.DropCollection(ctx, "users"))
 	all, err = c.Calibrate(ctx, &quick)
 	require.NoError(t, err, "what is gone does not stop a nightly job")
-	assert.Equal(t, "papers", all[0].SourcesFrom)
+	assert.Equal(t, "papers", all[0].SourceCollection)
 }
 
 func TestCalibrateRefuses(t *testing.T) {
@@ -189,8 +189,8 @@ func TestCalibrateRefuses(t *testing.T) {
 	}{
 		{"no index", ctx, narrow, quick, flashdb.ErrInvalid, "no index is served"},
 		{"no such decoder", ctx, c, flashdb.CalibrateOptions{Decoder: "x"}, flashdb.ErrNotFound, `decoder "x"`},
-		{"no such sources", ctx, c, flashdb.CalibrateOptions{SourcesFrom: "x"}, flashdb.ErrNotFound, `"x"`},
-		{"sources of another width", ctx, c, flashdb.CalibrateOptions{SourcesFrom: "narrow"}, flashdb.ErrDim, "3 values"},
+		{"no such sources", ctx, c, flashdb.CalibrateOptions{SourceCollection: "x"}, flashdb.ErrNotFound, `"x"`},
+		{"sources of another width", ctx, c, flashdb.CalibrateOptions{SourceCollection: "narrow"}, flashdb.ErrDim, "3 values"},
 		{"bad options", ctx, c, flashdb.CalibrateOptions{Sources: -1, Time: -1}, flashdb.ErrInvalid, "time is -1ns"},
 		{"cancelled", done, c, quick, context.Canceled, ""},
 	} {

@@ -2,6 +2,7 @@ package flashdb_test
 
 import (
 	"context"
+	"io"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -16,12 +17,12 @@ import (
 // done: nothing is changed, and the context's error is returned.
 func TestCancelledContext(t *testing.T) {
 	d := openDB(t)
-	c := d.collection("c", modelDim)
+	c := d.collection("c", smallDim)
 	rng := rand.New(rand.NewPCG(31, 0))
-	vec := randomVector(rng, modelDim)
+	vec := randomVector(rng, smallDim)
 	nodes := []flashdb.Node{{Key: "a", Embedding: vec}, {Key: "b", Embedding: vec}}
 	require.NoError(t, c.Upsert(context.Background(), nodes...))
-	dec := dotDecoder(t, modelDim)
+	dec := dotDecoder(t, smallDim)
 	require.NoError(t, c.PutDecoder(context.Background(), "dot", dec))
 	done, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -34,11 +35,9 @@ func TestCancelledContext(t *testing.T) {
 	}{
 		{"Upsert", func(ctx context.Context) error { return c.Upsert(ctx, nodes...) }},
 		{"Delete", func(ctx context.Context) error { _, err := c.Delete(ctx, "a"); return err }},
-		{"Link", func(ctx context.Context) error { return c.Link(ctx, "a", "b") }},
-		{"LinkAll", func(ctx context.Context) error { return c.LinkAll(ctx, flashdb.Edge{Source: "a", Target: "b"}) }},
-		{"Unlink", func(ctx context.Context) error { return c.Unlink(ctx, "a", "b") }},
-		{"UnlinkAll", func(ctx context.Context) error {
-			_, err := c.UnlinkAll(ctx, flashdb.Edge{Source: "a", Target: "b"})
+		{"Link", func(ctx context.Context) error { return c.Link(ctx, flashdb.Edge{Source: "a", Target: "b"}) }},
+		{"Unlink", func(ctx context.Context) error {
+			_, err := c.Unlink(ctx, flashdb.Edge{Source: "a", Target: "b"})
 			return err
 		}},
 		{"PutDecoder", func(ctx context.Context) error { return c.PutDecoder(ctx, "other", dec) }},
@@ -46,7 +45,7 @@ func TestCancelledContext(t *testing.T) {
 		{"SetMeta", func(ctx context.Context) error { return c.SetMeta(ctx, "a", "b") }},
 		{"Get", func(ctx context.Context) error { _, err := c.Get(ctx, "a"); return err }},
 		{"Keys", func(ctx context.Context) error { return c.Keys(ctx, func(uint32, string) error { return nil }) }},
-		{"Linked", func(ctx context.Context) error { _, err := c.Linked(ctx, "a"); return err }},
+		{"Linked", func(ctx context.Context) error { _, err := c.Linked(ctx, "a", nil); return err }},
 		{"Predict", func(ctx context.Context) error { _, err := c.Predict(ctx, "a", 1, nil); return err }},
 		{"PredictVector", func(ctx context.Context) error { _, err := c.PredictVector(ctx, vec, 1, nil); return err }},
 		{"PredictBatch", func(ctx context.Context) error {
@@ -55,13 +54,13 @@ func TestCancelledContext(t *testing.T) {
 			}
 			return nil
 		}},
-		{"Score", func(ctx context.Context) error { _, err := c.Score(ctx, "dot", "a", "b"); return err }},
+		{"Score", func(ctx context.Context) error { _, err := c.Score(ctx, "a", []string{"b"}, nil); return err }},
 		{"Search", func(ctx context.Context) error { _, err := c.Search(ctx, vec, 1, nil); return err }},
 		{"Rebuild", func(ctx context.Context) error {
 			_, err := c.Rebuild(ctx, &flashdb.RebuildOptions{Force: true})
 			return err
 		}},
-		{"Backup", func(ctx context.Context) error { _, err := d.Backup(ctx, discard{}, nil); return err }},
+		{"Backup", func(ctx context.Context) error { _, err := d.Backup(ctx, io.Discard, nil); return err }},
 		{"Compact", func(ctx context.Context) error { _, err := d.Compact(ctx, nil); return err }},
 		{"Check", func(ctx context.Context) error { _, err := d.Check(ctx); return err }},
 		{"Stats", func(ctx context.Context) error { _, err := d.Stats(ctx); return err }},
@@ -77,9 +76,9 @@ func TestCancelledContext(t *testing.T) {
 // TestCancelWaiting cancels what waits for a rebuild to end.
 func TestCancelWaiting(t *testing.T) {
 	d := openDB(t)
-	c := d.collection("c", modelDim)
+	c := d.collection("c", smallDim)
 	rng := rand.New(rand.NewPCG(32, 0))
-	require.NoError(t, c.Upsert(context.Background(), flashdb.Node{Key: "a", Embedding: randomVector(rng, modelDim)}))
+	require.NoError(t, c.Upsert(context.Background(), flashdb.Node{Key: "a", Embedding: randomVector(rng, smallDim)}))
 	building, release := make(chan struct{}), make(chan struct{})
 	var once sync.Once
 	var first sync.WaitGroup

@@ -33,7 +33,7 @@ func (db *DB) Check(ctx context.Context) (findings []string, err error) {
 	found := func(format string, args ...any) {
 		findings = append(findings, fmt.Sprintf(format, args...))
 	}
-	// Acts wait while the files are read, so that they are seen at rest.
+	// Writes wait while the files are read, so that they are seen at rest.
 	err = db.log.Locked(func(wal.LSN) error {
 		_, unsettled := db.settle()
 		if unsettled != nil && !errors.Is(unsettled, ErrCorrupt) {

@@ -11,8 +11,7 @@ import (
 	"github.com/flashdb/flashdb/storage"
 )
 
-// checkIndex verifies the served generation of a collection, by itself and
-// against the store.
+// checkIndex verifies the served generation of a collection, by itself and against the store.
 func (db *DB) checkIndex(ctx context.Context, info storage.Info, live *roaring.Bitmap, found func(string, ...any)) error {
 	gen, err := db.mapGeneration(info)
 	if err != nil {
@@ -47,8 +46,8 @@ func (db *DB) checkIndex(ctx context.Context, info storage.Info, live *roaring.B
 	return err
 }
 
-// checkCoverage verifies that each live node is in the generation or dirty, so
-// that every query can find it, and that the generation has no ids of its own.
+// checkCoverage verifies that each live node is in the generation or dirty, so that every query can
+// find it, and that the generation has no ids of its own.
 func (db *DB) checkCoverage(info storage.Info, gen *ivf.Index, live, dirty *roaring.Bitmap, found func(string, ...any)) {
 	covered := roaring.New()
 	covered.AddMany(gen.IDs())
@@ -62,8 +61,7 @@ func (db *DB) checkCoverage(info storage.Info, gen *ivf.Index, live, dirty *roar
 	}
 }
 
-// checkKeys compares the keys of the generation that hits are named by with
-// those of the store.
+// checkKeys compares the keys of the generation that hits are named by with those of the store.
 func (db *DB) checkKeys(info storage.Info, gen *ivf.Index, live *roaring.Bitmap, found func(string, ...any)) error {
 	const page = 4096 // ids a transaction
 	var wrong mismatch
@@ -107,8 +105,8 @@ func (m *mismatch) report(collection, what string, found func(string, ...any)) {
 	}
 }
 
-// checkRows compares the rows of the generation that queries score by with
-// those of the store: all that the delta does not hide.
+// checkRows compares the rows of the generation that queries score by with those of the store: all
+// that the delta does not hide.
 func (db *DB) checkRows(ctx context.Context, info storage.Info, gen *ivf.Index, served *roaring.Bitmap, found func(string, ...any)) error {
 	if !gen.Info().HasRows {
 		return nil

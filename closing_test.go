@@ -3,6 +3,7 @@ package flashdb_test
 import (
 	"context"
 	"errors"
+	"io"
 	"math/rand/v2"
 	"testing"
 
@@ -12,9 +13,8 @@ import (
 	"github.com/flashdb/flashdb"
 )
 
-// TestCallbacksCallWhileClosing makes calls inside callbacks of other calls
-// until the database, which is being closed, refuses them: neither waits for
-// the other.
+// TestCallbacksCallWhileClosing makes calls inside callbacks of other calls until the database,
+// which is being closed, refuses them: neither waits for the other.
 func TestCallbacksCallWhileClosing(t *testing.T) {
 	ctx := context.Background()
 	for name, call := range map[string]func(d *testDB, c *flashdb.Collection, inside func()) error{
@@ -35,17 +35,17 @@ func TestCallbacksCallWhileClosing(t *testing.T) {
 			return err
 		},
 		"backup": func(d *testDB, _ *flashdb.Collection, inside func()) error {
-			_, err := d.Backup(ctx, discard{}, &flashdb.BackupOptions{Progress: func(int64, int64) { inside() }})
+			_, err := d.Backup(ctx, io.Discard, &flashdb.BackupOptions{Progress: func(int64, int64) { inside() }})
 			return err
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := openDB(t)
-			c := d.collection("c", modelDim)
+			c := d.collection("c", smallDim)
 			rng := rand.New(rand.NewPCG(41, 0))
-			node := flashdb.Node{Key: "a", Embedding: randomVector(rng, modelDim)}
+			node := flashdb.Node{Key: "a", Embedding: randomVector(rng, smallDim)}
 			require.NoError(t, c.Upsert(ctx, node, flashdb.Node{Key: "b", Embedding: node.Embedding}))
-			require.NoError(t, c.PutDecoder(ctx, "dot", dotDecoder(t, modelDim)))
+			require.NoError(t, c.PutDecoder(ctx, "dot", dotDecoder(t, smallDim)))
 			var closed chan error
 			err := call(d, c, func() {
 				if closed != nil {

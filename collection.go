@@ -39,8 +39,8 @@ type Collection struct {
 	name   string
 	schema Schema
 
-	segments segments
-	queries  sync.Pool // of *query
+	served  served
+	queries sync.Pool // of *query
 
 	dot        decoder.Decoder // what Search ranks by
 	decodersMu sync.Mutex      // guards decoders and only
@@ -153,7 +153,8 @@ func (db *DB) loaded(uid uint32) *Collection {
 }
 
 // DropCollection deletes a collection with all it holds. It waits for a rebuild
-// under way and for the log; when ctx ends meanwhile, nothing is dropped. Files in
+// under way and for the log; when ctx ends meanwhile, nothing is dropped. Links
+// between it and other collections end. Files in
 // the folder of its index that flashdb has not made stay, and Options.Logger is told.
 func (db *DB) DropCollection(ctx context.Context, name string) error {
 	leave, err := db.enter()
@@ -289,12 +290,14 @@ func (c *Collection) node(v *storage.View, id uint32, key string) (Node, error) 
 }
 
 func (c *Collection) noNode(key string) error {
-	return fmt.Errorf("node %q %w in collection %q", key, ErrNotFound, c.name)
+	return noNodeIn(c.name, key)
 }
 
 // noRow is the error for a node that is there without its row.
-func (c *Collection) noRow(key string) error {
-	return format.Corrupt(c.db.path(storeFile), fmt.Sprintf("rows of collection %q", c.name), 0, "node %q has none", key)
+func (c *Collection) noRow(key string) error { return c.db.noRowIn(c.name, key) }
+
+func (db *DB) noRowIn(collection, key string) error {
+	return format.Corrupt(db.path(storeFile), fmt.Sprintf("rows of collection %q", collection), 0, "node %q has none", key)
 }
 
 // Delete removes nodes with their tags, payload and links, and returns how many
@@ -377,7 +380,7 @@ func (c *Collection) Meta(ctx context.Context, name string) (value string, ok bo
 // apply brings one durable batch into the collection's memory. It runs under the
 // commit leader, in log order.
 func (c *Collection) apply(ops []storage.Op, lsn uint64) {
-	c.segments.update(lsn, func(t *delta.Table) {
+	c.served.update(lsn, func(t *delta.Table) {
 		for _, op := range ops {
 			switch op := op.(type) {
 			case storage.PutNodes:
@@ -403,7 +406,7 @@ func (c *Collection) apply(ops []storage.Op, lsn uint64) {
 
 // release lets go of the served generation.
 func (c *Collection) release() {
-	if err := c.segments.close(); err != nil && !errors.Is(err, ErrClosed) {
+	if err := c.served.close(); err != nil && !errors.Is(err, ErrClosed) {
 		c.db.slog.Warn("release index", "collection", c.name, "err", err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -57,7 +58,7 @@ func (db *DB) commit(ctx context.Context, resolve func(b *batch) error) error {
 	if err := db.holdBack(ctx); err != nil {
 		return err
 	}
-	_, err := db.log.Do(ctx, wal.Act{
+	_, err := db.log.Do(ctx, wal.Write{
 		Prepare: func(lsn wal.LSN) ([]byte, error) {
 			b = batch{changes: db.store.Begin(), lsn: uint64(lsn)}
 			err := resolve(&b)
@@ -133,11 +134,20 @@ func (db *DB) refused(cause error) error {
 	return fmt.Errorf("%w until it is reopened: %w", ErrReadOnly, cause)
 }
 
-// apply brings a durable batch, which always concerns one collection, into that
-// collection's memory if it is open.
+// apply brings a durable batch into the memory of the collections that it
+// concerns, where they are open. More than one are concerned by links alone, which
+// change no rows.
 func (db *DB) apply(b *batch) {
-	if c := db.loaded(b.ops[0].Collection()); c != nil {
-		c.apply(b.ops, b.lsn)
+	var done []uint32
+	for _, op := range b.ops {
+		uid := op.Collection()
+		if slices.Contains(done, uid) {
+			continue
+		}
+		done = append(done, uid)
+		if c := db.loaded(uid); c != nil {
+			c.apply(b.ops, b.lsn)
+		}
 	}
 }
 

@@ -136,7 +136,7 @@ func (db *DB) rebuildStale(ctx context.Context, progress func(string, int64, int
 		if progress != nil {
 			o.Progress = func(stage string, done, total int64) { progress("rebuild "+c.name+": "+stage, done, total) }
 		}
-		res, err := c.rebuild(ctx, o)
+		res, err := c.rebuildRetried(ctx, o)
 		if err == nil && !res.Built {
 			err = c.retireEmpty(info.Generation)
 		}
@@ -178,7 +178,7 @@ func (c *Collection) retireEmpty(number uint64) error {
 		}
 		// Nothing is live, so that the delta alone is right as it is. The file goes
 		// at once: once the number is free, a rebuild may take it again.
-		retired := c.segments.publish(nil, 0, 0)
+		retired := c.served.publish(nil, 0, 0)
 		c.removeGeneration(number)
 		if retired == nil {
 			return nil

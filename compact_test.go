@@ -16,8 +16,8 @@ import (
 	"github.com/flashdb/flashdb/internal/vfs"
 )
 
-// TestCompactAfterDeletingMost deletes nine of ten nodes and compacts: each kind
-// of file shrinks accordingly, and the index still finds what the scan finds.
+// TestCompactAfterDeletingMost deletes nine of ten nodes and compacts: each kind of file shrinks
+// accordingly, and the index still finds what the scan finds.
 func TestCompactAfterDeletingMost(t *testing.T) {
 	const dim, n, k = 32, 6000, 10
 	ctx := context.Background()
@@ -73,8 +73,7 @@ func TestCompactAfterDeletingMost(t *testing.T) {
 	d.reopen()
 }
 
-// recallOf is the share of the exact top k that the index finds, for sources
-// among n nodes.
+// recallOf is the share of the exact top k that the index finds, for sources among n nodes.
 func recallOf(t *testing.T, c *flashdb.Collection, n, k int) float64 {
 	t.Helper()
 	ctx := context.Background()
@@ -128,8 +127,7 @@ func TestCompactOfAnEmptyCollectionDropsItsIndex(t *testing.T) {
 	}
 }
 
-// TestCompactBesideEverything compacts while writes, queries, rebuilds and
-// backups run.
+// TestCompactBesideEverything compacts while writes, queries, rebuilds and backups run.
 func TestCompactBesideEverything(t *testing.T) {
 	ctx := context.Background()
 	d := openDB(t)
@@ -170,8 +168,8 @@ func TestCompactBesideEverything(t *testing.T) {
 	work.Wait()
 }
 
-// TestEveryFailureOfACompact fails each operation of a compaction once: the
-// database goes on, and what it holds is there after a reopen.
+// TestEveryFailureOfACompact fails each operation of a compaction once: the database goes on, and
+// what it holds is there after a reopen.
 func TestEveryFailureOfACompact(t *testing.T) {
 	ctx := context.Background()
 	d := &testDB{t: t, dir: filepath.Join(t.TempDir(), "db")}

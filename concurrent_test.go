@@ -85,7 +85,7 @@ func checkPredicted(t *testing.T, c *flashdb.Collection, res flashdb.Result, gon
 		assert.True(t, found[fmt.Sprintf("stable%d", i)], "stable%d is missing (%s)", i, res.Stats.Plan)
 	}
 	stableHits := slices.DeleteFunc(slices.Clone(res.Hits), func(h flashdb.Hit) bool { return h.Key[0] != 's' })
-	scored, err := c.Score(context.Background(), "mlp", "stable0", stableHits[0].Key, stableHits[1].Key)
+	scored, err := c.Score(context.Background(), "stable0", []string{stableHits[0].Key, stableHits[1].Key}, &flashdb.ScoreOptions{Decoder: "mlp"})
 	assert.NoError(t, err)
 	for i, h := range scored {
 		assert.InDelta(t, h.Score, stableHits[i].Score, 1e-4)
@@ -97,7 +97,7 @@ func checkPredicted(t *testing.T, c *flashdb.Collection, res flashdb.Result, gon
 func TestFilteredQueriesSeeWholeBatches(t *testing.T) {
 	const dim, batches, asking = 4, 2000, 3
 	ctx := context.Background()
-	db, err := flashdb.OpenOn(unsynced{vfs.OS()}, filepath.Join(t.TempDir(), "test.flash"), nil)
+	db, err := flashdb.OpenOn(vfs.Unsynced(vfs.OS()), filepath.Join(t.TempDir(), "test.flash"), nil)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, db.Close()) }()
 	c, err := db.CreateCollection("c", flashdb.Schema{Dim: dim})

@@ -13,7 +13,8 @@ import (
 	"github.com/flashdb/flashdb"
 )
 
-// TestDamagedIndexIsTold damages a row of an index, which no header shows, and loses it: Stats and queries both say so, until it is rebuilt.
+// TestDamagedIndexIsTold damages a row of an index, which no header shows, and loses it: Stats and
+// queries both say so, until it is rebuilt.
 func TestDamagedIndexIsTold(t *testing.T) {
 	ctx := context.Background()
 	for _, c := range []struct {

@@ -65,9 +65,7 @@ type DB struct {
 // It returns ErrLocked when another process has dir open, ErrInvalid when dir
 // holds something else, ErrNotFound when Options.MustExist is set and there is
 // no database, and ErrCorrupt or ErrVersion for a file it must not believe.
-func Open(dir string, opts *Options) (*DB, error) { return openOn(disk{system: vfs.OS()}, dir, opts) }
-
-func openOn(d disk, dir string, opts *Options) (*DB, error) {
+func Open(dir string, opts *Options) (*DB, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, fmt.Errorf("open database: %w", err)
 	}
@@ -78,11 +76,10 @@ func openOn(d disk, dir string, opts *Options) (*DB, error) {
 	db := &DB{
 		dir:         abs,
 		opts:        opts.withDefaults(),
-		disk:        d,
 		rebuilds:    make(turn, 1),
 		collections: map[uint32]*Collection{},
 	}
-	db.slog = db.opts.Logger
+	db.disk, db.slog = db.opts.disk, db.opts.Logger
 	db.events = events{listener: db.opts.Events, log: db.slog, dir: abs, metrics: &db.metrics}
 	db.life = newLife()
 	db.closing, db.shutdown = context.WithCancel(context.Background())

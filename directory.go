@@ -11,24 +11,22 @@ import (
 	"github.com/flashdb/flashdb/internal/vfs"
 )
 
-// A database lives in a directory that Open holds: every file of it is reached
-// from there, by a name that cannot lead out. Its path serves for messages, and
-// to notice that it leads elsewhere.
+// A database lives in a directory that Open holds: every file of it is reached from there, by a
+// name that cannot lead out. Its path serves for messages, and to notice that it leads elsewhere.
 //
-// A disk is where that directory is. Tests have others than the operating
-// system's.
+// A disk is where that directory is. Tests have others than the operating system's.
 type disk struct {
 	system vfs.FS // of the log and the index, and of files outside of the directory
-	// noSync leaves out the syncs of the bbolt file, which is always a real
-	// one: bbolt maps and locks it itself.
+	// noSync leaves out the syncs of the bbolt file, which is always a real one: bbolt maps and
+	// locks it itself.
 	noSync bool
-	// foreign says that the files come from elsewhere: every page of the bbolt
-	// file is verified before anything is looked up or written.
+	// foreign says that the files come from elsewhere: every page of the bbolt file is verified
+	// before anything is looked up or written.
 	foreign bool
 }
 
-// hold opens the directory, which it makes unless it is there or must be, and
-// makes sure that it is a database, or empty and may become one.
+// hold opens the directory, which it makes unless it is there or must be, and makes sure that it is
+// a database, or empty and may become one.
 func (db *DB) hold(mustExist bool) (err error) {
 	if err := db.ensureDir(mustExist); err != nil {
 		return err
@@ -78,8 +76,7 @@ func (db *DB) ensureDir(mustExist bool) error {
 	return nil
 }
 
-// refuseForeign makes sure that dir is a database directory, or an empty one
-// that may become one.
+// refuseForeign makes sure that dir is a database directory, or an empty one that may become one.
 func refuseForeign(dir *vfs.Dir, mustExist bool) error {
 	if _, err := dir.Lstat(storeFile); err == nil {
 		return nil
@@ -100,10 +97,9 @@ func refuseForeign(dir *vfs.Dir, mustExist bool) error {
 	return nil
 }
 
-// refuseSymlinks makes sure that nothing in the database directory leads
-// elsewhere. Links that come later lead nowhere, see vfs.Root; at Open they are
-// told of. The directory itself may be one; that is the caller's. Links below index
-// are no reason to refuse: see strays.
+// refuseSymlinks makes sure that nothing in the database directory leads elsewhere. Links that come
+// later lead nowhere, see vfs.Root; at Open they are told of. The directory itself may be one; that
+// is the caller's. Links below index are no reason to refuse: see strays.
 func refuseSymlinks(dir *vfs.Dir) error {
 	names, err := dir.ReadDir(".")
 	if err != nil {
@@ -123,9 +119,8 @@ func (db *DB) path(elem ...string) string {
 	return filepath.Join(append([]string{db.dir}, elem...)...)
 }
 
-// owned returns ErrReadOnly for a database opened read-only, and for one whose
-// path leads elsewhere by now: what was written here nobody would find. From
-// then on all writes are refused.
+// owned returns ErrReadOnly for a database opened read-only, and for one whose path leads elsewhere
+// by now: what was written here nobody would find. From then on all writes are refused.
 func (db *DB) owned() error {
 	if err := db.writable(); err != nil {
 		return err

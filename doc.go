@@ -9,14 +9,15 @@
 //
 // A DB is a directory. It holds collections; a collection holds nodes, each
 // with a key, an embedding, tags and a payload; known links between nodes; and
-// decoders, by name. Open, CreateCollection, Upsert, PutDecoder, Link and
+// decoders, by name. Users and items are two collections: items are predicted for
+// a user, and a user's links to items are left out. Open, CreateCollection, Upsert, PutDecoder, Link and
 // Predict are the main path; Rebuild builds the index.
 //
 // # What is promised
 //
 //   - An acknowledged write is durable: it has been synced to the log.
-//   - A batch is atomic: Upsert, Delete, LinkAll and UnlinkAll happen wholly
-//     or not at all, also across a crash.
+//   - A batch is atomic: Upsert, Delete, Link and Unlink happen wholly or
+//     not at all, also across a crash.
 //   - Scores are those of the full decoder. An index changes only which nodes
 //     are found, never what they score. With ModeExact every node is scored.
 //   - The share of the exact answer that is found, 0.98 unless

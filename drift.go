@@ -14,26 +14,23 @@ const driftSample = 256
 
 // Drift says how far a collection has moved away from its served generation.
 type Drift struct {
-	// Dead counts the rows of the generation whose node was deleted or
-	// replaced since; DeltaRows those that are newer than the generation.
+	// Dead counts the rows of the generation whose node was deleted or replaced since; DeltaRows
+	// those that are newer than the generation.
 	Dead, DeltaRows uint64
-	// OldestLSN numbers the batch that wrote the oldest of the newer rows, 0
-	// without one. Acts bear no times.
+	// OldestLSN numbers the batch that wrote the oldest of the newer rows, 0 without one. Batches
+	// carry no times.
 	OldestLSN uint64
-	// Moved is (newer rows + rows deleted) / rows of the generation: what
-	// RebuildOptions.MinDrift is compared with.
+	// Moved is (newer rows + rows deleted) / rows of the generation: what RebuildOptions.MinDrift
+	// is compared with.
 	Moved float64
-	// Residual is how far newer rows lie from their nearest centroid, relative
-	// to the rows of the generation (root mean squares; of 256 rows when there
-	// are more). Above 1 the lists fit the newer rows worse than their own;
-	// 0 without newer rows.
+	// Residual is how far newer rows lie from their nearest centroid, relative to the rows of the
+	// generation (root mean squares; of 256 rows when there are more). Above 1 the lists fit the
+	// newer rows worse than their own; 0 without newer rows.
 	Residual float64
-	// RecallLoss is what the default recall may have lost since it was
-	// calibrated. It is a rule of thumb, no measurement: newer rows are searched
-	// exactly and cost time, not recall; but of what a plan visits the share m
-	// is dead, so that its misses, 1 - recall, are taken to be 1/(1-m) as many.
-	// 0 without a calibration, and where queries scan exactly. Calibrate
-	// measures.
+	// RecallLoss is what the default recall may have lost since it was calibrated. It is a rule of
+	// thumb, no measurement: newer rows are searched exactly and cost time, not recall; but of what
+	// a plan visits the share m is dead, so that its misses, 1 - recall, are taken to be 1/(1-m) as
+	// many. 0 without a calibration, and where queries scan exactly. Calibrate measures.
 	RecallLoss float64
 }
 
@@ -112,8 +109,8 @@ func (c *Collection) recallLoss(p pinned, dead float64) (loss float64, err error
 	return loss, err
 }
 
-// drifted returns why a rebuild can wait, or "" when the collection has moved
-// by least or more, or has no usable index.
+// drifted returns why a rebuild can wait, or "" when the collection has moved by least or more, or
+// has no usable index.
 func (c *Collection) drifted(info storage.Info, least float64) (reason string, err error) {
 	gen := c.openGeneration(info)
 	if gen == nil {

@@ -70,7 +70,9 @@ func TestBadInput(t *testing.T) {
 		{"filter", predict("a", 1, &flashdb.PredictOptions{Filter: "(t"}), flashdb.ErrInvalid, "expected )"},
 		{"vector too long", vector(1, 2, 3), flashdb.ErrDim, "3 values"},
 		{"NaN vector", vector(1, nan), flashdb.ErrInvalid, "value 1 is NaN"},
-		{"link to nobody", func() error { return c.Link(ctx, "a", "b", "nobody") }, flashdb.ErrNotFound, `"nobody"`},
+		{"link to nobody", func() error {
+			return c.Link(ctx, flashdb.Edge{Source: "a", Target: "b"}, flashdb.Edge{Source: "a", Target: "nobody"})
+		}, flashdb.ErrNotFound, `"nobody"`},
 		{"decoder of another width", func() error { return c.PutDecoder(ctx, "wide", dotDecoder(t, 3)) }, flashdb.ErrDim, "3 values"},
 		{"drop an unknown decoder", func() error { return c.DropDecoder(ctx, "nope") }, flashdb.ErrNotFound, `"nope"`},
 		{"collection that exists", func() error { _, err := d.CreateCollection("c", flashdb.Schema{Dim: 2}); return err }, flashdb.ErrExists, `"c"`},

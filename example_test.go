@@ -46,7 +46,7 @@ func Example() {
 	dec, err := decoder.NewDot(3) // or weights.Read("decoder.safetensors", nil)
 	check(err)
 	check(papers.PutDecoder(ctx, "cites", dec))
-	check(papers.Link(ctx, "bert", "attention")) // known: not recommended again
+	check(papers.Link(ctx, flashdb.Edge{Source: "bert", Target: "attention"})) // known: not recommended again
 
 	res, err := papers.Predict(ctx, "bert", 2, nil)
 	check(err)
@@ -58,8 +58,42 @@ func Example() {
 	// resnet   score 0.49, probability 0.62
 }
 
-// A source that is not a node of the collection, such as a new one or a row of
-// another collection, is asked about by its embedding.
+// Users and items are two collections. Items are predicted for a user, without those
+// that the user is linked to.
+func ExamplePredictOptions_sourceCollection() {
+	dir, remove := temporaryDir()
+	defer remove()
+	ctx := context.Background()
+	db, err := flashdb.Open(dir, nil)
+	check(err)
+	defer db.Close()
+	users, err := db.CreateCollection("users", flashdb.Schema{Dim: 2})
+	check(err)
+	check(users.Upsert(ctx, flashdb.Node{Key: "ann", Embedding: []float32{0.2, 0.8}}))
+	items, err := db.CreateCollection("items", flashdb.Schema{Dim: 2})
+	check(err)
+	check(items.Upsert(ctx,
+		flashdb.Node{Key: "tea", Embedding: []float32{1, 0}},
+		flashdb.Node{Key: "cake", Embedding: []float32{0.5, 0.5}},
+		flashdb.Node{Key: "soup", Embedding: []float32{0, 1}},
+	))
+	dec, err := decoder.NewDot(2)
+	check(err)
+	check(items.PutDecoder(ctx, "likes", dec))
+
+	check(items.Link(ctx, flashdb.Edge{SourceCollection: "users", Source: "ann", Target: "soup"}))
+	res, err := items.Predict(ctx, "ann", 2, &flashdb.PredictOptions{SourceCollection: "users"})
+	check(err)
+	for _, hit := range res.Hits {
+		fmt.Println(hit.Key, hit.Score)
+	}
+	// Output:
+	// cake 0.5
+	// tea 0.2
+}
+
+// A source that is not stored, such as a user who has just come, is asked about by
+// its embedding.
 func ExampleCollection_PredictVector() {
 	dir, remove := temporaryDir()
 	defer remove()

@@ -2,42 +2,24 @@ package flashdb
 
 import (
 	"context"
-	"reflect"
 	"slices"
 	"sync"
 	"time"
-	"unsafe"
-
-	bolt "go.etcd.io/bbolt"
 
 	"github.com/flashdb/flashdb/flashlight"
 	"github.com/flashdb/flashdb/internal/calibrate"
 	"github.com/flashdb/flashdb/internal/vfs"
-	"github.com/flashdb/flashdb/storage"
 )
 
 // OpenOn is Open with the log and the index on another file system, and without
 // syncs of the bbolt file: for tests whose process does not die.
 func OpenOn(fsys vfs.FS, dir string, opts *Options) (*DB, error) {
-	return openOn(disk{system: fsys, noSync: true}, dir, opts)
-}
-
-// HookStoreWrites has before called before each write to the bbolt file. If it
-// returns an error the write fails, after its first half. bbolt has a hook for
-// this, but no name for it.
-func HookStoreWrites(db *DB, before func(off int64, b []byte) error) {
-	file := reflect.ValueOf(db.store).Elem().FieldByName("db").Addr() // an atomic.Pointer
-	file = reflect.NewAt(file.Type().Elem(), file.UnsafePointer()).MethodByName("Load").Call(nil)[0]
-	bdb := *field[*bolt.DB](file.Elem().FieldByName("bolt"))
-	writeAt := field[func([]byte, int64) (int, error)](reflect.ValueOf(bdb).Elem().FieldByName("ops").FieldByName("writeAt"))
-	write := *writeAt
-	*writeAt = func(b []byte, off int64) (int, error) {
-		if err := before(off, b); err != nil {
-			n, _ := write(b[:len(b)/2], off)
-			return n, err
-		}
-		return write(b, off)
+	var o Options
+	if opts != nil {
+		o = *opts
 	}
+	o.disk = disk{system: fsys, noSync: true}
+	return Open(dir, &o)
 }
 
 // OnlyPlan makes a plan the only one of the decoder's calibration, as though it
@@ -54,11 +36,6 @@ func OnlyPlan(ctx context.Context, c *Collection, decoder string, plan flashligh
 	of := stored[0]
 	of.Frontiers = []calibrate.Frontier{{K: 100, Points: []calibrate.Point{{Plan: plan, Mean: 1, P5: 1, Worst: 1, Bound: 1}}}}
 	return c.storePlans(ctx, t, of)
-}
-
-// field returns a pointer to an unexported field.
-func field[T any](v reflect.Value) *T {
-	return reflect.NewAt(v.Type(), unsafe.Pointer(v.UnsafeAddr())).Interface().(*T)
 }
 
 // A FakeClock stands still until Advance.
@@ -118,12 +95,4 @@ func Next(s RebuildSchedule, due time.Time) time.Time { return s.next(due) }
 func Pin(c *Collection) (release func(), err error) {
 	p, err := c.pin(context.Background())
 	return p.release, err
-}
-
-// CreateUnchecked creates a collection as an earlier version did, for a name
-// that is no longer taken.
-func CreateUnchecked(db *DB, name string, dim int) error {
-	return db.commit(context.Background(), func(b *batch) error {
-		return b.emit(storage.CreateCollection{UID: b.changes.NextUID(), Name: name, Schema: storage.Schema{Dim: dim}})
-	})
 }

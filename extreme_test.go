@@ -16,7 +16,8 @@ import (
 	"github.com/flashdb/flashdb/internal/attempts"
 )
 
-// extremeRows are embeddings that float32 arithmetic does not take in its stride: change makes a random row i extreme.
+// extremeRows are embeddings that float32 arithmetic does not take in its stride: change makes a
+// random row i extreme.
 var extremeRows = []struct {
 	name   string
 	change func(i int, row []float32, rng *rand.Rand)
@@ -67,8 +68,8 @@ func times(row []float32, by float64) {
 	}
 }
 
-// TestExtremeRows asks collections of extreme rows with and without an index: every decoder and metric gives as many
-// hits as there are, in the order of the exact scan and with its scores.
+// TestExtremeRows asks collections of extreme rows with and without an index: every decoder and
+// metric gives as many hits as there are, in the order of the exact scan and with its scores.
 func TestExtremeRows(t *testing.T) {
 	const n, dim = 300, 6
 	for i, tt := range extremeRows {
@@ -109,7 +110,8 @@ func TestExtremeRows(t *testing.T) {
 	}
 }
 
-// askAll asks every decoder and metric for the k best by every vector, some of which are of nodes; by name.
+// askAll asks every decoder and metric for the k best by every vector, some of which are of nodes;
+// by name.
 func askAll(t *testing.T, c *flashdb.Collection, vectors [][]float32, n, k int, exact bool) map[string][]flashdb.Hit {
 	t.Helper()
 	answers := map[string][]flashdb.Hit{}
@@ -145,7 +147,8 @@ func askAll(t *testing.T, c *flashdb.Collection, vectors [][]float32, n, k int, 
 	return answers
 }
 
-// requireSame demands the same hits in the same order with the same scores, of which a NaN equals a NaN.
+// requireSame demands the same hits in the same order with the same scores, of which a NaN equals a
+// NaN.
 func requireSame(t *testing.T, want, got map[string][]flashdb.Hit, when string) {
 	t.Helper()
 	for name := range want {

@@ -9,12 +9,11 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// maxFilterDepth bounds the nesting of a filter expression, so that no input
-// can exhaust the stack.
+// maxFilterDepth bounds the nesting of a filter expression, so that no input can exhaust the stack.
 const maxFilterDepth = 200
 
-// filterNode is a parsed tag expression. Exactly one field group is set: tag
-// for a leaf, op and args for an inner node.
+// filterNode is a parsed tag expression. Exactly one field group is set: tag for a leaf, op and
+// args for an inner node.
 type filterNode struct {
 	op   string // "", "and", "or", "not"
 	tag  string
@@ -27,8 +26,8 @@ type filterNode struct {
 //	term   = factor { "and" factor }
 //	factor = "not" factor | "(" expr ")" | tag
 //
-// A tag is a bare word or a Go-quoted string; a tag that is spelt like an
-// operator must be quoted. The empty string parses to nil: no filter.
+// A tag is a bare word or a Go-quoted string; a tag that is spelt like an operator must be quoted.
+// The empty string parses to nil: no filter.
 func parseFilter(s string) (*filterNode, error) {
 	if strings.TrimSpace(s) == "" {
 		return nil, nil
@@ -202,8 +201,8 @@ func (p *filterParser) factor(depth int) *filterNode {
 	return nil
 }
 
-// eval returns the ids that match, as a bitmap the caller owns. tag returns the
-// ids that carry a tag (nil for none), all those a `not` is taken from.
+// eval returns the ids that match, as a bitmap the caller owns. tag returns the ids that carry a
+// tag (nil for none), all those a `not` is taken from.
 func (n *filterNode) eval(tag func(string) *roaring.Bitmap, all *roaring.Bitmap) *roaring.Bitmap {
 	switch n.op {
 	case "not":

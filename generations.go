@@ -12,38 +12,35 @@ import (
 	"github.com/flashdb/flashdb/internal/vfs"
 )
 
-// A generation is one file in the index directory of its collection. It is built
-// there, opened and checked. Publishing it is a commit of the store: until then it
-// is a file that the next sweep removes. Files of other names are left alone.
+// A generation is one file in the index directory of its collection. It is built there, opened and
+// checked. Publishing it is a commit of the store: until then it is a file that the next sweep
+// removes. Files of other names are left alone.
 const (
 	generationPrefix = "gen-"
 	generationSuffix = ".ivf"
 )
 
-// ownGeneration matches the names of generation files and of what an unfinished
-// rebuild leaves.
+// ownGeneration matches the names of generation files and of what an unfinished rebuild leaves.
 var ownGeneration = regexp.MustCompile(`^` + generationPrefix + `[0-9]{6,20}` + regexp.QuoteMeta(generationSuffix) + `(\.tmp|\.tmp\.rows\.tmp)?$`)
 
-// generationFile returns the name of a generation's file inside its collection's
-// index directory.
+// generationFile returns the name of a generation's file inside its collection's index directory.
 func generationFile(generation uint64) string {
 	return fmt.Sprintf("%s%06d%s", generationPrefix, generation, generationSuffix)
 }
 
-// generationName returns the name of a generation's file in the
-// directory of the database.
+// generationName returns the name of a generation's file in the directory of the database.
 func generationName(collection string, number uint64) string {
 	return filepath.Join(indexDir, collection, generationFile(number))
 }
 
-// buildGeneration builds generation from the rows of src in dir, and returns it
-// opened and checked. On an error or a cancelled ctx nothing is left behind.
+// buildGeneration builds generation from the rows of src in dir, and returns it opened and checked.
+// On an error or a cancelled ctx nothing is left behind.
 func buildGeneration(ctx context.Context, fsys vfs.FS, dir string, generation uint64, src ivf.RowSource, opt ivf.BuildOptions) (*ivf.Index, error) {
 	if err := fsys.MkdirAll(dir); err != nil {
 		return nil, fmt.Errorf("make index directory: %w", err)
 	}
-	// A generation is published as served: no crash may take its directory away.
-	// The database directory, where the index has its own, was there before.
+	// A generation is published as served: no crash may take its directory away. The database
+	// directory, where the index has its own, was there before.
 	for _, parent := range []string{filepath.Dir(dir), filepath.Dir(filepath.Dir(dir))} {
 		if err := fsys.SyncDir(parent); err != nil {
 			return nil, fmt.Errorf("make index directory: %w", err)
@@ -72,9 +69,8 @@ func openBuilt(fsys vfs.FS, path string) (*ivf.Index, error) {
 	return gen, nil
 }
 
-// checkIndexFolder returns an error if dir is something other than a directory,
-// such as a symbolic link to one, which would lead elsewhere. A missing dir is
-// fine.
+// checkIndexFolder returns an error if dir is something other than a directory, such as a symbolic
+// link to one, which would lead elsewhere. A missing dir is fine.
 func checkIndexFolder(fsys vfs.FS, dir string) error {
 	kind, err := fsys.Type(dir)
 	switch {
@@ -88,8 +84,8 @@ func checkIndexFolder(fsys vfs.FS, dir string) error {
 	return nil
 }
 
-// generationFiles returns the names in dir that a rebuild gives, and one error for
-// each entry that no rebuild has made. A missing dir is an empty one.
+// generationFiles returns the names in dir that a rebuild gives, and one error for each entry that
+// no rebuild has made. A missing dir is an empty one.
 func generationFiles(fsys vfs.FS, dir string) (own []string, strays []error) {
 	if err := checkIndexFolder(fsys, dir); err != nil {
 		return nil, []error{err}
@@ -116,11 +112,10 @@ func generationFiles(fsys vfs.FS, dir string) (own []string, strays []error) {
 	return own, strays
 }
 
-// sweepGenerations removes from dir every generation file but the one served (0
-// keeps none), and the unfinished files of rebuilds that died. It returns the names
-// it removed, and one error for each entry that it left although it is not the
-// served generation: nothing but regular files with names that a rebuild gives
-// is removed.
+// sweepGenerations removes from dir every generation file but the one served (0 keeps none), and
+// the unfinished files of rebuilds that died. It returns the names it removed, and one error for
+// each entry that it left although it is not the served generation: nothing but regular files with
+// names that a rebuild gives is removed.
 func sweepGenerations(fsys vfs.FS, dir string, served uint64) (removed []string, left []error) {
 	own, left := generationFiles(fsys, dir)
 	for _, name := range own {
@@ -136,8 +131,8 @@ func sweepGenerations(fsys vfs.FS, dir string, served uint64) (removed []string,
 	return removed, left
 }
 
-// removeGenerationFile removes the file of a generation from dir. What has its name
-// without being a regular file was not made by a rebuild, and stays.
+// removeGenerationFile removes the file of a generation from dir. What has its name without being a
+// regular file was not made by a rebuild, and stays.
 func removeGenerationFile(fsys vfs.FS, dir string, generation uint64) error {
 	path := filepath.Join(dir, generationFile(generation))
 	if kind, err := fsys.Type(path); err != nil || kind != 0 {
@@ -146,9 +141,8 @@ func removeGenerationFile(fsys vfs.FS, dir string, generation uint64) error {
 	return fsys.Remove(path)
 }
 
-// freeGeneration returns the first number from generation on whose file can be
-// built: one that is not taken by something other than a regular file, which a
-// build could not replace.
+// freeGeneration returns the first number from generation on whose file can be built: one that is
+// not taken by something other than a regular file, which a build could not replace.
 func freeGeneration(fsys vfs.FS, dir string, generation uint64) uint64 {
 	taken := func(suffix string) bool {
 		kind, err := fsys.Type(filepath.Join(dir, generationFile(generation)+suffix))

@@ -20,8 +20,8 @@ func (fewRows) Rows(_ context.Context, fn func(ids []uint32, rows []float32) err
 	return fn([]uint32{0, 1, 2}, []float32{1, 0, 0, 1, 1, 1})
 }
 
-// TestNamesThatLeadOut does with a collection that has the name ../../victim
-// what no check of names lets happen: the file system refuses it.
+// TestNamesThatLeadOut does with a collection that has the name ../../victim what no check of names
+// lets happen: the file system refuses it.
 func TestNamesThatLeadOut(t *testing.T) {
 	base := t.TempDir()
 	files := map[string]string{"precious": "precious", "gen-000001.ivf": "old", "gen-000002.ivf.tmp": "tmp"}

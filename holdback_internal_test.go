@@ -70,7 +70,7 @@ func TestWritingInACompact(t *testing.T) {
 
 func holdBackDB(t *testing.T, flushBytes int64) (*DB, *Collection) {
 	t.Helper()
-	db, err := openOn(disk{system: vfs.OS(), noSync: true}, t.TempDir(), &Options{FlushBytes: flushBytes})
+	db, err := Open(t.TempDir(), &Options{FlushBytes: flushBytes, disk: disk{system: vfs.OS(), noSync: true}})
 	require.NoError(t, err)
 	c, err := db.CreateCollection("c", Schema{Dim: 16})
 	require.NoError(t, err)

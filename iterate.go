@@ -23,7 +23,7 @@ func (c *Collection) Keys(ctx context.Context, fn func(id uint32, key string) er
 		id  uint32
 		key string
 	}
-	all := paged(ctx, c, keysPerPage, func(v *storage.View, id uint32, dst []named) ([]named, error) {
+	all := paged(ctx, c, c.itself(), keysPerPage, func(v *storage.View, id uint32, dst []named) ([]named, error) {
 		if key, ok := v.Key(c.uid, id); ok {
 			dst = append(dst, named{id, key})
 		}
@@ -45,7 +45,7 @@ func (c *Collection) Keys(ctx context.Context, fn func(id uint32, key string) er
 // meanwhile may be seen from some page of a few hundred ids on. The body of the
 // loop may read and write the database, but must not close it.
 func (c *Collection) Nodes(ctx context.Context) iter.Seq2[Node, error] {
-	return paged(ctx, c, nodesPerPage, func(v *storage.View, id uint32, dst []Node) ([]Node, error) {
+	return paged(ctx, c, c.itself(), nodesPerPage, func(v *storage.View, id uint32, dst []Node) ([]Node, error) {
 		key, ok := v.Key(c.uid, id)
 		if !ok {
 			return dst, nil
@@ -55,42 +55,71 @@ func (c *Collection) Nodes(ctx context.Context) iter.Seq2[Node, error] {
 	})
 }
 
-// Links yields every known link between live nodes, by the id of its source and
-// then of its target, under the rules of Nodes.
+// Links yields every known link between live nodes that leads into the collection,
+// under the rules of Nodes: those from its own nodes, by the id of the source and
+// then of the target, and then those from each other collection.
 func (c *Collection) Links(ctx context.Context) iter.Seq2[Edge, error] {
-	return paged(ctx, c, nodesPerPage, func(v *storage.View, id uint32, dst []Edge) ([]Edge, error) {
-		links := v.Links(c.uid, id)
-		if links == nil {
-			return dst, nil
+	return func(yield func(Edge, error) bool) {
+		var others []storage.Info
+		err := c.viewed(ctx, func(v *storage.View) error {
+			others = v.LinkingTo(c.uid)
+			return nil
+		})
+		if err != nil {
+			yield(Edge{}, err)
+			return
 		}
-		source, ok := v.Key(c.uid, id)
-		if !ok {
-			return dst, nil
-		}
-		for it := links.Iterator(); it.HasNext(); {
-			// A target deleted since has no node any more.
-			if target, ok := v.Key(c.uid, it.Next()); ok {
-				dst = append(dst, Edge{Source: source, Target: target})
+		for _, from := range append([]storage.Info{c.itself()}, others...) {
+			for e, err := range c.linksFrom(ctx, from) {
+				if !yield(e, err) || err != nil {
+					return
+				}
 			}
+		}
+	}
+}
+
+// linksFrom yields the links from one collection.
+func (c *Collection) linksFrom(ctx context.Context, from storage.Info) iter.Seq2[Edge, error] {
+	var e Edge
+	if from.UID != c.uid {
+		e.SourceCollection = from.Name
+	}
+	return paged(ctx, c, from, nodesPerPage, func(v *storage.View, id uint32, dst []Edge) ([]Edge, error) {
+		targets := c.linkedKeys(v, from.UID, id)
+		if len(targets) == 0 {
+			return dst, nil
+		}
+		var ok bool
+		if e.Source, ok = v.Key(from.UID, id); !ok {
+			return dst, nil
+		}
+		for _, e.Target = range targets {
+			dst = append(dst, e)
 		}
 		return dst, nil
 	})
 }
 
-// paged yields what read appends for each id, a page of ids in a read
-// transaction of its own. No call is under way while it yields.
-func paged[T any](ctx context.Context, c *Collection, page uint64, read func(v *storage.View, id uint32, dst []T) ([]T, error)) iter.Seq2[T, error] {
+// paged yields what read appends for each id of a collection, a page of ids in a
+// read transaction of its own. It is c, or another one, which ends the sequence when
+// it is dropped. No call is under way while it yields.
+func paged[T any](ctx context.Context, c *Collection, of storage.Info, page uint64, read func(v *storage.View, id uint32, dst []T) ([]T, error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var some []T
 		next := uint64(1) // the first id that was not given out
 		for from := uint64(0); from < next; from += page {
 			err := c.viewed(ctx, func(v *storage.View) error {
 				some = some[:0]
-				info, ok := v.Collection(c.name)
-				if !ok || info.UID != c.uid {
+				info, ok := v.Collection(of.Name)
+				switch {
+				case ok && info.UID == of.UID:
+					next = uint64(info.NextID)
+				case of.UID == c.uid:
 					return fmt.Errorf("collection %q %w", c.name, ErrNotFound)
+				default:
+					next = from
 				}
-				next = uint64(info.NextID)
 				var err error
 				for id := from; id < min(next, from+page) && err == nil; id++ {
 					some, err = read(v, uint32(id), some)
@@ -123,3 +152,6 @@ func (c *Collection) viewed(ctx context.Context, fn func(v *storage.View) error)
 	}
 	return c.db.store.View(fn)
 }
+
+// itself names the collection as the storage does.
+func (c *Collection) itself() storage.Info { return storage.Info{UID: c.uid, Name: c.name} }

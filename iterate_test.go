@@ -33,7 +33,7 @@ func TestIterate(t *testing.T) {
 	links := map[flashdb.Edge]bool{}
 	for i := 0; i < n; i += 7 {
 		e := flashdb.Edge{Source: fmt.Sprint("n", i), Target: fmt.Sprint("n", (i*i+1)%n)}
-		require.NoError(t, c.LinkAll(ctx, e))
+		require.NoError(t, c.Link(ctx, e))
 		links[e] = true
 	}
 	for i := 0; i < n; i += 10 {
@@ -76,14 +76,15 @@ func TestIterateWhileWriting(t *testing.T) {
 		if seen++; seen%2 == 0 {
 			_, err = c.Delete(ctx, node.Key)
 		} else {
-			err = c.Link(ctx, node.Key, node.Key)
+			err = c.Link(ctx, flashdb.Edge{Source: node.Key, Target: node.Key})
 		}
 		require.NoError(t, err)
 	}
 	assert.Equal(t, 600, seen)
 	for e, err := range c.Links(ctx) {
 		require.NoError(t, err)
-		require.NoError(t, c.Unlink(ctx, e.Source, e.Target))
+		_, err = c.Unlink(ctx, e)
+		require.NoError(t, err)
 	}
 	for e := range c.Links(ctx) {
 		t.Fatal("a link is left: ", e)

@@ -2,9 +2,7 @@ package flashdb_test
 
 import (
 	"context"
-	"flag"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -13,17 +11,13 @@ import (
 
 	"github.com/flashdb/flashdb"
 	"github.com/flashdb/flashdb/decoder"
+	"github.com/flashdb/flashdb/internal/dbtest"
 )
 
+// smallDim is the length of rows whose length does not matter.
+const smallDim = 6
+
 func TestMain(m *testing.M) {
-	if spec, ok := os.LookupEnv(childEnv); ok {
-		live(spec)
-		return
-	}
-	// A fifth of rapid's own number; the command line, which is read later, has its way.
-	if err := flag.Set("rapid.checks", "20"); err != nil {
-		panic(err)
-	}
 	goleak.VerifyTestMain(m)
 }
 
@@ -34,8 +28,8 @@ type testDB struct {
 	dir string
 }
 
-// openDB opens a new database in a temporary directory. The cleanup demands
-// that DB.Check finds nothing.
+// openDB opens a new database in a temporary directory. The cleanup demands that DB.Check finds
+// nothing.
 func openDB(t testing.TB) *testDB {
 	t.Helper()
 	d := &testDB{t: t, dir: filepath.Join(t.TempDir(), "test.flash")}
@@ -72,40 +66,13 @@ func (d *testDB) collection(name string, dim int) *flashdb.Collection {
 	return c
 }
 
-// randomVector returns dim values from a standard normal.
-func randomVector(rng *rand.Rand, dim int) []float32 {
-	v := make([]float32, dim)
-	for i := range v {
-		v[i] = float32(rng.NormFloat64())
-	}
-	return v
-}
+func randomVector(rng *rand.Rand, dim int) []float32 { return dbtest.RandomVector(rng, dim) }
 
-// randomMLP returns a HadamardMLP dim-hidden-hidden-1 with ReLU.
 func randomMLP(t testing.TB, rng *rand.Rand, dim, hidden int) decoder.Decoder {
 	t.Helper()
-	d, err := newMLP(rng, dim, hidden)
+	d, err := dbtest.RandomMLP(rng, dim, hidden)
 	require.NoError(t, err)
 	return d
-}
-
-func newMLP(rng *rand.Rand, dim, hidden int) (decoder.Decoder, error) {
-	return decoder.New(decoder.Spec{
-		Kind: "hadamard_mlp",
-		Dim:  dim,
-		Layers: []decoder.LayerSpec{
-			{Weight: "w0", Bias: "b0", Activation: "relu"},
-			{Weight: "w1", Bias: "b1", Activation: "relu"},
-			{Weight: "w2", Bias: "b2", Activation: "identity"},
-		},
-	}, map[string]decoder.Tensor{
-		"w0": {Shape: []int{hidden, dim}, Data: randomVector(rng, hidden*dim)},
-		"b0": {Shape: []int{hidden}, Data: randomVector(rng, hidden)},
-		"w1": {Shape: []int{hidden, hidden}, Data: randomVector(rng, hidden*hidden)},
-		"b1": {Shape: []int{hidden}, Data: randomVector(rng, hidden)},
-		"w2": {Shape: []int{1, hidden}, Data: randomVector(rng, hidden)},
-		"b2": {Shape: []int{1}, Data: randomVector(rng, 1)},
-	})
 }
 
 func dotDecoder(t testing.TB, dim int) decoder.Decoder {

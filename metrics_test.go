@@ -16,10 +16,10 @@ func TestMetrics(t *testing.T) {
 	ctx := context.Background()
 	d := openDB(t)
 	c := d.collection("c", 4)
-	begin := d.Metrics() // making a collection is an act
+	begin := d.Metrics() // making a collection is a batch
 	require.NoError(t, c.Upsert(ctx, flashdb.Node{Key: "a", Embedding: []float32{1, 0, 0, 0}}, flashdb.Node{Key: "b", Embedding: []float32{0, 1, 0, 0}}))
 	require.NoError(t, c.PutDecoder(ctx, "dot", dotDecoder(t, 4)))
-	require.Error(t, c.Link(ctx, "a", "nobody"))
+	require.Error(t, c.Link(ctx, flashdb.Edge{Source: "a", Target: "nobody"}))
 
 	res, err := c.Predict(ctx, "a", 1, nil)
 	require.NoError(t, err)

@@ -13,8 +13,7 @@ type names struct {
 	ends  []int  // of each hit's in bytes; of a hit without one, the end of the one before
 }
 
-// named turns q.hits into the result's hits. A node deleted since it was found
-// is left out.
+// named turns q.hits into the result's hits. A node deleted since it was found is left out.
 func (q *query) named(withNode, probability bool) ([]Hit, error) {
 	hits := make([]Hit, len(q.hits))
 	for i, h := range q.hits {
@@ -35,10 +34,10 @@ func (q *query) named(withNode, probability bool) ([]Hit, error) {
 	return slices.DeleteFunc(hits, func(h Hit) bool { return h.Key == "" }), nil
 }
 
-// nameFromIndex sets the keys of the hits that the served generation knows and
-// that are live now, and returns how many of the others are live. The key of an
-// id never changes, so that only liveness has to come from the store. All keys
-// are one string's parts: one allocation instead of one a hit.
+// nameFromIndex sets the keys of the hits that the served generation knows and that are live now,
+// and returns how many of the others are live. The key of an id never changes, so that only
+// liveness has to come from the store. All keys are one string's parts: one allocation instead of
+// one a hit.
 func (q *query) nameFromIndex(hits []Hit) (missing int) {
 	gen, live := q.view.pinned.gen, q.c.db.store.Liveness(q.c.uid)
 	n := &q.names

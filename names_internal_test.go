@@ -16,8 +16,8 @@ import (
 	"github.com/flashdb/flashdb/storage"
 )
 
-// ring has n nodes of two values each in a collection with an index and a
-// decoder that scores them by their number.
+// ring has n nodes of two values each in a collection with an index and a decoder that scores them
+// by their number.
 func ring(t *testing.T, dir string, n int) (*DB, *Collection) {
 	t.Helper()
 	ctx := context.Background()
@@ -36,8 +36,8 @@ func ring(t *testing.T, dir string, n int) (*DB, *Collection) {
 	return db, c
 }
 
-// TestNames asks for hits that lie in the generation, in the delta, that were
-// deleted and that were replaced, with and without the rest of the nodes.
+// TestNames asks for hits that lie in the generation, in the delta, that were deleted and that were
+// replaced, with and without the rest of the nodes.
 func TestNames(t *testing.T) {
 	ctx := context.Background()
 	db, c := ring(t, filepath.Join(t.TempDir(), "db"), 200)
@@ -62,8 +62,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestNamesLeaveOutWhatWasDeletedMeanwhile deletes a node between the search
-// and the naming of its hits.
+// TestNamesLeaveOutWhatWasDeletedMeanwhile deletes a node between the search and the naming of its
+// hits.
 func TestNamesLeaveOutWhatWasDeletedMeanwhile(t *testing.T) {
 	ctx := context.Background()
 	db, c := ring(t, filepath.Join(t.TempDir(), "db"), 200)

@@ -13,8 +13,8 @@ import (
 	"github.com/flashdb/flashdb/internal/vfs"
 )
 
-// TestOpenFilesKeepTheirNames goes through the life of a database where a file
-// that is open or mapped can be neither removed nor replaced, as on Windows.
+// TestOpenFilesKeepTheirNames goes through the life of a database where a file that is open or
+// mapped can be neither removed nor replaced, as on Windows.
 func TestOpenFilesKeepTheirNames(t *testing.T) {
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "d.flash")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/flashdb/flashdb/flashlight"
 	"github.com/flashdb/flashdb/index"
+	"github.com/flashdb/flashdb/internal/vfs"
 )
 
 // Options configure Open. The zero value, or nil, means the defaults.
@@ -50,6 +51,7 @@ type Options struct {
 	Logger *slog.Logger
 	// Events are told what a program may want to act on or count.
 	Events EventListener
+	disk   disk // the operating system's by default
 }
 
 func (o *Options) withDefaults() Options {
@@ -71,6 +73,9 @@ func (o *Options) withDefaults() Options {
 	}
 	if v.clock == nil {
 		v.clock = systemClock{}
+	}
+	if v.disk.system == nil {
+		v.disk.system = vfs.OS()
 	}
 	if v.Logger == nil {
 		v.Logger = slog.New(slog.DiscardHandler)
@@ -166,6 +171,10 @@ type PredictOptions struct {
 	// but the plan's. The scan of ModeExact is not bounded.
 	MaxScored int
 
+	// SourceCollection names the collection of the source, when it is not the one
+	// that is asked: users when items are predicted. Its embeddings have the same
+	// width. Empty means the one that is asked.
+	SourceCollection string
 	// Exclude lists keys that must not be returned. Unknown keys are ignored.
 	Exclude []string
 	// IncludeLinked also returns nodes that the source is linked to.
@@ -245,6 +254,13 @@ func (o *PredictOptions) Validate() error {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// ScoreOptions refine one Score. The zero value, or nil, means the defaults.
+type ScoreOptions struct {
+	// Decoder and SourceCollection are as in PredictOptions.
+	Decoder          string
+	SourceCollection string
 }
 
 // byHand reports whether a knob of the plan other than Probes is set.

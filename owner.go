@@ -13,9 +13,9 @@ import (
 	"github.com/flashdb/flashdb/internal/vfs"
 )
 
-// ownerFile names the process that has the directory open, for the message of
-// ErrLocked. bbolt's lock is what excludes; this file only tells, so that
-// nothing about it keeps a database from being opened.
+// ownerFile names the process that has the directory open, for the message of ErrLocked. bbolt's
+// lock is what excludes; this file only tells, so that nothing about it keeps a database from being
+// opened.
 const ownerFile = "owner.pid"
 
 // maxOwner is how many bytes of it are read: a number and the end of its line.
@@ -52,8 +52,8 @@ func readOwner(dir *vfs.Dir) (pid int, ok bool) {
 	return pid, err == nil && pid > 0
 }
 
-// lockedBy adds to cause who has dir open. What this process has open it knows
-// by itself: a pid says nothing where each container has its own.
+// lockedBy adds to cause who has dir open. What this process has open it knows by itself: a pid
+// says nothing where each container has its own.
 func lockedBy(dir *vfs.Dir, cause error) error {
 	if held.has(dir) {
 		return fmt.Errorf("%w: this process has it open already; use that DB, or close it first", cause)

@@ -38,7 +38,7 @@ type planned struct {
 }
 
 func exactPlan(why string) planned {
-	return planned{plan: flashlight.Plan{Mode: flashlight.ModeExact}, describe: "exact: " + why}
+	return planned{plan: flashlight.Plan{Method: flashlight.MethodExact}, describe: "exact: " + why}
 }
 
 // plan chooses how a query is answered. Knobs set by hand are used as they are.

@@ -49,7 +49,7 @@ func TestPlansUnderFilters(t *testing.T) {
 			}}
 			got := q.calibrated(PredictOptions{Recall: tt.recall}, 10)
 			assert.Contains(t, got.describe, tt.want)
-			assert.Equal(t, got.plan.Mode == flashlight.ModeExact && q.narrow(), got.subset)
+			assert.Equal(t, got.plan.Method == flashlight.MethodExact && q.narrow(), got.subset)
 		})
 	}
 }

@@ -23,8 +23,8 @@ func validateK(k int) error {
 }
 
 // Predict returns the k nodes that score highest against the node stored under
-// key. The node itself is left out, and so are its known links unless
-// PredictOptions.IncludeLinked is set.
+// key, a node of the collection or of PredictOptions.SourceCollection. The node itself
+// is left out, and so are its known links unless PredictOptions.IncludeLinked is set.
 func (c *Collection) Predict(ctx context.Context, key string, k int, opts *PredictOptions) (Result, error) {
 	leave, err := c.db.enter()
 	if err != nil {
@@ -38,13 +38,16 @@ func (c *Collection) Predict(ctx context.Context, key string, k int, opts *Predi
 }
 
 // PredictVector returns the k nodes that score highest against a source that is
-// not a node of the collection: a new one, or one of another collection.
+// not stored. PredictOptions.SourceCollection must be empty.
 func (c *Collection) PredictVector(ctx context.Context, source []float32, k int, opts *PredictOptions) (Result, error) {
 	leave, err := c.db.enter()
 	if err != nil {
 		return Result{}, err
 	}
 	defer leave()
+	if opts != nil && opts.SourceCollection != "" {
+		return Result{}, fmt.Errorf("predict in %q: %w: SourceCollection is %q, and a vector is of none: use Predict with a key", c.name, ErrInvalid, opts.SourceCollection)
+	}
 	source, err = c.sourceVector(source)
 	if err != nil {
 		return Result{}, fmt.Errorf("predict in %q: %w", c.name, err)
@@ -97,7 +100,10 @@ func (c *Collection) predictWith(ctx context.Context, start time.Time, key strin
 	if err != nil {
 		return Result{}, err
 	}
-	sel := selection{source: key, links: !o.IncludeLinked, exclude: o.Exclude, filter: filter}
+	if o.SourceCollection == c.name {
+		o.SourceCollection = ""
+	}
+	sel := selection{source: key, from: o.SourceCollection, links: !o.IncludeLinked, exclude: o.Exclude, filter: filter}
 	return c.ask(ctx, sel, func(q *query) (Result, error) {
 		if key == "" {
 			q.source = append(q.source[:0], source...)
@@ -106,7 +112,7 @@ func (c *Collection) predictWith(ctx context.Context, start time.Time, key strin
 		q.measured, q.decodes = dec.on(&q.view.pinned), true
 		if of := q.measured; of != nil && of.Seeds.Len() > 0 {
 			q.run.Seeds = of.Seeds
-			if key != "" && of.SourcesFrom != "" {
+			if key != "" && of.SourcesFrom != o.SourceCollection {
 				// Seeds of users lead items astray, and plans were measured with them.
 				q.measured, q.run.Seeds = nil, nil
 			}
@@ -144,7 +150,7 @@ func (q *query) answer(ctx context.Context, k int, p planned, o answerOptions) (
 	}
 	var report flashlight.Report
 	var err error
-	if p.plan.Mode == flashlight.ModeExact {
+	if p.plan.Method == flashlight.MethodExact {
 		q.hits, report, err = flashlight.Exact(ctx, &q.run, rows, q.c.db.opts.Workers, q.hits[:0])
 	} else {
 		q.hits, report, err = q.executor.Run(ctx, &q.run, &q.view, rows, q.hits[:0])
@@ -195,9 +201,9 @@ func (q *query) short(found int, report flashlight.Report) string {
 	return fmt.Sprintf("the collection has only %d other nodes that are not excluded", found)
 }
 
-// Score returns the decoder's exact scores of candidates against source, in the
-// order of the candidates. The empty decoder name means the only one.
-func (c *Collection) Score(ctx context.Context, decoderName, source string, candidates ...string) ([]Hit, error) {
+// Score returns the decoder's exact scores of candidates, nodes of the collection,
+// against the node stored under source, in the order of the candidates.
+func (c *Collection) Score(ctx context.Context, source string, candidates []string, opts *ScoreOptions) ([]Hit, error) {
 	leave, err := c.db.enter()
 	if err != nil {
 		return nil, err
@@ -206,34 +212,45 @@ func (c *Collection) Score(ctx context.Context, decoderName, source string, cand
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	dec, err := c.decoder(decoderName)
+	var o ScoreOptions
+	if opts != nil {
+		o = *opts
+	}
+	hits, err := c.score(source, candidates, o)
 	if err != nil {
-		return nil, fmt.Errorf("score: %w", err)
+		return nil, fmt.Errorf("score in %q: %w", c.name, err)
+	}
+	return hits, nil
+}
+
+func (c *Collection) score(source string, candidates []string, o ScoreOptions) ([]Hit, error) {
+	dec, err := c.decoder(o.Decoder)
+	if err != nil {
+		return nil, err
 	}
 	dim := c.schema.Dim
-	rows := make([]float32, (1+len(candidates))*dim)
+	from, rows := make([]float32, dim), make([]float32, len(candidates)*dim)
 	err = c.db.store.View(func(v *storage.View) error {
-		for i := range len(candidates) + 1 {
-			key := source
-			if i > 0 {
-				key = candidates[i-1]
-			}
-			id, ok := v.ID(c.uid, key)
-			if !ok {
-				return c.noNode(key)
-			}
-			if !v.Row(rows[i*dim:(i+1)*dim], c.uid, id) {
-				return c.noRow(key)
+		info, err := c.rowsOfSources(v, o.SourceCollection)
+		if err != nil {
+			return err
+		}
+		if _, err := c.sourceRow(v, info, from, source); err != nil {
+			return err
+		}
+		for i, key := range candidates {
+			if _, err := c.sourceRow(v, c.itself(), rows[i*dim:(i+1)*dim], key); err != nil {
+				return err
 			}
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("score: %w", err)
+		return nil, err
 	}
 	var scratch decoder.Scratch
 	scores := make([]float32, len(candidates))
-	dec.Bind(nil, rows[:dim]).Score(&scratch, scores, rows[dim:])
+	dec.Bind(nil, from).Score(&scratch, scores, rows)
 	hits := make([]Hit, len(candidates))
 	for i, s := range scores {
 		hits[i] = Hit{Key: candidates[i], Score: s, Probability: decoder.Probability(s)}

@@ -79,7 +79,7 @@ func TestDrift(t *testing.T) {
 	require.NoError(t, err)
 	assert.Zero(t, drift())
 	all, s := stats()
-	assert.Equal(t, all.DurableLSN, s.BuildLSN, "the index holds every act")
+	assert.Equal(t, all.DurableLSN, s.BuildLSN, "the index holds every batch")
 	assert.False(t, s.Written.IsZero())
 
 	_, err = c.Delete(ctx, "n0", "n1", "n2")
@@ -92,7 +92,7 @@ func TestDrift(t *testing.T) {
 	d := drift()
 	assert.Equal(t, uint64(4), d.Dead, "three deleted, one replaced")
 	assert.Equal(t, uint64(2), d.DeltaRows)
-	assert.Equal(t, all.DurableLSN+2, d.OldestLSN, "the act behind that of the deletions")
+	assert.Equal(t, all.DurableLSN+2, d.OldestLSN, "the batch after that of the deletions")
 	require.NoError(t, c.Upsert(ctx, flashdb.Node{Key: "newer", Embedding: far}))
 	assert.Equal(t, d.OldestLSN, drift().OldestLSN)
 	_, err = c.Delete(ctx, "newer")
@@ -115,8 +115,8 @@ func TestDrift(t *testing.T) {
 	assert.ErrorContains(t, err, "drift -1")
 }
 
-// TestRebuildCalibratesDecodersPutMeanwhile replaces one decoder and adds another
-// while the first is being calibrated on the new generation.
+// TestRebuildCalibratesDecodersPutMeanwhile replaces one decoder and adds another while the first
+// is being calibrated on the new generation.
 func TestRebuildCalibratesDecodersPutMeanwhile(t *testing.T) {
 	ctx := context.Background()
 	db := openDB(t)

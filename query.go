@@ -44,7 +44,7 @@ func newQuery(c *Collection) *query {
 	return &query{c: c, view: view{c: c}, excluded: roaring.New()}
 }
 
-// begin takes a query from the pool, pins the segments and resolves the
+// begin takes a query from the pool, pins what is served and resolves the
 // selection, both at one point in time: a query whose filter knew of a batch
 // that its rows do not would answer with half of it. A batch is published in
 // the store and then in the delta; a query that comes between the two, which
@@ -126,6 +126,7 @@ func (c *Collection) askOnce(ctx context.Context, sel selection, run func(*query
 // selection is what a query leaves out or keeps, as the caller named it.
 type selection struct {
 	source  string // key whose row is the source; "" for a query by vector
+	from    string // collection of the source; "" for the one that is asked
 	links   bool   // known links of the source are left out
 	exclude []string
 	filter  *filterNode
@@ -151,17 +152,8 @@ func (q *query) resolve(sel selection) (lsn uint64, err error) {
 		}
 		lsn, q.nodes = v.LSN(c.uid), uint64(info.Count)
 		if sel.source != "" {
-			id, ok := v.ID(c.uid, sel.source)
-			if !ok {
-				return c.noNode(sel.source)
-			}
-			q.source = grow(q.source, c.schema.Dim)
-			if !v.Row(q.source, c.uid, id) {
-				return c.noRow(sel.source)
-			}
-			q.excluded.Add(id)
-			if links := v.Links(c.uid, id); sel.links && links != nil {
-				q.excluded.Or(links)
+			if err := q.resolveSource(v, sel); err != nil {
+				return err
 			}
 		}
 		for _, key := range sel.exclude {
@@ -186,6 +178,57 @@ func (q *query) resolve(sel selection) (lsn uint64, err error) {
 		return nil
 	})
 	return lsn, err
+}
+
+// resolveSource reads the source's row into q.source, and excludes the source
+// itself and its known links.
+func (q *query) resolveSource(v *storage.View, sel selection) error {
+	c := q.c
+	from, err := c.rowsOfSources(v, sel.from)
+	if err != nil {
+		return err
+	}
+	q.source = grow(q.source, c.schema.Dim)
+	id, err := c.sourceRow(v, from, q.source, sel.source)
+	if err != nil {
+		return err
+	}
+	if from.UID == c.uid {
+		q.excluded.Add(id)
+	}
+	if links := v.Links(from.UID, id, c.uid); sel.links && links != nil {
+		q.excluded.Or(links)
+	}
+	return nil
+}
+
+// rowsOfSources is sourcesIn for a collection whose rows are asked with.
+func (c *Collection) rowsOfSources(v keyReader, name string) (storage.Info, error) {
+	from, err := c.sourcesIn(v, name)
+	if err == nil && from.Schema.Dim != c.schema.Dim {
+		err = fmt.Errorf("%w: sources from %q have %d values, collection %q holds %d", ErrDim, name, from.Schema.Dim, c.name, c.schema.Dim)
+	}
+	return from, err
+}
+
+// sourceRow reads the row of a source into dst, normalized where the schema says,
+// and returns its id.
+func (c *Collection) sourceRow(v *storage.View, from storage.Info, dst []float32, key string) (id uint32, err error) {
+	id, ok := v.ID(from.UID, key)
+	if !ok {
+		return 0, noNodeIn(from.Name, key)
+	}
+	if !v.Row(dst, from.UID, id) {
+		return 0, c.db.noRowIn(from.Name, key)
+	}
+	if c.schema.Normalize && from.UID != c.uid {
+		row, err := unit(dst)
+		if err != nil {
+			return 0, fmt.Errorf("node %q of collection %q: %w", key, from.Name, err)
+		}
+		copy(dst, row)
+	}
+	return id, nil
 }
 
 // bind binds d to q.source, in the memory of the last bound of d.
@@ -216,7 +259,7 @@ func (q *query) stats(report flashlight.Report) QueryStats {
 
 // indexDamaged reports whether there is an index that could not be pinned.
 func (q *query) indexDamaged() bool {
-	return q.view.pinned.gen == nil && q.c.segments.damaged.Load() != 0
+	return q.view.pinned.gen == nil && q.c.served.damaged.Load() != 0
 }
 
 // seedSources returns the keys of the stored sources that led to a learned seed,

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestReadmeSamples demands that every Go sample of README.md stands in the
-// compiled and run examples, so that it cannot drift.
+// TestReadmeSamples demands that every Go sample of README.md stands in the compiled and run
+// examples, so that it cannot drift.
 func TestReadmeSamples(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	require.NoError(t, err)

@@ -11,11 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/internal/dbtest"
 )
 
 // killed returns a directory as a kill would leave it: with a log tail that was
 // never flushed, an owner file, what a dead backup left, and torn bytes.
-func killed(t *testing.T) (dir string, want contents) {
+func killed(t *testing.T) (dir string, want *dbtest.Contents) {
 	t.Helper()
 	d := &testDB{t: t, dir: filepath.Join(t.TempDir(), "live")}
 	var err error
@@ -88,8 +89,8 @@ func TestReadOnlyReadersShareADirectoryAndLeaveItAlone(t *testing.T) {
 		"drop":    func() error { return db.DropCollection(ctx, "papers") },
 		"upsert":  func() error { return c.Upsert(ctx, flashdb.Node{Key: "x", Embedding: make([]float32, 8)}) },
 		"delete":  func() error { _, err := c.Delete(ctx, "p1"); return err },
-		"link":    func() error { return c.Link(ctx, "p1", "p2") },
-		"unlink":  func() error { return c.Unlink(ctx, "p1", "p2") },
+		"link":    func() error { return c.Link(ctx, flashdb.Edge{Source: "p1", Target: "p2"}) },
+		"unlink":  func() error { _, err := c.Unlink(ctx, flashdb.Edge{Source: "p1", Target: "p2"}); return err },
 		"decoder": func() error { return c.PutDecoder(ctx, "x", dotDecoder(t, 8)) },
 		"meta":    func() error { return c.SetMeta(ctx, "x", "y") },
 		"rebuild": func() error { _, err := c.Rebuild(ctx, &flashdb.RebuildOptions{Force: true}); return err },

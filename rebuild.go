@@ -44,9 +44,9 @@ type RebuildOptions struct {
 	Lists int
 	// Bits a sub-quantizer: 4 (the default) or 8.
 	Bits int
-	// Seed of sampling and training. The same rows, seed and options give a
+	// RandomSeed of sampling and training. The same rows, seed and options give a
 	// byte-identical file.
-	Seed uint64
+	RandomSeed uint64
 	// OmitRows leaves the full rows out of the generation: half the disk, and
 	// exact scoring reads them from bbolt: of a node that is replaced while a
 	// query runs, it may score the new row.
@@ -124,16 +124,16 @@ func (c *Collection) Rebuild(ctx context.Context, opts *RebuildOptions) (Rebuild
 		return RebuildResult{}, fmt.Errorf("rebuild %q: %w", c.name, err)
 	}
 	defer c.db.rebuilds.pass()
-	res, err := c.rebuild(ctx, o)
+	res, err := c.rebuildRetried(ctx, o)
 	if err != nil {
 		return RebuildResult{}, fmt.Errorf("rebuild %q: %w", c.name, err)
 	}
 	return res, nil
 }
 
-// rebuild builds once more if all rows went away while it did, or came only as it
+// rebuildRetried builds once more if all rows went away while it did, or came only as it
 // began: then it is clear whether there are any.
-func (c *Collection) rebuild(ctx context.Context, o RebuildOptions) (RebuildResult, error) {
+func (c *Collection) rebuildRetried(ctx context.Context, o RebuildOptions) (RebuildResult, error) {
 	res, err := c.rebuildOnce(ctx, o)
 	if errors.Is(err, ivf.ErrRowsGone) {
 		res, err = c.rebuildOnce(ctx, o)
@@ -181,7 +181,7 @@ func (c *Collection) rebuildOnce(ctx context.Context, o RebuildOptions) (res Reb
 		Dim:        c.schema.Dim,
 		Lists:      o.Lists,
 		Bits:       o.Bits,
-		Seed:       o.Seed,
+		Seed:       o.RandomSeed,
 		OmitRows:   o.OmitRows,
 		Keys:       storeRows{c},
 		Workers:    o.Workers,
@@ -275,7 +275,7 @@ func (c *Collection) publish(gen *ivf.Index, old, number, buildLSN uint64) error
 			return err
 		}
 		failpoint.PublishAfter.Reach()
-		retired = c.segments.publish(gen, number, buildLSN)
+		retired = c.served.publish(gen, number, buildLSN)
 		return nil
 	})
 	if err != nil {

@@ -14,72 +14,15 @@ import (
 	"github.com/flashdb/flashdb"
 )
 
-// TestActsDuringARebuildAreServed does all kinds of acts between the steps of a
-// rebuild: what they did is served beside the old generation and the new one,
-// and after a reopen.
-func TestActsDuringARebuildAreServed(t *testing.T) {
-	for _, opened := range []bool{false, true} {
-		t.Run(fmt.Sprintf("queried before %v", opened), func(t *testing.T) {
-			ctx := context.Background()
-			d := openDB(t)
-			c := d.collection("c", modelDim)
-			dot := dotDecoder(t, modelDim)
-			require.NoError(t, c.PutDecoder(ctx, "dot", dot))
-			a := newActor("a/", 21)
-			acts := func(n int) {
-				for range n {
-					act := a.next()
-					require.NoError(t, act.do(ctx, c), act.name)
-					a.applied(act)
-				}
-			}
-			acts(60)
-			_, err := c.Rebuild(ctx, &flashdb.RebuildOptions{Force: true, Lists: 3})
-			require.NoError(t, err)
-			if opened {
-				a.m.predicts(t, c, dot, "dot", 2)
-			}
-			steps := map[string]int{}
-			res, err := c.Rebuild(ctx, &flashdb.RebuildOptions{Force: true, Lists: 4, Progress: func(stage string, _, _ int64) {
-				steps[stage]++
-				acts(5)
-				if opened {
-					a.m.predicts(t, c, dot, "dot", 2)
-				}
-				require.NoError(t, a.m.diff(ctx, c, a.prefix), stage)
-			}})
-			require.NoError(t, err)
-			require.EqualValues(t, 2, res.Generation)
-			require.Greater(t, len(steps), 2, "%v", steps)
-			same := func() {
-				t.Helper()
-				require.NoError(t, a.m.diff(ctx, c, a.prefix))
-				a.m.predicts(t, c, dot, "dot", 10)
-				findings, err := d.Check(ctx)
-				require.NoError(t, err)
-				require.Empty(t, findings)
-			}
-			same()
-			d.reopen()
-			c, err = d.Collection("c")
-			require.NoError(t, err)
-			same()
-			_, err = c.Rebuild(ctx, &flashdb.RebuildOptions{Force: true, Lists: 4})
-			require.NoError(t, err)
-			same()
-		})
-	}
-}
-
-// TestRetiredGenerationStaysForItsReaders rebuilds while two queries are under
-// way: the file that they read goes when the last one ends.
+// TestRetiredGenerationStaysForItsReaders rebuilds while two queries are under way: the file that
+// they read goes when the last one ends.
 func TestRetiredGenerationStaysForItsReaders(t *testing.T) {
 	ctx := context.Background()
 	d := openDB(t)
-	c := d.collection("c", modelDim)
+	c := d.collection("c", smallDim)
 	rng := rand.New(rand.NewPCG(22, 0))
 	for i := range 50 {
-		require.NoError(t, c.Upsert(ctx, flashdb.Node{Key: fmt.Sprint(i), Embedding: randomVector(rng, modelDim)}))
+		require.NoError(t, c.Upsert(ctx, flashdb.Node{Key: fmt.Sprint(i), Embedding: randomVector(rng, smallDim)}))
 	}
 	rebuild := func() {
 		_, err := c.Rebuild(ctx, &flashdb.RebuildOptions{Force: true, Lists: 3})
@@ -94,7 +37,7 @@ func TestRetiredGenerationStaysForItsReaders(t *testing.T) {
 	rebuild()
 	rebuild()
 	requireNames(t, files, "gen-000001.ivf", "gen-000003.ivf")
-	res, err := c.Search(ctx, randomVector(rng, modelDim), 5, nil)
+	res, err := c.Search(ctx, randomVector(rng, smallDim), 5, nil)
 	require.NoError(t, err)
 	require.EqualValues(t, 3, res.Stats.Generation)
 	first()

@@ -198,7 +198,7 @@ func splitPath(p string) []string {
 // verify opens what was received and checks it, after it forgot the generations
 // that the stream does not have.
 func (r *restoring) verify(ctx context.Context) (err error) {
-	db, err := openOn(disk{system: r.system, foreign: true}, r.parent.Path(r.temp), &Options{MustExist: true})
+	db, err := Open(r.parent.Path(r.temp), &Options{MustExist: true, disk: disk{system: r.system, foreign: true}})
 	if err != nil {
 		return err
 	}

@@ -8,19 +8,17 @@ import (
 	"time"
 )
 
-// A RebuildSchedule rebuilds every collection from time to time inside the
-// process that has the database open, one after the other. What happens is told
-// to Options.Events and the Logger.
+// A RebuildSchedule rebuilds every collection from time to time inside the process that has the
+// database open, one after the other. What happens is told to Options.Events and the Logger.
 type RebuildSchedule struct {
-	// Every is the time from one turn to the next, counted from Open. Zero, the
-	// default, means no turns.
+	// Every is the time from one turn to the next, counted from Open. Zero, the default, means no
+	// turns.
 	Every time.Duration
-	// MinDrift is that of RebuildOptions: a collection that moved less waits
-	// for a later turn.
+	// MinDrift is that of RebuildOptions: a collection that moved less waits for a later turn.
 	MinDrift float64
-	// From and To are the window of a day, local time since midnight, in which
-	// a turn may begin: one that falls outside waits for the window. To before
-	// From is a window over midnight. Both zero mean any time.
+	// From and To are the window of a day, local time since midnight, in which a turn may begin:
+	// one that falls outside waits for the window. To before From is a window over midnight. Both
+	// zero mean any time.
 	From, To time.Duration
 }
 
@@ -39,8 +37,7 @@ func (s *RebuildSchedule) validate() error {
 	return errors.Join(errs...)
 }
 
-// next returns when the turn begins that is due at a moment: then, or when the
-// window opens next.
+// next returns when the turn begins that is due at a moment: then, or when the window opens next.
 func (s *RebuildSchedule) next(due time.Time) time.Time {
 	if s.From == s.To {
 		return due
@@ -60,8 +57,8 @@ func (s *RebuildSchedule) next(due time.Time) time.Time {
 	}
 }
 
-// onDay returns a clock time some days after the day of t. Days on which clocks
-// change have 23 or 25 hours, so that adding a duration would miss it.
+// onDay returns a clock time some days after the day of t. Days on which clocks change have 23 or
+// 25 hours, so that adding a duration would miss it.
 func onDay(t time.Time, days int, clock time.Duration) time.Time {
 	year, month, day := t.Date()
 	h, m, s := int(clock/time.Hour), int(clock/time.Minute)%60, int(clock/time.Second)%60
@@ -71,8 +68,8 @@ func onDay(t time.Time, days int, clock time.Duration) time.Time {
 // A clock tells the time and waits; tests have one of their own.
 type clock interface {
 	now() time.Time
-	// after returns a channel that is sent to when d has passed, and a function
-	// that gives up waiting.
+	// after returns a channel that is sent to when d has passed, and a function that gives up
+	// waiting.
 	after(d time.Duration) (passed <-chan time.Time, stop func())
 }
 
@@ -94,8 +91,7 @@ func (s *scheduler) start(db *DB) {
 	}
 }
 
-// wait returns when the goroutine has ended, which the closing of the database
-// makes it do.
+// wait returns when the goroutine has ended, which the closing of the database makes it do.
 func (s *scheduler) wait() { s.work.Wait() }
 
 func (db *DB) runSchedule(s RebuildSchedule) {
@@ -117,8 +113,8 @@ func (db *DB) runSchedule(s RebuildSchedule) {
 	}
 }
 
-// rebuildAll rebuilds every collection. What fails is told to the listener by
-// Rebuild, and does not keep the next one from its turn.
+// rebuildAll rebuilds every collection. What fails is told to the listener by Rebuild, and does not
+// keep the next one from its turn.
 func (db *DB) rebuildAll(ctx context.Context, minDrift float64) {
 	names, err := db.Collections(ctx)
 	if err != nil {

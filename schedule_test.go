@@ -41,8 +41,8 @@ func TestScheduleWindow(t *testing.T) {
 	}
 }
 
-// TestScheduleKeepsToTheClockOnTheWall crosses a change of clocks: on
-// 2026-03-29 the hour from 2 to 3 does not exist in Berlin.
+// TestScheduleKeepsToTheClockOnTheWall crosses a change of clocks: on 2026-03-29 the hour from 2 to
+// 3 does not exist in Berlin.
 func TestScheduleKeepsToTheClockOnTheWall(t *testing.T) {
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {

@@ -97,6 +97,11 @@ func TestSeedsOfAnotherCollection(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "learned", res.Stats.Trace[0].Aims[0].From)
 	assert.NotEmpty(t, res.Stats.SeedSources)
+	across := learned
+	across.SourceCollection = "users"
+	res, err = c.Predict(ctx, "n5", 10, &across)
+	require.NoError(t, err)
+	assert.Equal(t, "learned", res.Stats.Trace[0].Aims[0].From)
 	res, err = c.Predict(ctx, "n5", 10, &learned)
 	require.NoError(t, err)
 	assert.Equal(t, "ones", res.Stats.Trace[0].Aims[0].From)

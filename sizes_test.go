@@ -12,8 +12,8 @@ import (
 	"github.com/flashdb/flashdb"
 )
 
-// everyAnswer asks by the dot product and an MLP for k around the number of nodes, and demands as many hits as there are
-// and, where all are asked for, those of the exact scan.
+// everyAnswer asks by the dot product and an MLP for k around the number of nodes, and demands as
+// many hits as there are and, where all are asked for, those of the exact scan.
 func everyAnswer(t *testing.T, c *flashdb.Collection, source string, n int) {
 	t.Helper()
 	for _, k := range []int{1, 2, n - 2, n - 1, n, n + 1} {
@@ -44,7 +44,8 @@ func withDecoders(t *testing.T, db *testDB, dim int) *flashdb.Collection {
 	return c
 }
 
-// TestFewNodes has no nodes, one, two and a few, before and after an index is forced, and deletes them all in the end.
+// TestFewNodes has no nodes, one, two and a few, before and after an index is forced, and deletes
+// them all in the end.
 func TestFewNodes(t *testing.T) {
 	for _, n := range []int{0, 1, 2, 3, 31, 32, 33, 65} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -93,7 +94,8 @@ func empty(t *testing.T, c *flashdb.Collection) {
 	}
 }
 
-// TestIndexThreshold rebuilds with as many nodes as make the difference, and crosses it by upserts and deletes.
+// TestIndexThreshold rebuilds with as many nodes as make the difference, and crosses it by upserts
+// and deletes.
 func TestIndexThreshold(t *testing.T) {
 	const dim, least = 2, 20_000
 	db := openDB(t)

@@ -161,3 +161,22 @@ func dirBytes(fsys vfs.FS, dir string) (sum int64, err error) {
 	}
 	return sum, nil
 }
+
+// ListSizes returns the number of rows in each inverted list of the served
+// generation; nothing without one.
+func (c *Collection) ListSizes(ctx context.Context) ([]int, error) {
+	leave, err := c.db.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	p, err := c.pin(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("lists of %q: %w", c.name, err)
+	}
+	defer p.release()
+	if p.gen == nil {
+		return nil, nil
+	}
+	return p.gen.ListSizes(), nil
+}

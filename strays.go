@@ -18,11 +18,10 @@ const compactFile = storeFile + ".compact"
 // imageName matches the temporary copies of the bbolt file that dead backups leave.
 var imageName = regexp.MustCompile(`^` + imagePrefix + `[0-9a-f]{8}` + regexp.QuoteMeta(imageSuffix) + `$`)
 
-// sweep removes what dead backups left, and what dead rebuilds and dropped
-// collections left in the index directory. It runs at open, before any generation
-// is mapped. Only regular files with names that flashdb gives are removed, and
-// folders that are empty then. The log is told of what else is there, and of what
-// cannot be removed: none of it is needed to open.
+// sweep removes what dead backups left, and what dead rebuilds and dropped collections left in the
+// index directory. It runs at open, before any generation is mapped. Only regular files with names
+// that flashdb gives are removed, and folders that are empty then. The log is told of what else is
+// there, and of what cannot be removed: none of it is needed to open.
 func (db *DB) sweep() error {
 	served, err := db.servedGenerations()
 	if err != nil {
@@ -60,8 +59,8 @@ func (db *DB) leftAlone(why error) {
 	db.slog.Warn("left alone in the database directory", "dir", db.dir, "err", why)
 }
 
-// removeFolder removes the index of a dropped collection. The drop is durable by
-// now: what cannot be removed is told to the log, and the next open tries again.
+// removeFolder removes the index of a dropped collection. The drop is durable by now: what cannot
+// be removed is told to the log, and the next open tries again.
 func (db *DB) removeFolder(name string) {
 	dir := filepath.Join(indexDir, name)
 	if _, err := db.fs.Type(dir); errors.Is(err, fs.ErrNotExist) {
@@ -78,8 +77,8 @@ func (db *DB) removeFolder(name string) {
 	}
 }
 
-// checkFolder returns an error if the index of a collection cannot be where it
-// belongs because something else is there.
+// checkFolder returns an error if the index of a collection cannot be where it belongs because
+// something else is there.
 func (db *DB) checkFolder(collection string) error {
 	if err := checkIndexFolder(db.fs, indexDir); err != nil {
 		return err
@@ -87,11 +86,10 @@ func (db *DB) checkFolder(collection string) error {
 	return checkIndexFolder(db.fs, filepath.Join(indexDir, collection))
 }
 
-// Strays lists what lies in the directory of the database although flashdb has
-// not put it there, and what takes the place of a directory or file of the index,
-// one line each. It is no damage: Open, queries and writes go on beside it, but
-// an index may be impossible to build until it is moved away. Nothing of it is
-// ever read, replaced or removed.
+// Strays lists what lies in the directory of the database although flashdb has not put it there,
+// and what takes the place of a directory or file of the index, one line each. It is no damage:
+// Open, queries and writes go on beside it, but an index may be impossible to build until it is
+// moved away. Nothing of it is ever read, replaced or removed.
 func (db *DB) Strays(ctx context.Context) ([]string, error) {
 	leave, err := db.enter()
 	if err != nil {
@@ -138,8 +136,8 @@ func (db *DB) images() (names []string) {
 	return names
 }
 
-// indexFolders lists the folders that are there for an index, and one error for
-// each other entry of the index directory.
+// indexFolders lists the folders that are there for an index, and one error for each other entry of
+// the index directory.
 func (db *DB) indexFolders() (folders []string, strays []error) {
 	if err := checkIndexFolder(db.fs, indexDir); err != nil {
 		return nil, []error{err}
@@ -164,9 +162,9 @@ func (db *DB) indexFolders() (folders []string, strays []error) {
 	return folders, strays
 }
 
-// topStrays returns one error for each entry of the directory itself that is not
-// the database's, or of another kind than it should be. Names in wal are the
-// log's, which passes over those that are not numbers.
+// topStrays returns one error for each entry of the directory itself that is not the database's, or
+// of another kind than it should be. Names in wal are the log's, which passes over those that are
+// not numbers.
 func (db *DB) topStrays() (strays []error) {
 	names, err := db.fs.ReadDir(".")
 	if err != nil {

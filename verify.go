@@ -10,11 +10,10 @@ import (
 	"github.com/flashdb/flashdb/storage"
 )
 
-// A Verification compares one answer with that of an exact scan of the same
-// rows: see PredictOptions.Verify.
+// A Verification compares one answer with that of an exact scan of the same rows: see
+// PredictOptions.Verify.
 type Verification struct {
-	// Recall is the share of the exact answer that was found; 1 when that is
-	// empty.
+	// Recall is the share of the exact answer that was found; 1 when that is empty.
 	Recall float64
 	// Missed are the hits of the exact answer that were not found, best first.
 	Missed []Missed
@@ -28,20 +27,18 @@ type Missed struct {
 	// Rank is the place in the exact answer, from 1, and Score what stands there.
 	Rank  int
 	Score float32
-	// List is the inverted list that holds the node, -1 for one newer than the
-	// index. Visited says whether the query visited that list: if so, no query
-	// vector put the node among the rows to be scored; if not, more probes
-	// would have found the list.
+	// List is the inverted list that holds the node, -1 for one newer than the index. Visited says
+	// whether the query visited that list: if so, no query vector put the node among the rows to be
+	// scored; if not, more probes would have found the list.
 	List    int
 	Visited bool
 }
 
-// verify scans for what the query just answered. excluded is what the query
-// left out when it began.
+// verify scans for what the query just answered. excluded is what the query left out when it began.
 func (q *query) verify(ctx context.Context, excluded *roaring.Bitmap) (*Verification, error) {
 	start := time.Now()
 	exact := q.run
-	exact.Plan = flashlight.Plan{Mode: flashlight.ModeExact}
+	exact.Plan = flashlight.Plan{Method: flashlight.MethodExact}
 	exact.Excluded = excluded
 	hits, _, err := flashlight.Exact(ctx, &exact, &q.view, q.c.db.opts.Workers, nil)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/flashdb/flashdb"
 )
 
-// TestVerify compares what Verify says is missing with an exact answer, for a
-// plan that visits too little, with rows newer than the index.
+// TestVerify compares what Verify says is missing with an exact answer, for a plan that visits too
+// little, with rows newer than the index.
 func TestVerify(t *testing.T) {
 	ctx := context.Background()
 	c, _ := batchCollection(t, 3000)

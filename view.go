@@ -60,7 +60,7 @@ func (v *view) Reset() {
 // Dim implements flashlight.Rows.
 func (v *view) Dim() int { return v.c.schema.Dim }
 
-// Search implements flashlight.Searcher: the best n of both segments for each
+// Search implements flashlight.Searcher: the best n of the generation and the delta for each
 // query.
 func (v *view) Search(ctx context.Context, queries [][]float32, n int, probes index.Probes, filter index.Filter, dst [][]index.Candidate) error {
 	p, dst := &v.pinned, dst[:len(queries)]

@@ -9,8 +9,8 @@ import (
 // freshRows is how many rows of a delta count as one list for calibration.
 const freshRows = 64
 
-// viewLists implements calibrate.Lists for what a view has pinned, a generation and a delta. Rows of the delta are
-// grouped as they come: the groups are no clusters, and need not be.
+// viewLists implements calibrate.Lists for what a view has pinned, a generation and a delta. Rows
+// of the delta are grouped as they come: the groups are no clusters, and need not be.
 type viewLists struct {
 	v         *view
 	centroids []float32

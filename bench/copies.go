@@ -23,8 +23,8 @@ type copiesFlags struct {
 	seed             uint64
 }
 
-// copiesCommand writes a larger graph of the same shape: the candidates of a
-// graph over and over, each copy but the first with Gaussian noise.
+// copiesCommand writes a larger graph of the same shape: the candidates of a graph over and over,
+// each copy but the first with Gaussian noise.
 func copiesCommand(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	var f copiesFlags
 	fs := newFlags("copies", stderr)
@@ -51,8 +51,8 @@ func copiesCommand(ctx context.Context, args []string, stdout, stderr io.Writer)
 	return err
 }
 
-// writeCopies makes the folder and fills it. A folder that exists is an error: it may be that of the graph itself. Where
-// writing fails, the new folder is removed.
+// writeCopies makes the folder and fills it. A folder that exists is an error: it may be that of
+// the graph itself. Where writing fails, the new folder is removed.
 func writeCopies(ctx context.Context, d *dataset, f copiesFlags) error {
 	if err := os.MkdirAll(filepath.Dir(filepath.Clean(f.out)), 0o755); err != nil {
 		return err
@@ -89,7 +89,8 @@ func fillCopies(ctx context.Context, d *dataset, f copiesFlags) error {
 	return writeCopiedRows(ctx, d, f)
 }
 
-// writeCopiedRows writes embeddings.npy: the rows of sources, if they are not candidates, and then the candidates.
+// writeCopiedRows writes embeddings.npy: the rows of sources, if they are not candidates, and then
+// the candidates.
 func writeCopiedRows(ctx context.Context, d *dataset, f copiesFlags) (err error) {
 	spread, err := d.spread(ctx)
 	if err != nil {

@@ -52,7 +52,8 @@ func TestCopiesCommand(t *testing.T) {
 	assert.ErrorContains(t, run(t.Context(), []string{"copies", "-data", "", "-graph", demoGraph}, &out, &log), "-out wants a folder")
 }
 
-// TestCopiesCommandKeepsWhatIsThere: a folder that exists is refused as it is, that of the graph itself, too.
+// TestCopiesCommandKeepsWhatIsThere: a folder that exists is refused as it is, that of the graph
+// itself, too.
 func TestCopiesCommandKeepsWhatIsThere(t *testing.T) {
 	was, err := openDataset("", demoGraph)
 	require.NoError(t, err)
@@ -69,7 +70,8 @@ func TestCopiesCommandKeepsWhatIsThere(t *testing.T) {
 	assert.True(t, bytes.Equal(want, got), "the rows are as they were")
 }
 
-// TestCopiesCommandStopped: what was written so far is removed. It would be in the way of the next attempt.
+// TestCopiesCommandStopped: what was written so far is removed. It would be in the way of the next
+// attempt.
 func TestCopiesCommandStopped(t *testing.T) {
 	was, err := openDataset("", demoGraph)
 	require.NoError(t, err)

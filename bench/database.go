@@ -19,8 +19,8 @@ const (
 
 	// importBatch is the number of rows of one atomic write, as in "flashdb import".
 	importBatch = 10_000
-	// metaBuild is where the candidates remember what building them cost, which
-	// is also the mark of a complete database.
+	// metaBuild is where the candidates remember what building them cost, which is also the mark of
+	// a complete database.
 	metaBuild = "bench_build"
 )
 
@@ -35,9 +35,8 @@ func (p part) takes(i, n int64) bool {
 	return p.candidates == 0 || (i+1)*p.candidates/n > i*p.candidates/n
 }
 
-// openPart opens the database of a part in dir, and builds it first unless it is
-// there. It is opened with one worker, so that every query, also an exact scan,
-// runs on one thread.
+// openPart opens the database of a part in dir, and builds it first unless it is there. It is
+// opened with one worker, so that every query, also an exact scan, runs on one thread.
 func openPart(ctx context.Context, d *dataset, p part, dir string, log io.Writer) (*flashdb.DB, *flashdb.Collection, buildRecord, error) {
 	db, err := flashdb.Open(dir, &flashdb.Options{MustExist: true, Workers: 1})
 	if errors.Is(err, flashdb.ErrNotFound) {
@@ -138,12 +137,12 @@ func buildPart(ctx context.Context, d *dataset, p part, dir string, log io.Write
 	return remember(ctx, db, candidates, &record)
 }
 
-// calibrate measures plans with the sources that will be asked, not with those
-// that are asked: all of the collection they are from.
+// calibrate measures plans with the sources that will be asked, not with those that are asked: all
+// of the collection they are from.
 func calibrate(ctx context.Context, d *dataset, c *flashdb.Collection, record *buildRecord, log io.Writer) error {
 	opts := flashdb.CalibrateOptions{}
 	if d.info.CandidatesFrom > 0 {
-		opts.SourcesFrom = sourceCollection
+		opts.SourceCollection = sourceCollection
 	}
 	fmt.Fprintf(log, "%s: calibrating\n", d.name)
 	start := time.Now()
@@ -229,8 +228,8 @@ func remember(ctx context.Context, db *flashdb.DB, c *flashdb.Collection, record
 	return c.SetMeta(ctx, metaBuild, string(text))
 }
 
-// scratchDir returns dir, or a new temporary directory where it is empty, with
-// what removes that again.
+// scratchDir returns dir, or a new temporary directory where it is empty, with what removes that
+// again.
 func scratchDir(dir string) (string, func(), error) {
 	if dir != "" {
 		return dir, func() {}, nil

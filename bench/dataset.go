@@ -18,8 +18,8 @@ import (
 	"github.com/flashdb/flashdb/internal/codec"
 )
 
-// A dataset is one graph with embeddings, a trained decoder and exact answers,
-// in a folder of its own:
+// A dataset is one graph with embeddings, a trained decoder and exact answers, in a folder of its
+// own:
 //
 //	info.json             {"nodes", "dim", "candidates_from"}; sources are the rows
 //	                      below candidates_from and candidates the others, and all
@@ -44,14 +44,13 @@ type datasetInfo struct {
 // candidates is the number of rows that may be returned.
 func (d *dataset) candidates() int64 { return d.info.Nodes - d.info.CandidatesFrom }
 
-// demoGraph is the graph that is part of the repository, at demoFolder as seen
-// from bench.
+// demoGraph is the graph that is part of the repository, at demoFolder as seen from bench.
 const demoGraph = "go-stdlib"
 
 var demoFolder = filepath.Join("..", "cmd", "flashdb", "demodata")
 
-// openDataset reads what describes the graph in data/name, or the demo's where
-// data is empty; rows and answers are streamed when they are needed.
+// openDataset reads what describes the graph in data/name, or the demo's where data is empty; rows
+// and answers are streamed when they are needed.
 func openDataset(data, name string) (*dataset, error) {
 	d := &dataset{name: name, dir: filepath.Join(data, name)}
 	if data == "" {
@@ -86,8 +85,7 @@ func (d *dataset) open() error {
 	return err
 }
 
-// readInfo reads info.json, or takes the shape of the embeddings where there is
-// none.
+// readInfo reads info.json, or takes the shape of the embeddings where there is none.
 func (d *dataset) readInfo() error {
 	text, err := os.ReadFile(d.path("info.json"))
 	switch {
@@ -121,8 +119,8 @@ func (d *dataset) path(file string) string { return filepath.Join(d.dir, file) }
 // key is that of a row's node, as "flashdb import" makes it without --keys.
 func key(row int64) string { return strconv.FormatInt(row, 10) }
 
-// rows calls fn for the rows from first on, up to and without end. fn may keep
-// neither the slice nor its values.
+// rows calls fn for the rows from first on, up to and without end. fn may keep neither the slice
+// nor its values.
 func (d *dataset) rows(ctx context.Context, first, end int64, fn func(row int64, values []float32) error) (err error) {
 	r, err := codec.OpenRows(d.embeddings(), nil)
 	if err != nil {
@@ -163,8 +161,7 @@ type oracleLine struct {
 	Logit  []float64 `json:"logit"`
 }
 
-// questions reads the oracle's sources, at most limit of them (0: all), with
-// their exact top-k.
+// questions reads the oracle's sources, at most limit of them (0: all), with their exact top-k.
 func (d *dataset) questions(ctx context.Context, k, limit int) ([]question, error) {
 	lines, err := d.oracle(k, limit)
 	if err != nil {

@@ -139,8 +139,7 @@ func (f *graphFlags) settings(d *dataset) []setting {
 	return slices.DeleteFunc(settings, func(s setting) bool { return !f.wanted.MatchString(s.name) })
 }
 
-// profileTurns gives the lanes turns for some seconds under the profiler; they
-// are not measured.
+// profileTurns gives the lanes turns for some seconds under the profiler; they are not measured.
 func profileTurns(ctx context.Context, path string, lanes []*lane) (err error) {
 	file, err := os.Create(path)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestGraphCommand measures a few sources of the demo's graph from end to end,
-// and makes the report of it.
+// TestGraphCommand measures a few sources of the demo's graph from end to end, and makes the report
+// of it.
 func TestGraphCommand(t *testing.T) {
 	dir := t.TempDir()
 	database := filepath.Join(dir, "go-stdlib.flash")

@@ -12,8 +12,9 @@ import (
 	"github.com/flashdb/flashdb"
 )
 
-// latencyCommand measures single queries of a database that is there: of one that is larger than memory, or whose files
-// are on a slow disk. It opens it read-only, and asks about nodes drawn at random, each once.
+// latencyCommand measures single queries of a database that is there: of one that is larger than
+// memory, or whose files are on a slow disk. It opens it read-only, and asks about nodes drawn at
+// random, each once.
 func latencyCommand(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
 	fs := newFlags("latency", stderr)
 	dir := fs.String("dir", "", "`directory` of the database")

@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// kernelFeatures are the processor flags that decide which kernels flashdb
-// takes: AVX-512 with F, BW, VL and DQ, else AVX2 with FMA, else plain Go.
+// kernelFeatures are the processor flags that decide which kernels flashdb takes: AVX-512 with F,
+// BW, VL and DQ, else AVX2 with FMA, else plain Go.
 var kernelFeatures = []string{"avx2", "fma", "avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512vbmi", "gfni", "avx512_vnni"}
 
 // busyLoad is a load at which other programs disturb the figures.
 const busyLoad = 0.5
 
-// thisMachine describes what the figures are measured on, and warns where it is
-// busy. What the system does not tell stays empty.
+// thisMachine describes what the figures are measured on, and warns where it is busy. What the
+// system does not tell stays empty.
 func thisMachine(log io.Writer) machineRecord {
 	m := machineRecord{
 		Kind:     kindMachine,
@@ -61,8 +61,7 @@ func cpuField(cpuinfo, name string) string {
 	return ""
 }
 
-// revision is the commit the program was built from; go build records it, go
-// run does not.
+// revision is the commit the program was built from; go build records it, go run does not.
 func revision() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -1,6 +1,6 @@
-// Command bench measures flashdb on real graphs: how much of the decoder's true
-// top-k each plan finds and how fast, beside the exact scan timed in the same
-// run, and how the time of a query grows with the number of rows.
+// Command bench measures flashdb on real graphs: how much of the decoder's true top-k each plan
+// finds and how fast, beside the exact scan timed in the same run, and how the time of a query
+// grows with the number of rows.
 //
 //	bench graph   -data DIR -graph NAME   recall, latency, queries a second, build, disk and memory
 //	bench growth  -data DIR               latency over subsets of a graph, genes by default
@@ -11,12 +11,12 @@
 //	bench copies  -data DIR -out FOLDER   writes a larger graph: the rows of one over and over, with noise
 //	bench report  -in FILE -doc FILE      tables and plots of what graph and growth wrote with -json
 //
-// DIR holds a folder for each graph; dataset.go says what is in it. README.md says
-// what the commands print and how long most of them take.
+// DIR holds a folder for each graph; dataset.go says what is in it. README.md says what the
+// commands print and how long most of them take.
 //
-// It is a module of its own, so that plotting adds no dependency to flashdb. It
-// measures flashdb through the API of the root package, as any program sees it.
-// Only scan and seeds measure the packages below.
+// It is a module of its own, so that plotting adds no dependency to flashdb. It measures flashdb
+// through the API of the root package, as any program sees it. Only scan and seeds measure the
+// packages below.
 package main
 
 import (
@@ -55,8 +55,7 @@ func main() {
 	}
 }
 
-// run runs one command. Results go to stdout; progress, which nothing parses,
-// to stderr.
+// run runs one command. Results go to stdout; progress, which nothing parses, to stderr.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) == 0 {
 		fmt.Fprint(stderr, usage)

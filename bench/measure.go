@@ -25,7 +25,7 @@ type lane struct {
 	answers []flashdb.Result  // by question, the latest; no Plan: not asked
 	ms      []float64         // of every query on one core
 	turnMS  []float64         // median of each turn on one core
-	rates   map[int][]float64 // queries a second of each turn, by cores
+	rates   map[int][]float64 // queries per second of each turn, by cores
 }
 
 func newLane(s setting, target *flashdb.Collection, questions []question, k, perTurn int) *lane {
@@ -43,9 +43,9 @@ func newLane(s setting, target *flashdb.Collection, questions []question, k, per
 	}
 }
 
-// measure gives every lane a turn on each number of cores, and that as many
-// times as there are rotations. Whatever slows the machine down for a while so
-// slows all lanes down alike, and medians over the turns pass over it.
+// measure gives every lane a turn on each number of cores, and that as many times as there are
+// rotations. Whatever slows the machine down for a while so slows all lanes down alike, and medians
+// over the turns pass over it.
 func measure(ctx context.Context, lanes []*lane, rotations int, cores []int, log io.Writer) error {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	for r := range rotations {
@@ -68,8 +68,8 @@ func measure(ctx context.Context, lanes []*lane, rotations int, cores []int, log
 
 // turn asks the lane's next questions by as many goroutines as there are cores.
 func (l *lane) turn(ctx context.Context, cores int) error {
-	// Leave no garbage of another lane to be collected at this one's cost, and
-	// bring what it needs into the caches.
+	// Leave no garbage of another lane to be collected at this one's cost, and bring what it needs
+	// into the caches.
 	runtime.GC()
 	if _, _, err := l.ask(ctx, l.next); err != nil {
 		return err
@@ -127,8 +127,8 @@ func (l *lane) ask(ctx context.Context, i int) (flashdb.Result, time.Duration, e
 	return res, time.Since(start), err
 }
 
-// versus returns how many times faster than base the lane is: the median over
-// the turns of the ratio within a rotation.
+// versus returns how many times faster than base the lane is: the median over the turns of the
+// ratio within a rotation.
 func (l *lane) versus(base *lane) float64 {
 	ratios := make([]float64, len(l.turnMS))
 	for i, ms := range l.turnMS {
@@ -137,8 +137,8 @@ func (l *lane) versus(base *lane) float64 {
 	return median(ratios)
 }
 
-// recall returns the recalls of the sources that were asked and whose truth is
-// known. Answers do not depend on the turn.
+// recall returns the recalls of the sources that were asked and whose truth is known. Answers do
+// not depend on the turn.
 func (l *lane) recall() []float64 {
 	var recalls []float64
 	for i, q := range l.questions {

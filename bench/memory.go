@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// A memoryPeak is the most memory that was resident, in bytes. Both are zero
-// where there is no /proc.
+// A memoryPeak is the most memory that was resident, in bytes. Both are zero where there is no
+// /proc.
 type memoryPeak struct {
 	// resident counts everything, mapped files with it: VmHWM.
 	resident int64
-	// anonymous leaves mapped files out, the index and the bbolt file, whose
-	// pages the kernel may drop whenever it wants. It is sampled.
+	// anonymous leaves mapped files out, the index and the bbolt file, whose pages the kernel may
+	// drop whenever it wants. It is sampled.
 	anonymous int64
 }
 
@@ -28,15 +28,14 @@ type memoryWatch struct {
 	peak memoryPeak
 }
 
-// sampleEvery is short beside a stage, and long beside the tens of microseconds
-// that a look takes.
+// sampleEvery is short beside a stage, and long beside the tens of microseconds that a look takes.
 const sampleEvery = 50 * time.Millisecond
 
 // watchMemory starts to watch this process; stop must be called.
 func watchMemory() *memoryWatch {
 	w := &memoryWatch{quit: make(chan struct{}), done: make(chan memoryPeak)}
-	// 5 makes VmHWM start anew. Where that is refused it is the peak since the
-	// process started, which is still a bound.
+	// 5 makes VmHWM start anew. Where that is refused it is the peak since the process started,
+	// which is still a bound.
 	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)
 	go func() {
 		tick := time.NewTicker(sampleEvery)

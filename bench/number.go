@@ -10,8 +10,8 @@ import (
 // absent stands for a figure that was not measured.
 const absent = "-"
 
-// significant writes a positive number with three significant digits, or all
-// before the point: 0.0123, 1.23, 12.3, 12,345. Zero means not measured.
+// significant writes a positive number with three significant digits, or all before the point:
+// 0.0123, 1.23, 12.3, 12,345. Zero means not measured.
 func significant(v float64) string {
 	switch {
 	case v == 0 || math.IsNaN(v):

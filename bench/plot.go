@@ -38,12 +38,12 @@ var glyphs = []draw.GlyphDrawer{
 	draw.BoxGlyph{}, draw.TriangleGlyph{}, draw.PyramidGlyph{}, draw.CircleGlyph{}, draw.CrossGlyph{}, draw.PlusGlyph{}, draw.RingGlyph{},
 }
 
-// mostRecall is where recalls beyond are drawn: a hundred answers for a hundred
-// sources cannot tell them from 1.
+// mostRecall is where recalls beyond are drawn: a hundred answers for a hundred sources cannot tell
+// them from 1.
 const mostRecall = 0.9999
 
-// missScale spreads recalls by the logarithm of what is missed: .9, .99 and
-// .999 lie at equal distances.
+// missScale spreads recalls by the logarithm of what is missed: .9, .99 and .999 lie at equal
+// distances.
 type missScale struct{}
 
 func (missScale) Normalize(lo, hi, x float64) float64 {
@@ -66,8 +66,8 @@ var recallTicks = plot.ConstantTicks{
 	{Value: mostRecall, Label: "all"},
 }
 
-// plotRecall draws mean recall against queries a second on one core: the named
-// settings one by one, the frontier of the grid and of each peer as lines.
+// plotRecall draws mean recall against queries per second on one core: the named settings one by
+// one, the frontier of the grid and of each peer as lines.
 func plotRecall(path, graph string, all []resultRecord) error {
 	p := newPlot("Recall against speed on one core, graph "+graph, "mean recall of the decoder's true top-k, spaced by what is missed", "queries a second")
 	p.X.Min, p.X.Max = 0, 1-(1-mostRecall)/1.5
@@ -183,8 +183,8 @@ func plotGrowth(path string, growth []growthRecord) error {
 	return savePlot(p, path)
 }
 
-// newPlot returns an empty plot with a grid, whose y axis is logarithmic. Its
-// label must be short: on such an axis plot makes room for it in the wrong place.
+// newPlot returns an empty plot with a grid, whose y axis is logarithmic. Its label must be short:
+// on such an axis plot makes room for it in the wrong place.
 func newPlot(title, x, y string) *plot.Plot {
 	plot.DefaultFont = font.Font{Typeface: "Liberation", Variant: "Sans"}
 	p := plot.New()

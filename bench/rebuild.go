@@ -15,8 +15,8 @@ import (
 	"github.com/flashdb/flashdb"
 )
 
-// A rebuildLoad is the traffic that a rebuild goes on beside: one reader that
-// asks again as soon as it has an answer, and one writer.
+// A rebuildLoad is the traffic that a rebuild goes on beside: one reader that asks again as soon as
+// it has an answer, and one writer.
 type rebuildLoad struct {
 	target *flashdb.Collection
 	dim    int
@@ -26,8 +26,7 @@ type rebuildLoad struct {
 	reads, writes, errors atomic.Int64
 }
 
-// beside runs the traffic while fn runs, and returns the latencies of reads in
-// milliseconds.
+// beside runs the traffic while fn runs, and returns the latencies of reads in milliseconds.
 func (l *rebuildLoad) beside(ctx context.Context, fn func() error) (ms []float64, err error) {
 	var work sync.WaitGroup
 	done := make(chan struct{})
@@ -123,8 +122,8 @@ func rebuildCommand(ctx context.Context, args []string, stdout, stderr io.Writer
 	return errors.Join(err, db.Close())
 }
 
-// measureRebuilds takes turns, so that what else the machine does falls on quiet
-// stretches and on rebuilds alike, and prints a line each.
+// measureRebuilds takes turns, so that what else the machine does falls on quiet stretches and on
+// rebuilds alike, and prints a line each.
 func measureRebuilds(ctx context.Context, l *rebuildLoad, workers, turns int, quiet time.Duration, out io.Writer) error {
 	err := l.target.Keys(ctx, func(_ uint32, key string) error { l.keys = append(l.keys, key); return nil })
 	if err != nil {

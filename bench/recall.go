@@ -7,11 +7,11 @@ import (
 )
 
 const (
-	// tieTolerance, relative, is how far below the true k-th score a hit still
-	// counts as found: nodes that tie there are equally right answers.
+	// tieTolerance, relative, is how far below the true k-th score a hit still counts as found:
+	// nodes that tie there are equally right answers.
 	tieTolerance = 1e-5
-	// scoreFloor is what the tolerance is taken of at least, since a logit of
-	// zero means nothing in particular.
+	// scoreFloor is what the tolerance is taken of at least, since a logit of zero means nothing in
+	// particular.
 	scoreFloor = 0.1
 )
 
@@ -41,10 +41,9 @@ func truthOf(hits []flashdb.Hit) truth {
 	return t
 }
 
-// recall returns the share of the truth that was found, by the rule of "flashdb
-// eval": a hit is found when its score is at least the true k-th score, within
-// tieTolerance. Its score is the true one where the truth lists it, and the
-// reported one for a hit that can only tie.
+// recall returns the share of the truth that was found, by the rule of "flashdb eval": a hit is
+// found when its score is at least the true k-th score, within tieTolerance. Its score is the true
+// one where the truth lists it, and the reported one for a hit that can only tie.
 func (t truth) recall(hits []flashdb.Hit) float64 {
 	if len(t.scores) == 0 {
 		return 1

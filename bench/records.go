@@ -9,8 +9,8 @@ import (
 	"os"
 )
 
-// Results are JSON lines, one record each; "kind" says which. A line without a
-// kind is a result: that is what the scripts in peers write.
+// Results are JSON lines, one record each; "kind" says which. A line without a kind is a result:
+// that is what the scripts in peers write.
 const (
 	kindMachine = "machine"
 	kindBuild   = "build"
@@ -34,8 +34,8 @@ type machineRecord struct {
 	Load        string   `json:"load,omitempty"` // processes running before the run, mean of a minute
 }
 
-// buildRecord says what it cost to import and index a graph, with default
-// options, and what that takes on disk.
+// buildRecord says what it cost to import and index a graph, with default options, and what that
+// takes on disk.
 type buildRecord struct {
 	Kind          string  `json:"kind"`
 	Graph         string  `json:"graph"`
@@ -45,8 +45,8 @@ type buildRecord struct {
 	Lists         int     `json:"lists"` // of the candidates' index
 	ImportSeconds float64 `json:"import_s"`
 	BuildSeconds  float64 `json:"build_s"`
-	// CalibrateSources is how many sources plans were measured on in
-	// CalibrateSeconds; 0 where they were not.
+	// CalibrateSources is how many sources plans were measured on in CalibrateSeconds; 0 where they
+	// were not.
 	CalibrateSeconds float64 `json:"calibrate_s,omitempty"`
 	CalibrateSources int     `json:"calibrate_sources,omitempty"`
 	// Sizes are of files, of all collections together.
@@ -80,22 +80,21 @@ type resultRecord struct {
 
 	Sources int `json:"sources,omitempty"` // distinct ones asked
 	K       int `json:"k,omitempty"`
-	// Shares of the true top-k found: the mean, the 5th percentile and the
-	// smallest over the sources.
+	// Shares of the true top-k found: the mean, the 5th percentile and the smallest over the
+	// sources.
 	RecallMean  float64 `json:"recall_mean"`
 	RecallP5    float64 `json:"recall_p5"`
 	RecallWorst float64 `json:"recall_worst"`
 	// Milliseconds of one query at a time, on one core.
 	P50 float64 `json:"ms_p50"`
 	P99 float64 `json:"ms_p99"`
-	// Threads of one query, of a peer that uses several: its rate is then QPS1
-	// all the same.
+	// Threads of one query, of a peer that uses several: its rate is then QPS1 all the same.
 	Threads int `json:"threads,omitempty"`
 	// Queries a second on one core, and by two goroutines on two.
 	QPS1 float64 `json:"qps1"`
 	QPS2 float64 `json:"qps2,omitempty"`
-	// VersusExact is the time of our exact scan, measured in the same rotation,
-	// divided by this setting's: the median over the rotations.
+	// VersusExact is the time of our exact scan, measured in the same rotation, divided by this
+	// setting's: the median over the rotations.
 	VersusExact float64 `json:"versus_exact,omitempty"`
 	// Means a query.
 	RowsScored   float64 `json:"rows_scored,omitempty"`
@@ -204,8 +203,7 @@ func parseInto[T any](records *[]T, line []byte) error {
 	return nil
 }
 
-// An emitter collects records, and writes each at once where JSON lines are
-// wanted.
+// An emitter collects records, and writes each at once where JSON lines are wanted.
 type emitter struct {
 	resultSet
 	json *json.Encoder // nil: text, at the end

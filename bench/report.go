@@ -66,8 +66,8 @@ func (r *resultSet) plotAll(dir string) error {
 	return plotGrowth(filepath.Join(dir, "growth.svg"), r.growth)
 }
 
-// A Markdown file says with a line of its own where a table belongs, and which.
-// Everything down to the end mark is replaced.
+// A Markdown file says with a line of its own where a table belongs, and which. Everything down to
+// the end mark is replaced.
 const (
 	markBegin = "<!-- bench: "
 	markClose = " -->"
@@ -89,8 +89,7 @@ func rewriteFile(path string, r *resultSet) error {
 	return nil
 }
 
-// rewrite replaces the tables between marks; named gives a table by the words
-// of its mark.
+// rewrite replaces the tables between marks; named gives a table by the words of its mark.
 func rewrite(text string, named func(words []string) (table, error)) (string, error) {
 	var out strings.Builder
 	inside := 0 // line of the mark that is open, 0 for none
@@ -125,8 +124,7 @@ func rewrite(text string, named func(words []string) (table, error)) (string, er
 	return out.String(), nil
 }
 
-// named returns a table by its words: machine, build, growth, "results GRAPH"
-// or "frontier GRAPH".
+// named returns a table by its words: machine, build, growth, "results GRAPH" or "frontier GRAPH".
 func (r *resultSet) named(words []string) (table, error) {
 	var graph string
 	if len(words) == 2 {

@@ -18,16 +18,15 @@ import (
 	"github.com/flashdb/flashdb/internal/vfs"
 )
 
-// scanShares are the parts of the lists that a scan visits, and scanKeeps how
-// many rows it returns: few is nearly the kernel alone, many what a query
-// re-scores. peers/faiss_ivfpq.py has the same.
+// scanShares are the parts of the lists that a scan visits, and scanKeeps how many rows it returns:
+// few is nearly the kernel alone, many what a query re-scores. peers/faiss_ivfpq.py has the same.
 var (
 	scanShares = []float64{0.1, 0.3, 1}
 	scanKeeps  = []int{10, 2000}
 )
 
-// scanRecord is the speed of searches of the index alone, on one thread. Its
-// fields are those that peers/faiss_ivfpq.py writes.
+// scanRecord is the speed of searches of the index alone, on one thread. Its fields are those that
+// peers/faiss_ivfpq.py writes.
 type scanRecord struct {
 	Peer    string  `json:"peer"`
 	Graph   string  `json:"graph"`
@@ -113,8 +112,8 @@ func (m *memoryRows) Rows(_ context.Context, fn func(ids []uint32, rows []float3
 	return nil
 }
 
-// scanData reads the candidates, and makes the first query that Flashlight asks
-// for each of some sources.
+// scanData reads the candidates, and makes the first query that Flashlight asks for each of some
+// sources.
 func scanData(ctx context.Context, d *dataset, sources int) (*memoryRows, [][]float32, error) {
 	lines, err := d.oracle(1, sources)
 	if err != nil {
@@ -141,8 +140,8 @@ func scanData(ctx context.Context, d *dataset, sources int) (*memoryRows, [][]fl
 	return m, queries, err
 }
 
-// scanIndex builds an index without rows, so that what is found is ranked by
-// codes alone, and searches it.
+// scanIndex builds an index without rows, so that what is found is ranked by codes alone, and
+// searches it.
 func scanIndex(ctx context.Context, d *dataset, rows *memoryRows, lists int, queries [][]float32, rotations int) (records []scanRecord, err error) {
 	dir, remove, err := scratchDir("")
 	if err != nil {
@@ -171,8 +170,8 @@ func scanIndex(ctx context.Context, d *dataset, rows *memoryRows, lists int, que
 	return records, nil
 }
 
-// scanSetting asks every query, each time twice: the second search finds its
-// lists visited, and has only to scan them.
+// scanSetting asks every query, each time twice: the second search finds its lists visited, and has
+// only to scan them.
 func scanSetting(ctx context.Context, ix *ivf.Index, share float64, keep int, queries [][]float32, rotations int) (scanRecord, error) {
 	lists := ix.Info().Lists
 	r := scanRecord{Peer: flashdbPeer, Threads: 1, Lists: lists, Probes: max(1, int(math.Round(share*float64(lists))))}

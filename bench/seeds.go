@@ -235,7 +235,7 @@ func (b *seedBench) addRow(ctx context.Context, t *table, name string, set func(
 	cells := []string{name}
 	for _, s := range seedShapes {
 		plan := flashlight.Plan{
-			Mode: flashlight.ModeFlashlight, AnchorsFrom: flashlight.AnchorsBoth, Anchors: 20,
+			Method: flashlight.MethodFlashlight, AnchorsFrom: flashlight.AnchorsBoth, Anchors: 20,
 			Rounds: s.rounds, PerRound: s.perRound, Patience: s.rounds, Probes: b.probes, Tail: s.tail,
 		}
 		if s.tail > 0 {

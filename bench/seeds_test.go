@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSeedsCommand learns from some sources of the demo's graph. Of 64 the learned seed takes the nearest 16, as one of the
-// variants does, which are computed apart from it.
+// TestSeedsCommand learns from some sources of the demo's graph. Of 64 the learned seed takes the
+// nearest 16, as one of the variants does, which are computed apart from it.
 func TestSeedsCommand(t *testing.T) {
 	var out, log strings.Builder
 	args := []string{"seeds", "-data", "", "-stored", "64", "-from", "2", "-sources", "20", "-variants", "-markdown"}

@@ -11,8 +11,9 @@ import (
 	"github.com/flashdb/flashdb/flashlight"
 )
 
-// addVariants adds the recall of other seeds than the learned one, made of the same prototypes: the mean gradient of the
-// n nearest stored sources, or of all, and its sums with the ones seed, each divided by its length.
+// addVariants adds the recall of other seeds than the learned one, made of the same prototypes: the
+// mean gradient of the n nearest stored sources, or of all, and its sums with the ones seed, each
+// divided by its length.
 func (b *seedBench) addVariants(ctx context.Context, t *table, prototypes []flashlight.Prototype) error {
 	for i, n := range []int{len(prototypes), 16, 64} {
 		if n > len(prototypes) || (n == len(prototypes) && i > 0) {
@@ -46,8 +47,8 @@ type seeded struct {
 // Ones implements decoder.Bound.
 func (s seeded) Ones(dst []float32) { copy(dst, s.query) }
 
-// variant returns the mean gradient of the n prototypes whose sources have the highest cosine with that of q, for q's
-// source, plus so much of the ones seed.
+// variant returns the mean gradient of the n prototypes whose sources have the highest cosine with
+// that of q, for q's source, plus so much of the ones seed.
 func variant(q *flashlight.Query, prototypes []flashlight.Prototype, n int, ones float64) []float32 {
 	type near struct {
 		p      *flashlight.Prototype

@@ -7,8 +7,7 @@ import (
 	"github.com/flashdb/flashdb/flashlight"
 )
 
-// A setting is a way to answer a question, under the name that tables and plots
-// give it.
+// A setting is a way to answer a question, under the name that tables and plots give it.
 type setting struct {
 	name string
 	grid bool // of the grid of plans
@@ -32,15 +31,14 @@ func exact() setting {
 // namedSettings are those every run measures beside the exact scan.
 func namedSettings() []setting {
 	return []setting{
-		// The rows of highest inner product with the source, scored by the
-		// decoder: what is done without knowing better. One round whose query
-		// is the source's own row is just that.
+		// The rows of highest inner product with the source, scored by the decoder: what is done
+		// without knowing better. One round whose query is the source's own row is just that.
 		{name: "DotMax 1000", opts: flashdb.PredictOptions{
 			Seed: flashdb.SeedSource, Rounds: 1, PerRound: 1000, Probes: everyList,
 		}},
 		{name: "paper mode", opts: flashdb.PredictOptions{Mode: flashdb.ModePaper}},
-		// What is asked for a recall is a plan that was measured; the default
-		// plan is the one without measurements.
+		// What is asked for a recall is a plan that was measured; the default plan is the one
+		// without measurements.
 		{name: "recall .90", opts: flashdb.PredictOptions{Recall: .90}},
 		{name: "recall .95", opts: flashdb.PredictOptions{Recall: .95}},
 		{name: "recall .98, unless said", opts: flashdb.PredictOptions{}},
@@ -50,9 +48,9 @@ func namedSettings() []setting {
 	}
 }
 
-// gridSettings are plans of many shapes, one big round among them, that each
-// visit several numbers of rows: what a plan needs visited hardly depends on
-// the size of the graph, so that shares would be the wrong scale.
+// gridSettings are plans of many shapes, one big round among them, that each visit several numbers
+// of rows: what a plan needs visited hardly depends on the size of the graph, so that shares would
+// be the wrong scale.
 func gridSettings(rows int64) []setting {
 	shapes := []struct {
 		rounds, perRound int

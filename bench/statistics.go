@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// percentile returns the smallest of the values that is at least as large as p
-// percent of them (nearest rank, no interpolation); NaN of no values.
+// percentile returns the smallest of the values that is at least as large as p percent of them
+// (nearest rank, no interpolation); NaN of no values.
 func percentile(values []float64, p float64) float64 {
 	if len(values) == 0 {
 		return math.NaN()
@@ -27,8 +27,8 @@ func mean(values []float64) float64 {
 	return sum / float64(len(values))
 }
 
-// fitExponent returns a and e of y = a x^e, by least squares on logarithms; NaN
-// where fewer than two distinct x are given.
+// fitExponent returns a and e of y = a x^e, by least squares on logarithms; NaN where fewer than
+// two distinct x are given.
 func fitExponent(xs, ys []float64) (a, e float64) {
 	n := float64(len(xs))
 	var sx, sy, sxx, sxy float64

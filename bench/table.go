@@ -7,8 +7,8 @@ import (
 	"text/tabwriter"
 )
 
-// A table has cells of text; the first column is aligned to the left and the
-// others, which are numbers, to the right.
+// A table has cells of text; the first column is aligned to the left and the others, which are
+// numbers, to the right.
 type table struct {
 	title  string // of the text form; the Markdown form has headings of its own
 	header []string

@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// machineTable has a row a machine and program, since several runs may have been
-// on the same.
+// machineTable has a row a machine and program, since several runs may have been on the same.
 func machineTable(machines []machineRecord) table {
 	t := table{
 		title:  "Machine",
@@ -35,8 +34,8 @@ func orAbsent(s string) string {
 	return s
 }
 
-// buildTable has a row a graph: what import and index took. Bytes a row count
-// all that is in the directory.
+// buildTable has a row a graph: what import and index took. Bytes a row count all that is in the
+// directory.
 func buildTable(builds []buildRecord, queries []queriesRecord) table {
 	t := table{
 		title: "Build, default options on all cores",
@@ -98,8 +97,8 @@ func resultTable(all []resultRecord, graph string, keep func(resultRecord) bool)
 	return t
 }
 
-// versusRate compares with the exact scan a result that another process
-// measured: only rates on as many cores compare.
+// versusRate compares with the exact scan a result that another process measured: only rates on as
+// many cores compare.
 func versusRate(r, exact resultRecord) float64 {
 	switch {
 	case r.QPS1 > 0 && exact.QPS1 > 0:
@@ -128,8 +127,8 @@ func exactResult(all []resultRecord, graph string) resultRecord {
 	return resultRecord{}
 }
 
-// frontier returns the results of one program on one graph that no other result
-// of it beats in both mean recall and queries a second, by ascending recall.
+// frontier returns the results of one program on one graph that no other result of it beats in both
+// mean recall and queries per second, by ascending recall.
 func frontier(all []resultRecord, peer, graph string) []resultRecord {
 	var best []resultRecord
 	for _, r := range all {
@@ -137,8 +136,7 @@ func frontier(all []resultRecord, peer, graph string) []resultRecord {
 			best = append(best, r)
 		}
 	}
-	// From the highest recall down, a result counts when it is faster than all
-	// that find more.
+	// From the highest recall down, a result counts when it is faster than all that find more.
 	slices.SortStableFunc(best, func(x, y resultRecord) int {
 		switch {
 		case x.RecallMean != y.RecallMean:

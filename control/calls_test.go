@@ -101,12 +101,28 @@ func ask(t *testing.T, c *Client) transcript {
 	ok(err)
 	said["delete"], err = in.Delete(ctx, "gone", "nobody")
 	ok(err)
-	ok(in.LinkAll(ctx, flashdb.Edge{Source: "a", Target: binary}, flashdb.Edge{Source: "a", Target: "base64:"}))
-	said["unlink"], err = in.UnlinkAll(ctx, flashdb.Edge{Source: "a", Target: "base64:"}, flashdb.Edge{Source: "a", Target: "a"})
+	ok(in.Link(ctx, flashdb.Edge{Source: "a", Target: binary}, flashdb.Edge{Source: "a", Target: "base64:"}))
+	said["unlink"], err = in.Unlink(ctx, flashdb.Edge{Source: "a", Target: "base64:"}, flashdb.Edge{Source: "a", Target: "a"})
 	ok(err)
-	said["linked"], err = in.Linked(ctx, "a")
+	said["linked"], err = in.Linked(ctx, "a", nil)
 	ok(err)
-	unlinked, err := in.Linked(ctx, "base64:")
+	from, err := c.CreateCollection(ctx, "from", flashdb.Schema{Dim: 2})
+	ok(err)
+	ok(from.Upsert(ctx, flashdb.Node{Key: binary, Embedding: []float32{1, 2}}))
+	ok(in.Link(ctx, flashdb.Edge{SourceCollection: "from", Source: binary, Target: "a"}))
+	said["linked across"], err = in.Linked(ctx, binary, &flashdb.LinkedOptions{SourceCollection: "from"})
+	ok(err)
+	var links []flashdb.Edge
+	for e, err := range in.Links(ctx) {
+		ok(err)
+		links = append(links, e)
+	}
+	assert.Len(t, links, 2)
+	said["links"] = links
+	for range in.Links(ctx) {
+		break
+	}
+	unlinked, err := in.Linked(ctx, "base64:", nil)
 	ok(err)
 	assert.Empty(t, unlinked)
 	all := map[uint32]string{}
@@ -174,7 +190,13 @@ func askQuestions(t *testing.T, in *Collection, said transcript) {
 	for range in.PredictBatch(ctx, []string{"a", binary}, 5, nil) {
 		break
 	}
-	said["score"], err = in.Score(ctx, "", "a", binary, "base64:")
+	res, err = in.Predict(ctx, binary, 5, &flashdb.PredictOptions{SourceCollection: "from"})
+	require.NoError(t, err)
+	require.Len(t, res.Hits, 2, "all but the one it is linked to")
+	said["across"] = timeless(res)
+	said["score across"], err = in.Score(ctx, binary, []string{"a"}, &flashdb.ScoreOptions{SourceCollection: "from"})
+	require.NoError(t, err)
+	said["score"], err = in.Score(ctx, "a", []string{binary, "base64:"}, nil)
 	require.NoError(t, err)
 	res, err = in.Search(ctx, []float32{0, 1}, 2, &flashdb.SearchOptions{Metric: flashdb.MetricL2})
 	require.NoError(t, err)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 
 	"github.com/flashdb/flashdb"
 	"github.com/flashdb/flashdb/decoder"
@@ -73,32 +74,73 @@ func (c *Collection) Delete(ctx context.Context, names ...string) (deleted int, 
 	return deleteNodes.ask(ctx, c, keys{names}, out{})
 }
 
-var link = onCollection("linkall", func(ctx context.Context, c *flashdb.Collection, r edges, _ out) (none, error) {
-	return none{}, c.LinkAll(ctx, r.Edges...)
+var link = onCollection("link", func(ctx context.Context, c *flashdb.Collection, r edges, _ out) (none, error) {
+	return none{}, c.Link(ctx, r.Edges...)
 })
 
-// LinkAll is that of flashdb.Collection.
-func (c *Collection) LinkAll(ctx context.Context, all ...flashdb.Edge) error {
+// Link is that of flashdb.Collection.
+func (c *Collection) Link(ctx context.Context, all ...flashdb.Edge) error {
 	_, err := link.ask(ctx, c, edges{all}, out{})
 	return err
 }
 
-var unlink = onCollection("unlinkall", func(ctx context.Context, c *flashdb.Collection, r edges, _ out) (int, error) {
-	return c.UnlinkAll(ctx, r.Edges...)
+var unlink = onCollection("unlink", func(ctx context.Context, c *flashdb.Collection, r edges, _ out) (int, error) {
+	return c.Unlink(ctx, r.Edges...)
 })
 
-// UnlinkAll is that of flashdb.Collection.
-func (c *Collection) UnlinkAll(ctx context.Context, all ...flashdb.Edge) (forgotten int, err error) {
+// Unlink is that of flashdb.Collection.
+func (c *Collection) Unlink(ctx context.Context, all ...flashdb.Edge) (forgotten int, err error) {
 	return unlink.ask(ctx, c, edges{all}, out{})
 }
 
-var linked = onCollection("linked", func(ctx context.Context, c *flashdb.Collection, r key, _ out) ([]string, error) {
-	return c.Linked(ctx, r.Key)
+type linksOf struct {
+	Source  string                 `json:"source"`
+	Options *flashdb.LinkedOptions `json:"options,omitempty"`
+}
+
+var linked = onCollection("linked", func(ctx context.Context, c *flashdb.Collection, r linksOf, _ out) ([]string, error) {
+	return c.Linked(ctx, r.Source, r.Options)
 })
 
 // Linked is that of flashdb.Collection.
-func (c *Collection) Linked(ctx context.Context, name string) ([]string, error) {
-	return linked.ask(ctx, c, key{name}, out{})
+func (c *Collection) Linked(ctx context.Context, source string, opts *flashdb.LinkedOptions) ([]string, error) {
+	return linked.ask(ctx, c, linksOf{source, opts}, out{})
+}
+
+// linksPage is how many links travel in one line.
+const linksPage = 1024
+
+var links = onCollection("links", func(ctx context.Context, c *flashdb.Collection, _ none, o reply[edges]) (none, error) {
+	var page edges
+	for e, err := range c.Links(ctx) {
+		if err != nil {
+			return none{}, err
+		}
+		if page.Edges = append(page.Edges, e); len(page.Edges) == linksPage {
+			if err := o.item(page); err != nil {
+				return none{}, err
+			}
+			page.Edges = page.Edges[:0]
+		}
+	}
+	return none{}, o.item(page)
+})
+
+// Links is that of flashdb.Collection. The links come some hundreds at a time.
+func (c *Collection) Links(ctx context.Context) iter.Seq2[flashdb.Edge, error] {
+	return func(yield func(flashdb.Edge, error) bool) {
+		_, err := links.ask(ctx, c, none{}, reply[edges]{item: func(page edges) error {
+			for _, e := range page.Edges {
+				if !yield(e, nil) {
+					return errEnough
+				}
+			}
+			return nil
+		}})
+		if err != nil && !errors.Is(err, errEnough) {
+			yield(flashdb.Edge{}, err)
+		}
+	}
 }
 
 // keysPage is how many keys travel in one line.

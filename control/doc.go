@@ -13,7 +13,7 @@
 // /v2/COLLECTION/CALL for one of a collection. Its name is that of the method in small
 // letters. Its body is one JSON object, which may be left out when every field has its
 // zero value; a field that the owner does not know is refused, since to pass over a
-// filter or a bound would be a wrong answer. The reply is one JSON object a line:
+// filter or a bound would be a wrong answer. The reply is one JSON object per line:
 //
 //	{"progress": {...}}    any number, about work under way
 //	{"item": {...}}        any number, the parts of a long answer

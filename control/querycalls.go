@@ -81,18 +81,18 @@ func (c *Collection) PredictBatch(ctx context.Context, keys []string, k int, opt
 }
 
 type candidates struct {
-	Decoder    string   `json:"decoder"`
-	Source     string   `json:"source"`
-	Candidates []string `json:"candidates"`
+	Source     string                `json:"source"`
+	Candidates []string              `json:"candidates"`
+	Options    *flashdb.ScoreOptions `json:"options,omitempty"`
 }
 
 var score = onCollection("score", func(ctx context.Context, c *flashdb.Collection, r candidates, _ out) ([]flashdb.Hit, error) {
-	return c.Score(ctx, r.Decoder, r.Source, r.Candidates...)
+	return c.Score(ctx, r.Source, r.Candidates, r.Options)
 })
 
 // Score is that of flashdb.Collection.
-func (c *Collection) Score(ctx context.Context, decoderName, source string, of ...string) ([]flashdb.Hit, error) {
-	return score.ask(ctx, c, candidates{decoderName, source, of}, out{})
+func (c *Collection) Score(ctx context.Context, source string, of []string, opts *flashdb.ScoreOptions) ([]flashdb.Hit, error) {
+	return score.ask(ctx, c, candidates{source, of, opts}, out{})
 }
 
 type nearest struct {

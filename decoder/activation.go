@@ -63,14 +63,15 @@ func (a *activation) apply(dst, src []float32) {
 	}
 }
 
-// backward multiplies grad, the gradient with respect to the output, by the derivative at src, the input. A piecewise
-// linear neuron is active iff its input is > 0, so at 0 it is not.
+// backward multiplies grad, the gradient with respect to the output, by the derivative at src, the
+// input. A piecewise linear neuron is active iff its input is > 0, so at 0 it is not.
 func (a *activation) backward(grad, src []float32) {
 	switch a.name {
 	case Identity:
 	case ReLU:
-		// Signs of activations are close to coin flips. Bits are compared, as that compiles to a conditional move: read as
-		// integers, the positive floats up to infinity are 1 to its bits; zeros, negatives and NaNs lie outside.
+		// Signs of activations are close to coin flips. Bits are compared, as that compiles to a
+		// conditional move: read as integers, the positive floats up to infinity are 1 to its bits;
+		// zeros, negatives and NaNs lie outside.
 		const inf = 0x7f800000
 		grad = grad[:len(src)]
 		for i, x := range src {

@@ -9,7 +9,8 @@ import (
 	"github.com/flashdb/flashdb/decoder"
 )
 
-// benchNetworks are the sizes of the trained decoders flashdb is measured on, and a deep one with layer norms.
+// benchNetworks are the sizes of the trained decoders flashdb is measured on, and a deep one with
+// layer norms.
 var benchNetworks = []struct {
 	name  string
 	dim   int

@@ -16,8 +16,9 @@ import (
 //
 //	tensor:  key (uvarint n, n bytes), dimensions (uvarint count, then a uvarint each), values (float32 each)
 //
-// The spec is its JSON form. Tensors are those the spec names, by its keys, in ascending order of key. Values are row-major. The CRC
-// covers everything before it. What is derived (folded, packed) is not kept: New derives it again.
+// The spec is its JSON form. Tensors are those the spec names, by its keys, in ascending order of
+// key. Values are row-major. The CRC covers everything before it. What is derived (folded, packed)
+// is not kept: New derives it again.
 const (
 	blobMagic   = "fdec"
 	blobVersion = 1
@@ -44,8 +45,8 @@ func Marshal(d Decoder) []byte {
 	return w.Data()
 }
 
-// Unmarshal returns the decoder a blob holds. Damage gives an error that matches format.ErrCorrupt, a newer version one that matches
-// format.ErrVersion. The blob is not retained.
+// Unmarshal returns the decoder a blob holds. Damage gives an error that matches format.ErrCorrupt,
+// a newer version one that matches format.ErrVersion. The blob is not retained.
 func Unmarshal(blob []byte) (Decoder, error) {
 	const headerSize, crcSize = len(blobMagic) + 4, 4
 	if len(blob) < headerSize+crcSize || string(blob[:len(blobMagic)]) != blobMagic {

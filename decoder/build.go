@@ -5,7 +5,8 @@ import (
 	"fmt"
 )
 
-// Layer is one layer of a network made in Go: activation(Weight h + Bias). Norms and residuals take a [Spec] and [New].
+// Layer is one layer of a network made in Go: activation(Weight h + Bias). Norms and residuals take
+// a [Spec] and [New].
 type Layer struct {
 	Weight     []float32  // row-major, outputs x inputs, as of a PyTorch Linear
 	Bias       []float32  // one value an output, or nil
@@ -17,7 +18,8 @@ func NewDot(dim int) (Decoder, error) {
 	return New(Spec{Kind: Dot, Dim: dim}, nil)
 }
 
-// NewBilinear returns the decoder source^T W candidate; weight is W, row-major dim x dim, and is retained.
+// NewBilinear returns the decoder source^T W candidate; weight is W, row-major dim x dim, and is
+// retained.
 func NewBilinear(dim int, weight []float32) (Decoder, error) {
 	return New(Spec{Kind: Bilinear, Dim: dim, Weight: "weight"},
 		map[string]Tensor{"weight": {Shape: []int{dim, dim}, Data: weight}})
@@ -29,13 +31,14 @@ func NewDistMult(relation []float32) (Decoder, error) {
 		map[string]Tensor{"relation": {Shape: []int{len(relation)}, Data: relation}})
 }
 
-// NewHadamardMLP returns a network on source*candidate, of embeddings of the given width. The last layer has one output, the logit.
-// The slices are retained.
+// NewHadamardMLP returns a network on source*candidate, of embeddings of the given width. The last
+// layer has one output, the logit. The slices are retained.
 func NewHadamardMLP(dim int, layers ...Layer) (Decoder, error) {
 	return newNetwork(HadamardMLP, dim, layers)
 }
 
-// NewConcatMLP returns a network on source followed by candidate. The last layer has one output, the logit. The slices are retained.
+// NewConcatMLP returns a network on source followed by candidate. The last layer has one output,
+// the logit. The slices are retained.
 func NewConcatMLP(dim int, layers ...Layer) (Decoder, error) {
 	return newNetwork(ConcatMLP, dim, layers)
 }

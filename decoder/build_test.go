@@ -8,7 +8,8 @@ import (
 	"github.com/flashdb/flashdb/decoder"
 )
 
-// TestOneOutput: what is built from layers has one output, and does not quietly score by the first of several.
+// TestOneOutput: what is built from layers has one output, and does not quietly score by the first
+// of several.
 func TestOneOutput(t *testing.T) {
 	for name, build := range map[string]func(int, ...decoder.Layer) (decoder.Decoder, error){
 		"hadamard": decoder.NewHadamardMLP, "concat": decoder.NewConcatMLP,

@@ -7,10 +7,11 @@ import (
 	"github.com/flashdb/flashdb/decoder/internal/smooth"
 )
 
-// curve is a smooth activation. The error function and the exponential cost more than the matrix product of a layer, so the curve is
-// tabulated: between neighbouring knots it is the cubic that has its values and slopes at both (Hermite interpolation). With h the
-// distance of knots the error is at most h^4/384 times the fourth derivative, below 1e-9 and thus far below what float32
-// keeps; at a knot, and 0 is one, it vanishes. Beyond the table the function itself is called.
+// curve is a smooth activation. The error function and the exponential cost more than the matrix
+// product of a layer, so the curve is tabulated: between neighbouring knots it is the cubic that
+// has its values and slopes at both (Hermite interpolation). With h the distance of knots the error
+// is at most h^4/384 times the fourth derivative, below 1e-9 and thus far below what float32 keeps;
+// at a knot, and 0 is one, it vanishes. Beyond the table the function itself is called.
 type curve struct {
 	value, slope func(x float64) float64
 	cubics       [][4]float64 // of t, the distance from the left knot in units of h, by ascending powers
@@ -56,7 +57,8 @@ func (c *curve) apply(dst, src []float32) {
 	}
 }
 
-// backward multiplies grad by the slope of the curve at src: that of the cubic, which is within 1e-6 of the true one.
+// backward multiplies grad by the slope of the curve at src: that of the cubic, which is within
+// 1e-6 of the true one.
 func (c *curve) backward(grad, src []float32) {
 	for i, x := range src {
 		at := (float64(x) + curveReach) * curveKnots

@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// The tables are as exact as their comment says, everywhere and relative to small values near zero; beyond them nothing changes.
+// The tables are as exact as their comment says, everywhere and relative to small values near zero;
+// beyond them nothing changes.
 func TestCurves(t *testing.T) {
 	for name, tabulated := range curves {
 		c := tabulated()

@@ -1,10 +1,11 @@
-// Package decoder holds trained link-prediction decoders: functions that score how likely a source node links to a
-// candidate node, given the embeddings of both.
+// Package decoder holds trained link-prediction decoders: functions that score how likely a source
+// node links to a candidate node, given the embeddings of both.
 //
-// A [Decoder] is the trained model. Binding it to the embedding of one source gives a [Bound], a function of the
-// candidate's row alone, which scores rows in batches and says in which direction of embedding space the score grows:
-// that gradient is what turns a neural decoder into inner-product queries (Wang et al., "Flashlight: Scalable Link
-// Prediction with Effective Decoders", LoG 2022, arXiv 2209.10100, section 4).
+// A [Decoder] is the trained model. Binding it to the embedding of one source gives a [Bound], a
+// function of the candidate's row alone, which scores rows in batches and says in which direction
+// of embedding space the score grows: that gradient is what turns a neural decoder into
+// inner-product queries (Wang et al., "Flashlight: Scalable Link Prediction with Effective
+// Decoders", LoG 2022, arXiv 2209.10100, section 4).
 //
 //	kind           score of source x and candidate y        bound form
 //	dot            x . y                                    query x
@@ -13,30 +14,34 @@
 //	hadamard_mlp   MLP(x * y)                               x scales the columns of the first weight
 //	concat_mlp     MLP(x || y)                              x joins the bias of the first layer
 //
-// The score is the logit: what the network yields before the final sigmoid or ReLU its [Spec] may name. All
-// ranking is done on it, because a float32 sigmoid saturates above about 17 and a final ReLU ties every negative.
+// The score is the logit: what the network yields before the final sigmoid or ReLU its [Spec] may
+// name. All ranking is done on it, because a float32 sigmoid saturates above about 17 and a final
+// ReLU ties every negative.
 //
 // # Extreme rows
 //
-// Rows may hold any finite float32. A score that is beyond the range of a float32 is an infinity. A linear decoder sums
-// in float64 and never scores NaN. A network may: where a hidden value overflows, later layers compute with an infinity, and
-// infinities of both signs add up to a NaN. A ReLU makes zero of a NaN. Every way to ask yields the same score then.
+// Rows may hold any finite float32. A score that is beyond the range of a float32 is an infinity. A
+// linear decoder sums in float64 and never scores NaN. A network may: where a hidden value
+// overflows, later layers compute with an infinity, and infinities of both signs add up to a NaN. A
+// ReLU makes zero of a NaN. Every way to ask yields the same score then.
 //
-// Weights are tensors in memory ([New]) or slices ([NewHadamardMLP] and the other constructors). Package decoder/weights reads them
-// from .safetensors, .npz, PyTorch .pt and .onnx files; this package reads no file. [Marshal] and [Unmarshal] keep a decoder in a
-// database; blob.go has the layout.
+// Weights are tensors in memory ([New]) or slices ([NewHadamardMLP] and the other constructors).
+// Package decoder/weights reads them from .safetensors, .npz, PyTorch .pt and .onnx files; this
+// package reads no file. [Marshal] and [Unmarshal] keep a decoder in a database; blob.go has the
+// layout.
 //
 // # Arithmetic
 //
-// Hidden layers run in float32. Final inner products, moments of layer norms and smooth activations (by tables good to
-// 1e-9) are computed in float64, as is everything that is folded once: batch norms, residuals, the source's part of a
-// concatenation. The tests hold logits within 1e-5 of those PyTorch computes in float64, relative to the larger of the
-// logit and 0.1.
+// Hidden layers run in float32. Final inner products, moments of layer norms and smooth activations
+// (by tables good to 1e-9) are computed in float64, as is everything that is folded once: batch
+// norms, residuals, the source's part of a concatenation. The tests hold logits within 1e-5 of
+// those PyTorch computes in float64, relative to the larger of the logit and 0.1.
 //
 // # Concurrency
 //
-// A Decoder and a Bound are immutable and safe for concurrent use. A [Scratch] belongs to one goroutine at a time. Binding
-// into an earlier Bound overwrites it: nobody may be using it any more.
+// A Decoder and a Bound are immutable and safe for concurrent use. A [Scratch] belongs to one
+// goroutine at a time. Binding into an earlier Bound overwrites it: nobody may be using it any
+// more.
 package decoder
 
 import (
@@ -72,58 +77,65 @@ type Decoder interface {
 	Kind() Kind
 	Dim() int // width of one embedding
 
-	// Bind fixes the source, an embedding of Dim values, which is not retained. The memory of into is reused if into is an earlier
-	// Bound of this decoder; into may be nil.
+	// Bind fixes the source, an embedding of Dim values, which is not retained. The memory of into
+	// is reused if into is an earlier Bound of this decoder; into may be nil.
 	Bind(into Bound, source []float32) Bound
 
-	// Spec and Tensors are what New made the decoder of: tensors are by the keys the spec names. Neither may be changed.
+	// Spec and Tensors are what New made the decoder of: tensors are by the keys the spec names.
+	// Neither may be changed.
 	Spec() Spec
 	Tensors() map[string]Tensor
 
 	String() string // one line: kind and widths
 }
 
-// Bound is a decoder whose source is fixed: a function of the candidate's row. Rows are row-major, n x Dim.
+// Bound is a decoder whose source is fixed: a function of the candidate's row. Rows are row-major,
+// n x Dim.
 type Bound interface {
 	// Score writes the logits of len(dst) rows.
 	Score(s *Scratch, dst, rows []float32)
 
-	// Gradient writes the weighted sum of the gradients of the score at the given rows with respect to the row, Dim values.
-	// Nil weights mean 1/n each. A neuron is active iff its pre-activation is greater than zero.
+	// Gradient writes the weighted sum of the gradients of the score at the given rows with respect
+	// to the row, Dim values. Nil weights mean 1/n each. A neuron is active iff its pre-activation
+	// is greater than zero.
 	Gradient(s *Scratch, dst, rows, weights []float32)
 
-	// Ones writes the gradient the network would have if every neuron were active (derivative 1, a norm counted as its
-	// weight): the first query of Flashlight, algorithm 1. For a linear decoder that is its only query, scaled to fit where
-	// its values are beyond a float32.
+	// Ones writes the gradient the network would have if every neuron were active (derivative 1, a
+	// norm counted as its weight): the first query of Flashlight, algorithm 1. For a linear decoder
+	// that is its only query, scaled to fit where its values are beyond a float32.
 	Ones(dst []float32)
 
-	// Linear tells whether the score is the inner product with Ones, times a positive number, plus a constant.
+	// Linear tells whether the score is the inner product with Ones, times a positive number, plus
+	// a constant.
 	Linear() bool
 }
 
 // Neurons is implemented by the Bounds of networks.
 type Neurons interface {
-	// Active appends to dst, for every neuron that has an activation, layer by layer, whether it is active at a row. Where two rows
-	// agree in all of them, a ReLU network is the same affine function at both.
+	// Active appends to dst, for every neuron that has an activation, layer by layer, whether it is
+	// active at a row. Where two rows agree in all of them, a ReLU network is the same affine
+	// function at both.
 	Active(s *Scratch, dst []bool, row []float32) []bool
 }
 
-// Separable is implemented by the Bounds of networks, whose gradient comes in two steps: with respect to z, what the
-// network reads, and from there to the row. The first step hardly depends on the source's own values, so what it gives for
-// one source serves others.
+// Separable is implemented by the Bounds of networks, whose gradient comes in two steps: with
+// respect to z, what the network reads, and from there to the row. The first step hardly depends on
+// the source's own values, so what it gives for one source serves others.
 type Separable interface {
-	// GradientZ is Gradient with respect to z in place of the row: source * row for a HadamardMLP, before any norm, and for a
-	// ConcatMLP the half of z that is the row. dst has Dim values. Nothing is divided by the source.
+	// GradientZ is Gradient with respect to z in place of the row: source * row for a HadamardMLP,
+	// before any norm, and for a ConcatMLP the half of z that is the row. dst has Dim values.
+	// Nothing is divided by the source.
 	GradientZ(s *Scratch, dst, rows, weights []float32)
 
-	// FromZ turns a gradient with respect to z into that with respect to the row: it sets dst to source * g for a HadamardMLP
-	// and to g for a ConcatMLP. dst may be g.
+	// FromZ turns a gradient with respect to z into that with respect to the row: it sets dst to
+	// source * g for a HadamardMLP and to g for a ConcatMLP. dst may be g.
 	FromZ(dst, g []float32)
 }
 
-// New makes the decoder the spec describes of the tensors it names. A prefix that all keys of the file share
-// ("predictor.module.") may be missing from the spec; tensors the spec does not name are ignored. The data of the
-// tensors is retained and must not be changed. The error lists every fault.
+// New makes the decoder the spec describes of the tensors it names. A prefix that all keys of the
+// file share ("predictor.module.") may be missing from the spec; tensors the spec does not name are
+// ignored. The data of the tensors is retained and must not be changed. The error lists every
+// fault.
 func New(spec Spec, tensors map[string]Tensor) (Decoder, error) {
 	if err := spec.Validate(); err != nil {
 		return nil, err

@@ -7,12 +7,13 @@ import (
 	"math"
 )
 
-// draft is a network in float64 while it is simplified. What can be expressed by the weights alone is folded into them, so that
-// a row costs matrix products and activations and little else:
+// draft is a network in float64 while it is simplified. What can be expressed by the weights alone
+// is folded into them, so that a row costs matrix products and activations and little else:
 //
-//   - a residual of the layer's input is a unit matrix added to its weight; so is a residual of z at the first layer;
-//   - a batch norm is an affine map of each value: before the activation it scales the rows of the layer's own weight, after it
-//     the columns of the next one; one of z the columns of the first;
+//   - a residual of the layer's input is a unit matrix added to its weight; so is a residual of z
+//     at the first layer;
+//   - a batch norm is an affine map of each value: before the activation it scales the rows of the
+//     layer's own weight, after it the columns of the next one; one of z the columns of the first;
 //   - of the last layer only the row of the logit is kept.
 //
 // What cannot be folded (a layer norm, a batch norm of a sum with z) stays a step of its own.

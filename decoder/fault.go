@@ -61,7 +61,8 @@ func (f *faults) norm(at string, n *NormSpec) {
 	}
 }
 
-// specFields, layerFields and normFields are the fields JSON objects of a spec may have, beside those that are ignored.
+// specFields, layerFields and normFields are the fields JSON objects of a spec may have, beside
+// those that are ignored.
 var (
 	specFields  = []string{"kind", "dim", "weight", "relation", "input_norm", "layers", "output", "output_column", "shapes"}
 	layerFields = []string{"weight", "bias", "residual", "norm", "norm_position", "activation", "slope"}
@@ -81,8 +82,8 @@ func (f *faults) unknownFields(tree any) {
 	}
 }
 
-// object adds a fault for every field of one JSON object that is neither known nor ignored. The types of values have
-// been checked by unmarshalling into a Spec.
+// object adds a fault for every field of one JSON object that is neither known nor ignored. The
+// types of values have been checked by unmarshalling into a Spec.
 func (f *faults) object(at string, value any, known []string) map[string]any {
 	fields, _ := value.(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(fields)) {

@@ -9,7 +9,8 @@ import (
 // anySize stands for a size a shape may have freely.
 const anySize = -1
 
-// fit checks that the tensors have the shapes the spec implies and hold finite numbers, and reports every fault at once.
+// fit checks that the tensors have the shapes the spec implies and hold finite numbers, and reports
+// every fault at once.
 func fit(spec Spec, tensors map[string]Tensor) error {
 	c := fitter{tensors: tensors}
 	switch spec.Kind {
@@ -121,8 +122,9 @@ func (n *NormSpec) eps() float64 {
 	return *n.Eps
 }
 
-// shape checks one tensor against the sizes wanted, for the reason why. It returns the tensor's shape without the leading
-// ones it has beyond that many sizes, nil if it has another number of them, and whether all is well.
+// shape checks one tensor against the sizes wanted, for the reason why. It returns the tensor's
+// shape without the leading ones it has beyond that many sizes, nil if it has another number of
+// them, and whether all is well.
 func (c *fitter) shape(field, key, why string, want ...int) (shape []int, ok bool) {
 	t := c.tensors[key]
 	shape = t.Shape

@@ -44,7 +44,8 @@ func (l *draftLayer) takeAffine(m *draftNorm) {
 	}
 }
 
-// giveAffine makes the layer apply m to its linear outputs: s*(W h + b) + t = (diag(s) W) h + (s*b + t).
+// giveAffine makes the layer apply m to its linear outputs: s*(W h + b) + t = (diag(s) W) h +
+// (s*b + t).
 func (l *draftLayer) giveAffine(m *draftNorm) {
 	for o := range l.out {
 		row := l.weight[o*l.in : (o+1)*l.in]
@@ -55,8 +56,8 @@ func (l *draftLayer) giveAffine(m *draftNorm) {
 	}
 }
 
-// keepColumn drops the outputs of the last layer that are not the logit, unless the logit depends on them through a layer norm or
-// a sum with z keeps them aligned.
+// keepColumn drops the outputs of the last layer that are not the logit, unless the logit depends
+// on them through a layer norm or a sum with z keeps them aligned.
 func (d *draft) keepColumn() {
 	l := &d.layers[len(d.layers)-1]
 	if l.addZ || (l.before != nil && l.before.moments) || (l.after != nil && l.after.moments) {
@@ -82,8 +83,8 @@ func (d *draft) linear() bool {
 	return affine(d.input)
 }
 
-// ones returns the gradient with respect to z if every activation had derivative 1 and every norm were its weight. For a linear
-// network that is the gradient.
+// ones returns the gradient with respect to z if every activation had derivative 1 and every norm
+// were its weight. For a linear network that is the gradient.
 func (d *draft) ones() []float64 {
 	last := &d.layers[len(d.layers)-1]
 	grad := make([]float64, last.out)

@@ -35,8 +35,9 @@ func (b *mlpBound) GradientZ(s *Scratch, dst, rows, weights []float32) {
 	}
 }
 
-// addGradient adds to dst the gradients with respect to z at one tile of rows, each times its weight. The product with the Jacobian is linear in
-// what it is seeded with, so the weights go in at the logit and the sum over rows comes out once, as early as it may.
+// addGradient adds to dst the gradients with respect to z at one tile of rows, each times its
+// weight. The product with the Jacobian is linear in what it is seeded with, so the weights go in
+// at the logit and the sum over rows comes out once, as early as it may.
 func (b *mlpBound) addGradient(s *Scratch, dst, rows, weights []float32) {
 	n, net := len(weights), b.net
 	frames, z := b.forward(s, rows, n)
@@ -54,7 +55,8 @@ func (b *mlpBound) addGradient(s *Scratch, dst, rows, weights []float32) {
 	simd.Axpy(dst, 1, sum[len(sum)-len(dst):])
 }
 
-// forward evaluates n rows and keeps all that a backward pass asks for: the frames, and z before its norm where the network needs it.
+// forward evaluates n rows and keeps all that a backward pass asks for: the frames, and z before
+// its norm where the network needs it.
 func (b *mlpBound) forward(s *Scratch, rows []float32, n int) (frames []frame, z []float32) {
 	net, in := b.net, rows
 	if b.explicit {
@@ -86,8 +88,8 @@ func (b *mlpBound) Active(s *Scratch, dst []bool, row []float32) []bool {
 	return dst
 }
 
-// foldedSum takes grad, the gradient with respect to the outputs of the first dense layer, to its inputs. That map is the same
-// for all rows, so they are summed first.
+// foldedSum takes grad, the gradient with respect to the outputs of the first dense layer, to its
+// inputs. That map is the same for all rows, so they are summed first.
 func (b *mlpBound) foldedSum(s *Scratch, grad []float32, n int) []float32 {
 	sum := s.take(b.first.in)
 	clear(sum)

@@ -39,15 +39,16 @@ func (d *linearDecoder) Bind(into Bound, source []float32) Bound {
 	return b
 }
 
-// linearBound scores by one inner product. The query is kept in float64: a logit near zero is the difference of large terms, and
-// float32 would lose it.
+// linearBound scores by one inner product. The query is kept in float64: a logit near zero is the
+// difference of large terms, and float32 would lose it.
 type linearBound struct {
 	exact    []float64 // the query
 	query    []float32 // the query, rounded: see round
 	constant float64   // added to the inner product
 }
 
-// reuseLinear returns into if it is a linear bound of that width, otherwise a new one. Its constant is zero.
+// reuseLinear returns into if it is a linear bound of that width, otherwise a new one. Its constant
+// is zero.
 func reuseLinear(into Bound, dim int) *linearBound {
 	if b, ok := into.(*linearBound); ok && len(b.exact) == dim {
 		b.constant = 0
@@ -56,8 +57,8 @@ func reuseLinear(into Bound, dim int) *linearBound {
 	return &linearBound{exact: make([]float64, dim), query: make([]float32, dim)}
 }
 
-// round sets the float32 query from the exact one, scaled by a power of two if that has values that a float32 cannot hold:
-// the rows of highest inner product with it are the same.
+// round sets the float32 query from the exact one, scaled by a power of two if that has values that
+// a float32 cannot hold: the rows of highest inner product with it are the same.
 func (b *linearBound) round() {
 	most := 0.0
 	for _, q := range b.exact {

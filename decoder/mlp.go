@@ -13,8 +13,9 @@ type mlp struct {
 	model
 	net *network
 
-	// explicit is how bounds feed the network. If false, the source is folded into the first layer, which then reads the
-	// candidate's row as it is stored. If true, z is computed for each row, because more than the first layer reads it.
+	// explicit is how bounds feed the network. If false, the source is folded into the first layer,
+	// which then reads the candidate's row as it is stored. If true, z is computed for each row,
+	// because more than the first layer reads it.
 	explicit bool
 
 	fromSource []float32 // a folded ConcatMLP: the part of the first weight that reads the source, row-major, out x dim
@@ -57,7 +58,8 @@ func (d *mlp) compile(from *draft) error {
 	return nil
 }
 
-// split cuts the first weight [A B] of a ConcatMLP into A, which meets the source once a bind, and B, which meets every row.
+// split cuts the first weight [A B] of a ConcatMLP into A, which meets the source once a bind, and
+// B, which meets every row.
 func (d *mlp) split() {
 	first := &d.net.layers[0].dense
 	dim := d.spec.Dim

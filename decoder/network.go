@@ -2,7 +2,8 @@ package decoder
 
 import "github.com/flashdb/flashdb/internal/simd"
 
-// network is the part of an MLP decoder behind z, ready to run: float32 weights, packed. It is immutable.
+// network is the part of an MLP decoder behind z, ready to run: float32 weights, packed. It is
+// immutable.
 type network struct {
 	width  int   // of z
 	input  *norm // of z, nil if there is none
@@ -12,7 +13,8 @@ type network struct {
 	widest int // outputs of the widest layer
 }
 
-// layer is one step: after(act(before(dense(h) + z))), where nil norms and a false addZ are left out.
+// layer is one step: after(act(before(dense(h) + z))), where nil norms and a false addZ are left
+// out.
 type layer struct {
 	dense
 	addZ   bool
@@ -40,7 +42,8 @@ func newDense(l *draftLayer) dense {
 	return d
 }
 
-// pack prepares apply and backward. A first layer into which the source is folded is not packed but by its bounds.
+// pack prepares apply and backward. A first layer into which the source is folded is not packed but
+// by its bounds.
 func (d *dense) pack() {
 	if d.out == 1 {
 		return
@@ -67,7 +70,8 @@ func (d *dense) apply(dst, src []float32, n int) {
 	}
 }
 
-// backward maps grad, the gradient with respect to n rows of outputs, to dst, that with respect to the inputs.
+// backward maps grad, the gradient with respect to n rows of outputs, to dst, that with respect to
+// the inputs.
 func (d *dense) backward(dst, grad []float32, n int) {
 	if d.back != nil {
 		d.back.Mul(dst, grad, nil, n)
@@ -84,8 +88,8 @@ func (l *layer) finite() bool {
 	return firstBad(l.weight) < 0 && firstBad(l.bias) < 0 && l.before.finite() && l.after.finite()
 }
 
-// frame says where the rows of one layer lie at each of its steps: n rows of in, then n of out values. Steps that need not be told
-// apart may share memory.
+// frame says where the rows of one layer lie at each of its steps: n rows of in, then n of out
+// values. Steps that need not be told apart may share memory.
 type frame struct {
 	in   []float32 // input
 	lin  []float32 // linear output, z added
@@ -107,8 +111,8 @@ func (net *network) scoreFrames(s *Scratch, in []float32, n int) []frame {
 	return s.frames
 }
 
-// gradientFrames lays the frames out so that all a backward pass asks for is kept: the input of every activation and of every
-// layer norm. An affine norm asks for nothing and works in place.
+// gradientFrames lays the frames out so that all a backward pass asks for is kept: the input of
+// every activation and of every layer norm. An affine norm asks for nothing and works in place.
 func (net *network) gradientFrames(s *Scratch, in []float32, n int) []frame {
 	s.frames = s.frames[:0]
 	for i := range net.layers {
@@ -132,8 +136,8 @@ func (net *network) gradientFrames(s *Scratch, in []float32, n int) []frame {
 	return s.frames
 }
 
-// run evaluates n rows along the frames. First stands for the dense part of the first layer; z, row-major, n x width, is needed
-// only if a later layer adds it.
+// run evaluates n rows along the frames. First stands for the dense part of the first layer; z,
+// row-major, n x width, is needed only if a later layer adds it.
 func (net *network) run(frames []frame, first *dense, z []float32, n int) {
 	for i := range net.layers {
 		l, f := &net.layers[i], &frames[i]
@@ -151,9 +155,10 @@ func (net *network) run(frames []frame, first *dense, z []float32, n int) {
 	}
 }
 
-// backward is the vector-Jacobian product of run: it turns grad, the gradient with respect to the output of the last
-// layer, into that with respect to the linear output of the first, which it returns. What reaches z on the way is added to gradZ.
-// It overwrites grad; one run must have filled the frames.
+// backward is the vector-Jacobian product of run: it turns grad, the gradient with respect to the
+// output of the last layer, into that with respect to the linear output of the first, which it
+// returns. What reaches z on the way is added to gradZ. It overwrites grad; one run must have
+// filled the frames.
 func (net *network) backward(s *Scratch, frames []frame, grad, gradZ []float32, n int) []float32 {
 	spare := s.take(n * net.widest)
 	for i := len(net.layers) - 1; ; i-- {

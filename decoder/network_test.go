@@ -186,7 +186,8 @@ func TestNetworkMatchesReference(t *testing.T) {
 	}
 }
 
-// The gradient of a batch is the weighted sum of single ones, over several tiles too; nil weights are 1/n.
+// The gradient of a batch is the weighted sum of single ones, over several tiles too; nil weights
+// are 1/n.
 func TestGradientOfBatch(t *testing.T) {
 	for _, name := range []string{"relu", "everything", "affine, hadamard", "layer norm after"} {
 		t.Run(name, func(t *testing.T) {
@@ -215,7 +216,8 @@ func TestGradientOfBatch(t *testing.T) {
 	}
 }
 
-// With every activation the identity and every layer norm its weight, the network is affine and its gradient is Ones.
+// With every activation the identity and every layer norm its weight, the network is affine and its
+// gradient is Ones.
 func TestOnesIsGradientWithoutActivations(t *testing.T) {
 	for _, test := range networks {
 		t.Run(test.name, func(t *testing.T) {
@@ -257,7 +259,8 @@ func bindOnes(d decoder.Decoder, source []float32) []float32 {
 	return ones
 }
 
-// weightOnly turns a layer norm into the map it is counted as in Ones: a batch norm of mean 0 and variance 1.
+// weightOnly turns a layer norm into the map it is counted as in Ones: a batch norm of mean 0 and
+// variance 1.
 func (b *builder) weightOnly(n *decoder.NormSpec, width int) *decoder.NormSpec {
 	if n == nil || n.Kind == "batch_norm" {
 		return n
@@ -324,7 +327,8 @@ func TestActive(t *testing.T) {
 	assert.False(t, ok)
 }
 
-// A row has the same bits wherever it lies in a batch: results do not depend on how candidates were grouped.
+// A row has the same bits wherever it lies in a batch: results do not depend on how candidates were
+// grouped.
 func TestScoreDoesNotDependOnBatch(t *testing.T) {
 	for _, name := range []string{"relu", "everything", "several outputs", "affine, concat"} {
 		t.Run(name, func(t *testing.T) {
@@ -364,7 +368,8 @@ func TestBindReusesMemory(t *testing.T) {
 			again.Score(&s, got, rows)
 			assert.Equal(t, want, got)
 
-			// A bound of another decoder may be given; it is left alone or overwritten, and the result is right.
+			// A bound of another decoder may be given; it is left alone or overwritten, and the
+			// result is right.
 			second[0] = kept
 			_, other := buildNetwork(t, "several outputs")
 			d.Bind(other.Bind(nil, make([]float32, other.Dim())), second).Score(&s, got, rows)

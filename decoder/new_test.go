@@ -173,7 +173,8 @@ func TestNewRefusesLinear(t *testing.T) {
 	assert.EqualError(t, err, `decoder weights: relation: no tensor "r"; the weights have no tensors`)
 }
 
-// A leading dimension of one is how PyTorch stores a single relation and the weight of nn.Bilinear(d, d, 1).
+// A leading dimension of one is how PyTorch stores a single relation and the weight of
+// nn.Bilinear(d, d, 1).
 func TestNewDropsLeadingOnes(t *testing.T) {
 	d, err := decoder.New(decoder.Spec{Kind: decoder.Bilinear, Dim: 2, Weight: "W"},
 		tensors{"W": {Shape: []int{1, 2, 2}, Data: []float32{1, 2, 3, 4}}})

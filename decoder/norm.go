@@ -2,8 +2,8 @@ package decoder
 
 import "math"
 
-// norm is a normalisation ready to run over rows of len(scale) values: a layer norm, or a batch norm that could not be folded into
-// a neighbouring weight and is an affine map of each value.
+// norm is a normalisation ready to run over rows of len(scale) values: a layer norm, or a batch
+// norm that could not be folded into a neighbouring weight and is an affine map of each value.
 type norm struct {
 	moments bool      // layer norm: subtract each row's mean and divide by its deviation first
 	eps     float64   // added to the variance
@@ -11,7 +11,8 @@ type norm struct {
 	shift   []float32 // is added
 }
 
-// apply normalises n rows of src into dst, which may be src. A nil norm does nothing and demands dst to be src.
+// apply normalises n rows of src into dst, which may be src. A nil norm does nothing and demands
+// dst to be src.
 func (m *norm) apply(dst, src []float32, n int) {
 	if m == nil {
 		return
@@ -29,8 +30,9 @@ func (m *norm) apply(dst, src []float32, n int) {
 	}
 }
 
-// backward turns grad, the gradient with respect to n normalised rows, into that with respect to src, their values before.
-// With h the normalised row and g = grad*scale, the gradient of a layer norm is (g - mean(g) - h*mean(g*h)) / deviation.
+// backward turns grad, the gradient with respect to n normalised rows, into that with respect to
+// src, their values before. With h the normalised row and g = grad*scale, the gradient of a layer
+// norm is (g - mean(g) - h*mean(g*h)) / deviation.
 func (m *norm) backward(grad, src []float32, n int) {
 	if m == nil {
 		return
@@ -59,8 +61,9 @@ func (m *norm) backward(grad, src []float32, n int) {
 	}
 }
 
-// moments returns the mean of a row and one over its deviation, sqrt(variance + eps), the variance divided by n as PyTorch does.
-// Two passes in float64: a row whose mean is large against its deviation keeps its digits.
+// moments returns the mean of a row and one over its deviation, sqrt(variance + eps), the variance
+// divided by n as PyTorch does. Two passes in float64: a row whose mean is large against its
+// deviation keeps its digits.
 func moments(row []float32, eps float64) (mean, inverse float64) {
 	n := float64(len(row))
 	var s0, s1, s2, s3 float64 // sums that do not wait for each other

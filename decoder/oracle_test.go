@@ -16,7 +16,8 @@ import (
 	"github.com/flashdb/flashdb/internal/codec"
 )
 
-// The trained decoders of the large graphs give the logits PyTorch gives, from each of their weight files.
+// The trained decoders of the large graphs give the logits PyTorch gives, from each of their weight
+// files.
 func TestMatchesOracle(t *testing.T) {
 	data := os.Getenv("FLASHDB_DATA")
 	if data == "" {
@@ -67,7 +68,8 @@ type answer struct {
 	Logit  []float64 `json:"logit"`
 }
 
-// readOracle reads the first n lines of a compressed oracle. A line of JSON is a table line of one field.
+// readOracle reads the first n lines of a compressed oracle. A line of JSON is a table line of one
+// field.
 func readOracle(t *testing.T, path string, n int) []answer {
 	t.Helper()
 	table, err := codec.OpenTable(path, nil)

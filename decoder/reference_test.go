@@ -8,8 +8,8 @@ import (
 	"github.com/flashdb/flashdb/decoder"
 )
 
-// reference evaluates a network in float64, step by step as the spec reads, with nothing folded: what the package is checked
-// against where PyTorch's numbers do not reach.
+// reference evaluates a network in float64, step by step as the spec reads, with nothing folded:
+// what the package is checked against where PyTorch's numbers do not reach.
 type reference struct {
 	spec    decoder.Spec
 	tensors map[string]decoder.Tensor

@@ -42,8 +42,9 @@ func (s *Spec) wants() []wanted {
 	return w
 }
 
-// resolve returns the tensors the spec names, by the spec's keys. If the keys are not there as they are, the one prefix under
-// which all of them are is accepted: models are saved as parts of larger ones ("predictor.") and wrapped ("module.").
+// resolve returns the tensors the spec names, by the spec's keys. If the keys are not there as they
+// are, the one prefix under which all of them are is accepted: models are saved as parts of larger
+// ones ("predictor.") and wrapped ("module.").
 func resolve(spec Spec, tensors map[string]Tensor) (map[string]Tensor, error) {
 	wants := spec.wants()
 	if len(wants) == 0 {

@@ -2,12 +2,12 @@ package decoder
 
 import "github.com/flashdb/flashdb/internal/simd"
 
-// tileRows is how many rows go through the network at once: enough to use a packed weight well each time it is read, few enough for
-// the activations to stay in the cache.
+// tileRows is how many rows go through the network at once: enough to use a packed weight well each
+// time it is read, few enough for the activations to stay in the cache.
 const tileRows = 64
 
-// Scratch is the working memory of Score and Gradient. The zero value is ready; it grows to what the largest call
-// needs and serves any decoder, one call at a time.
+// Scratch is the working memory of Score and Gradient. The zero value is ready; it grows to what
+// the largest call needs and serves any decoder, one call at a time.
 type Scratch struct {
 	frames []frame
 	floats []float32
@@ -15,7 +15,8 @@ type Scratch struct {
 	wanted int // floats asked for since begin
 }
 
-// begin makes all of the memory free again. What the call before wanted beyond what there was is there now.
+// begin makes all of the memory free again. What the call before wanted beyond what there was is
+// there now.
 func (s *Scratch) begin() {
 	if s.wanted > len(s.floats) {
 		s.floats = make([]float32, s.wanted)

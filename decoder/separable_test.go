@@ -10,8 +10,9 @@ import (
 	"github.com/flashdb/flashdb/decoder"
 )
 
-// The network of a HadamardMLP sees source and candidate only as their product, so the gradient with respect to z is
-// the one with respect to the candidate where the source is all ones and the candidate is z.
+// The network of a HadamardMLP sees source and candidate only as their product, so the gradient
+// with respect to z is the one with respect to the candidate where the source is all ones and the
+// candidate is z.
 func TestGradientZMatchesReference(t *testing.T) {
 	for _, test := range networks {
 		t.Run(test.name, func(t *testing.T) {

@@ -9,8 +9,9 @@ import (
 	"github.com/flashdb/flashdb/decoder/internal/pairwise"
 )
 
-// Spec says what a state dict does not: which tensors make up the decoder, in which order, and what happens between them. Its JSON
-// form lies beside the weights, usually as decoder.json. Strings that name tensors are keys of the weight file.
+// Spec says what a state dict does not: which tensors make up the decoder, in which order, and what
+// happens between them. Its JSON form lies beside the weights, usually as decoder.json. Strings
+// that name tensors are keys of the weight file.
 type Spec struct {
 	Kind Kind `json:"kind"`
 	Dim  int  `json:"dim"` // width of one embedding
@@ -18,7 +19,8 @@ type Spec struct {
 	Weight   string `json:"weight,omitempty"`   // Bilinear: W, Dim x Dim; logit = source^T W candidate
 	Relation string `json:"relation,omitempty"` // DistMult: r, Dim values
 
-	// The networks. Their input z is source*candidate (HadamardMLP) or source followed by candidate (ConcatMLP).
+	// The networks. Their input z is source*candidate (HadamardMLP) or source followed by candidate
+	// (ConcatMLP).
 	InputNorm    *NormSpec   `json:"input_norm,omitempty"`    // applied to z before the first layer
 	Layers       []LayerSpec `json:"layers,omitempty"`        // in order
 	Output       string      `json:"output,omitempty"`        // none (default), sigmoid or relu: what follows the logit
@@ -27,8 +29,8 @@ type Spec struct {
 	Shapes [][]int `json:"shapes,omitempty"` // shapes of the layers' weights; compared with the tensors when given
 }
 
-// LayerSpec describes one layer: activation(norm(W h + bias + residual)), or with NormPosition after_activation
-// norm(activation(W h + bias + residual)).
+// LayerSpec describes one layer: activation(norm(W h + bias + residual)), or with NormPosition
+// after_activation norm(activation(W h + bias + residual)).
 type LayerSpec struct {
 	Weight       string     `json:"weight"`                  // outputs x inputs, as of a PyTorch Linear
 	Bias         string     `json:"bias,omitempty"`          // optional
@@ -77,8 +79,8 @@ const defaultEps = 1e-5
 // utf8Mark is the byte order mark that some editors put before text.
 var utf8Mark = []byte("\xef\xbb\xbf")
 
-// ParseSpec reads the JSON form of a spec and validates it. Unknown fields are faults, since a misspelt one would change the
-// decoder silently; "dropout" and "comment" are ignored.
+// ParseSpec reads the JSON form of a spec and validates it. Unknown fields are faults, since a
+// misspelt one would change the decoder silently; "dropout" and "comment" are ignored.
 func ParseSpec(data []byte) (Spec, error) {
 	data = bytes.TrimPrefix(data, utf8Mark)
 	var spec Spec
@@ -98,7 +100,8 @@ func ParseSpec(data []byte) (Spec, error) {
 	return spec, nil
 }
 
-// Validate checks everything that can be checked without the tensors, and reports every fault at once.
+// Validate checks everything that can be checked without the tensors, and reports every fault at
+// once.
 func (s Spec) Validate() error { return s.faults().Err("decoder spec") }
 
 func (s *Spec) faults() faults {

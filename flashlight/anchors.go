@@ -6,7 +6,8 @@ import (
 	"github.com/flashdb/flashdb/index"
 )
 
-// anchors keeps the best few of the rows offered to it: the points at which the decoder is linearised.
+// anchors keeps the best few of the rows offered to it: the points at which the decoder is
+// linearised.
 type anchors struct {
 	limit int
 	dim   int
@@ -22,7 +23,8 @@ func (a *anchors) reset(limit, dim int) {
 	a.hits, a.rows, a.fresh = a.hits[:0], a.rows[:0], a.fresh[:0]
 }
 
-// offer keeps a copy of the row if it is among the best so far. Where the score is no number, no gradient leads anywhere.
+// offer keeps a copy of the row if it is among the best so far. Where the score is no number, no
+// gradient leads anywhere.
 func (a *anchors) offer(h index.Hit, row []float32) {
 	if h.Score != h.Score { // NaN
 		return

@@ -14,8 +14,8 @@ import (
 const (
 	// exactBlock is the number of rows that a worker takes at a time.
 	exactBlock = 512
-	// exactRun is the least number of neighbouring rows that are worth scoring where they lie; fewer are brought together
-	// first.
+	// exactRun is the least number of neighbouring rows that are worth scoring where they lie;
+	// fewer are brought together first.
 	exactRun = 128
 )
 
@@ -25,13 +25,14 @@ type block struct {
 	rows []float32 // row-major, len(ids) x dim
 }
 
-// Exact scores every row that the filters of q allow and appends the best q.K hits to dst, best first. Rows are handed
-// out by the caller's goroutine and scored by workers of them (0: GOMAXPROCS); the answer does not depend on how many. It is
-// the oracle that Executor.Run is measured against, and reads nothing of q.Plan. q.Excluded is not added to. A context
-// that ends is an error: there is no partial answer.
+// Exact scores every row that the filters of q allow and appends the best q.K hits to dst, best
+// first. Rows are handed out by the caller's goroutine and scored by workers of them (0:
+// GOMAXPROCS); the answer does not depend on how many. It is the oracle that Executor.Run is
+// measured against, and reads nothing of q.Plan. q.Excluded is not added to. A context that ends is
+// an error: there is no partial answer.
 func Exact(ctx context.Context, q *Query, r Rows, workers int, dst []index.Hit) ([]index.Hit, Report, error) {
 	plan := q.Plan
-	plan.Mode = ModeExact
+	plan.Method = MethodExact
 	if err := (&Query{Bound: q.Bound, K: q.K, Plan: plan}).validate(r.Dim()); err != nil {
 		return dst, Report{}, fmt.Errorf("flashlight: %w", err)
 	}
@@ -72,8 +73,9 @@ func startScan(q *Query, dim, workers int) *scan {
 	return sc
 }
 
-// drain lets w scan blocks until there are no more. Rows may lie in a mapped file that faults: that is a panic, and a
-// worker that panics drops the other blocks and leaves it to run to tell the caller.
+// drain lets w scan blocks until there are no more. Rows may lie in a mapped file that faults: that
+// is a panic, and a worker that panics drops the other blocks and leaves it to run to tell the
+// caller.
 func (sc *scan) drain(w *exactWorker) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -92,8 +94,8 @@ func (sc *scan) drain(w *exactWorker) {
 	w.flush()
 }
 
-// run feeds the workers and waits for them, whatever happens. It panics if a worker did, so that who guards the calling
-// goroutine guards them all.
+// run feeds the workers and waits for them, whatever happens. It panics if a worker did, so that
+// who guards the calling goroutine guards them all.
 func (sc *scan) run(ctx context.Context, r Rows) error {
 	defer func() {
 		close(sc.work)
@@ -197,7 +199,8 @@ func (w *exactWorker) score(ids []uint32, rows []float32) {
 	w.scored += len(ids)
 }
 
-// applyMinScore drops the hits after the first n that score less than least, or NaN, and reports whether there were any.
+// applyMinScore drops the hits after the first n that score less than least, or NaN, and reports
+// whether there were any.
 func applyMinScore(hits []index.Hit, n int, least *float32) ([]index.Hit, bool) {
 	end := len(hits)
 	for least != nil && end > n && !(hits[end-1].Score >= *least) {

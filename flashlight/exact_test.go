@@ -56,7 +56,7 @@ func TestExactEqualsBruteForce(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			q := g.query(7, tt.k, flashlight.Plan{Mode: flashlight.ModeExact})
+			q := g.query(7, tt.k, flashlight.Plan{Method: flashlight.MethodExact})
 			q.Allowed, q.Excluded = tt.allowed, tt.excluded
 			filter := index.Filter{Allowed: tt.allowed, Excluded: tt.excluded}
 			scored := 0
@@ -80,7 +80,7 @@ func TestExactEqualsBruteForce(t *testing.T) {
 
 func TestExactTiesByLowerID(t *testing.T) {
 	m := flashlight.NewMemory(1, []uint32{9, 3, 7, 1, 5}, make([]float32, 5))
-	q := &flashlight.Query{Bound: flat{dim: 1, score: 2}, K: 3, Plan: flashlight.Plan{Mode: flashlight.ModeExact}}
+	q := &flashlight.Query{Bound: flat{dim: 1, score: 2}, K: 3, Plan: flashlight.Plan{Method: flashlight.MethodExact}}
 	hits, _, err := new(flashlight.Executor).Run(context.Background(), q, m.NewSearch(), m, nil)
 	require.NoError(t, err)
 	assert.Equal(t, []index.Hit{{ID: 1, Score: 2}, {ID: 3, Score: 2}, {ID: 5, Score: 2}}, hits)
@@ -89,7 +89,7 @@ func TestExactTiesByLowerID(t *testing.T) {
 func TestExactMinScore(t *testing.T) {
 	m := flashlight.NewMemory(1, nil, []float32{4, 1, 3, 2})
 	least := float32(-1.5)
-	q := &flashlight.Query{Bound: bowl{[]float32{3}}, K: 4, MinScore: &least, Plan: flashlight.Plan{Mode: flashlight.ModeExact}}
+	q := &flashlight.Query{Bound: bowl{[]float32{3}}, K: 4, MinScore: &least, Plan: flashlight.Plan{Method: flashlight.MethodExact}}
 	earlier := index.Hit{ID: 99, Score: -100}
 	hits, report, err := flashlight.Exact(context.Background(), q, m, 1, []index.Hit{earlier})
 	require.NoError(t, err)
@@ -99,7 +99,7 @@ func TestExactMinScore(t *testing.T) {
 
 func TestExactErrors(t *testing.T) {
 	g := newGraph(t, 2, 100, 4, 4)
-	exact := flashlight.Plan{Mode: flashlight.ModeExact}
+	exact := flashlight.Plan{Method: flashlight.MethodExact}
 	canceled, cancel := context.WithCancel(context.Background())
 	cancel()
 	tests := []struct {
@@ -135,7 +135,8 @@ func (b brokenRows) Rows(ctx context.Context, fn func(ids []uint32, rows []float
 
 func (b brokenRows) Gather([]float32, []index.Candidate) error { return b.err }
 
-// torn is rows whose reading panics, as a mapped file does that was cut short, in the reader or in a worker.
+// torn is rows whose reading panics, as a mapped file does that was cut short, in the reader or in
+// a worker.
 type torn struct {
 	*flashlight.Memory
 	reader bool
@@ -169,7 +170,7 @@ func (b tornBound) Score(s *decoder.Scratch, dst, rows []float32) {
 func TestExactPanicsInTheCaller(t *testing.T) {
 	g := newGraph(t, 1, 100, 12, 24, 16)
 	for _, reader := range []bool{true, false} {
-		q := g.query(0, 5, flashlight.Plan{Mode: flashlight.ModeExact})
+		q := g.query(0, 5, flashlight.Plan{Method: flashlight.MethodExact})
 		if !reader {
 			q.Bound = tornBound{q.Bound, new(atomic.Int64)}
 		}

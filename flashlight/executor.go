@@ -16,8 +16,9 @@ import (
 // maxQueries is the number of query vectors a round may have: two seeds, or anchors of two kinds.
 const maxQueries = 2
 
-// Executor runs queries, one at a time. The zero value is ready; reuse it, as its memory grows to what the largest
-// query needs and then a Run allocates only what it returns and what Query.Excluded takes.
+// Executor runs queries, one at a time. The zero value is ready; reuse it, as its memory grows to
+// what the largest query needs and then a Run allocates only what it returns and what
+// Query.Excluded takes.
 type Executor struct {
 	Clock func() time.Time // for Round.Elapsed; nil: time.Now
 
@@ -38,7 +39,7 @@ type Executor struct {
 	anchors [maxQueries]anchors           // best rows of the round, best rows of all rounds: see fromRound, fromAll
 	vectors [maxQueries][]float32         // query vectors
 	queries [][]float32                   // those in use
-	aims    [maxQueries]string            // where they came from
+	origins [maxQueries]string            // where they came from
 	active  []bool                        // neurons at the best anchor of the last round, for the trace
 	found   [maxQueries][]index.Candidate // by each query
 	chosen  []index.Candidate             // the rows of this round
@@ -60,17 +61,19 @@ const (
 	fromAll
 )
 
-// Run answers q from the rows that s searches and r holds, and appends the hits, best first, to dst.
+// Run answers q from the rows that s searches and r holds, and appends the hits, best first, to
+// dst.
 //
-// Hits are fewer than q.K only when the filters allow no more rows (StopExhausted), or for the reason in Report.Stop.
-// To that end Run searches on when the plan's rounds brought fewer: in everything, for what is missing. A filter that
-// allows no more ids than the plan would score is answered in one such search, exactly; another filter that leaves a
-// round short doubles the probes until the round is full.
+// Hits are fewer than q.K only when the filters allow no more rows (StopExhausted), or for the
+// reason in Report.Stop. To that end Run searches on when the plan's rounds brought fewer: in
+// everything, for what is missing. A filter that allows no more ids than the plan would score is
+// answered in one such search, exactly; another filter that leaves a round short doubles the probes
+// until the round is full.
 //
-// When the deadline of ctx passes after the first round, the answer so far is returned without an error. A cancelled ctx
-// is an error, and so is a deadline that leaves no time for one round.
+// When the deadline of ctx passes after the first round, the answer so far is returned without an
+// error. A cancelled ctx is an error, and so is a deadline that leaves no time for one round.
 func (e *Executor) Run(ctx context.Context, q *Query, s Searcher, r Rows, dst []index.Hit) ([]index.Hit, Report, error) {
-	if q.Plan.Mode == ModeExact {
+	if q.Plan.Method == MethodExact {
 		return Exact(ctx, q, r, 0, dst)
 	}
 	if err := q.validate(r.Dim()); err != nil {
@@ -115,7 +118,7 @@ func (e *Executor) begin(q *Query, s Searcher, r Rows) {
 		e.excluded = &e.own
 	}
 	e.narrow = -1
-	if q.Allowed != nil && e.plan.Mode == ModeFlashlight {
+	if q.Allowed != nil && e.plan.Method == MethodFlashlight {
 		if n := q.Allowed.GetCardinality(); n <= uint64(e.plan.Rounds)*uint64(e.plan.PerRound) {
 			e.narrow = int(n)
 		}
@@ -165,11 +168,12 @@ func (e *Executor) rounds(ctx context.Context) (Stop, error) {
 		case t == plan.Rounds:
 			return StopRounds, nil
 		}
-		e.aim()
+		e.chooseQueries()
 	}
 }
 
-// tail returns the share of the top-k that the tail of the last round holds, or 1 while hits are missing.
+// tail returns the share of the top-k that the tail of the last round holds, or 1 while hits are
+// missing.
 func (e *Executor) tail() float64 {
 	worst, full := e.top.Worst()
 	if !full || worst != worst { // NaN
@@ -184,8 +188,8 @@ func (e *Executor) tail() float64 {
 	return float64(n) / float64(e.q.K)
 }
 
-// fill searches everything for the hits that are missing, if any, after the rounds ended for the reason stop. A row whose
-// score is a NaN is a hit only where there is no other.
+// fill searches everything for the hits that are missing, if any, after the rounds ended for the
+// reason stop. A row whose score is a NaN is a hit only where there is no other.
 func (e *Executor) fill(ctx context.Context, stop Stop) (Stop, error) {
 	missing := e.q.K - e.top.Numbers()
 	for n := missing; missing > 0; n *= 2 { // more each time: a NaN does not reduce what is missing

@@ -32,8 +32,9 @@ func exact(t require.TestingT, g *graph, q *flashlight.Query) []index.Hit {
 	return hits
 }
 
-// TestWholeGraphEqualsExact: a plan that visits and scores everything gives the exact answer, to the bit, under random
-// filters, exclusions, minimum scores, seeds and anchors. Exclusions are also how links are left out.
+// TestWholeGraphEqualsExact: a plan that visits and scores everything gives the exact answer, to
+// the bit, under random filters, exclusions, minimum scores, seeds and anchors. Exclusions are also
+// how links are left out.
 func TestWholeGraphEqualsExact(t *testing.T) {
 	graphs := []*graph{
 		newGraph(t, 3, 700, 6, 12, 8), // more than one block of rows
@@ -82,7 +83,8 @@ func TestWholeGraphEqualsExact(t *testing.T) {
 	})
 }
 
-// TestNeverShort: whatever the plan, an answer has min(k, matches) hits, all of which match, with the decoder's scores.
+// TestNeverShort: whatever the plan, an answer has min(k, matches) hits, all of which match, with
+// the decoder's scores.
 func TestNeverShort(t *testing.T) {
 	g := newGraph(t, 6, 400, 5, 8)
 	rapid.Check(t, func(t *rapid.T) {
@@ -242,7 +244,7 @@ func TestStops(t *testing.T) {
 		{"linear, the rows of all rounds in one", func(q *flashlight.Query) { q.Bound = dot.Bind(nil, g.row(1)); q.Plan = plan(4, 5, 10) }, want{"linear", 1, 10, 20}},
 		{"linear, as many as there are in the probes", func(q *flashlight.Query) { q.Bound = dot.Bind(nil, g.row(1)); q.Plan = plan(4, 30, 10) }, want{"linear", 1, 10, 100}},
 		{"linear, everything", func(q *flashlight.Query) { q.Bound = dot.Bind(nil, g.row(1)); q.K = 900 }, want{"exhausted", 2, 500, 500}},
-		{"exact", func(q *flashlight.Query) { q.Plan = flashlight.Plan{Mode: flashlight.ModeExact} }, want{"exact", 0, 10, 500}},
+		{"exact", func(q *flashlight.Query) { q.Plan = flashlight.Plan{Method: flashlight.MethodExact} }, want{"exact", 0, 10, 500}},
 		{"paper", func(q *flashlight.Query) { q.Plan = flashlight.PaperPlan() }, want{"exhausted", 3, 10, 500}},
 		{"min score", func(q *flashlight.Query) { q.Plan = plan(3, 5, 6); q.MinScore = &least }, want{"min-score", 3, 0, 15}},
 		{"scores that are not numbers", func(q *flashlight.Query) { q.Bound = flat{4, nan}; q.Plan = plan(4, 5, 4); q.Plan.Patience = 9 }, want{"exhausted", 10, 10, 500}},
@@ -263,7 +265,8 @@ func TestContexts(t *testing.T) {
 	g := newGraph(t, 10, 500, 4, 8)
 	plan := flashlight.DefaultPlan(10, g.n())
 	plan.Rounds, plan.PerRound, plan.Patience, plan.Probes = 4, 20, 9, index.Probes{Lists: 8}
-	// A round looks at the context three times: the executor before the search and before the scoring, and listSearch.
+	// A round looks at the context three times: the executor before the search and before the
+	// scoring, and listSearch.
 	tests := []struct {
 		name   string
 		ctx    context.Context
@@ -308,7 +311,7 @@ func TestRunErrors(t *testing.T) {
 
 	_, _, err = new(flashlight.Executor).Run(context.Background(), &flashlight.Query{}, newListSearch(g), g.memory(), nil)
 	require.EqualError(t, err, "flashlight: query: no bound decoder\nquery: k is 0: want at least 1\n"+
-		`plan: mode "": use flashlight, paper or exact`)
+		`plan: method "": use flashlight, paper or exact`)
 
 	q := g.query(1, 1, flashlight.DefaultPlan(1, 50))
 	q.Plan.Seed, q.Source = flashlight.SeedBoth, q.Source[:3]
@@ -376,7 +379,8 @@ func TestAims(t *testing.T) {
 	}
 }
 
-// spy keeps the queries of every round, and what the round scored: what the next search finds excluded.
+// spy keeps the queries of every round, and what the round scored: what the next search finds
+// excluded.
 type spy struct {
 	*listSearch
 	bound   decoder.Bound
@@ -455,8 +459,8 @@ func TestMergeAlternates(t *testing.T) {
 	}
 }
 
-// TestSteadyStateAllocatesNothing: a reused executor allocates only its result, and here even that has room. Excluded has
-// room as well: its one container is a bitmap already.
+// TestSteadyStateAllocatesNothing: a reused executor allocates only its result, and here even that
+// has room. Excluded has room as well: its one container is a bitmap already.
 func TestSteadyStateAllocatesNothing(t *testing.T) {
 	g := newGraph(t, 14, 6000, 8, 16, 8)
 	seeds := flashlight.NewSeeds(g.dim, learn(t, g, upTo(20, 9)))

@@ -13,7 +13,8 @@ import (
 	"github.com/flashdb/flashdb/index"
 )
 
-// steep is a decoder whose gradients are what they are, and whose score is the first value of a row.
+// steep is a decoder whose gradients are what they are, and whose score is the first value of a
+// row.
 type steep struct{ gradient []float32 }
 
 func (s steep) Score(_ *decoder.Scratch, dst, rows []float32) {
@@ -40,7 +41,8 @@ func (f finiteOnly) Search(ctx context.Context, queries [][]float32, n int, prob
 	return f.Searcher.Search(ctx, queries, n, probes, filter, dst)
 }
 
-// TestQueriesAreFinite: whatever a decoder's gradient overflows to, the searcher is asked for finite queries, and finds k.
+// TestQueriesAreFinite: whatever a decoder's gradient overflows to, the searcher is asked for
+// finite queries, and finds k.
 func TestQueriesAreFinite(t *testing.T) {
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
 	g := newGraph(t, 10, 500, 4, 8)

@@ -99,8 +99,9 @@ func wholeGraph(n int) flashlight.Plan {
 	return p
 }
 
-// listSearch is a Searcher of a graph whose rows lie in lists of listRows neighbouring ids. It visits the lists of the
-// best rows first, so it knows more than an index could, and computes inner products exactly.
+// listSearch is a Searcher of a graph whose rows lie in lists of listRows neighbouring ids. It
+// visits the lists of the best rows first, so it knows more than an index could, and computes inner
+// products exactly.
 type listSearch struct {
 	g       *graph
 	visited []bool // by list
@@ -173,7 +174,8 @@ func (s *listSearch) Search(ctx context.Context, queries [][]float32, n int, pro
 func (s *listSearch) Cost() index.Cost { return s.cost }
 func (s *listSearch) Exhausted() bool  { return s.cost.Lists == len(s.visited) }
 
-// bowl is a bound decoder whose score falls with the distance from a centre: its gradient differs everywhere.
+// bowl is a bound decoder whose score falls with the distance from a centre: its gradient differs
+// everywhere.
 type bowl struct{ centre []float32 }
 
 func (b bowl) Score(_ *decoder.Scratch, dst, rows []float32) {

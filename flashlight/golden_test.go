@@ -18,8 +18,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// TestTraces compares what queries found, how they went and what they cost with golden files: a change that keeps the
-// answers but doubles the work shows in the diff.
+// TestTraces compares what queries found, how they went and what they cost with golden files: a
+// change that keeps the answers but doubles the work shows in the diff.
 func TestTraces(t *testing.T) {
 	g := newGraph(t, 20, 2000, 8, 24, 16)
 	every := func(n uint32) *roaring.Bitmap {
@@ -30,7 +30,7 @@ func TestTraces(t *testing.T) {
 		return b
 	}
 	plan := flashlight.Plan{
-		Mode: flashlight.ModeFlashlight, Seed: flashlight.SeedOnes, AnchorsFrom: flashlight.AnchorsBoth, Anchors: 5,
+		Method: flashlight.MethodFlashlight, Seed: flashlight.SeedOnes, AnchorsFrom: flashlight.AnchorsBoth, Anchors: 5,
 		Rounds: 4, PerRound: 15, Patience: 1, Probes: index.Probes{Share: 0.3},
 	}
 	least := float32(0)
@@ -51,7 +51,7 @@ func TestTraces(t *testing.T) {
 		{"narrow-filter", func(q *flashlight.Query) { q.Allowed = every(97) }},
 		{"widened", func(q *flashlight.Query) { q.Plan.Rounds, q.Plan.PerRound = 2, 3 }},
 		{"min-score", func(q *flashlight.Query) { q.MinScore = &least }},
-		{"exact", func(q *flashlight.Query) { q.Plan.Mode = flashlight.ModeExact }},
+		{"exact", func(q *flashlight.Query) { q.Plan.Method = flashlight.MethodExact }},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

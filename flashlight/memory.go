@@ -8,16 +8,17 @@ import (
 	"github.com/flashdb/flashdb/internal/simd"
 )
 
-// Memory holds rows in memory: Rows, and the source of Searchers that compute every inner product. It is immutable and
-// safe for concurrent use.
+// Memory holds rows in memory: Rows, and the source of Searchers that compute every inner product.
+// It is immutable and safe for concurrent use.
 type Memory struct {
 	dim  int
 	ids  []uint32
 	rows []float32
 }
 
-// NewMemory returns the rows, row-major, len(ids) x dim, under these ids, which must not repeat; nil ids number the rows
-// from 0. Both slices are used, not copied. It panics when the lengths do not fit.
+// NewMemory returns the rows, row-major, len(ids) x dim, under these ids, which must not repeat;
+// nil ids number the rows from 0. Both slices are used, not copied. It panics when the lengths do
+// not fit.
 func NewMemory(dim int, ids []uint32, rows []float32) *Memory {
 	if dim < 1 || len(rows)%dim != 0 || (ids != nil && len(ids)*dim != len(rows)) {
 		panic(fmt.Sprintf("flashlight: NewMemory of %d ids and %d floats of dim %d", len(ids), len(rows), dim))
@@ -34,7 +35,8 @@ func NewMemory(dim int, ids []uint32, rows []float32) *Memory {
 // Dim returns the length of a row.
 func (m *Memory) Dim() int { return m.dim }
 
-// Gather copies the rows of candidates that a MemorySearch of m found to dst: row-major, len(c) x Dim.
+// Gather copies the rows of candidates that a MemorySearch of m found to dst: row-major, len(c) x
+// Dim.
 func (m *Memory) Gather(dst []float32, c []index.Candidate) error {
 	for i := range c {
 		copy(dst[i*m.dim:(i+1)*m.dim], m.row(int(c[i].Ref)))
@@ -55,8 +57,8 @@ func (m *Memory) row(i int) []float32 { return m.rows[i*m.dim : (i+1)*m.dim] }
 // NewSearch returns a Searcher of the rows for one goroutine.
 func (m *Memory) NewSearch() *MemorySearch { return &MemorySearch{m: m} }
 
-// MemorySearch is a Searcher by exact inner product. Its search set is every row from the first search on, whatever the
-// probes, and counts as one list.
+// MemorySearch is a Searcher by exact inner product. Its search set is every row from the first
+// search on, whatever the probes, and counts as one list.
 type MemorySearch struct {
 	m    *Memory
 	cost index.Cost
@@ -104,8 +106,8 @@ func (s *MemorySearch) Cost() index.Cost { return s.cost }
 // Exhausted implements Searcher.
 func (s *MemorySearch) Exhausted() bool { return s.cost.Lists > 0 }
 
-// wideDot is the inner product where that in float32 overflows: of two finite rows it is no NaN, although partial sums may
-// be infinite.
+// wideDot is the inner product where that in float32 overflows: of two finite rows it is no NaN,
+// although partial sums may be infinite.
 func wideDot(a, b []float32) float32 {
 	var sum float64
 	for i, v := range a {

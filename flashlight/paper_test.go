@@ -16,7 +16,8 @@ import (
 	"github.com/flashdb/flashdb/index"
 )
 
-// paperNet is a Hadamard MLP written as in the paper (arXiv 2209.10100, section 4), in float64 and with its mask matrices.
+// paperNet is a Hadamard MLP written as in the paper (arXiv 2209.10100, section 4), in float64 and
+// with its mask matrices.
 type paperNet struct {
 	w [][][]float64 // w[l][out][in]
 	b [][]float64
@@ -44,7 +45,8 @@ func newPaperNet(dim int, net []decoder.Layer) *paperNet {
 	return p
 }
 
-// forward returns the score of the pair and the diagonals of the masks M_1 ... M_{L-1}: 1 where a neuron is active.
+// forward returns the score of the pair and the diagonals of the masks M_1 ... M_{L-1}: 1 where a
+// neuron is active.
 func (p *paperNet) forward(x, y []float32) (score float64, masks [][]float64) {
 	h := make([]float64, len(x))
 	for i := range h {
@@ -93,8 +95,8 @@ func (p *paperNet) query(x []float32, masks [][]float64) []float64 {
 	return v
 }
 
-// algorithm1 is Algorithm 1 of the paper: T rounds of N rows, and the ids scored in each, ascending. The k best of them
-// come last.
+// algorithm1 is Algorithm 1 of the paper: T rounds of N rows, and the ids scored in each,
+// ascending. The k best of them come last.
 func algorithm1(g *graph, p *paperNet, source uint32, rounds, n, k int) (scored [][]uint32, best []uint32) {
 	x := g.row(source)
 	left := make([]uint32, 0, g.n())
@@ -132,7 +134,8 @@ func algorithm1(g *graph, p *paperNet, source uint32, rounds, n, k int) (scored 
 	return scored, best[:k]
 }
 
-// TestPaperModeToTheLetter compares the paper mode with an independent implementation of Algorithm 1.
+// TestPaperModeToTheLetter compares the paper mode with an independent implementation of
+// Algorithm 1.
 func TestPaperModeToTheLetter(t *testing.T) {
 	for seed, hidden := range [][]int{{16}, {24, 16}, {32, 16, 8}} {
 		rng := rand.New(rand.NewPCG(uint64(seed), 2))

@@ -8,14 +8,14 @@ import (
 	"github.com/flashdb/flashdb/index"
 )
 
-// Mode says how a query is answered.
-type Mode string
+// Method says how a query is answered.
+type Method string
 
-// The modes.
+// The methods.
 const (
-	ModeFlashlight Mode = "flashlight" // as the rest of the plan says
-	ModePaper      Mode = "paper"      // Algorithm 1 as printed, see PaperPlan
-	ModeExact      Mode = "exact"      // score every row; the rest of the plan is ignored
+	MethodFlashlight Method = "flashlight" // as the rest of the plan says
+	MethodPaper      Method = "paper"      // Algorithm 1 as printed, see PaperPlan
+	MethodExact      Method = "exact"      // score every row; the rest of the plan is ignored
 )
 
 // AnchorsFrom says at which scored rows the decoder is linearised for the next round's queries.
@@ -27,14 +27,14 @@ const (
 	AnchorsAll   AnchorsFrom = "all"   // the best of all rounds: exploits
 	AnchorsBoth  AnchorsFrom = "both"  // two queries, one aimed at each, half of the round each
 
-	// AnchorsRoundOnes is two queries, half of the round each: one aimed at the best of the round that just ended, and the
-	// seed ones, for a source whose best rows lie in two places.
+	// AnchorsRoundOnes is two queries, half of the round each: one aimed at the best of the round
+	// that just ended, and the seed ones, for a source whose best rows lie in two places.
 	AnchorsRoundOnes AnchorsFrom = "round+ones"
 )
 
 // Plan is how much work a query may do, and where it looks.
 type Plan struct {
-	Mode        Mode
+	Method      Method
 	Seed        Seed
 	AnchorsFrom AnchorsFrom
 	Anchors     int          // rows whose mean gradient is the next query
@@ -47,11 +47,11 @@ type Plan struct {
 	MaxScored   int          // rows scored at most, in all; 0: no bound
 }
 
-// PaperPlan returns Algorithm 1 of the Flashlight paper as printed: the ones seed, three rounds of 200, the single best
-// row of the round as anchor, no early stop, every list probed.
+// PaperPlan returns Algorithm 1 of the Flashlight paper as printed: the ones seed, three rounds of
+// 200, the single best row of the round as anchor, no early stop, every list probed.
 func PaperPlan() Plan {
 	return Plan{
-		Mode:        ModePaper,
+		Method:      MethodPaper,
 		Seed:        SeedOnes,
 		AnchorsFrom: AnchorsRound,
 		Anchors:     1,
@@ -64,12 +64,12 @@ func PaperPlan() Plan {
 
 // Validate reports everything that is wrong with the plan.
 func (p Plan) Validate() error {
-	switch p.Mode {
-	case ModeExact:
+	switch p.Method {
+	case MethodExact:
 		return nil
-	case ModeFlashlight, ModePaper:
+	case MethodFlashlight, MethodPaper:
 	default:
-		return fmt.Errorf("plan: mode %q: use flashlight, paper or exact", p.Mode)
+		return fmt.Errorf("plan: method %q: use flashlight, paper or exact", p.Method)
 	}
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("plan: "+format, args...)) }
@@ -107,16 +107,16 @@ func (p Plan) Validate() error {
 	}
 	paper := PaperPlan()
 	paper.Probes, paper.MaxScored = p.Probes, p.MaxScored
-	if p.Mode == ModePaper && len(errs) == 0 && p != paper {
-		bad("mode paper fixes everything but the probes and the bound on rows scored: want %v", paper)
+	if p.Method == MethodPaper && len(errs) == 0 && p != paper {
+		bad("method paper fixes everything but the probes and the bound on rows scored: want %v", paper)
 	}
 	return errors.Join(errs...)
 }
 
-// String returns the plan in one line, such as
-// "4 rounds of 150, seed ones, 20 anchors from both, probes 30%".
+// String returns the plan in one line, such as "4 rounds of 150, seed ones, 20 anchors from both,
+// probes 30%".
 func (p Plan) String() string {
-	if p.Mode == ModeExact {
+	if p.Method == MethodExact {
 		return "exact"
 	}
 	rounds := "rounds"
@@ -135,7 +135,7 @@ func (p Plan) String() string {
 	case p.Growth > 1:
 		s += fmt.Sprintf(" over %d rounds", p.Growth)
 	}
-	if p.Patience > 1 && p.Mode != ModePaper {
+	if p.Patience > 1 && p.Method != MethodPaper {
 		s += fmt.Sprintf(", patience %d", p.Patience)
 	}
 	if p.Tail > 0 {
@@ -144,24 +144,24 @@ func (p Plan) String() string {
 	if p.MaxScored > 0 {
 		s += fmt.Sprintf(", at most %d scored", p.MaxScored)
 	}
-	if p.Mode == ModePaper {
+	if p.Method == MethodPaper {
 		s = "paper: " + s
 	}
 	return s
 }
 
-// The tail of a round is the last third of its rows, by inner product with its query. A query that fits the source has
-// nearly all of the top-k among its first rows. Where many of them come late, more must lie beyond, and another round is
-// worth its time.
+// The tail of a round is the last third of its rows, by inner product with its query. A query that
+// fits the source has nearly all of the top-k among its first rows. Where many of them come late,
+// more must lie beyond, and another round is worth its time.
 const tailParts = 3
 
-// DefaultGrowth is the number of rounds over which the search set grows where Plan.Growth is zero: the queries of the
-// first rounds are too poor to spend everything on. Growing any longer only makes queries that converge early miss
-// rows, and growing at once lost a little on a large graph.
+// DefaultGrowth is the number of rounds over which the search set grows where Plan.Growth is zero:
+// the queries of the first rounds are too poor to spend everything on. Growing any longer only
+// makes queries that converge early miss rows, and growing at once lost a little on a large graph.
 const DefaultGrowth = 3
 
-// probes returns how much may have been visited when round t, counted from 1, ends. All means all from the start, and the
-// last round has all that the plan allows.
+// probes returns how much may have been visited when round t, counted from 1, ends. All means all
+// from the start, and the last round has all that the plan allows.
 func (p Plan) probes(t int) index.Probes {
 	if p.Probes.All() {
 		return p.Probes
@@ -175,14 +175,15 @@ func (p Plan) probes(t int) index.Probes {
 
 // DefaultPlan returns the plan for the k best of so many rows.
 //
-// What a decoder's best rows need visited hardly grows with a graph: all of 10,000 rows, a quarter of 64,000 and a
-// twenty-fifth of 750,000 gave the 100 best with a mean recall of .99 on well trained decoders; more than 100 need more.
-// Rounds are small and many, with a patience of two: well trained decoders converge in four or five of them, and a
-// badly trained one, where a single round without news means little, goes on to the end.
+// What a decoder's best rows need visited hardly grows with a graph: all of 10,000 rows, a quarter
+// of 64,000 and a twenty-fifth of 750,000 gave the 100 best with a mean recall of .99 on well
+// trained decoders; more than 100 need more. Rounds are small and many, with a patience of two:
+// well trained decoders converge in four or five of them, and a badly trained one, where a single
+// round without news means little, goes on to the end.
 func DefaultPlan(k, rows int) Plan {
 	share := math.Pow(10_000/max(1, float64(rows)), 0.75) * max(1, math.Pow(float64(k)/100, 0.25))
 	return Plan{
-		Mode:        ModeFlashlight,
+		Method:      MethodFlashlight,
 		Seed:        SeedOnes,
 		AnchorsFrom: AnchorsBoth,
 		Anchors:     20,
@@ -193,7 +194,8 @@ func DefaultPlan(k, rows int) Plan {
 	}
 }
 
-// Filtered returns the plan for a query whose filter allows so many of the rows: it probes FilteredScale times as much.
+// Filtered returns the plan for a query whose filter allows so many of the rows: it probes
+// FilteredScale times as much.
 func (p Plan) Filtered(allowed, rows int) Plan {
 	if by := FilteredScale(allowed, rows); by > 1 && !p.Probes.All() {
 		p.Probes = p.Probes.Scale(by)
@@ -201,10 +203,10 @@ func (p Plan) Filtered(allowed, rows int) Plan {
 	return p
 }
 
-// FilteredScale returns how many times as much must be visited under a filter that allows so many of the rows: the best of
-// those lie deeper among all rows. With tags at random a filter of one row in ten needed 2 to 4 times the probes for the
-// same recall, on graphs of 64,000 and 750,000 rows; with a tag for one side of space, on the larger one, 4 to 8 times.
-// The power of 0.9 gives 7.9.
+// FilteredScale returns how many times as much must be visited under a filter that allows so many
+// of the rows: the best of those lie deeper among all rows. With tags at random a filter of one row
+// in ten needed 2 to 4 times the probes for the same recall, on graphs of 64,000 and 750,000 rows;
+// with a tag for one side of space, on the larger one, 4 to 8 times. The power of 0.9 gives 7.9.
 func FilteredScale(allowed, rows int) float64 {
 	return math.Pow(max(1, float64(rows)/float64(max(1, allowed))), 0.9)
 }

@@ -24,11 +24,11 @@ func TestPlanValidateReportsEveryFault(t *testing.T) {
 		{"default", flashlight.DefaultPlan(100, 63_666), ""},
 		{"paper", flashlight.PaperPlan(), ""},
 		{"paper with fewer probes", changed(func(p *flashlight.Plan) { p.Probes, p.MaxScored = index.Probes{Lists: 9}, 50 }), ""},
-		{"exact needs nothing else", flashlight.Plan{Mode: flashlight.ModeExact}, ""},
-		{"zero", flashlight.Plan{}, `plan: mode "": use flashlight, paper or exact`},
+		{"exact needs nothing else", flashlight.Plan{Method: flashlight.MethodExact}, ""},
+		{"zero", flashlight.Plan{}, `plan: method "": use flashlight, paper or exact`},
 		{
 			"all at once",
-			flashlight.Plan{Mode: flashlight.ModeFlashlight, Seed: "seven", AnchorsFrom: "above", Tail: 1, Growth: -2, MaxScored: -1},
+			flashlight.Plan{Method: flashlight.MethodFlashlight, Seed: "seven", AnchorsFrom: "above", Tail: 1, Growth: -2, MaxScored: -1},
 			"plan: seed \"seven\": use ones, source, both, learned or learned+ones\n" +
 				"plan: anchors from \"above\": use round, all, both or round+ones\n" +
 				"plan: 0 anchors: want at least 1\n" +
@@ -42,7 +42,7 @@ func TestPlanValidateReportsEveryFault(t *testing.T) {
 		},
 		{
 			"paper with another seed", changed(func(p *flashlight.Plan) { p.Seed = flashlight.SeedSource }),
-			"plan: mode paper fixes everything but the probes and the bound on rows scored: want " +
+			"plan: method paper fixes everything but the probes and the bound on rows scored: want " +
 				"paper: 3 rounds of 200, seed ones, 1 anchor from round, probes all",
 		},
 	}
@@ -59,7 +59,7 @@ func TestPlanValidateReportsEveryFault(t *testing.T) {
 
 func TestPlanString(t *testing.T) {
 	p := flashlight.PaperPlan()
-	p.Mode, p.Probes, p.Patience, p.MaxScored = flashlight.ModeFlashlight, index.Probes{Share: 0.3}, 2, 500
+	p.Method, p.Probes, p.Patience, p.MaxScored = flashlight.MethodFlashlight, index.Probes{Share: 0.3}, 2, 500
 	assert.Equal(t, "3 rounds of 200, seed ones, 1 anchor from round, probes 30%, patience 2, at most 500 scored", p.String())
 	p.Growth = 2
 	assert.Equal(t, "3 rounds of 200, seed ones, 1 anchor from round, probes 30% over 2 rounds, patience 2, at most 500 scored", p.String())
@@ -67,7 +67,7 @@ func TestPlanString(t *testing.T) {
 	assert.Equal(t, "3 rounds of 200, seed ones, 1 anchor from round, probes 30% at once, patience 2, at most 500 scored", p.String())
 	p.Tail = .03
 	assert.Equal(t, "3 rounds of 200, seed ones, 1 anchor from round, probes 30% at once, patience 2, tail 3%, at most 500 scored", p.String())
-	assert.Equal(t, "exact", flashlight.Plan{Mode: flashlight.ModeExact}.String())
+	assert.Equal(t, "exact", flashlight.Plan{Method: flashlight.MethodExact}.String())
 }
 
 func TestDefaultPlan(t *testing.T) {

@@ -13,10 +13,10 @@ import (
 
 // Searcher finds rows by inner product. It holds the state of one query: its search set only grows.
 type Searcher interface {
-	// Search extends the search set, by the most promising rows for these queries, until it has reached probes, and
-	// stores in dst[i] the n rows of highest inner product with queries[i] that the filter keeps, best first, reusing
-	// dst[i]'s memory: fewer than n only when the search set holds no more. There are one or two queries, of finite
-	// values, and len(dst) = len(queries).
+	// Search extends the search set, by the most promising rows for these queries, until it has
+	// reached probes, and stores in dst[i] the n rows of highest inner product with queries[i] that
+	// the filter keeps, best first, reusing dst[i]'s memory: fewer than n only when the search set
+	// holds no more. There are one or two queries, of finite values, and len(dst) = len(queries).
 	Search(ctx context.Context, queries [][]float32, n int, probes index.Probes, filter index.Filter,
 		dst [][]index.Candidate) error
 	// Cost is the work done for this query so far.
@@ -31,8 +31,8 @@ type Rows interface {
 	Dim() int
 	// Gather copies the rows of candidates to dst: row-major, len(c) x Dim.
 	Gather(dst []float32, c []index.Candidate) error
-	// Rows calls fn with every row once, in blocks: rows is row-major, len(ids) x Dim. The slices stay as they are
-	// until Rows returns, so that other goroutines may read them meanwhile.
+	// Rows calls fn with every row once, in blocks: rows is row-major, len(ids) x Dim. The slices
+	// stay as they are until Rows returns, so that other goroutines may read them meanwhile.
 	Rows(ctx context.Context, fn func(ids []uint32, rows []float32) error) error
 }
 
@@ -66,12 +66,12 @@ func (q *Query) validate(dim int) error {
 		if err := q.Fallback.Validate(); err != nil {
 			errs = append(errs, fmt.Errorf("fallback: %w", err))
 		}
-		if q.Fallback.Mode == ModeExact || q.Fallback.Seed != SeedOnes {
+		if q.Fallback.Method == MethodExact || q.Fallback.Seed != SeedOnes {
 			errs = append(errs, errors.New("fallback: want a plan with the ones seed"))
 		}
 	}
 	seeded := q.Plan.Seed == SeedSource || q.Plan.Seed == SeedBoth
-	if q.Plan.Mode != ModeExact && seeded && len(q.Source) != dim {
+	if q.Plan.Method != MethodExact && seeded && len(q.Source) != dim {
 		errs = append(errs, fmt.Errorf("query: seed %s needs the source's row of %d floats, not %d",
 			q.Plan.Seed, dim, len(q.Source)))
 	}

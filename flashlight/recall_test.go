@@ -67,8 +67,8 @@ func loadGraph(t testing.TB, name string) (*graph, []truth) {
 	return &graph{dim: dec.Dim(), rows: rows[""].Data, dec: dec}, truths
 }
 
-// recall is the share of the true top that was found: hits that score at least the true k-th score, within 1e-5
-// relative, so that ties are no misses.
+// recall is the share of the true top that was found: hits that score at least the true k-th score,
+// within 1e-5 relative, so that ties are no misses.
 func (tr *truth) recall(hits []index.Hit) float64 {
 	kth := tr.Logit[len(tr.Logit)-1]
 	found := 0
@@ -102,13 +102,13 @@ func (tr *truth) ask(t testing.TB, e *flashlight.Executor, g *graph, m *flashlig
 // rounds returns a plan of the table in docs: everything probed, no early stop.
 func rounds(n, perRound, anchors int, from flashlight.AnchorsFrom) flashlight.Plan {
 	plan := flashlight.PaperPlan()
-	plan.Mode, plan.Rounds, plan.PerRound, plan.Patience = flashlight.ModeFlashlight, n, perRound, n
+	plan.Method, plan.Rounds, plan.PerRound, plan.Patience = flashlight.MethodFlashlight, n, perRound, n
 	plan.Anchors, plan.AnchorsFrom = anchors, from
 	return plan
 }
 
-// TestRecallOnTrainedGraphs asks a few sources of trained graphs with everything probed, so that what is missed is
-// missed by the algorithm and not by the index.
+// TestRecallOnTrainedGraphs asks a few sources of trained graphs with everything probed, so that
+// what is missed is missed by the algorithm and not by the index.
 func TestRecallOnTrainedGraphs(t *testing.T) {
 	for name, sources := range map[string]int{"go-stdlib": 6, "debian": 3} {
 		t.Run(name, func(t *testing.T) {
@@ -123,15 +123,15 @@ func TestRecallOnTrainedGraphs(t *testing.T) {
 					tr.requireLogits(t, hits)
 				}
 			}
-			hits, _ := truths[0].ask(t, &e, g, m, flashlight.Plan{Mode: flashlight.ModeExact})
+			hits, _ := truths[0].ask(t, &e, g, m, flashlight.Plan{Method: flashlight.MethodExact})
 			assert.Equal(t, 1.0, truths[0].recall(hits))
 			truths[0].requireLogits(t, hits)
 		})
 	}
 }
 
-// BenchmarkRecall reports mean, 5th percentile and worst recall@100 over a hundred sources, with everything probed. One
-// iteration asks all of them.
+// BenchmarkRecall reports mean, 5th percentile and worst recall@100 over a hundred sources, with
+// everything probed. One iteration asks all of them.
 func BenchmarkRecall(b *testing.B) {
 	const sources = 100
 	for _, name := range []string{"go-stdlib", "debian", "ddi"} {
@@ -172,8 +172,8 @@ func BenchmarkRecall(b *testing.B) {
 	}
 }
 
-// TestLearnedSeedOnTrainedGraphs: with every row searched, one round of 500 from the learned seed finds at least as much
-// as one from the ones seed, of sources that nothing was learned from.
+// TestLearnedSeedOnTrainedGraphs: with every row searched, one round of 500 from the learned seed
+// finds at least as much as one from the ones seed, of sources that nothing was learned from.
 func TestLearnedSeedOnTrainedGraphs(t *testing.T) {
 	for name, more := range map[string]float64{"ddi": 0.1, "go-stdlib": -0.002} {
 		t.Run(name, func(t *testing.T) {
@@ -198,8 +198,9 @@ func TestLearnedSeedOnTrainedGraphs(t *testing.T) {
 	}
 }
 
-// TestLearnedSeedOfStrangers: sources that resemble none of those learned from, their values drawn at random or shuffled,
-// or hardly any, noise as strong as themselves on top, find about as much as from the ones seed, or more.
+// TestLearnedSeedOfStrangers: sources that resemble none of those learned from, their values drawn
+// at random or shuffled, or hardly any, noise as strong as themselves on top, find about as much as
+// from the ones seed, or more.
 func TestLearnedSeedOfStrangers(t *testing.T) {
 	g, truths := loadGraph(t, "ddi")
 	seeds := flashlight.NewSeeds(g.dim, learn(t, g, unasked(g, truths, 128)))
@@ -228,7 +229,7 @@ func TestLearnedSeedOfStrangers(t *testing.T) {
 				source := slices.Clone(g.row(tr.Source))
 				change(source)
 				q := &flashlight.Query{Bound: g.dec.Bind(nil, source), Source: source, K: 100, Seeds: seeds}
-				q.Plan.Mode = flashlight.ModeExact
+				q.Plan.Method = flashlight.MethodExact
 				truth := exact(t, g, q)
 				for _, seed := range []flashlight.Seed{flashlight.SeedOnes, flashlight.SeedLearned} {
 					q.Plan = learnedPlan(500)

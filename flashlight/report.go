@@ -34,7 +34,7 @@ type Report struct {
 
 // Round is the trace of one round.
 type Round struct {
-	Aims     []Aim         // one a query
+	Aims     []Aim         // one per query
 	Probes   index.Probes  // the search set asked for
 	Cost     index.Cost    // of this round alone
 	Scored   int           // rows chosen and scored
@@ -48,11 +48,12 @@ type Round struct {
 type Aim struct {
 	From    string   // "ones", "source" or "learned" for a seed, "round" or "all" for the mean gradient at anchors
 	Anchors []uint32 // their ids, best first
-	// Sources are the stored sources whose gradients the learned seed took, most alike first: ids of the collection that the
-	// sources of Query.Seeds are from.
+	// Sources are the stored sources whose gradients the learned seed took, most alike first: ids
+	// of the collection that the sources of Query.Seeds are from.
 	Sources []uint32
-	// Neurons counts those of the decoder, and Changed the ones whose activity at the best anchor is not what it was at the
-	// best anchor of the round before; the ones seed takes every neuron for active. Both are 0 for a seed, and for a
-	// decoder without neurons. Few changes mean that the query has settled.
+	// Neurons counts those of the decoder, and Changed the ones whose activity at the best anchor
+	// is not what it was at the best anchor of the round before; the ones seed takes every neuron
+	// for active. Both are 0 for a seed, and for a decoder without neurons. Few changes mean that
+	// the query has settled.
 	Neurons, Changed int
 }

@@ -10,13 +10,13 @@ import (
 	"github.com/flashdb/flashdb/index"
 )
 
-// scoreBlock is the number of rows gathered and scored at a time. It bounds the memory of a large round; rounds of the
-// usual size are one block.
+// scoreBlock is the number of rows gathered and scored at a time. It bounds the memory of a large
+// round; rounds of the usual size are one block.
 const scoreBlock = 512
 
-// aim sets the queries of the next round: the mean gradient at the anchors. After a round that scored nothing there
-// are no new anchors, and the queries stay.
-func (e *Executor) aim() {
+// chooseQueries sets the queries of the next round: the mean gradient at the anchors. After a round
+// that scored nothing there are no new anchors, and the queries stay.
+func (e *Executor) chooseQueries() {
 	if len(e.anchors[fromRound].hits) == 0 {
 		return
 	}
@@ -37,8 +37,9 @@ func (e *Executor) aim() {
 	e.bound()
 }
 
-// bound makes the queries finite, as a Searcher wants them. Where the arithmetic of the decoder overflowed, the largest
-// number stands for an infinity, and zero for what is no number: then the query is a guess, like any other.
+// bound makes the queries finite, as a Searcher wants them. Where the arithmetic of the decoder
+// overflowed, the largest number stands for an infinity, and zero for what is no number: then the
+// query is a guess, like any other.
 func (e *Executor) bound() {
 	for _, query := range e.queries {
 		for j, x := range query {
@@ -54,8 +55,8 @@ func (e *Executor) bound() {
 	}
 }
 
-// linearise writes the mean gradient at a set of anchors to query. For a ReLU network with one anchor this is the
-// masked weight product x_i * (W1^T M1 ... W_{L-1}^T M_{L-1} w_L) of the paper.
+// linearise writes the mean gradient at a set of anchors to query. For a ReLU network with one
+// anchor this is the masked weight product x_i * (W1^T M1 ... W_{L-1}^T M_{L-1} w_L) of the paper.
 func (e *Executor) linearise(set int, query []float32) {
 	e.q.Bound.Gradient(&e.decoder, query, e.anchors[set].rows, nil)
 }
@@ -63,12 +64,12 @@ func (e *Executor) linearise(set int, query []float32) {
 // nextQuery takes one more vector into use.
 func (e *Executor) nextQuery(from string) []float32 {
 	i := len(e.queries)
-	e.queries, e.aims[i] = append(e.queries, e.vectors[i]), from
+	e.queries, e.origins[i] = append(e.queries, e.vectors[i]), from
 	return e.vectors[i]
 }
 
-// round searches with the current queries, scores the n best rows found, as far as the budget allows, and returns how
-// many entered the top-k.
+// round searches with the current queries, scores the n best rows found, as far as the budget
+// allows, and returns how many entered the top-k.
 func (e *Executor) round(ctx context.Context, n int, probes index.Probes) (entered int, err error) {
 	began, before := e.now(), e.s.Cost()
 	n = min(n, e.budget())
@@ -97,8 +98,8 @@ func (e *Executor) round(ctx context.Context, n int, probes index.Probes) (enter
 	return entered, nil
 }
 
-// search finds the n best rows of each query. While a filter leaves fewer, it doubles the probes, for this round and
-// those to come. It returns the probes asked for in the end.
+// search finds the n best rows of each query. While a filter leaves fewer, it doubles the probes,
+// for this round and those to come. It returns the probes asked for in the end.
 func (e *Executor) search(ctx context.Context, n int, probes index.Probes) (index.Probes, error) {
 	e.exclude()
 	filter := index.Filter{Allowed: e.q.Allowed, Excluded: e.excluded}
@@ -132,8 +133,8 @@ func (e *Executor) exclude() {
 	e.pending = e.pending[:0]
 }
 
-// choose merges what the queries found: alternately the best remaining row of each, none twice, at most n. The rows
-// chosen are excluded from now on: see pending.
+// choose merges what the queries found: alternately the best remaining row of each, none twice, at
+// most n. The rows chosen are excluded from now on: see pending.
 func (e *Executor) choose(n int) {
 	if len(e.queries) == 1 && e.chooseAll(n) {
 		return
@@ -156,7 +157,8 @@ func (e *Executor) choose(n int) {
 	}
 }
 
-// chooseAll is choose for one query. It returns false where the query found an id twice, as it may in a damaged index.
+// chooseAll is choose for one query. It returns false where the query found an id twice, as it may
+// in a damaged index.
 func (e *Executor) chooseAll(n int) bool {
 	e.chosen = append(e.chosen[:0], e.found[0][:min(n, len(e.found[0]))]...)
 	for _, c := range e.chosen { // before it, none is pending: see search
@@ -194,7 +196,8 @@ func repeats(ids []uint32) bool {
 	return false
 }
 
-// score gathers the chosen rows and scores them, a block at a time: each is offered to the top-k and to the anchors.
+// score gathers the chosen rows and scores them, a block at a time: each is offered to the top-k
+// and to the anchors.
 func (e *Executor) score(ctx context.Context) (entered int, best float32, err error) {
 	best = float32(math.Inf(-1))
 	e.anchors[fromAll].age()
@@ -240,14 +243,14 @@ func (e *Executor) explainAims() []Aim {
 	aims := make([]Aim, len(e.queries))
 	before := e.active
 	for i := range aims {
-		aims[i].From = e.aims[i]
+		aims[i].From = e.origins[i]
 		set := fromRound
-		switch AnchorsFrom(e.aims[i]) {
+		switch AnchorsFrom(e.origins[i]) {
 		case AnchorsRound:
 		case AnchorsAll:
 			set = fromAll
 		default:
-			if Seed(e.aims[i]) == SeedLearned {
+			if Seed(e.origins[i]) == SeedLearned {
 				aims[i].Sources = e.sources()
 			}
 			continue
@@ -261,7 +264,8 @@ func (e *Executor) explainAims() []Aim {
 	return aims
 }
 
-// explainActivity compares the neurons at the best anchor with those before; none before means all active.
+// explainActivity compares the neurons at the best anchor with those before; none before means all
+// active.
 func (e *Executor) explainActivity(aim *Aim, row []float32, before []bool) []bool {
 	network, ok := e.q.Bound.(decoder.Neurons)
 	if !ok {

@@ -5,7 +5,8 @@ import (
 	"github.com/flashdb/flashdb/internal/simd"
 )
 
-// Seed says what the first round searches for. Linear decoders have one query of their own and need no seed.
+// Seed says what the first round searches for. Linear decoders have one query of their own and need
+// no seed.
 type Seed string
 
 // The seeds.
@@ -15,7 +16,8 @@ const (
 	SeedBoth    Seed = "both"    // ones and source: two queries, half of the round each
 	SeedLearned Seed = "learned" // what searches for the sources most like this one ended with (Query.Seeds); ones without
 
-	// SeedLearnedOnes is learned and ones: two queries, half of the round each; ones without learned.
+	// SeedLearnedOnes is learned and ones: two queries, half of the round each; ones without
+	// learned.
 	SeedLearnedOnes Seed = "learned+ones"
 )
 
@@ -27,7 +29,8 @@ func (s Seed) valid() bool {
 // Learned reports whether the seed needs stored sources: see Query.Seeds.
 func (s Seed) Learned() bool { return s == SeedLearned || s == SeedLearnedOnes }
 
-// seed sets the plan, and the queries of its first round. Where the learned seed cannot be had the plan is another.
+// seed sets the plan, and the queries of its first round. Where the learned seed cannot be had the
+// plan is another.
 func (e *Executor) seed() {
 	e.queries, e.leaders = e.queries[:0], e.leaders[:0]
 	e.plan = e.q.Plan
@@ -57,8 +60,9 @@ func (e *Executor) seed() {
 	e.bound()
 }
 
-// learnedSeed makes the query of the learned seed, or reports false and makes none: without stored sources, where none of
-// them resembles the source, and where what they lead to is no query (zeros, or not finite).
+// learnedSeed makes the query of the learned seed, or reports false and makes none: without stored
+// sources, where none of them resembles the source, and where what they lead to is no query (zeros,
+// or not finite).
 func (e *Executor) learnedSeed() bool {
 	stored := e.q.Seeds
 	bound, ok := e.q.Bound.(decoder.Separable)

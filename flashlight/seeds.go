@@ -12,14 +12,15 @@ const (
 	maxPrototypes = 512
 	// maxSeedBytes bounds what Seeds hold and are stored in, whatever the dimension.
 	maxSeedBytes = 2 << 20
-	// nearestShare is the inverse of the share of the stored sources whose gradients are taken, within fewestNearest and
-	// mostNearest. Few of many resemble the source most, and yet miss what they have in common with the others.
+	// nearestShare is the inverse of the share of the stored sources whose gradients are taken,
+	// within fewestNearest and mostNearest. Few of many resemble the source most, and yet miss what
+	// they have in common with the others.
 	nearestShare               = 8
 	fewestNearest, mostNearest = 16, maxPrototypes / nearestShare
 	// onesShare is the length of the ones seed in the query, beside 1 of the stored gradients.
 	onesShare = 0.1
-	// leastAlike is the cosine with the most alike stored source below which none resembles the source, and what they
-	// taught says less about it than the ones seed.
+	// leastAlike is the cosine with the most alike stored source below which none resembles the
+	// source, and what they taught says less about it than the ones seed.
 	leastAlike = 0.5
 )
 
@@ -30,10 +31,10 @@ type Prototype struct {
 	Gradient []float32 // mean gradient with respect to z at its best rows (decoder.Separable)
 }
 
-// Seeds are first queries learned from thorough searches for sampled sources: the gradient at the end of a good search
-// varies little and smoothly from source to source, so that the mean of those for the sources most like a new one leads
-// to the best rows of that one. They belong to one decoder. Immutable and safe for concurrent use; a nil
-// Seeds is one without prototypes.
+// Seeds are first queries learned from thorough searches for sampled sources: the gradient at the
+// end of a good search varies little and smoothly from source to source, so that the mean of those
+// for the sources most like a new one leads to the best rows of that one. They belong to one
+// decoder. Immutable and safe for concurrent use; a nil Seeds is one without prototypes.
 type Seeds struct {
 	dim       int
 	ids       []uint32
@@ -46,9 +47,10 @@ func MaxPrototypes(dim int) int {
 	return min(maxPrototypes, (maxSeedBytes-seedHeaderBytes)/prototypeBytes(dim))
 }
 
-// NewSeeds returns the seeds that the prototypes teach, in their order. It leaves out those that teach nothing (a source
-// or a gradient of zeros, as where every neuron is inactive at the best rows, of another length, or with a value that is
-// not finite) and those beyond MaxPrototypes. What it is given is copied.
+// NewSeeds returns the seeds that the prototypes teach, in their order. It leaves out those that
+// teach nothing (a source or a gradient of zeros, as where every neuron is inactive at the best
+// rows, of another length, or with a value that is not finite) and those beyond MaxPrototypes. What
+// it is given is copied.
 func NewSeeds(dim int, prototypes []Prototype) *Seeds {
 	s := &Seeds{dim: dim}
 	for i := range prototypes {
@@ -89,8 +91,8 @@ type near struct {
 	cosine float32
 }
 
-// nearest appends to dst, which is empty, the stored sources of highest cosine with unit, a source of length 1: best
-// first, ties in the order they are stored in. Scores is scratch of Len floats.
+// nearest appends to dst, which is empty, the stored sources of highest cosine with unit, a source
+// of length 1: best first, ties in the order they are stored in. Scores is scratch of Len floats.
 func (s *Seeds) nearest(dst []near, scores, unit []float32) []near {
 	simd.DotRows(scores, unit, s.units)
 	most := min(max(len(s.ids)/nearestShare, fewestNearest), mostNearest)

@@ -86,7 +86,7 @@ func TestLearnErrors(t *testing.T) {
 	}
 	ctx := context.Background()
 	assert.ErrorIs(t, learn(ctx, func(q *flashlight.Query) { q.Bound = flat{4, 1} }), flashlight.ErrNotSeparable)
-	assert.ErrorContains(t, learn(ctx, func(q *flashlight.Query) { q.Plan.Mode = flashlight.ModeExact }), "mode exact keeps no anchors")
+	assert.ErrorContains(t, learn(ctx, func(q *flashlight.Query) { q.Plan.Method = flashlight.MethodExact }), "method exact keeps no anchors")
 	assert.ErrorContains(t, learn(ctx, func(q *flashlight.Query) { q.K = 0 }), "k is 0")
 	for looks := 1; looks <= 5; looks++ { // a search that the time cut short teaches nothing
 		err := learn(expireAt(looks, context.DeadlineExceeded), func(q *flashlight.Query) { q.Plan.PerRound = 20 })
@@ -94,7 +94,8 @@ func TestLearnErrors(t *testing.T) {
 	}
 }
 
-// TestLearnedSeedFindsMore: of sources that nothing was learned from, one round finds more than from the ones seed.
+// TestLearnedSeedFindsMore: of sources that nothing was learned from, one round finds more than
+// from the ones seed.
 func TestLearnedSeedFindsMore(t *testing.T) {
 	g := newGraph(t, 33, 4000, 16, 32, 24)
 	seeds := flashlight.NewSeeds(g.dim, learn(t, g, upTo(200, 20)))
@@ -174,8 +175,8 @@ func TestLearnedQuery(t *testing.T) {
 	assert.Greater(t, compared, 40)
 }
 
-// wantLearned is the learned seed as the documentation has it, and the ids of the sources that it is from, or nil where none
-// is like the source.
+// wantLearned is the learned seed as the documentation has it, and the ids of the sources that it
+// is from, or nil where none is like the source.
 func wantLearned(g *graph, bound decoder.Bound, source []float32, prototypes []flashlight.Prototype) (query []float64, leaders []uint32) {
 	cosine := func(a, b []float32) float64 {
 		var ab, aa, bb float64
@@ -222,7 +223,8 @@ func wantLearned(g *graph, bound decoder.Bound, source []float32, prototypes []f
 	return query, leaders
 }
 
-// TestLearnedSeedFallsBack: where there is nothing to learn from, the answer is that of the ones seed, and no error.
+// TestLearnedSeedFallsBack: where there is nothing to learn from, the answer is that of the ones
+// seed, and no error.
 func TestLearnedSeedFallsBack(t *testing.T) {
 	g := newGraph(t, 35, 600, 4, 8)
 	good := learn(t, g, upTo(30, 20))
@@ -314,7 +316,7 @@ func TestFallback(t *testing.T) {
 	assert.Equal(t, want, hits)
 	assert.Equal(t, wantReport, report)
 
-	for _, bad := range []flashlight.Plan{{Mode: flashlight.ModeExact}, learnedPlan(30), {}} {
+	for _, bad := range []flashlight.Plan{{Method: flashlight.MethodExact}, learnedPlan(30), {}} {
 		q := g.query(9, 10, learnedPlan(30))
 		q.Fallback = &bad
 		_, _, err := new(flashlight.Executor).Run(context.Background(), q, newListSearch(g), g.memory(), nil)
@@ -322,8 +324,8 @@ func TestFallback(t *testing.T) {
 	}
 }
 
-// TestLearnedSeedOfOddSources: what is unusual and yet leads to a query answers without an error, and as before when the
-// source, a multiple of which gives the same order, is of huge or tiny norm.
+// TestLearnedSeedOfOddSources: what is unusual and yet leads to a query answers without an error,
+// and as before when the source, a multiple of which gives the same order, is of huge or tiny norm.
 func TestLearnedSeedOfOddSources(t *testing.T) {
 	g := newGraph(t, 36, 600, 4, 8)
 	seeds := flashlight.NewSeeds(4, learn(t, g, upTo(30, 20)))
@@ -372,8 +374,8 @@ func TestNewSeedsLeavesOut(t *testing.T) {
 	assert.Equal(t, 255, flashlight.MaxPrototypes(1024))
 }
 
-// TestSeedsAreShared: goroutines that share seeds get the answers that one alone gets. Under -race it shows that nothing
-// is written.
+// TestSeedsAreShared: goroutines that share seeds get the answers that one alone gets. Under -race
+// it shows that nothing is written.
 func TestSeedsAreShared(t *testing.T) {
 	g := newGraph(t, 37, 800, 8, 16)
 	seeds := flashlight.NewSeeds(g.dim, learn(t, g, upTo(40, 20)))

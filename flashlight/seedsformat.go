@@ -14,7 +14,8 @@ import (
 // Nil, and seeds without prototypes, have 0 prototypes and nothing behind.
 const seedHeaderBytes = 8
 
-// unitTolerance is how far from 1 the squared length of a stored source may be: many times what rounding makes of it.
+// unitTolerance is how far from 1 the squared length of a stored source may be: many times what
+// rounding makes of it.
 const unitTolerance = 1e-3
 
 // prototypeBytes is what one prototype takes.
@@ -34,8 +35,8 @@ func (s *Seeds) Encode(w *format.Writer) {
 	w.Bytes(format.Float32Bytes(s.gradients))
 }
 
-// DecodeSeeds reads what Encode wrote for a decoder of this dim. What it cannot have written fails r, and then, as where
-// there are no prototypes, the result is nil. The bytes are copied.
+// DecodeSeeds reads what Encode wrote for a decoder of this dim. What it cannot have written fails
+// r, and then, as where there are no prototypes, the result is nil. The bytes are copied.
 func DecodeSeeds(r *format.Reader, dim int) *Seeds {
 	stored, n := r.Uint32(), r.Uint32()
 	switch {

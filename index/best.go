@@ -2,16 +2,18 @@ package index
 
 import "math"
 
-// bestSlack is the room of a Best beyond the n candidates it keeps, as a multiple of n: with more, its threshold rises
-// later but it is cut less often. bestFloor is the least room, so that a small n does not cut at every offer.
+// bestSlack is the room of a Best beyond the n candidates it keeps, as a multiple of n: with more,
+// its threshold rises later but it is cut less often. bestFloor is the least room, so that a small
+// n does not cut at every offer.
 const (
 	bestSlack = 1
 	bestFloor = 64
 )
 
-// Best keeps the n best of many candidates. It is a buffer of a few times n that is cut back to n by selection when it
-// is full, which costs less per candidate than a heap when n is in the hundreds. After the first cut it knows a
-// threshold below which a candidate cannot enter, and the caller need not offer it.
+// Best keeps the n best of many candidates. It is a buffer of a few times n that is cut back to n
+// by selection when it is full, which costs less per candidate than a heap when n is in the
+// hundreds. After the first cut it knows a threshold below which a candidate cannot enter, and the
+// caller need not offer it.
 type Best struct {
 	n     int
 	buf   []Candidate
@@ -38,8 +40,8 @@ func (b *Best) Reset(n int) {
 	b.limit = n + bestSlack*n + bestFloor
 }
 
-// Threshold returns the score that a candidate must reach to enter, or minus infinity when every candidate enters. It
-// lags behind the true n-th best score, never ahead of it.
+// Threshold returns the score that a candidate must reach to enter, or minus infinity when every
+// candidate enters. It lags behind the true n-th best score, never ahead of it.
 func (b *Best) Threshold() float32 { return b.floor }
 
 // Raise makes the threshold at least t: the caller knows n candidates elsewhere that reach it.
@@ -69,7 +71,8 @@ func (b *Best) add(c Candidate) {
 	}
 }
 
-// Kept returns the n best candidates, in no particular order. The slice is b's own: valid until the next call.
+// Kept returns the n best candidates, in no particular order. The slice is b's own: valid until the
+// next call.
 func (b *Best) Kept() []Candidate {
 	if len(b.buf) > b.n {
 		b.cut()
@@ -85,17 +88,19 @@ func (b *Best) Sorted(dst []Candidate) []Candidate {
 	return dst
 }
 
-// cutBins is the number of bins that cut sorts scores into, and binned the least number of candidates worth it.
+// cutBins is the number of bins that cut sorts scores into, and binned the least number of
+// candidates worth it.
 const (
 	cutBins = 512
 	binned  = 128
 )
 
-// cut cuts the buffer, which holds more than n, back to the n best and raises the threshold to the worst of them.
+// cut cuts the buffer, which holds more than n, back to the n best and raises the threshold to the
+// worst of them.
 //
-// Scores are counted in bins of equal width; those in bins above the one that holds the n-th best stay, and only in
-// that bin is there anything to compare. Comparing all, as quickselect does, costs five times as much: the outcome of
-// a comparison is a coin toss to the processor.
+// Scores are counted in bins of equal width; those in bins above the one that holds the n-th best
+// stay, and only in that bin is there anything to compare. Comparing all, as quickselect does,
+// costs five times as much: the outcome of a comparison is a coin toss to the processor.
 func (b *Best) cut() {
 	split := 0 // candidates known to be among the best
 	rest := b.buf
@@ -115,8 +120,9 @@ func (b *Best) cut() {
 	b.buf = b.buf[:b.n]
 }
 
-// partition moves candidates that are surely among the n best to the front of the buffer and returns how many, less
-// than n. The others of the n best are among rest, which lies outside the part of the buffer that was moved to.
+// partition moves candidates that are surely among the n best to the front of the buffer and
+// returns how many, less than n. The others of the n best are among rest, which lies outside the
+// part of the buffer that was moved to.
 func (b *Best) partition() (split int, rest []Candidate) {
 	low, high := b.buf[0].Score, b.buf[0].Score
 	for i := range b.buf {
@@ -152,7 +158,8 @@ func (b *Best) partition() (split int, rest []Candidate) {
 	return split, b.tied
 }
 
-// selectBest moves the n best of c to its front (quickselect, median of three; expected linear time). 1 <= n <= len(c).
+// selectBest moves the n best of c to its front (quickselect, median of three; expected linear
+// time). 1 <= n <= len(c).
 func selectBest(c []Candidate, n int) {
 	lo, hi := 0, len(c)-1
 	for lo < hi {

@@ -1,13 +1,15 @@
-// Package index holds the vocabulary that every searcher of rows shares: what a hit and a candidate are, which ids a
-// search may return, how much of an index it may visit and what it cost. The searchers themselves are index/ivf (one
-// immutable generation) and internal/delta (rows newer than it).
+// Package index holds the vocabulary that every searcher of rows shares: what a hit and a candidate
+// are, which ids a search may return, how much of an index it may visit and what it cost. The
+// searchers themselves are index/ivf (one immutable generation) and internal/delta (rows newer than
+// it).
 //
-// Scores order hits everywhere in the same way: higher score first, ties by lower id. The order is total, so every
-// answer is reproducible whatever the order in which candidates were found. A decoder may score a row NaN, where its
-// arithmetic overflows: such a hit ranks after all others, minus infinity included. Candidates have inner products of
-// finite vectors and never score NaN.
+// Scores order hits everywhere in the same way: higher score first, ties by lower id. The order is
+// total, so every answer is reproducible whatever the order in which candidates were found. A
+// decoder may score a row NaN, where its arithmetic overflows: such a hit ranks after all others,
+// minus infinity included. Candidates have inner products of finite vectors and never score NaN.
 //
-// Filter, Probes and Cost are plain values. TopK and Best belong to one goroutine and are made to be reused.
+// Filter, Probes and Cost are plain values. TopK and Best belong to one goroutine and are made to
+// be reused.
 package index
 
 import (
@@ -24,7 +26,8 @@ type Hit struct {
 	Score float32
 }
 
-// Candidate is a row that a searcher found by inner product with a query, to be scored by a decoder.
+// Candidate is a row that a searcher found by inner product with a query, to be scored by a
+// decoder.
 type Candidate struct {
 	ID    uint32
 	Ref   uint32 // the searcher's own locator of the row: a position in a generation, or a slot in the delta
@@ -47,7 +50,8 @@ func compare(score float32, id uint32, other float32, otherID uint32) int {
 	return 1
 }
 
-// Before reports whether h ranks before other. A NaN ranks last, and like any score ties by lower id.
+// Before reports whether h ranks before other. A NaN ranks last, and like any score ties by lower
+// id.
 func (h Hit) Before(other Hit) bool {
 	switch {
 	case h.Score > other.Score:
@@ -75,8 +79,8 @@ func (h Hit) Compare(other Hit) int {
 	return 0
 }
 
-// Filter says which ids a search may return. A nil bitmap is ignored, so the zero Filter keeps everything. The bitmaps
-// are only read, and must not change while a search runs.
+// Filter says which ids a search may return. A nil bitmap is ignored, so the zero Filter keeps
+// everything. The bitmaps are only read, and must not change while a search runs.
 type Filter struct {
 	Allowed  *roaring.Bitmap // when set, only these ids
 	Excluded *roaring.Bitmap // not these: the source, known links, hits of earlier rounds
@@ -90,14 +94,15 @@ func (f *Filter) Keep(id uint32) bool {
 		(f.Masked == nil || !f.Masked.Contains(id))
 }
 
-// Probes says how much of an index a query may have visited, always counted from the query's beginning: a search set
-// only grows, and a search returns as soon as its total reaches the budget.
+// Probes says how much of an index a query may have visited, always counted from the query's
+// beginning: a search set only grows, and a search returns as soon as its total reaches the budget.
 type Probes struct {
 	Lists int     // number of lists; 0 leaves the budget to Share
 	Share float64 // share of the rows, in (0, 1]; ignored when Lists > 0
 }
 
-// Scale returns the budget times f, which must be positive: never less than one list, never more than all rows.
+// Scale returns the budget times f, which must be positive: never less than one list, never more
+// than all rows.
 func (p Probes) Scale(f float64) Probes {
 	if p.Lists > 0 {
 		return Probes{Lists: max(1, int(math.Round(min(float64(p.Lists)*f, math.MaxInt32))))}

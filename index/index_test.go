@@ -250,7 +250,8 @@ func TestSizeBelowOnePanics(t *testing.T) {
 	assert.Panics(t, func() { index.NewBest(0) })
 }
 
-// BenchmarkBest keeps 600 of 10,000 scores, never twice the same: a processor learns the outcome of comparisons by heart.
+// BenchmarkBest keeps 600 of 10,000 scores, never twice the same: a processor learns the outcome of
+// comparisons by heart.
 func BenchmarkBest(b *testing.B) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	scores := make([]float32, 1<<20)

@@ -5,11 +5,12 @@ import (
 	"slices"
 )
 
-// radixLeast is the least number of candidates that are sorted by the digits of their scores and not by comparisons, whose
-// outcomes a processor cannot foretell.
+// radixLeast is the least number of candidates that are sorted by the digits of their scores and
+// not by comparisons, whose outcomes a processor cannot foretell.
 const radixLeast = 48
 
-// sortCandidates sorts c best first. None of the scores is a NaN. It returns scratch, grown if need be.
+// sortCandidates sorts c best first. None of the scores is a NaN. It returns scratch, grown if need
+// be.
 func sortCandidates(c, scratch []Candidate) []Candidate {
 	if len(c) < radixLeast {
 		slices.SortFunc(c, func(a, b Candidate) int { return compare(a.Score, a.ID, b.Score, b.ID) })
@@ -30,8 +31,8 @@ func sortCandidates(c, scratch []Candidate) []Candidate {
 	return scratch
 }
 
-// sortByScore sorts c by descending score, a byte of the key at a time, the last first; bytes that are the same everywhere
-// are passed over. scratch is as long as c.
+// sortByScore sorts c by descending score, a byte of the key at a time, the last first; bytes that
+// are the same everywhere are passed over. scratch is as long as c.
 func sortByScore(c, scratch []Candidate) {
 	const digits = 4
 	var count [digits][256]uint32

@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// TopK keeps the k best of the hits offered to it, as a binary heap with the worst of them at the root.
+// TopK keeps the k best of the hits offered to it, as a binary heap with the worst of them at the
+// root.
 type TopK struct {
 	k    int
 	heap []Hit // heap[0] ranks last; every parent ranks after its children
@@ -55,8 +56,8 @@ func (t *TopK) Numbers() (n int) {
 	return n
 }
 
-// Worst returns the lowest score kept, a NaN being lowest, and whether all k places are taken: once they are, a hit that
-// scores less cannot enter. It returns minus infinity when nothing is kept.
+// Worst returns the lowest score kept, a NaN being lowest, and whether all k places are taken: once
+// they are, a hit that scores less cannot enter. It returns minus infinity when nothing is kept.
 func (t *TopK) Worst() (score float32, full bool) {
 	if len(t.heap) == 0 {
 		return float32(math.Inf(-1)), false

@@ -41,7 +41,7 @@ func (o DropCollection) apply(c *Changes, _ uint64) error {
 	}
 	c.ownCatalog().remove(col)
 	delete(c.edits, o.UID)
-	return nil
+	return c.dropLinksTo(o.UID)
 }
 
 func (o PutNode) apply(c *Changes, lsn uint64) error {
@@ -142,16 +142,6 @@ func (c *Changes) dropEmptyTag(uid uint32, tag string) {
 	}
 }
 
-func (c *Changes) ownLinks(uid, id uint32) *roaring.Bitmap {
-	k := nodeKey{uid, id}
-	b := c.own.links[k]
-	if b == nil {
-		b = copyBitmap(c.links(uid, id))
-		c.own.links[k] = b
-	}
-	return b
-}
-
 // copyBitmap returns a copy of b, or a new bitmap if it is nil.
 func copyBitmap(b *roaring.Bitmap) *roaring.Bitmap {
 	if b == nil {
@@ -174,7 +164,7 @@ func (o DeleteNode) apply(c *Changes, _ uint64) error {
 	}
 	k := nodeKey{o.UID, o.ID}
 	c.own.nodes[k] = node{}
-	c.own.links[k] = nil
+	c.dropLinks(col, o.ID)
 	c.own.ids[nameKey{o.UID, n.Key}] = idOf{}
 	if !col.ownTombs {
 		col.tombs, col.ownTombs = copyBitmap(col.tombs), true
@@ -182,43 +172,6 @@ func (o DeleteNode) apply(c *Changes, _ uint64) error {
 	col.tombs.Add(o.ID)
 	col.count--
 	return c.retag(o.UID, o.ID, n.Tags, nil)
-}
-
-func (o Link) apply(c *Changes, _ uint64) error {
-	col, err := c.edit(o.UID)
-	if err != nil {
-		return err
-	}
-	for _, id := range append([]uint32{o.Source}, o.Targets...) {
-		if !col.live(id) {
-			return fmt.Errorf("link in %q: node with id %d: %w", col.name, id, ErrNotFound)
-		}
-	}
-	if len(o.Targets) > 0 {
-		c.ownLinks(o.UID, o.Source).AddMany(o.Targets)
-	}
-	return c.err
-}
-
-func (o Unlink) apply(c *Changes, _ uint64) error {
-	col, err := c.edit(o.UID)
-	if err != nil {
-		return err
-	}
-	if !col.live(o.Source) {
-		return fmt.Errorf("unlink in %q: node with id %d: %w", col.name, o.Source, ErrNotFound)
-	}
-	if c.links(o.UID, o.Source) == nil {
-		return c.err
-	}
-	links := c.ownLinks(o.UID, o.Source)
-	for _, t := range o.Targets {
-		links.Remove(t)
-	}
-	if links.IsEmpty() {
-		c.own.links[nodeKey{o.UID, o.Source}] = nil
-	}
-	return c.err
 }
 
 func (o PutDecoder) apply(c *Changes, _ uint64) error {

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// BenchmarkLoad puts nodes of 64 float32s in batches of 10,000, each an act with its own Publish, flushing as the root
+// BenchmarkLoad puts nodes of 64 float32s in batches of 10,000, each a batch with its own Publish, flushing as the root
 // package does, and reports how long a node takes and how large the file gets.
 func BenchmarkLoad(b *testing.B) {
 	for _, pageSize := range []int{4 << 10, 8 << 10, 16 << 10, 32 << 10} {

@@ -36,6 +36,7 @@ type collection struct {
 	nextID uint32
 	lsn    uint64          // of the last change since Open; not in the file
 	tombs  *roaring.Bitmap // nil if no id was ever deleted
+	across []uint32        // UIDs of the other collections that its nodes are, or were, linked to nodes of
 
 	// served is shared by all copies: PublishGeneration, which runs beside the writer, changes it for all at once.
 	served *atomic.Pointer[generation]

@@ -200,7 +200,7 @@ func TestDropAndRecreate(t *testing.T) {
 			assert.False(t, ok)
 			_, ok = v.Node(uid-1, 0)
 			assert.False(t, ok)
-			assert.Nil(t, v.Links(uid-1, 0))
+			assert.Nil(t, v.Links(uid-1, 0, uid-1))
 			assert.Nil(t, v.Tag(uid-1, "x"))
 			assert.Empty(t, v.Tags(uid-1))
 			assert.Empty(t, v.Decoders(uid-1))

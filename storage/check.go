@@ -30,6 +30,7 @@ type checker struct {
 	layout  layout
 	report  func(finding string)
 	applied uint64
+	cat     *catalog
 }
 
 func (c *checker) run(db *boltFile) error {
@@ -61,8 +62,7 @@ func (c *checker) collections(tx *bolt.Tx) error {
 	if c.applied, err = loadApplied(tx, c.file, c.layout); err != nil {
 		return err
 	}
-	cat, err := loadCatalog(tx, c.file, c.layout)
-	if err != nil {
+	if c.cat, err = loadCatalog(tx, c.file, c.layout); err != nil {
 		return err
 	}
 	return tx.Bucket(bucketOfCollections).ForEachBucket(func(key []byte) error {
@@ -71,7 +71,7 @@ func (c *checker) collections(tx *bolt.Tx) error {
 			return nil
 		}
 		uid := binary.BigEndian.Uint32(key)
-		col := cat.byUID[uid]
+		col := c.cat.byUID[uid]
 		if col == nil {
 			c.report(fmt.Sprintf("no name leads to the collection with UID %d", uid))
 			return nil
@@ -113,9 +113,10 @@ func (c *collectionChecker) run() {
 	c.ids()
 	c.eachID(linksBucket, func(id uint32, key, stored []byte) {
 		if value, ok := c.sound(linksBucket, key, stored); ok {
-			c.links(id, value)
+			c.links(linksBucket, id, value, c.col.nextID)
 		}
 	})
+	c.across()
 	c.dirty()
 	for _, b := range []bucket{decodersBucket, metaBucket, plansBucket} {
 		c.each(b, func(key, stored []byte) { c.sound(b, key, stored) })
@@ -239,18 +240,6 @@ func (c *collectionChecker) ids() {
 	c.each(idsBucket, func([]byte, []byte) { n++ })
 	if n != c.col.count {
 		c.found("ids: %d keys, info says %d nodes", n, c.col.count)
-	}
-}
-
-func (c *collectionChecker) links(id uint32, value []byte) {
-	b, err := decodeBitmap(value)
-	switch {
-	case err != nil:
-		c.found("links: id %d: %v", id, err)
-	case b.IsEmpty():
-		c.found("links: those of id %d are empty", id)
-	case b.Maximum() >= c.col.nextID:
-		c.found("links: id %d is linked to id %d, and the next id is %d", id, b.Maximum(), c.col.nextID)
 	}
 }
 

@@ -318,7 +318,7 @@ func TestDamagedValues(t *testing.T) {
 		{"keys", "\x00\x00\x00\x00", func(v *storage.View) bool { _, ok := v.Node(1, 0); return ok }, `collection "papers": keys: 0`},
 		{"keys", "\x00\x00\x00\x00", func(v *storage.View) bool { _, ok := v.Key(1, 0); return ok }, `collection "papers": keys: 0`},
 		{"rows", "\x00\x00\x00\x00", func(v *storage.View) bool { return v.Row(make([]float32, 2), 1, 0) }, `collection "papers": rows: 0 at offset 0: 3 bytes, want 8`},
-		{"links", "\x00\x00\x00\x00", func(v *storage.View) bool { return v.Links(1, 0) != nil }, `collection "papers": links:`},
+		{"links", "\x00\x00\x00\x00", func(v *storage.View) bool { return v.Links(1, 0, 1) != nil }, `collection "papers": links:`},
 		{"tags", "x", func(v *storage.View) bool { return v.Tag(1, "x") != nil }, `collection "papers": tags: "x"`},
 		{"tags", "x", func(v *storage.View) bool { _, ok := v.Tags(1)["x"]; return ok }, `collection "papers": tags: "x"`},
 	}

@@ -68,7 +68,7 @@ func dump(t *testing.T, s *storage.Store) string {
 		for id := range infos[0].NextID {
 			n, ok := v.Node(1, id)
 			v.Row(row, 1, id)
-			fmt.Fprintln(&out, id, ok, n, row[:2], v.Links(1, id))
+			fmt.Fprintln(&out, id, ok, n, row[:2], v.Links(1, id, 1))
 		}
 		return nil
 	}))

@@ -62,7 +62,7 @@ func checkStep(v *storage.View) (int, error) {
 			return n, fmt.Errorf("change %d: node %d: %v %q, row %v", n, id, ok, node.Payload, row)
 		}
 	}
-	if links := v.Links(1, 0); links == nil || links.GetCardinality() != 1 || !links.Contains(id) {
+	if links := v.Links(1, 0, 1); links == nil || links.GetCardinality() != 1 || !links.Contains(id) {
 		return n, fmt.Errorf("change %d: node 0 is linked to %v", n, links)
 	}
 	for mod := range 3 {

@@ -44,9 +44,10 @@
 //
 // A file keeps the version of the layout that it was created with, and is read and written by that for ever, Compact
 // included: version 1 has no seals; up to version 2 the keys of rows and dirty are ids, and their values are one row, and
-// one LSN as a uint64.
+// one LSN as a uint64. The exception is version 4, which is version 3 with links to other collections: a file is created
+// with version 3, and the first of these links makes it one of version 4. Files of version 1 and 2 cannot have them.
 //
-//	meta                       format   -> uint32  version of this layout, 3
+//	meta                       format   -> uint32  version of this layout, 3 or 4
 //	                           applied  -> uint64  LSN of the last change in this file
 //	                           next     -> uint32  UID of the next collection
 //	names                      name     -> uint32  UID
@@ -59,6 +60,7 @@
 //	   ├─ rows                 block    -> rows of the ids n*size to (n+1)*size-1, for block n; see below for size
 //	   ├─ dirty                block    -> LSNs of those rows, among 64 ids, that are newer than the published generation
 //	   ├─ links                id       -> roaring bitmap of the ids it is linked to, deleted ones included
+//	   ├─ across               UID, id  -> roaring bitmap of the ids of collection UID that id is linked to, likewise
 //	   ├─ tags                 tag      -> roaring bitmap of the ids that carry it
 //	   ├─ decoders             name     -> blob of package decoder
 //	   ├─ meta                 name     -> string of the user's
@@ -68,6 +70,9 @@
 //	       | dim, varint | flags, 1 byte     | live, varint | next id,       | name,       |
 //	       |             | bit 0: normalize  | nodes        | varint         | string      |
 //	       +-------------+-------------------+--------------+----------------+-------------+
+//	       | only where nodes are, or were, linked to nodes of other collections:          |
+//	       | the number of these collections, varint; their UIDs, varints                  |
+//	       +-------------------------------------------------------------------------------+
 //	keys:  +-------------+-------------------+--------------+----------------+
 //	       | key, string | number of tags,   | tags, sorted | payload: the   |
 //	       |             | varint            | strings      | rest           |
@@ -95,14 +100,16 @@
 //  1. names and the buckets in c name each other;
 //  2. an id is live, that is in keys and in rows, if and only if it is below next id and not in tombs;
 //  3. ids maps the key of each live id to it, and nothing else;
-//  4. tags holds an id under a tag if and only if its node says so; no bitmap of links or tags is empty;
-//  5. links and dirty hold live ids; linked ids are below next id;
+//  4. tags holds an id under a tag if and only if its node says so; no bitmap of links, across or tags is empty;
+//  5. links, across and dirty hold live ids; linked ids are below next id of their collection;
 //  6. no LSN in dirty or index exceeds applied;
-//  7. the sequence of the buckets links, decoders and meta, which nothing else vouches for, is the number of their entries
+//  7. the sequence of the buckets links, across, decoders and meta, which nothing else vouches for, is the number of their entries
 //     (from version 2 on);
 //  8. plans has names of decoders as keys;
 //  9. the mask of a block of rows or dirty is not 0 and has no bit beyond the block, and the value has the length it states
-//     (from version 3 on).
+//     (from version 3 on);
+//  10. the collections that across leads to exist, and info names them: links to a collection end in the transaction that
+//     drops it (from version 4 on).
 //
 // [EncodeOps] documents the second format of this package, what the log records hold.
 package storage

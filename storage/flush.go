@@ -21,6 +21,7 @@ var fillPercent = [bucketCount]float64{
 	rowsBucket:     1,
 	dirtyBucket:    1,
 	linksBucket:    0.7,
+	acrossBucket:   0.7,
 	tagsBucket:     0.5,
 	decodersBucket: 0.5,
 	metaBucket:     0.5,
@@ -135,20 +136,20 @@ func (s *Store) write(tx *bolt.Tx, st *state) error {
 		}
 		b, err := root.CreateBucketIfNotExists(bigEndian(&key, uid))
 		if err == nil {
-			err = s.writeCollection(b, before, col, all, touched[uid])
+			err = s.writeCollection(b, before, st.catalog, col, all, touched[uid])
 		}
 		if err != nil {
 			return fmt.Errorf("collection %q: %w", col.name, err)
 		}
 	}
-	return s.layout.putState(tx, st.lsn, st.catalog.nextUID)
+	return errors.Join(s.putVersion(tx, st.catalog), s.layout.putState(tx, st.lsn, st.catalog.nextUID))
 }
 
 // touched lists what a layer mentions of one collection, in the order bbolt keeps it in.
 type touched struct {
 	nodes []uint32
 	keys  []keyed
-	links []uint32
+	links []linkKey
 	tags  []string
 	blobs []blobKey
 }
@@ -182,7 +183,7 @@ func (l *layer) touched() map[uint32]*touched {
 	}
 	for k := range l.links {
 		t := of(k.uid)
-		t.links = append(t.links, k.id)
+		t.links = append(t.links, k)
 	}
 	for k := range l.tags {
 		t := of(k.uid)
@@ -195,7 +196,7 @@ func (l *layer) touched() map[uint32]*touched {
 	for _, t := range all {
 		slices.Sort(t.nodes)
 		slices.SortFunc(t.keys, func(a, b keyed) int { return strings.Compare(a.key, b.key) })
-		slices.Sort(t.links)
+		slices.SortFunc(t.links, linkKey.compare)
 		slices.Sort(t.tags)
 	}
 	return all
@@ -217,23 +218,25 @@ func (l *layer) touchedOf(r *run, t *touched) {
 
 // A writer puts values into the buckets of one collection. Its error is sticky.
 type writer struct {
-	parent table
-	file   string
-	uid    uint32
-	dim    int
-	nextID uint32  // as the file has it: no id from there on is in it
-	slab   slab    // holds what bbolt keeps until it commits
-	key    [4]byte // scratch for an id
-	number [8]byte // scratch for an id or LSN that is a value
-	err    error
+	parent  table
+	file    string
+	uid     uint32
+	dim     int
+	nextID  uint32               // as the file has it: no id from there on is in it
+	slab    slab                 // holds what bbolt keeps until it commits
+	key     [4]byte              // scratch for an id
+	linkKey [acrossKeyBytes]byte // scratch
+	number  [8]byte              // scratch for an id or LSN that is a value
+	err     error
 }
 
-func (s *Store) writeCollection(b *bolt.Bucket, before, col *collection, all *layer, t *touched) error {
+func (s *Store) writeCollection(b *bolt.Bucket, before *collection, cat *catalog, col *collection, all *layer, t *touched) error {
 	w := &writer{parent: s.layout.collection(b, col.uid), file: s.path, uid: col.uid, dim: col.schema.Dim}
 	if before != nil {
 		w.nextID = before.nextID
 	}
 	w.put(w.parent, keyInfo, encodeInfo(col))
+	w.dropLinks(before, col)
 	if col.tombs != nil && (before == nil || before.tombs != col.tombs) {
 		tombs, err := encodeBitmap(col.tombs)
 		w.fail(err)
@@ -242,7 +245,7 @@ func (s *Store) writeCollection(b *bolt.Bucket, before, col *collection, all *la
 	if t != nil {
 		w.nodes(t.nodes, all)
 		w.ids(t.keys)
-		w.links(col.uid, t.links, all)
+		w.links(t.links, cat, all)
 		w.tags(col.uid, t.tags, all)
 		for _, k := range t.blobs {
 			if all.blobs[k] == nil && b.Bucket(bucketNames[k.in]) == nil {
@@ -292,22 +295,6 @@ func (w *writer) ids(keys []keyed) {
 			continue
 		}
 		w.put(t, []byte(v.key), binary.LittleEndian.AppendUint32(w.number[:0], v.id))
-	}
-}
-
-func (w *writer) links(uid uint32, ids []uint32, all *layer) {
-	if len(ids) == 0 {
-		return
-	}
-	t := w.table(linksBucket)
-	for _, id := range ids {
-		var value []byte
-		if links := all.links[nodeKey{uid, id}]; links != nil {
-			var err error
-			value, err = encodeBitmap(links)
-			w.fail(err)
-		}
-		w.put(t, bigEndian(&w.key, id), value)
 	}
 }
 

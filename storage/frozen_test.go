@@ -22,7 +22,7 @@ func TestFrozenFile(t *testing.T) {
 func testFrozen(t *testing.T, frozen string) {
 	b, err := os.ReadFile(frozen)
 	if os.IsNotExist(err) && *update {
-		b = freeze(t)
+		b = freeze(t, sample)
 		err = os.WriteFile(frozen, b, 0o644)
 	}
 	require.NoError(t, err)
@@ -45,7 +45,7 @@ func testFrozen(t *testing.T, frozen string) {
 		id, ok := v.ID(1, "b")
 		assert.True(t, ok)
 		assert.Equal(t, uint32(1), id)
-		assert.Equal(t, []uint32{1, 2}, v.Links(1, 0).ToArray())
+		assert.Equal(t, []uint32{1, 2}, v.Links(1, 0, 1).ToArray())
 		assert.Equal(t, []uint32{2}, v.Tombs(1).ToArray())
 		assert.Equal(t, map[string]uint64{"x": 2, "y": 1}, v.Tags(1))
 		blob, ok := v.Decoder(1, "cites")
@@ -63,7 +63,7 @@ func testFrozen(t *testing.T, frozen string) {
 }
 
 // freeze returns the bytes of a small file, without the room that it has to grow.
-func freeze(t *testing.T) []byte {
+func freeze(t *testing.T, sample func(*testing.T, *storage.Store)) []byte {
 	t.Helper()
 	path := newPath(t)
 	s, err := storage.Open(path, &storage.Options{PageSize: 1024})

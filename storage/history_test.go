@@ -50,6 +50,8 @@ type history struct {
 	opts *storage.Options
 	s    *storage.Store
 
+	across bool // links may lead to other collections
+
 	staged, published, flushed *model
 	lsn                        uint64   // last staged
 	publishedLSN               uint64   // last published
@@ -59,7 +61,8 @@ type history struct {
 func newHistory(t *testing.T, seed uint64) *history {
 	h := &history{t: t, rng: rand.New(rand.NewPCG(seed, seed)), path: newPath(t)}
 	h.staged, h.published, h.flushed = newModel(), newModel(), newModel()
-	h.opts = storage.OptionsFor(storage.Layouts[seed%uint64(len(storage.Layouts))], 3)
+	layout := storage.Layouts[seed%uint64(len(storage.Layouts))]
+	h.opts, h.across = storage.OptionsFor(layout, 3), layout >= 3
 	h.s = openWith(t, h.path, h.opts)
 	return h
 }
@@ -196,9 +199,11 @@ func (h *history) randomOp(m *model) storage.Op {
 	case n < 11:
 		return storage.DeleteNode{UID: uid, ID: pick(r, c.nodes)}
 	case n < 14:
-		return storage.Link{UID: uid, Source: pick(r, c.nodes), Targets: h.liveIDs(c)}
+		to := h.linkTo(m, c)
+		return storage.Link{UID: uid, Source: pick(r, c.nodes), To: to.info.UID, Targets: h.liveIDs(to)}
 	case n < 16:
-		return storage.Unlink{UID: uid, Source: pick(r, c.nodes), Targets: h.liveIDs(c)}
+		to := h.linkTo(m, c)
+		return storage.Unlink{UID: uid, Source: pick(r, c.nodes), To: to.info.UID, Targets: h.liveIDs(to)}
 	case n < 18:
 		name := fmt.Sprintf("d%d", r.IntN(3))
 		if _, ok := c.blobs["d"+name]; ok && r.IntN(2) == 0 {
@@ -263,6 +268,15 @@ func (h *history) putNode(c *modelCollection) storage.PutNode {
 		o.Payload = make([]byte, r.IntN(20))
 	}
 	return o
+}
+
+// linkTo draws the collection of a link's targets: one with nodes, and where the file may hold such links often another.
+func (h *history) linkTo(m *model, from *modelCollection) *modelCollection {
+	other := m.collections[pick(h.rng, m.collections)]
+	if h.across && len(other.nodes) > 0 {
+		return other
+	}
+	return from
 }
 
 func (h *history) liveIDs(c *modelCollection) []uint32 {

@@ -12,7 +12,7 @@ import (
 type layer struct {
 	nodes map[nodeKey]node
 	ids   map[nameKey]idOf
-	links map[nodeKey]*roaring.Bitmap // nil: none any more
+	links map[linkKey]*roaring.Bitmap // nil: none any more
 	tags  map[nameKey]*roaring.Bitmap // nil: no node carries the tag any more
 	blobs map[blobKey][]byte          // nil: none any more
 
@@ -53,7 +53,7 @@ func newLayer() *layer {
 	return &layer{
 		nodes: map[nodeKey]node{},
 		ids:   map[nameKey]idOf{},
-		links: map[nodeKey]*roaring.Bitmap{},
+		links: map[linkKey]*roaring.Bitmap{},
 		tags:  map[nameKey]*roaring.Bitmap{},
 		blobs: map[blobKey][]byte{},
 	}

@@ -23,10 +23,21 @@ type model struct {
 type modelCollection struct {
 	info  storage.Info
 	nodes map[uint32]modelNode
-	links map[uint32]map[uint32]bool
+	links map[linksFrom]map[uint32]bool
 	blobs map[string]string // "d" or "m" and name
 	tombs map[uint32]bool
 	dirty map[uint32]uint64
+}
+
+// linksFrom names the links of a node to the nodes of a collection.
+type linksFrom struct{ id, to uint32 }
+
+// linksOf is where an operation's links are.
+func linksOf(uid, id, to uint32) linksFrom {
+	if to == 0 {
+		to = uid
+	}
+	return linksFrom{id, to}
 }
 
 type modelNode struct {
@@ -46,9 +57,9 @@ func (m *model) clone() *model {
 		clone.blobs = maps.Clone(col.blobs)
 		clone.tombs = maps.Clone(col.tombs)
 		clone.dirty = maps.Clone(col.dirty)
-		clone.links = map[uint32]map[uint32]bool{}
-		for id, targets := range col.links {
-			clone.links[id] = maps.Clone(targets)
+		clone.links = map[linksFrom]map[uint32]bool{}
+		for from, targets := range col.links {
+			clone.links[from] = maps.Clone(targets)
 		}
 		c.collections[uid] = &clone
 	}
@@ -64,13 +75,16 @@ func (m *model) apply(op storage.Op, lsn uint64) {
 		m.collections[uid] = &modelCollection{
 			info:  storage.Info{UID: uid, Name: o.Name, Schema: o.Schema},
 			nodes: map[uint32]modelNode{},
-			links: map[uint32]map[uint32]bool{},
+			links: map[linksFrom]map[uint32]bool{},
 			blobs: map[string]string{},
 			tombs: map[uint32]bool{},
 			dirty: map[uint32]uint64{},
 		}
 	case storage.DropCollection:
 		delete(m.collections, uid)
+		for _, other := range m.collections {
+			maps.DeleteFunc(other.links, func(from linksFrom, _ map[uint32]bool) bool { return from.to == uid })
+		}
 	case storage.PutNodes:
 		for _, put := range o {
 			m.apply(put, lsn)
@@ -86,20 +100,21 @@ func (m *model) apply(op storage.Op, lsn uint64) {
 		c.dirty[o.ID] = lsn
 	case storage.DeleteNode:
 		delete(c.nodes, o.ID)
-		delete(c.links, o.ID)
+		maps.DeleteFunc(c.links, func(from linksFrom, _ map[uint32]bool) bool { return from.id == o.ID })
 		delete(c.dirty, o.ID)
 		c.tombs[o.ID] = true
 		c.info.Count--
 	case storage.Link:
-		if c.links[o.Source] == nil {
-			c.links[o.Source] = map[uint32]bool{}
+		from := linksOf(uid, o.Source, o.To)
+		if c.links[from] == nil {
+			c.links[from] = map[uint32]bool{}
 		}
 		for _, id := range o.Targets {
-			c.links[o.Source][id] = true
+			c.links[from][id] = true
 		}
 	case storage.Unlink:
 		for _, id := range o.Targets {
-			delete(c.links[o.Source], id)
+			delete(c.links[linksOf(uid, o.Source, o.To)], id)
 		}
 	case storage.PutDecoder:
 		c.blobs["d"+o.Name] = string(o.Blob)
@@ -132,7 +147,8 @@ type getters interface {
 	Node(uid, id uint32) (storage.Node, bool)
 	Key(uid, id uint32) (string, bool)
 	Row(dst []float32, uid, id uint32) bool
-	Links(uid, id uint32) *roaring.Bitmap
+	Links(uid, id, to uint32) *roaring.Bitmap
+	LinkingTo(to uint32) []storage.Info
 	Tag(uid uint32, tag string) *roaring.Bitmap
 	Tags(uid uint32) map[string]uint64
 	Tombs(uid uint32) *roaring.Bitmap
@@ -156,10 +172,30 @@ func (m *model) equal(t *testing.T, g getters) {
 		require.True(t, ok)
 		require.Equal(t, info, byName)
 		c.equal(t, g)
+		for to := range m.next {
+			m.equalLinks(t, g, info, to)
+		}
 	}
 	_, ok := g.Collection("never created")
 	require.False(t, ok)
 	require.Empty(t, g.Tags(m.next+5))
+}
+
+// equalLinks requires the links from one collection to another, or to itself; there are none to one that was dropped.
+func (m *model) equalLinks(t *testing.T, g getters, from storage.Info, to uint32) {
+	t.Helper()
+	c, any := m.collections[from.UID], false
+	for id := range c.info.NextID + 2 {
+		want := setOf(c.links[linksFrom{id, to}])
+		any = any || want != nil
+		if to == 0 {
+			continue // stands for the collection itself
+		}
+		require.Equal(t, want, arrayOf(g.Links(from.UID, id, to)), "links of %d to %d", id, to)
+	}
+	if any && to != from.UID {
+		require.Contains(t, g.LinkingTo(to), c.info)
+	}
 }
 
 func (c *modelCollection) equal(t *testing.T, g getters) {
@@ -174,7 +210,6 @@ func (c *modelCollection) equal(t *testing.T, g getters) {
 		key, ok := g.Key(uid, id)
 		require.Equal(t, live, ok)
 		require.Equal(t, live, g.Row(row, uid, id), "row %d", id)
-		require.Equal(t, setOf(c.links[id]), arrayOf(g.Links(uid, id)), "links of %d", id)
 		if !live {
 			continue
 		}

@@ -40,22 +40,23 @@ type PutNode struct {
 	Payload []byte
 }
 
-// DeleteNode removes a live node: its key, row, tags and payload, and the links that start at it. Those that end at it
-// stay in place; readers subtract [View.Tombs].
+// DeleteNode removes a live node: its key, row, tags and payload, and the links that start at it, to whatever collection.
+// Those that end at it stay in place; readers subtract [View.Tombs].
 type DeleteNode struct {
 	UID, ID uint32
 }
 
-// Link adds links from a live node to live nodes. Those that exist already are kept.
+// Link adds links from a live node to live nodes. Those that exist already are kept. They belong to the collection of the
+// source, UID. To is the collection of the targets; 0 means UID.
 type Link struct {
-	UID, Source uint32
-	Targets     []uint32
+	UID, Source, To uint32
+	Targets         []uint32
 }
 
-// Unlink removes links. Those that do not exist are passed over.
+// Unlink removes links. Those that do not exist are passed over. UID and To are as in Link.
 type Unlink struct {
-	UID, Source uint32
-	Targets     []uint32
+	UID, Source, To uint32
+	Targets         []uint32
 }
 
 // PutDecoder stores or replaces a decoder's blob. The plans of the decoder that it replaces are removed.

@@ -10,7 +10,8 @@ import (
 const (
 	opsVersion1   = 1
 	opsVersion2   = 2 // SetPlans was added
-	newestVersion = opsVersion2
+	opsVersion3   = 3 // links across collections were added
+	newestVersion = opsVersion3
 )
 
 // The first byte of each operation. These numbers are in log files: they never change their meaning.
@@ -24,7 +25,9 @@ const (
 	kindPutDecoder
 	kindDropDecoder
 	kindSetMeta
-	kindSetPlans // from version 2 on
+	kindSetPlans   // from version 2 on
+	kindLinkAcross // from version 3 on, as the next
+	kindUnlinkAcross
 )
 
 // flagNormalize is the bit of Schema.Normalize in the flags byte of a schema.
@@ -46,6 +49,8 @@ const flagNormalize = 1
 //	8 DropDecoder       name, string
 //	9 SetMeta           name, string | value, string
 //	10 SetPlans         as PutDecoder; from version 2 on
+//	11 Link             UID of the targets' collection, varint | as 5; from version 3 on, for another collection than the source's
+//	12 Unlink           as 11; from version 3 on
 //
 // Float32s are little-endian; a string or blob is its length as a varint and its bytes.
 func EncodeOps(ops []Op) []byte {
@@ -71,12 +76,22 @@ func count(ops []Op) int {
 
 // versionOf returns the version that an encoding of ops states: that of the first program which can read it.
 func versionOf(ops []Op) uint8 {
+	version := uint8(opsVersion1)
 	for _, op := range ops {
-		if _, ok := op.(SetPlans); ok {
-			return opsVersion2
+		switch op := op.(type) {
+		case SetPlans:
+			version = max(version, opsVersion2)
+		case Link:
+			if op.links().across() {
+				version = opsVersion3
+			}
+		case Unlink:
+			if op.links().across() {
+				version = opsVersion3
+			}
 		}
 	}
-	return opsVersion1
+	return version
 }
 
 // encodedSize guesses how long the encoding will be, so that a batch of rows is written without growing the buffer.
@@ -136,15 +151,11 @@ func (o DeleteNode) encode(w *format.Writer) {
 }
 
 func (o Link) encode(w *format.Writer) {
-	w.Uint8(kindLink)
-	w.Uvarint(uint64(o.UID))
-	encodeEdges(w, o.Source, o.Targets)
+	encodeLinks(w, o.links(), kindLink, kindLinkAcross, o.Targets)
 }
 
 func (o Unlink) encode(w *format.Writer) {
-	w.Uint8(kindUnlink)
-	w.Uvarint(uint64(o.UID))
-	encodeEdges(w, o.Source, o.Targets)
+	encodeLinks(w, o.links(), kindUnlink, kindUnlinkAcross, o.Targets)
 }
 
 func (o PutDecoder) encode(w *format.Writer) {
@@ -183,8 +194,17 @@ func encodeSchema(w *format.Writer, s Schema) {
 	w.Uint8(flags)
 }
 
-func encodeEdges(w *format.Writer, source uint32, targets []uint32) {
-	w.Uvarint(uint64(source))
+// encodeLinks writes one of two kinds: within a collection, or across.
+func encodeLinks(w *format.Writer, k linkKey, within, across uint8, targets []uint32) {
+	if k.across() {
+		w.Uint8(across)
+		w.Uvarint(uint64(k.uid))
+		w.Uvarint(uint64(k.to))
+	} else {
+		w.Uint8(within)
+		w.Uvarint(uint64(k.uid))
+	}
+	w.Uvarint(uint64(k.id))
 	w.Uvarint(uint64(len(targets)))
 	for _, t := range targets {
 		w.Uvarint(uint64(t))
@@ -243,6 +263,14 @@ func decodeOp(r *format.Reader) Op {
 		return SetMeta{UID: uid, Name: r.String(), Value: r.String()}
 	case kindSetPlans:
 		return SetPlans{UID: uid, Name: r.String(), Blob: r.Blob()}
+	case kindLinkAcross:
+		to := uvarint32(r)
+		source, targets := decodeEdges(r)
+		return Link{UID: uid, Source: source, To: to, Targets: targets}
+	case kindUnlinkAcross:
+		to := uvarint32(r)
+		source, targets := decodeEdges(r)
+		return Unlink{UID: uid, Source: source, To: to, Targets: targets}
 	}
 	r.Fail("operation of unknown kind %d", kind)
 	return nil

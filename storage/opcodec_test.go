@@ -61,6 +61,12 @@ var opCases = []struct {
 	}},
 	{"drop_decoder", storage.DropDecoder{UID: 1, Name: "cites"}, []part{{1, "UID 1"}, {6, "name: cites"}}},
 	{"set_meta", storage.SetMeta{UID: 1, Name: "from", Value: "ogb"}, []part{{1, "UID 1"}, {5, "name: from"}, {4, "value: ogb"}}},
+	{"link_across", storage.Link{UID: 1, Source: 5, To: 300, Targets: []uint32{9, 200}}, []part{
+		{1, "UID 1"}, {2, "to UID 300"}, {1, "source 5"}, {1, "2 targets"}, {1, "9"}, {2, "200"},
+	}},
+	{"unlink_across", storage.Unlink{UID: 300, Source: 5, To: 1, Targets: []uint32{7}}, []part{
+		{2, "UID 300"}, {1, "to UID 1"}, {1, "source 5"}, {1, "1 target"}, {1, "7"},
+	}},
 	{"set_plans", storage.SetPlans{UID: 1, Name: "cites", Blob: []byte{0xca, 0x1f}}, []part{
 		{1, "UID 1"}, {6, "name: cites"}, {3, "blob of 2 bytes"},
 	}},
@@ -78,8 +84,11 @@ func TestEncodeOpsGolden(t *testing.T) {
 		b := storage.EncodeOps([]storage.Op{c.op})
 		fmt.Fprintf(&golden, "# %s\n", c.name)
 		version := "version 1"
-		if c.name == "set_plans" {
+		switch c.name {
+		case "set_plans":
 			version = "version 2"
+		case "link_across", "unlink_across":
+			version = "version 3"
 		}
 		parts := append([]part{{1, version}, {1, "1 operation"}, {1, "kind"}}, c.parts...)
 		for _, p := range parts {
@@ -133,7 +142,7 @@ func TestDecodeOpsRefuses(t *testing.T) {
 		want   string
 	}{
 		{"nothing", nil, format.ErrCorrupt, "1 bytes wanted, 0 left"},
-		{"newer version", []byte{3, 0}, format.ErrVersion, "version 3"},
+		{"newer version", []byte{4, 0}, format.ErrVersion, "version 4"},
 		{"version 0", []byte{0, 0}, format.ErrVersion, "version 0"},
 		{"more operations than bytes", []byte{1, 200, 1, 2, 1}, format.ErrCorrupt, "200 elements"},
 		{"unknown kind", []byte{1, 1, 77, 1}, format.ErrCorrupt, "unknown kind 77"},
@@ -170,6 +179,7 @@ func TestDecodeOpsAllocation(t *testing.T) {
 		"key":        {1, 1, 3, 1, 0},
 		"targets":    {1, 1, 5, 1, 0},
 		"blob":       {1, 1, 7, 1, 1, 'd'},
+		"across":     {3, 1, 11, 1, 2, 0},
 	} {
 		b := append(append(bytes.Clone(head), huge...), make([]byte, 1000)...)
 		var before, after runtime.MemStats

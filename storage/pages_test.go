@@ -129,7 +129,7 @@ func contents(s *storage.Store) (string, error) {
 				n, ok := v.Node(info.UID, id)
 				row := make([]float32, info.Schema.Dim)
 				found := v.Row(row, info.UID, id)
-				fmt.Fprintln(&b, id, n, ok, row, found, v.Links(info.UID, id))
+				fmt.Fprintln(&b, id, n, ok, row, found, v.Links(info.UID, id, info.UID))
 				if ok {
 					again, ok := v.ID(info.UID, n.Key)
 					fmt.Fprintln(&b, again, ok)

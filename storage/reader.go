@@ -32,7 +32,8 @@ type reader struct {
 	uid     uint32 // 0: none yet
 	parent  *bolt.Bucket
 	buckets [bucketCount]table
-	key     [4]byte // scratch for the bbolt key of an id
+	key     [4]byte              // scratch for the bbolt key of an id
+	linkKey [acrossKeyBytes]byte // scratch for that of links
 }
 
 // fail notes damage.
@@ -57,6 +58,10 @@ func (l layout) shownKey(b bucket, key []byte) string {
 	case keysBucket, rowsBucket, dirtyBucket, linksBucket:
 		if len(key) == 4 {
 			return l.shown(b, binary.BigEndian.Uint32(key))
+		}
+	case acrossBucket:
+		if len(key) == acrossKeyBytes {
+			return fmt.Sprintf("%d to UID %d", binary.BigEndian.Uint32(key[4:]), binary.BigEndian.Uint32(key))
 		}
 	}
 	return strconv.Quote(string(key))
@@ -207,16 +212,6 @@ func (r *reader) node(uid, id uint32) (Node, bool) {
 	return n, true
 }
 
-func (r *reader) links(uid, id uint32) *roaring.Bitmap {
-	k := nodeKey{uid, id}
-	for i := len(r.layers) - 1; i >= 0; i-- {
-		if b, ok := r.layers[i].links[k]; ok {
-			return b
-		}
-	}
-	return r.bitmap(uid, linksBucket, bigEndian(&r.key, id))
-}
-
 func (r *reader) tag(uid uint32, name string) *roaring.Bitmap {
 	k := nameKey{uid, name}
 	for i := len(r.layers) - 1; i >= 0; i-- {
@@ -322,15 +317,6 @@ func (r *reader) Key(uid, id uint32) (string, bool) {
 		return "", false
 	}
 	return string(key), true
-}
-
-// Links returns the ids that a node is linked to, deleted ones included, or nil if there are none. The bitmap must not
-// be changed.
-func (r *reader) Links(uid, id uint32) *roaring.Bitmap {
-	if r.catalog.byUID[uid] == nil {
-		return nil
-	}
-	return r.links(uid, id)
 }
 
 // Tag returns the live ids that carry a tag, or nil if there are none. The bitmap must not be changed.

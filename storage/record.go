@@ -78,6 +78,12 @@ func encodeInfo(c *collection) []byte {
 	w.Uvarint(uint64(c.count))
 	w.Uvarint(uint64(c.nextID))
 	w.String(c.name)
+	if len(c.across) > 0 { // from version 4 on
+		w.Uvarint(uint64(len(c.across)))
+		for _, uid := range c.across {
+			w.Uvarint(uint64(uid))
+		}
+	}
 	return w.Data()
 }
 
@@ -87,6 +93,12 @@ func decodeInfo(uid uint32, b []byte) (*collection, error) {
 	c.count = int(uvarint32(r))
 	c.nextID = uvarint32(r)
 	c.name = decodeCollectionName(r)
+	if r.Len() > 0 {
+		c.across = make([]uint32, r.Count(1))
+		for i := range c.across {
+			c.across[i] = uvarint32(r)
+		}
+	}
 	return c, r.End()
 }
 

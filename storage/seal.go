@@ -14,7 +14,8 @@ const (
 	versionPlain  layout = 1 // values as they are: a flipped bit in a row is believed
 	versionSealed layout = 2 // values end in a checksum
 	versionBlocks layout = 3 // rows and dirty hold blocks of ids
-	formatVersion        = versionBlocks
+	versionAcross layout = 4 // version 3 with links to other collections
+	formatVersion        = versionAcross
 )
 
 // sealBytes is what a seal adds to a value.
@@ -35,7 +36,7 @@ type table struct {
 }
 
 // counted are the buckets whose loss of entries nothing else in the file would show.
-var counted = [bucketCount]bool{linksBucket: true, decodersBucket: true, metaBucket: true}
+var counted = [bucketCount]bool{linksBucket: true, acrossBucket: true, decodersBucket: true, metaBucket: true}
 
 // table returns bucket b of collection uid.
 func (l layout) table(bkt *bolt.Bucket, uid uint32, b bucket) table {

@@ -57,6 +57,7 @@ const (
 	rowsBucket
 	dirtyBucket
 	linksBucket
+	acrossBucket
 	tagsBucket
 	decodersBucket
 	metaBucket
@@ -70,6 +71,7 @@ var bucketNames = [bucketCount][]byte{
 	rowsBucket:     []byte("rows"),
 	dirtyBucket:    []byte("dirty"),
 	linksBucket:    []byte("links"),
+	acrossBucket:   []byte("across"),
 	tagsBucket:     []byte("tags"),
 	decodersBucket: []byte("decoders"),
 	metaBucket:     []byte("meta"),
@@ -118,7 +120,7 @@ func (o *Options) withDefaults() (Options, error) {
 		v.PageSize = defaultPageSize
 	}
 	if v.layout == 0 {
-		v.layout = formatVersion
+		v.layout = versionBlocks
 	}
 	if v.minRun == 0 {
 		v.minRun = 64

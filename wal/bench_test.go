@@ -13,10 +13,11 @@ import (
 	"github.com/flashdb/flashdb/internal/vfs"
 )
 
-// BenchmarkDurableActs measures acts of 300 bytes, an upsert of a 64-dimensional row, on a real disk.
-func BenchmarkDurableActs(b *testing.B) {
+// BenchmarkDurableWrites measures writes of 300 bytes, an upsert of a 64-dimensional row, on a real
+// disk.
+func BenchmarkDurableWrites(b *testing.B) {
 	payload := noise(300)
-	act := Act{Prepare: func(LSN) ([]byte, error) { return payload, nil }}
+	write := Write{Prepare: func(LSN) ([]byte, error) { return payload, nil }}
 	for _, writers := range []int{1, 8, 64} {
 		b.Run(fmt.Sprintf("writers=%d", writers), func(b *testing.B) {
 			var syncs atomic.Int64
@@ -29,7 +30,7 @@ func BenchmarkDurableActs(b *testing.B) {
 			l, err := Open(fsys, filepath.Join(b.TempDir(), "wal"), nil)
 			require.NoError(b, err)
 			defer l.Close()
-			_, err = l.Do(context.Background(), act)
+			_, err = l.Do(context.Background(), write)
 			require.NoError(b, err)
 			syncs.Store(0)
 			b.SetBytes(int64(len(payload)))
@@ -40,7 +41,7 @@ func BenchmarkDurableActs(b *testing.B) {
 			for range writers {
 				wg.Go(func() {
 					for left.Add(-1) >= 0 {
-						if _, err := l.Do(context.Background(), act); err != nil {
+						if _, err := l.Do(context.Background(), write); err != nil {
 							b.Error(err)
 							return
 						}
@@ -48,8 +49,8 @@ func BenchmarkDurableActs(b *testing.B) {
 				})
 			}
 			wg.Wait()
-			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "acts/s")
-			b.ReportMetric(float64(b.N)/float64(max(syncs.Load(), 1)), "acts/sync")
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "writes/s")
+			b.ReportMetric(float64(b.N)/float64(max(syncs.Load(), 1)), "writes/sync")
 		})
 	}
 }
@@ -62,7 +63,7 @@ func BenchmarkReplay(b *testing.B) {
 	require.NoError(b, err)
 	payload := noise(64 << 10)
 	for range 1024 {
-		_, err := l.Do(context.Background(), Act{Prepare: func(LSN) ([]byte, error) { return payload, nil }})
+		_, err := l.Do(context.Background(), Write{Prepare: func(LSN) ([]byte, error) { return payload, nil }})
 		require.NoError(b, err)
 	}
 	b.SetBytes(64 << 20)

@@ -37,8 +37,9 @@ func truncate(t *testing.T, fsys vfs.FS, name string, size int64) {
 	require.NoError(t, f.Close())
 }
 
-// What follows a hole would be acknowledged and not be found again, so a log whose active segment is changed under it takes
-// nothing more. It says which file, and what it knows to be durable stays what it was.
+// What follows a hole would be acknowledged and not be found again, so a log whose active segment
+// is changed under it takes nothing more. It says which file, and what it knows to be durable stays
+// what it was.
 func TestActiveSegmentChanged(t *testing.T) {
 	systems := map[string]func(t *testing.T) (vfs.FS, string){
 		"memory": func(t *testing.T) (vfs.FS, string) { return newDir(t), dir },

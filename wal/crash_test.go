@@ -17,7 +17,8 @@ import (
 
 var seedFlag = flag.Uint64("seed", 0, "run the random histories with this seed only")
 
-// history is a random run of a log on a disk that loses power, beside the list of what must be in it.
+// history is a random run of a log on a disk that loses power, beside the list of what must be in
+// it.
 type history struct {
 	t       *testing.T
 	rng     *rand.Rand
@@ -33,8 +34,8 @@ type history struct {
 
 var errKilled = errors.New("killed")
 
-// TestCrashAnywhere crashes random histories before every operation that changes the disk, looks at what is left, and
-// sometimes goes on from there.
+// TestCrashAnywhere crashes random histories before every operation that changes the disk, looks at
+// what is left, and sometimes goes on from there.
 func TestCrashAnywhere(t *testing.T) {
 	seeds := []uint64{*seedFlag}
 	if *seedFlag == 0 {
@@ -78,15 +79,15 @@ func (h *history) step() {
 	h.lose()
 }
 
-// group writes a few acts of all sizes as one group.
+// group logs a few writes of all sizes as one group.
 func (h *history) group() error {
-	var acts []Act
+	var writes []Write
 	for range 1 + h.rng.IntN(5) {
 		payload := h.payload()
-		acts = append(acts, record(payload))
+		writes = append(writes, record(payload))
 		h.pending = append(h.pending, payload)
 	}
-	if err := errors.Join(doGroup(h.log, acts...)...); err != nil {
+	if err := errors.Join(doGroup(h.log, writes...)...); err != nil {
 		return err
 	}
 	h.acked, h.pending = append(h.acked, h.pending...), nil
@@ -107,7 +108,8 @@ func (h *history) payload() string {
 	}
 }
 
-// disk returns the file system that the log under test sees. It crashes a clone before every change.
+// disk returns the file system that the log under test sees. It crashes a clone before every
+// change.
 func (h *history) disk() vfs.FS {
 	return vfs.Faulty(h.mem, func(op vfs.Op) error {
 		if !op.Kind.Changes() {
@@ -127,7 +129,8 @@ func (h *history) lose() {
 	h.verify(h.mem.CrashClone(h.rng))
 }
 
-// end lets the process be killed, by itself or with the power, at a random operation of a random step.
+// end lets the process be killed, by itself or with the power, at a random operation of a random
+// step.
 func (h *history) end() {
 	h.alive = h.rng.IntN(8)
 	if h.rng.IntN(3) == 0 {
@@ -142,7 +145,8 @@ func (h *history) end() {
 	h.reopen()
 }
 
-// reopen opens the log on h.mem. What is found there beyond what was acknowledged is part of the history from now on.
+// reopen opens the log on h.mem. What is found there beyond what was acknowledged is part of the
+// history from now on.
 func (h *history) reopen() {
 	h.alive = math.MaxInt
 	l, err := Open(h.disk(), dir, h.opt)
@@ -175,7 +179,8 @@ func (h *history) check(l *Log) (survived []string) {
 	return survived
 }
 
-// verify opens a copy of the log and compares it with the history; then the copy must take another record.
+// verify opens a copy of the log and compares it with the history; then the copy must take another
+// record.
 func (h *history) verify(mem *vfs.Mem) {
 	l, err := Open(mem, dir, h.opt)
 	require.NoError(h.t, err)

@@ -12,18 +12,18 @@ import (
 	"github.com/flashdb/flashdb/internal/format"
 )
 
-// smallLog writes a log of the given groups of records into one segment, and returns the segment and the offset where
-// each record's frame ends; ends[0] is the end of the header.
+// smallLog writes a log of the given groups of records into one segment, and returns the segment
+// and the offset where each record's frame ends; ends[0] is the end of the header.
 func smallLog(t *testing.T, groups [][]string) (data []byte, ends []int) {
 	fsys := newDir(t)
 	l := mustOpen(t, fsys, nil)
 	ends = []int{headerSize}
 	for _, group := range groups {
-		var acts []Act
+		var writes []Write
 		for _, payload := range group {
-			acts = append(acts, record(payload))
+			writes = append(writes, record(payload))
 		}
-		for _, err := range doGroup(l, acts...) {
+		for _, err := range doGroup(l, writes...) {
 			require.NoError(t, err)
 		}
 	}
@@ -72,7 +72,8 @@ func TestTruncationAtEveryByte(t *testing.T) {
 			assert.Equal(t, LSN(whole+1), mustDo(t, l, "next"))
 			require.NoError(t, l.Close())
 
-			// The same cut in a segment that is not the last is no torn write, unless nothing is missing.
+			// The same cut in a segment that is not the last is no torn write, unless nothing is
+			// missing.
 			fsys = newDir(t)
 			write(t, fsys, segmentPath(1), data[:cut])
 			write(t, fsys, segmentPath(LSN(len(ends))), appendHeader(nil, LSN(len(ends))))
@@ -87,8 +88,8 @@ func TestTruncationAtEveryByte(t *testing.T) {
 	attempts.Count(t, len(data)+1, "cuts")
 }
 
-// TestDamageAtEveryByte flips every byte of a log. Only damage to the last group may be taken for a torn write, and no
-// damage may go unnoticed.
+// TestDamageAtEveryByte flips every byte of a log. Only damage to the last group may be taken for a
+// torn write, and no damage may go unnoticed.
 func TestDamageAtEveryByte(t *testing.T) {
 	data, ends := smallLog(t, smallGroups)
 	lastGroup := ends[len(ends)-2]
@@ -114,8 +115,8 @@ func TestDamageAtEveryByte(t *testing.T) {
 	attempts.Count(t, 3*len(data), "bytes damaged")
 }
 
-// TestLookalikes fills a tail with bytes that look like ever more overlapping frames: Open must neither take long over
-// them nor take them for a torn write.
+// TestLookalikes fills a tail with bytes that look like ever more overlapping frames: Open must
+// neither take long over them nor take them for a torn write.
 func TestLookalikes(t *testing.T) {
 	data := appendHeader(nil, 1)
 	tail := make([]byte, 400_000)

@@ -25,19 +25,19 @@ type faultRun struct {
 }
 
 func (r *faultRun) group(l *Log, n int) error {
-	var acts []Act
+	var writes []Write
 	r.tried = nil
 	for i := range n {
 		payload := fmt.Sprintf("record %d", len(r.acked)+i+1)
 		r.tried = append(r.tried, payload)
 		a := record(payload)
 		a.Publish = func(LSN) { r.published++ }
-		acts = append(acts, a)
+		writes = append(writes, a)
 	}
-	errs := doGroup(l, acts...)
+	errs := doGroup(l, writes...)
 	for _, err := range errs[1:] {
 		if !errors.Is(err, errs[0]) {
-			return fmt.Errorf("acts of a group end differently: %v", errs)
+			return fmt.Errorf("writes of a group end differently: %v", errs)
 		}
 	}
 	if errs[0] == nil {
@@ -88,7 +88,7 @@ func (r *faultRun) run(t *testing.T, fsys vfs.FS) error {
 func (r *faultRun) refused(t *testing.T, l *Log, cause error) {
 	t.Helper()
 	assert.ErrorIs(t, cause, errDisk)
-	_, err := l.Do(context.Background(), Act{Prepare: func(LSN) ([]byte, error) { panic("must not be called") }})
+	_, err := l.Do(context.Background(), Write{Prepare: func(LSN) ([]byte, error) { panic("must not be called") }})
 	assert.ErrorIs(t, err, ErrFailed)
 	assert.ErrorIs(t, err, errDisk)
 	assert.Equal(t, len(r.acked), r.published)
@@ -139,8 +139,8 @@ func TestNthOperationFails(t *testing.T) {
 	}
 }
 
-// survived checks, on a disk that works again, that all that was acknowledged is there, of the group that failed at most
-// a first part, and that the log goes on.
+// survived checks, on a disk that works again, that all that was acknowledged is there, of the
+// group that failed at most a first part, and that the log goes on.
 func (r *faultRun) survived(t *testing.T, mem *vfs.Mem) {
 	t.Helper()
 	l, err := Open(mem, dir, nil)
@@ -158,7 +158,8 @@ func (r *faultRun) survived(t *testing.T, mem *vfs.Mem) {
 	require.NoError(t, Check(mem, dir))
 }
 
-// TestFailedSyncLeavesNothing: acts that were told they failed are not there after a reopen, if the disk lets us.
+// TestFailedSyncLeavesNothing: writes that were told they failed are not there after a reopen, if
+// the disk lets us.
 func TestFailedSyncLeavesNothing(t *testing.T) {
 	mem := newDir(t)
 	l, err := Open(mem, dir, nil)
@@ -223,12 +224,13 @@ func TestFailureEndsWaitingActs(t *testing.T) {
 	}
 	awaitQueued(t, l, 8)
 	close(release)
-	awaitAll(t, "all acts end", &wg)
+	awaitAll(t, "all writes end", &wg)
 	assert.Equal(t, 2, syncs)
 	assert.Len(t, content(t, mem, segmentPath(1)), headerSize)
 }
 
-// TestGroupFailsTogether: why a Prepare failed may rest on what others of its group prepared, so it fails with them.
+// TestGroupFailsTogether: why a Prepare failed may rest on what others of its group prepared, so it
+// fails with them.
 func TestGroupFailsTogether(t *testing.T) {
 	armed := false
 	l := mustOpen(t, vfs.Faulty(newDir(t), func(op vfs.Op) error {
@@ -240,7 +242,7 @@ func TestGroupFailsTogether(t *testing.T) {
 	mustDo(t, l, "first")
 	armed = true
 	noChange := errors.New("no change")
-	errs := doGroup(l, record("sets it"), Act{Prepare: func(LSN) ([]byte, error) { return nil, noChange }})
+	errs := doGroup(l, record("sets it"), Write{Prepare: func(LSN) ([]byte, error) { return nil, noChange }})
 	for _, err := range errs {
 		assert.ErrorIs(t, err, ErrFailed)
 	}

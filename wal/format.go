@@ -65,15 +65,17 @@ func appendHeader(dst []byte, first LSN) []byte {
 	return w.Data()
 }
 
-// notWhole is a header or a frame that is not whole: torn or damaged, which only what is around it can tell.
+// notWhole is a header or a frame that is not whole: torn or damaged, which only what is around it
+// can tell.
 type notWhole struct{ cause error }
 
 func (e *notWhole) Error() string { return e.cause.Error() }
 
 func incomplete(msg string, args ...any) error { return &notWhole{fmt.Errorf(msg, args...)} }
 
-// parseHeader checks a segment's header, which must say that the segment begins with first. Its error is a *notWhole
-// unless the checksum is right. The version is looked at before anything that a later version may have changed.
+// parseHeader checks a segment's header, which must say that the segment begins with first. Its
+// error is a *notWhole unless the checksum is right. The version is looked at before anything that
+// a later version may have changed.
 func parseHeader(file string, b []byte, first LSN) error {
 	r := format.NewReader(file, sectionHeader, 0, b)
 	m, got, stated, crc := r.Bytes(len(magic)), r.Uint32(), LSN(r.Uint64()), r.Uint32()
@@ -115,7 +117,8 @@ func parseFrame(b []byte) frame {
 	}
 }
 
-// appendFrame appends the frame of a record, compressed if that saves an eighth. The payload has at most MaxPayload bytes.
+// appendFrame appends the frame of a record, compressed if that saves an eighth. The payload has at
+// most MaxPayload bytes.
 func appendFrame(dst []byte, lsn LSN, group uint32, payload []byte) []byte {
 	start := len(dst)
 	var flags uint32
@@ -138,8 +141,8 @@ func appendFrame(dst []byte, lsn LSN, group uint32, payload []byte) []byte {
 	return dst
 }
 
-// sampleBytes is how much of a long payload is compressed to see whether the rest is worth it: that of embeddings is not,
-// and costs more time than all else that is done to log it.
+// sampleBytes is how much of a long payload is compressed to see whether the rest is worth it: that
+// of embeddings is not, and costs more time than all else that is done to log it.
 const sampleBytes = 16 << 10
 
 // compressible guesses whether compressing a payload saves an eighth, by a piece of its middle.

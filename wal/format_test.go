@@ -18,7 +18,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the annotated golden files")
 
-// frozen is a segment written by the first release. It is never written again: it must open for ever.
+// frozen is a segment written by the first release. It is never written again: it must open for
+// ever.
 var frozen = filepath.Join("testdata", "v1", "0000000000000001.log")
 
 // frozenRecords are what is in it: a group of two, a group of one, and one that is compressed.
@@ -48,7 +49,8 @@ func TestLayoutIsFrozen(t *testing.T) {
 	data, err := os.ReadFile(frozen)
 	require.NoError(t, err)
 
-	// What is written today; S2 may find better matches one day, so the compressed frame is left out.
+	// What is written today; S2 may find better matches one day, so the compressed frame is left
+	// out.
 	want := appendHeader(nil, 1)
 	for i, payload := range frozenRecords()[:3] {
 		want = appendFrame(want, LSN(i+1), []uint32{0, 1, 0}[i], []byte(payload))

@@ -11,7 +11,8 @@ import (
 	"github.com/flashdb/flashdb/internal/format"
 )
 
-// openHostile opens a log of one segment with any bytes. It must fail with a located error, or give a log that works.
+// openHostile opens a log of one segment with any bytes. It must fail with a located error, or give
+// a log that works.
 func openHostile(t *testing.T, data []byte) {
 	fsys := newDir(t)
 	write(t, fsys, segmentPath(1), data)
@@ -61,8 +62,8 @@ func FuzzSegment(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) { openHostile(t, data) })
 }
 
-// FuzzFrames reads any frames whose checksums are right, which FuzzSegment would hardly ever find: data is cut into the
-// fixed parts and payloads that it describes.
+// FuzzFrames reads any frames whose checksums are right, which FuzzSegment would hardly ever find:
+// data is cut into the fixed parts and payloads that it describes.
 func FuzzFrames(f *testing.F) {
 	sound, err := os.ReadFile(frozen)
 	require.NoError(f, err)

@@ -10,8 +10,9 @@ import (
 	"github.com/flashdb/flashdb/internal/format"
 )
 
-// groupBytes bounds the frames of one group: beyond it, further acts are left to the next. It keeps the memory for frames
-// and the first act's wait in bounds; a single record may well exceed it.
+// groupBytes bounds the frames of one group: beyond it, further writes are left to the next. It
+// keeps the memory for frames and the first write's wait in bounds; a single record may well exceed
+// it.
 const groupBytes = 4 << 20
 
 var (
@@ -19,9 +20,10 @@ var (
 	errPanicked = errors.New("a Publish panicked")
 )
 
-// waiter is an act on its way through the log. The leader that has taken it writes to it; done is closed when it is over.
+// waiter is a write on its way through the log. The leader that has taken it sets its fields; done
+// is closed when it is over.
 type waiter struct {
-	act      Act
+	write    Write
 	lsn      LSN // once Prepare has succeeded
 	err      error
 	panicked any // what a callback panicked with
@@ -42,10 +44,11 @@ func (w *waiter) over() bool {
 	}
 }
 
-// prepare calls Prepare and returns the record. It keeps the error, or what Prepare panicked with, in w.
+// prepare calls Prepare and returns the record. It keeps the error, or what Prepare panicked with,
+// in w.
 func (w *waiter) prepare(lsn LSN) (payload []byte, ok bool) {
 	defer func() { w.panicked = recover() }() // nil too if the goroutine exits: then nobody comes back for the result
-	payload, w.err = w.act.Prepare(lsn)
+	payload, w.err = w.write.Prepare(lsn)
 	if w.err == nil && len(payload) > MaxPayload {
 		w.err = fmt.Errorf("%w: %d bytes, at most %d: divide the batch", ErrTooLarge, len(payload), MaxPayload)
 	}
@@ -57,14 +60,15 @@ func (w *waiter) prepare(lsn LSN) (payload []byte, ok bool) {
 }
 
 func (w *waiter) publish() {
-	if w.act.Publish == nil {
+	if w.write.Publish == nil {
 		return
 	}
 	defer func() { w.panicked = recover() }()
-	w.act.Publish(w.lsn)
+	w.write.Publish(w.lsn)
 }
 
-// leadUntil writes group after group until w is over, as the leader, and then lets another act lead.
+// leadUntil writes group after group until w is over, as the leader, and then lets another write
+// lead.
 func (l *Log) leadUntil(ctx context.Context, w *waiter) {
 	defer func() { <-l.lead }()
 	for !w.over() {
@@ -76,13 +80,13 @@ func (l *Log) leadUntil(ctx context.Context, w *waiter) {
 	}
 }
 
-// writeGroup takes acts from the queue and carries them through together:
+// writeGroup takes writes from the queue and carries them through together:
 //
 //  1. every Prepare is called in order, and a frame appended to the buffer for each that succeeds;
 //  2. one write and one sync make all frames durable;
 //  3. every Publish is called in order, and only then
-//  4. the acts end, those that failed in step 1 as well: why they failed may rest on what others of the group prepared,
-//     and a caller must not learn of that before it is durable.
+//  4. the writes end, those that failed in step 1 as well: why they failed may rest on what others
+//     of the group prepared, and a caller must not learn of that before it is durable.
 //
 // It returns normally or by the end of the goroutine, when a callback calls runtime.Goexit.
 func (l *Log) writeGroup() {
@@ -144,8 +148,8 @@ func (l *Log) settle(group []*waiter) {
 	}
 }
 
-// write appends the frames of count records to the active segment, or to a new one, and syncs it. It looks at the segment
-// before and after: see intact.
+// write appends the frames of count records to the active segment, or to a new one, and syncs it.
+// It looks at the segment before and after: see intact.
 func (l *Log) write(count int) error {
 	if err := l.check(); err != nil {
 		return err
@@ -168,8 +172,8 @@ func (l *Log) write(count int) error {
 		err = l.active.Sync()
 	}
 	if err != nil {
-		// Without the truncation acts that were reported as failed would be there after a reopen. That is allowed, but
-		// surprising; so this tries, and the log has failed either way.
+		// Without the truncation writes that were reported as failed would be there after a reopen.
+		// That is allowed, but surprising; so this tries, and the log has failed either way.
 		_ = l.active.Truncate(l.size)
 		return fmt.Errorf("write to log segment %s: %w", l.fs.Path(l.path(l.segments[len(l.segments)-1])), err)
 	}
@@ -191,7 +195,8 @@ func (l *Log) check() error {
 	return l.held()
 }
 
-// named makes sure that the active segment has its name: what is written to one that was replaced is lost.
+// named makes sure that the active segment has its name: what is written to one that was replaced
+// is lost.
 func (l *Log) named() error {
 	if l.active == nil {
 		return nil
@@ -206,9 +211,10 @@ func (l *Log) named() error {
 	return nil
 }
 
-// intact refuses an active segment that does not end where this log ended it, or has lost its name: somebody else cut it,
-// wrote to it or removed it. A record behind the hole would be acknowledged, and Open would not find it. Asking for the
-// length by name tells all of this in one call of the system.
+// intact refuses an active segment that does not end where this log ended it, or has lost its name:
+// somebody else cut it, wrote to it or removed it. A record behind the hole would be acknowledged,
+// and Open would not find it. Asking for the length by name tells all of this in one call of the
+// system.
 func (l *Log) intact(want int64) error {
 	if l.active == nil {
 		return nil
@@ -227,7 +233,7 @@ func (l *Log) intact(want int64) error {
 	return nil
 }
 
-// fail makes the log refuse all acts from now on; the first reason stays.
+// fail makes the log refuse all writes from now on; the first reason stays.
 func (l *Log) fail(err error) {
 	l.mu.Lock()
 	if l.failed == nil {

@@ -45,8 +45,8 @@ func mustOpen(t testing.TB, fsys vfs.FS, opt *Options) *Log {
 	return l
 }
 
-func record(payload string) Act {
-	return Act{Prepare: func(LSN) ([]byte, error) { return []byte(payload), nil }}
+func record(payload string) Write {
+	return Write{Prepare: func(LSN) ([]byte, error) { return []byte(payload), nil }}
 }
 
 func mustDo(t testing.TB, l *Log, payload string) LSN {
@@ -56,12 +56,13 @@ func mustDo(t testing.TB, l *Log, payload string) LSN {
 	return lsn
 }
 
-// doGroup brings acts into the log as one group, on this goroutine alone, and returns the error of each.
-func doGroup(l *Log, acts ...Act) []error {
-	errs := make([]error, len(acts))
-	waiters := make([]*waiter, len(acts))
-	for i, a := range acts {
-		waiters[i] = &waiter{act: a, done: make(chan struct{})}
+// doGroup brings writes into the log as one group, on this goroutine alone, and returns the error
+// of each.
+func doGroup(l *Log, writes ...Write) []error {
+	errs := make([]error, len(writes))
+	waiters := make([]*waiter, len(writes))
+	for i, a := range writes {
+		waiters[i] = &waiter{write: a, done: make(chan struct{})}
 		if errs[i] = l.enqueue(waiters[i]); errs[i] != nil {
 			close(waiters[i].done)
 		}
@@ -145,7 +146,8 @@ func requireCorrupt(t testing.TB, err error, file string, offset int64) {
 	require.True(t, errors.Is(err, format.ErrCorrupt))
 }
 
-// patience bounds what a test waits for. Nothing here takes a second; a log that is wrong must be told from one that is slow.
+// patience bounds what a test waits for. Nothing here takes a second; a log that is wrong must be
+// told from one that is slow.
 const patience = 5 * time.Second
 
 // await returns when it is done, and fails the test if that does not happen.
@@ -169,10 +171,10 @@ func awaitAll(t testing.TB, what string, all *sync.WaitGroup) {
 	await(t, what, ended.Load)
 }
 
-// awaitQueued waits until n acts wait in the queue.
+// awaitQueued waits until n writes wait in the queue.
 func awaitQueued(t testing.TB, l *Log, n int) {
 	t.Helper()
-	await(t, fmt.Sprintf("%d acts wait in the queue", n), func() bool {
+	await(t, fmt.Sprintf("%d writes wait in the queue", n), func() bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		return len(l.queue) == n

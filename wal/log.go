@@ -11,8 +11,8 @@ import (
 )
 
 var (
-	// ErrFailed matches what Do returns once a write or a sync has failed. What the disk holds of that group is unknown,
-	// so the log takes nothing more; opening it anew finds out.
+	// ErrFailed matches what Do returns once a write or a sync has failed. What the disk holds of
+	// that group is unknown, so the log takes nothing more; opening it anew finds out.
 	ErrFailed = errors.New("log failed, read-only until reopened")
 
 	// ErrReadOnly is returned by Do of a log opened with Options.ReadOnly.
@@ -34,8 +34,9 @@ type Log struct {
 	held         func() error // nil: always
 	torn         *Torn
 
-	// lead has room for one element. Who has put it in leads: alone writes to the files and runs callbacks. It is a
-	// channel and no mutex, because a waiting act must be able to stop waiting.
+	// lead has room for one element. Who has put it in leads: alone writes to the files and runs
+	// callbacks. It is a channel and no mutex, because a waiting write must be able to stop
+	// waiting.
 	lead chan struct{}
 
 	// The leader's own.
@@ -49,7 +50,7 @@ type Log struct {
 	durable atomic.Uint64
 
 	mu     sync.Mutex // guards the following
-	queue  []*waiter  // acts that no leader has taken, in order
+	queue  []*waiter  // writes that no leader has taken, in order
 	closed bool
 	failed error // matches ErrFailed
 }
@@ -57,8 +58,8 @@ type Log struct {
 // Durable returns the LSN of the newest durable record, or 0.
 func (l *Log) Durable() LSN { return LSN(l.durable.Load()) }
 
-// Locked runs fn while no Prepare and no Publish runs and none is between the two: what is published then is what is
-// durable. It works on a failed log as well.
+// Locked runs fn while no Prepare and no Publish runs and none is between the two: what is
+// published then is what is durable. It works on a failed log as well.
 func (l *Log) Locked(fn func(durable LSN) error) error {
 	unlock, err := l.lock()
 	if err != nil {
@@ -78,7 +79,7 @@ func (l *Log) lock() (unlock func(), err error) {
 	return func() { <-l.lead }, nil
 }
 
-// refusal returns why the log takes no acts, or nil.
+// refusal returns why the log takes no writes, or nil.
 func (l *Log) refusal() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -88,8 +89,9 @@ func (l *Log) refusal() error {
 	return l.failed
 }
 
-// SetNext makes sure that the next record's LSN is greater than after, which is what the caller has in a store of its own.
-// Records that the log still has are then all in that store; they go when the next record is written.
+// SetNext makes sure that the next record's LSN is greater than after, which is what the caller has
+// in a store of its own. Records that the log still has are then all in that store; they go when
+// the next record is written.
 func (l *Log) SetNext(after LSN) {
 	unlock, err := l.lock()
 	if err != nil {
@@ -104,8 +106,8 @@ func (l *Log) SetNext(after LSN) {
 	l.durable.Store(uint64(after))
 }
 
-// Close waits for the group being written and closes the log. Acts that no leader has taken get ErrClosed. Further calls
-// do nothing.
+// Close waits for the group being written and closes the log. Writes that no leader has taken get
+// ErrClosed. Further calls do nothing.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	if l.closed {
@@ -125,7 +127,7 @@ func (l *Log) Close() error {
 	return err
 }
 
-// enqueue adds w to the queue, if the log takes acts.
+// enqueue adds w to the queue, if the log takes writes.
 func (l *Log) enqueue(w *waiter) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -139,7 +141,7 @@ func (l *Log) enqueue(w *waiter) error {
 	return nil
 }
 
-// take removes the first act from the queue, or returns nil.
+// take removes the first write from the queue, or returns nil.
 func (l *Log) take() *waiter {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -164,34 +166,36 @@ func (l *Log) withdraw(w *waiter) bool {
 	return true
 }
 
-// drain ends all acts in the queue with err.
+// drain ends all writes in the queue with err.
 func (l *Log) drain(err error) {
 	for w := l.take(); w != nil; w = l.take() {
 		w.end(err)
 	}
 }
 
-// Act is one change to be logged.
-type Act struct {
-	// Prepare returns the record, knowing the number it will have. It sees everything that Prepare calls before it did. If
-	// it fails, only its own act does, and the number goes to the next one.
+// Write is one change to be logged.
+type Write struct {
+	// Prepare returns the record, knowing the number it will have. It sees everything that Prepare
+	// calls before it did. If it fails, only its own write does, and the number goes to the next
+	// one.
 	Prepare func(lsn LSN) (payload []byte, err error)
 	// Publish is called when the record is durable, in the order of the records. It may be nil.
 	Publish func(lsn LSN)
 }
 
-// Do logs one act and returns the number of its record once that is durable and published. No two callbacks of a log run
-// at the same time, but they may run on the goroutine of another act.
+// Do logs one write and returns the number of its record once that is durable and published. No two
+// callbacks of a log run at the same time, but they may run on the goroutine of another write.
 //
-// If a write or a sync fails, all acts of the group, those whose Prepare failed included, get an error that matches
-// ErrFailed: their Publish is not called, and whether their records are there after the next Open is not known. Ctx ends
-// the wait for other groups; an act whose turn has come is carried through. A panic in a callback is raised in the Do it
-// belongs to; after one in Publish, which may have left its work half done, the log takes no more acts.
-func (l *Log) Do(ctx context.Context, a Act) (LSN, error) {
+// If writing the file or a sync fails, all writes of the group, those whose Prepare failed
+// included, get an error that matches ErrFailed: their Publish is not called, and whether their
+// records are there after the next Open is not known. Ctx ends the wait for other groups; a write
+// whose turn has come is carried through. A panic in a callback is raised in the Do it belongs to;
+// after one in Publish, which may have left its work half done, the log takes no more writes.
+func (l *Log) Do(ctx context.Context, a Write) (LSN, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
-	w := &waiter{act: a, done: make(chan struct{})}
+	w := &waiter{write: a, done: make(chan struct{})}
 	if err := l.enqueue(w); err != nil {
 		return 0, err
 	}

@@ -56,7 +56,8 @@ func TestReplayedPayloadsAreTheCallers(t *testing.T) {
 	assert.Equal(t, "first", string(kept[0]))
 }
 
-// blockFirstSync returns an FS that holds the first sync of a segment's frames until release is closed, and counts syncs.
+// blockFirstSync returns an FS that holds the first sync of a segment's frames until release is
+// closed, and counts syncs.
 func blockFirstSync(base vfs.FS, release <-chan struct{}, syncs *atomic.Int64) vfs.FS {
 	return vfs.Faulty(base, func(op vfs.Op) error {
 		if op.Kind == vfs.OpSync && syncs.Add(1) == 1 {
@@ -84,7 +85,7 @@ func TestConcurrentActsShareASync(t *testing.T) {
 	for range writers {
 		wg.Go(func() {
 			var prepared, public LSN
-			lsn, err := l.Do(context.Background(), Act{
+			lsn, err := l.Do(context.Background(), Write{
 				Prepare: func(lsn LSN) ([]byte, error) {
 					defer alone()()
 					prepares.Add(1)
@@ -104,14 +105,15 @@ func TestConcurrentActsShareASync(t *testing.T) {
 			assert.Equal(t, lsn, public)
 		})
 	}
-	// The first group has made its new segment and waits for that one's sync; all others come to wait behind it.
+	// The first group has made its new segment and waits for that one's sync; all others come to
+	// wait behind it.
 	await(t, "the others wait behind the first group", func() bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		return len(l.queue)+int(prepares.Load()) >= writers
 	})
 	close(release)
-	awaitAll(t, "all acts end", &wg)
+	awaitAll(t, "all writes end", &wg)
 	assert.Equal(t, LSN(writers), l.Durable())
 	assert.LessOrEqual(t, syncs.Load(), int64(3), "the new segment's header, the first group, the others")
 	for i, lsn := range published {
@@ -137,8 +139,8 @@ func TestActsWaitingForASyncAreOneGroup(t *testing.T) {
 	}
 	awaitQueued(t, l, waiting)
 	close(release)
-	awaitAll(t, "all acts end", &wg)
-	assert.Equal(t, int64(3), syncs.Load(), "the new segment's header, the first act, all others")
+	awaitAll(t, "all writes end", &wg)
+	assert.Equal(t, int64(3), syncs.Load(), "the new segment's header, the first write, all others")
 }
 
 func TestAGroupIsBounded(t *testing.T) {
@@ -152,15 +154,15 @@ func TestAGroupIsBounded(t *testing.T) {
 	mustDo(t, l, "make the segment")
 	syncs = 0
 	third := noise(groupBytes/3 + 1)
-	var acts []Act
+	var writes []Write
 	for range 7 {
-		acts = append(acts, Act{Prepare: func(LSN) ([]byte, error) { return third, nil }})
+		writes = append(writes, Write{Prepare: func(LSN) ([]byte, error) { return third, nil }})
 	}
-	for _, err := range doGroup(l, acts...) {
+	for _, err := range doGroup(l, writes...) {
 		require.NoError(t, err)
 	}
-	assert.Equal(t, 3, syncs, "groups of 3, 3 and 1 acts")
-	require.NoError(t, doGroup(l, Act{Prepare: func(LSN) ([]byte, error) { return noise(3 * groupBytes), nil }})[0])
+	assert.Equal(t, 3, syncs, "groups of 3, 3 and 1 writes")
+	require.NoError(t, doGroup(l, Write{Prepare: func(LSN) ([]byte, error) { return noise(3 * groupBytes), nil }})[0])
 	assert.Nil(t, l.frames, "the buffer of a large record is given back")
 	assert.Equal(t, LSN(9), l.Durable())
 }
@@ -170,8 +172,8 @@ func TestPrepareFailsItsOwnActOnly(t *testing.T) {
 	refused := errors.New("refused")
 	var published []LSN
 	publish := func(lsn LSN) { published = append(published, lsn) }
-	good := func(s string) Act { a := record(s); a.Publish = publish; return a }
-	bad := Act{Prepare: func(LSN) ([]byte, error) { return []byte("ignored"), refused }, Publish: publish}
+	good := func(s string) Write { a := record(s); a.Publish = publish; return a }
+	bad := Write{Prepare: func(LSN) ([]byte, error) { return []byte("ignored"), refused }, Publish: publish}
 	errs := doGroup(l, bad, good("a"), bad, good("b"), bad)
 	assert.Equal(t, []error{refused, nil, refused, nil, refused}, errs)
 	assert.Equal(t, []string{"1:a", "2:b"}, replayed(t, l, 0))
@@ -181,20 +183,20 @@ func TestPrepareFailsItsOwnActOnly(t *testing.T) {
 	assert.Equal(t, []error{refused, refused}, errs)
 	_, err := l.Do(context.Background(), bad)
 	assert.Equal(t, refused, err)
-	assert.Equal(t, LSN(3), mustDo(t, l, "c"), "a failed act uses no number")
+	assert.Equal(t, LSN(3), mustDo(t, l, "c"), "a failed write uses no number")
 }
 
 func TestRecordTooLarge(t *testing.T) {
 	l := mustOpen(t, newDir(t), nil)
 	large := make([]byte, MaxPayload+1) // never touched
-	_, err := l.Do(context.Background(), Act{Prepare: func(LSN) ([]byte, error) { return large, nil }})
+	_, err := l.Do(context.Background(), Write{Prepare: func(LSN) ([]byte, error) { return large, nil }})
 	assert.ErrorIs(t, err, ErrTooLarge)
 	assert.Equal(t, LSN(1), mustDo(t, l, "x"))
 }
 
 func TestPanicInPrepare(t *testing.T) {
 	l := mustOpen(t, newDir(t), nil)
-	bad := Act{Prepare: func(LSN) ([]byte, error) { panic("ouch") }}
+	bad := Write{Prepare: func(LSN) ([]byte, error) { panic("ouch") }}
 	assert.PanicsWithValue(t, "ouch", func() { _, _ = l.Do(context.Background(), bad) })
 	assert.Equal(t, LSN(1), mustDo(t, l, "goes on"))
 	assert.Equal(t, []error{nil, nil, nil}, doGroup(l, record("a"), bad, record("b")), "its panic is its own")
@@ -210,12 +212,12 @@ func TestPanicInAnotherActsPrepare(t *testing.T) {
 	await(t, "the first sync", func() bool { return syncs.Load() > 0 })
 	wg.Go(func() { mustDo(t, l, "leads, or follows") })
 	wg.Go(func() {
-		bad := Act{Prepare: func(LSN) ([]byte, error) { panic("ouch") }}
+		bad := Write{Prepare: func(LSN) ([]byte, error) { panic("ouch") }}
 		assert.PanicsWithValue(t, "ouch", func() { _, _ = l.Do(context.Background(), bad) })
 	})
 	awaitQueued(t, l, 2)
 	close(release)
-	awaitAll(t, "all acts end", &wg)
+	awaitAll(t, "all writes end", &wg)
 	assert.Equal(t, LSN(2), l.Durable())
 }
 
@@ -243,25 +245,26 @@ func TestPublishPanicsInItsOwnDo(t *testing.T) {
 	assert.Equal(t, LSN(1), l.Durable())
 }
 
-// TestCallbackEndsItsGoroutine is what happens when a test calls FailNow in a callback: the log fails, and does not hang.
+// TestCallbackEndsItsGoroutine is what happens when a test calls FailNow in a callback: the log
+// fails, and does not hang.
 func TestCallbackEndsItsGoroutine(t *testing.T) {
 	tests := []struct {
 		name    string
-		act     Act
+		write   Write
 		durable LSN
 	}{
-		{"Prepare", Act{Prepare: func(LSN) ([]byte, error) { runtime.Goexit(); return nil, nil }}, 0},
-		{"Publish", Act{Prepare: record("x").Prepare, Publish: func(LSN) { runtime.Goexit() }}, 1},
+		{"Prepare", Write{Prepare: func(LSN) ([]byte, error) { runtime.Goexit(); return nil, nil }}, 0},
+		{"Publish", Write{Prepare: record("x").Prepare, Publish: func(LSN) { runtime.Goexit() }}, 1},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			l := mustOpen(t, newDir(t), nil)
 			var wg sync.WaitGroup
 			wg.Go(func() {
-				_, _ = l.Do(context.Background(), tt.act)
+				_, _ = l.Do(context.Background(), tt.write)
 				assert.Fail(t, "the goroutine is gone")
 			})
-			awaitAll(t, "all acts end", &wg)
+			awaitAll(t, "all writes end", &wg)
 			_, err := l.Do(context.Background(), record("x"))
 			assert.ErrorIs(t, err, ErrFailed)
 			assert.ErrorIs(t, err, errExited)
@@ -278,7 +281,7 @@ func TestContextEndsTheWait(t *testing.T) {
 
 	gone, cancel := context.WithCancel(context.Background())
 	cancel()
-	_, err := l.Do(gone, Act{Prepare: func(LSN) ([]byte, error) { panic("must not be called") }})
+	_, err := l.Do(gone, Write{Prepare: func(LSN) ([]byte, error) { panic("must not be called") }})
 	assert.ErrorIs(t, err, context.Canceled)
 
 	taken, cancelTaken := context.WithCancel(context.Background())
@@ -291,7 +294,7 @@ func TestContextEndsTheWait(t *testing.T) {
 	})
 	await(t, "the first sync", func() bool { return syncs.Load() > 0 })
 	wg.Go(func() {
-		_, err := l.Do(waiting, Act{Prepare: func(LSN) ([]byte, error) { panic("must not be called") }})
+		_, err := l.Do(waiting, Write{Prepare: func(LSN) ([]byte, error) { panic("must not be called") }})
 		assert.ErrorIs(t, err, context.Canceled)
 	})
 	awaitQueued(t, l, 1)
@@ -299,14 +302,14 @@ func TestContextEndsTheWait(t *testing.T) {
 	cancelWaiting()
 	awaitQueued(t, l, 0)
 	close(release)
-	awaitAll(t, "all acts end", &wg)
+	awaitAll(t, "all writes end", &wg)
 	assert.Equal(t, []string{"1:taken"}, replayed(t, l, 0))
 }
 
 func TestLeaderGivesUpItsOwnActOnly(t *testing.T) {
 	l := mustOpen(t, newDir(t), nil)
 	gone, cancel := context.WithCancel(context.Background())
-	w := &waiter{act: record("withdrawn"), done: make(chan struct{})}
+	w := &waiter{write: record("withdrawn"), done: make(chan struct{})}
 	require.NoError(t, l.enqueue(w))
 	cancel()
 	l.lead <- struct{}{}
@@ -328,7 +331,7 @@ func TestClose(t *testing.T) {
 	_, err := l.Do(context.Background(), record("late"))
 	assert.ErrorIs(t, err, ErrClosed)
 	close(release)
-	awaitAll(t, "all acts end", &wg)
+	awaitAll(t, "all writes end", &wg)
 	awaitAll(t, "Close returns", &closed)
 	assert.NoError(t, l.Close())
 	assert.ErrorIs(t, l.Replay(0, nil), ErrClosed)
@@ -340,10 +343,10 @@ func TestClose(t *testing.T) {
 
 func TestCloseEndsWaitingActs(t *testing.T) {
 	l := mustOpen(t, newDir(t), nil)
-	w := &waiter{act: record("x"), done: make(chan struct{})}
+	w := &waiter{write: record("x"), done: make(chan struct{})}
 	require.NoError(t, l.enqueue(w))
 	require.NoError(t, l.Close())
-	await(t, "the act ends", w.over)
+	await(t, "the write ends", w.over)
 	assert.ErrorIs(t, w.err, ErrClosed)
 }
 
@@ -366,7 +369,7 @@ func TestLockedExcludesActs(t *testing.T) {
 		return errors.New("passed on")
 	})
 	assert.EqualError(t, err, "passed on")
-	awaitAll(t, "all acts end", &wg)
+	awaitAll(t, "all writes end", &wg)
 	assert.PanicsWithValue(t, "ouch", func() { _ = l.Locked(func(LSN) error { panic("ouch") }) })
 	assert.Equal(t, LSN(3), mustDo(t, l, "third"))
 }

@@ -13,13 +13,15 @@ import (
 
 // Options shape a Log. Nil or zero values mean the defaults.
 type Options struct {
-	// SegmentBytes is the size from which on a segment takes no further group of records. Default 64 MiB.
+	// SegmentBytes is the size from which on a segment takes no further group of records. Default
+	// 64 MiB.
 	SegmentBytes int64
-	// ReadOnly opens the log of a directory in which nothing may change: a torn write at the end is passed over and
-	// stays, a missing directory is an empty log, and no act is taken.
+	// ReadOnly opens the log of a directory in which nothing may change: a torn write at the end is
+	// passed over and stays, a missing directory is an empty log, and no write is taken.
 	ReadOnly bool
-	// Held, if set, is called before each group is written and before a segment is made or removed. If it returns an
-	// error nothing is changed, and the log has failed: its caller has lost the directory.
+	// Held, if set, is called before each group is written and before a segment is made or removed.
+	// If it returns an error nothing is changed, and the log has failed: its caller has lost the
+	// directory.
 	Held func() error
 }
 
@@ -42,9 +44,10 @@ type Torn struct {
 	Cause  error // what was found at Offset
 }
 
-// Open opens the log in dir, which it makes if need be, and reads all of it. A torn write at the end is cut off, see
-// [Log.Torn]; any other damage is a [format.CorruptError] and changes nothing. The log is the caller's alone: nothing
-// keeps a second one from the directory, which only read-only ones may share.
+// Open opens the log in dir, which it makes if need be, and reads all of it. A torn write at the
+// end is cut off, see [Log.Torn]; any other damage is a [format.CorruptError] and changes nothing.
+// The log is the caller's alone: nothing keeps a second one from the directory, which only
+// read-only ones may share.
 func Open(fsys vfs.FS, dir string, opt *Options) (*Log, error) {
 	o := opt.withDefaults()
 	if o.SegmentBytes < 0 {
@@ -100,7 +103,8 @@ func (l *Log) open() error {
 	return nil
 }
 
-// listSegments returns the first LSNs of the segments in dir, ascending. Files of other names are not the log's.
+// listSegments returns the first LSNs of the segments in dir, ascending. Files of other names are
+// not the log's.
 func listSegments(fsys vfs.FS, dir string) ([]LSN, error) {
 	names, err := fsys.ReadDir(dir)
 	if err != nil {
@@ -193,8 +197,9 @@ func (l *Log) view(segments []LSN, end segmentEnd) (err error) {
 	return err
 }
 
-// resume makes the last segment the active one, after cutting off what is torn. It syncs even if there is nothing to
-// cut: what a killed process had written and not synced counts as durable from now on.
+// resume makes the last segment the active one, after cutting off what is torn. It syncs even if
+// there is nothing to cut: what a killed process had written and not synced counts as durable from
+// now on.
 func (l *Log) resume(segments []LSN, end segmentEnd) error {
 	l.torn = end.torn
 	name := l.path(segments[len(segments)-1])

@@ -10,9 +10,9 @@ import (
 	"github.com/flashdb/flashdb/internal/vfs"
 )
 
-// Replay calls fn for every durable record after the given one, in order, and stops at fn's first error. It holds one
-// record in memory; the payload is fn's to keep. It is a CorruptError if records right after the given one are gone.
-// No act is written while it runs.
+// Replay calls fn for every durable record after the given one, in order, and stops at fn's first
+// error. It holds one record in memory; the payload is fn's to keep. It is a CorruptError if
+// records right after the given one are gone. Nothing is written while it runs.
 func (l *Log) Replay(after LSN, fn func(lsn LSN, payload []byte) error) error {
 	unlock, err := l.lock()
 	if err != nil {
@@ -47,8 +47,8 @@ func (l *Log) replaySegment(first LSN, size int64, after LSN, fn func(lsn LSN, p
 	})
 }
 
-// readSegment calls fn for every record in the first size bytes of a segment; a negative size means all of it. A
-// segment that is not whole is a CorruptError.
+// readSegment calls fn for every record in the first size bytes of a segment; a negative size means
+// all of it. A segment that is not whole is a CorruptError.
 func readSegment(fsys vfs.FS, name string, first LSN, size int64, fn func(lsn LSN, payload []byte) error) error {
 	f, err := fsys.Open(name)
 	if err != nil {
@@ -98,8 +98,9 @@ func inRecord(err error, lsn LSN, name string, off int64) error {
 	return fmt.Errorf("record %d: %w", lsn, err)
 }
 
-// Check reads all of the log in dir, unpacks every record, and returns what is wrong with it first. A torn write at the
-// end is not wrong: the next Open cuts it off. Check changes nothing. An open log must be at rest, see [Log.Locked].
+// Check reads all of the log in dir, unpacks every record, and returns what is wrong with it first.
+// A torn write at the end is not wrong: the next Open cuts it off. Check changes nothing. An open
+// log must be at rest, see [Log.Locked].
 func Check(fsys vfs.FS, dir string) error {
 	segments, err := listSegments(fsys, dir)
 	if err != nil {

@@ -8,8 +8,9 @@ import (
 	"github.com/flashdb/flashdb/internal/failpoint"
 )
 
-// rotate makes a new active segment, which begins with the next record. Everything in the old one is durable. When it
-// returns nil the new segment has its header and its name on disk; a crash before leaves a torn segment or none.
+// rotate makes a new active segment, which begins with the next record. Everything in the old one
+// is durable. When it returns nil the new segment has its header and its name on disk; a crash
+// before leaves a torn segment or none.
 func (l *Log) rotate() error {
 	if l.active != nil {
 		err := l.active.Close()
@@ -45,8 +46,8 @@ func (l *Log) rotate() error {
 	return nil
 }
 
-// removeFirst removes the n oldest segments. The directory is synced after each, so that no crash leaves an older one
-// without a younger: a hole would look like a lost segment.
+// removeFirst removes the n oldest segments. The directory is synced after each, so that no crash
+// leaves an older one without a younger: a hole would look like a lost segment.
 func (l *Log) removeFirst(n int) error {
 	for range n {
 		failpoint.WALDrop.Reach()
@@ -62,9 +63,9 @@ func (l *Log) removeFirst(n int) error {
 	return nil
 }
 
-// Drop removes the segments that have no record after upTo, because the caller keeps these records elsewhere now. If that
-// is all there is, it begins a new segment first, so that the log never forgets which number comes next. A failed log
-// begins none, but drops what it can.
+// Drop removes the segments that have no record after upTo, because the caller keeps these records
+// elsewhere now. If that is all there is, it begins a new segment first, so that the log never
+// forgets which number comes next. A failed log begins none, but drops what it can.
 func (l *Log) Drop(upTo LSN) error {
 	unlock, err := l.lock()
 	if err != nil {

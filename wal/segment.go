@@ -11,7 +11,8 @@ import (
 
 const readBuffer = 256 << 10
 
-// segmentReader reads the frames of one segment in order, holding one frame in memory, or none if it only verifies.
+// segmentReader reads the frames of one segment in order, holding one frame in memory, or none if
+// it only verifies.
 type segmentReader struct {
 	name  string // path, for errors
 	size  int64  // read no further
@@ -22,14 +23,16 @@ type segmentReader struct {
 	buf   *bufio.Reader
 }
 
-// newSegmentReader returns a reader of the frames of f, whose header has been checked, from the first one to size.
+// newSegmentReader returns a reader of the frames of f, whose header has been checked, from the
+// first one to size.
 func newSegmentReader(f vfs.File, name string, first LSN, size int64) *segmentReader {
 	section := io.NewSectionReader(f, headerSize, size-headerSize)
 	return &segmentReader{name: name, size: size, off: headerSize, next: first, buf: bufio.NewReaderSize(section, int(min(section.Size(), readBuffer)))}
 }
 
-// verify checks the next frame's checksum and place without keeping the payload. It returns io.EOF after the last frame,
-// a *notWhole if the frame is not whole, and a CorruptError if it is whole and wrong.
+// verify checks the next frame's checksum and place without keeping the payload. It returns io.EOF
+// after the last frame, a *notWhole if the frame is not whole, and a CorruptError if it is whole
+// and wrong.
 func (r *segmentReader) verify() error {
 	f, crc, err := r.fixed()
 	if err != nil {
@@ -108,8 +111,8 @@ func (r *segmentReader) accept(f frame, crc uint32) error {
 	return nil
 }
 
-// readError is for a read that failed although the file was long enough: an I/O error is no corruption, and nothing may
-// be cut off because of it.
+// readError is for a read that failed although the file was long enough: an I/O error is no
+// corruption, and nothing may be cut off because of it.
 func (r *segmentReader) readError(err error) error {
 	return fmt.Errorf("read log segment %s: %w", r.name, err)
 }

@@ -112,7 +112,8 @@ func TestSetNext(t *testing.T) {
 	assert.Equal(t, LSN(12), mustDo(t, l, "b"), "it never goes back")
 	assert.Equal(t, []LSN{11, 12}, segmentNames(t, fsys))
 
-	// The store is ahead of what is left of the log: these records are not needed, and a hole would look like a loss.
+	// The store is ahead of what is left of the log: these records are not needed, and a hole would
+	// look like a loss.
 	l.SetNext(20)
 	assert.Equal(t, LSN(20), l.Durable())
 	assert.Empty(t, replayed(t, l, 20))

@@ -23,7 +23,8 @@ func (s seg) bytes() []byte {
 	return append(appendHeader(nil, s.first), bytes.Join(s.frames, nil)...)
 }
 
-// fr returns a frame. Its payload is as long as the LSN's, so that every frame of small LSNs has 25 bytes.
+// fr returns a frame. Its payload is as long as the LSN's, so that every frame of small LSNs has 25
+// bytes.
 func fr(lsn LSN, group uint32) []byte {
 	return appendFrame(nil, lsn, group, []byte(fmt.Sprint(lsn)))
 }

@@ -9,13 +9,14 @@ import (
 	"github.com/flashdb/flashdb/internal/vfs"
 )
 
-// scanBudget bounds, in multiples of the tail's length, how many bytes are checksummed in the search for whole frames.
-// Real tails need about one; only bytes made to look like many overlapping frames need more.
+// scanBudget bounds, in multiples of the tail's length, how many bytes are checksummed in the
+// search for whole frames. Real tails need about one; only bytes made to look like many overlapping
+// frames need more.
 const scanBudget = 8
 
-// judgeTail decides about the bad frame at which r stopped in the last segment f. It returns nil if a torn write explains
-// it, and otherwise a CorruptError. A frame's length cannot be trusted once its checksum fails, so whole frames are
-// looked for at every byte.
+// judgeTail decides about the bad frame at which r stopped in the last segment f. It returns nil if
+// a torn write explains it, and otherwise a CorruptError. A frame's length cannot be trusted once
+// its checksum fails, so whole frames are looked for at every byte.
 func judgeTail(f vfs.File, r *segmentReader, b *notWhole) error {
 	s := tailScan{file: f, name: r.name, size: r.size, bad: r.next, budget: scanBudget*(r.size-r.off) + readBuffer}
 	s.newest = r.next + LSN((r.size-r.off)/frameSize)
@@ -42,8 +43,9 @@ type tailScan struct {
 	budget int64 // bytes that may still be checksummed; negative when spent
 }
 
-// laterGroup returns the first whole frame at or after off that was written after the bad one had been synced: one whose
-// group began after it. It returns 0 if there is none, or when the budget is spent.
+// laterGroup returns the first whole frame at or after off that was written after the bad one had
+// been synced: one whose group began after it. It returns 0 if there is none, or when the budget is
+// spent.
 func (s *tailScan) laterGroup(off int64) (LSN, int64, error) {
 	window := make([]byte, min(readBuffer, max(s.size-off, 0)))
 	for s.size-off >= frameSize {
@@ -96,8 +98,8 @@ func (s *tailScan) whole(f frame, off int64) (bool, error) {
 	}
 }
 
-// tornHeader tells whether the last segment, whose header is not whole, is what a crash leaves of a new segment: one that
-// was never synced, and that therefore has no frame.
+// tornHeader tells whether the last segment, whose header is not whole, is what a crash leaves of a
+// new segment: one that was never synced, and that therefore has no frame.
 func tornHeader(f vfs.File, size int64) (bool, error) {
 	if size <= headerSize {
 		return true, nil

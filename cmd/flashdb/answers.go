@@ -17,6 +17,7 @@ import (
 
 	"github.com/flashdb/flashdb"
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/parquet"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
 )
 
 // formatJSONLines is the format of answers to very many sources that has all of
@@ -44,14 +45,14 @@ func appendAnswer(text []byte, format string, res flashdb.Result) []byte {
 	switch format {
 	case formatTSV:
 		for i, h := range res.Hits {
-			text = fmt.Appendf(text, "%s\t%d\t%s\t%s\t%s\n", shown(res.Source), i+1, shown(h.Key), digits(h.Score), digits(h.Probability))
+			text = fmt.Appendf(text, "%s\t%d\t%s\t%s\t%s\n", show.Text(res.Source), i+1, show.Text(h.Key), digits(h.Score), digits(h.Probability))
 		}
 		return text
 	case formatCSV:
 		var lines strings.Builder
 		w := csv.NewWriter(&lines) // neither it nor the builder can fail
 		for i, h := range res.Hits {
-			_ = w.Write([]string{shown(res.Source), strconv.Itoa(i + 1), shown(h.Key), digits(h.Score), digits(h.Probability)})
+			_ = w.Write([]string{show.Text(res.Source), strconv.Itoa(i + 1), show.Text(h.Key), digits(h.Score), digits(h.Probability)})
 		}
 		w.Flush()
 		return append(text, lines.String()...)
@@ -62,7 +63,7 @@ func appendAnswer(text []byte, format string, res flashdb.Result) []byte {
 		Source string    `json:"source"`
 		Hits   []jsonHit `json:"hits"`
 		Short  string    `json:"short,omitempty"`
-	}{jsonText(res.Source), newJSONHits(res.Hits), res.Stats.Short})
+	}{show.JSON(res.Source), newJSONHits(res.Hits), res.Stats.Short})
 	if err != nil {
 		panic(err) // strings, and numbers that have a form
 	}

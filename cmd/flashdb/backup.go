@@ -14,6 +14,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/terminal"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/usage"
 	"github.com/flashdb/flashdb/internal/output"
 )
 
@@ -32,7 +35,7 @@ flash.db takes meanwhile, and none where the files of DIR are read-only.`,
 		Example: `  flashdb backup papers.flash papers.zst
   flashdb restore --verify papers.zst
   flashdb backup papers.flash - | ssh elsewhere 'cat > papers.zst'`,
-		Args: args(2, 2),
+		Args: usage.Args(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.backup(cmd.Context(), args[0], args[1], opts)
 		},
@@ -42,7 +45,7 @@ flash.db takes meanwhile, and none where the files of DIR are read-only.`,
 }
 
 func (a *app) backup(ctx context.Context, dir, file string, opts flashdb.BackupOptions) error {
-	if file == stdStream && isTerminal(a.data()) {
+	if file == stdStream && terminal.Is(a.data()) {
 		return errors.New("backup: standard output is a terminal: redirect it, or name a file")
 	}
 	var target output.Target
@@ -52,8 +55,8 @@ func (a *app) backup(ctx context.Context, dir, file string, opts flashdb.BackupO
 			return err
 		}
 	}
-	p := newProgress(a.err)
-	opts.Progress = func(done, total int64) { p.update("back up", done, total) }
+	p := terminal.NewProgress(a.err)
+	opts.Progress = func(done, total int64) { p.Update("back up", done, total) }
 	var res flashdb.BackupResult
 	err := a.withReadableDB(ctx, dir, func(db database) (err error) {
 		switch {
@@ -69,7 +72,7 @@ func (a *app) backup(ctx context.Context, dir, file string, opts flashdb.BackupO
 		}
 		return err
 	})
-	p.clear()
+	p.Clear()
 	if err != nil {
 		return err
 	}
@@ -79,7 +82,7 @@ func (a *app) backup(ctx context.Context, dir, file string, opts flashdb.BackupO
 	if file == stdStream {
 		return nil
 	}
-	return a.printBackup(fmt.Sprintf("backed up %s to %s", shown(dir), shown(file)), res)
+	return a.printBackup(fmt.Sprintf("backed up %s to %s", show.Text(dir), show.Text(file)), res)
 }
 
 // withReadableDB runs fn on the database in dir, opened read-only where its files
@@ -117,7 +120,7 @@ func (a *app) printBackup(what string, res flashdb.BackupResult) error {
 		}{res.LSN, res.Files, res.Bytes, res.Packed, append([]string{}, res.LeftOut...), res.Elapsed.Seconds()})
 	}
 	_, err := fmt.Fprintf(a.out, "%s: %s, %s packed to %s, up to write %s, %s\n", what,
-		counted(res.Files, "file"), sized(res.Bytes), sized(res.Packed), grouped(res.LSN), took(res.Elapsed))
+		show.Count(res.Files, "file"), show.Bytes(res.Bytes), show.Bytes(res.Packed), show.Number(res.LSN), show.Duration(res.Elapsed))
 	return err
 }
 
@@ -137,9 +140,9 @@ which needs as much room, and keeps nothing. FILE - is standard input.`,
   flashdb restore --verify papers.zst`,
 		Args: func(cmd *cobra.Command, given []string) error {
 			if verify {
-				return args(1, 1)(cmd, given)
+				return usage.Args(1, 1)(cmd, given)
 			}
-			return args(2, 2)(cmd, given)
+			return usage.Args(2, 2)(cmd, given)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if limit < 0 {
@@ -167,22 +170,22 @@ func (a *app) restore(ctx context.Context, file, dir string, limit int64) error 
 		defer f.Close()
 		in = f
 	}
-	p := newProgress(a.err)
+	p := terminal.NewProgress(a.err)
 	opts := flashdb.RestoreOptions{
 		Name:     file,
 		MaxBytes: uint64(limit),
-		Progress: func(done, total int64) { p.update("restore", done, total) },
+		Progress: func(done, total int64) { p.Update("restore", done, total) },
 	}
 	var res flashdb.BackupResult
 	var err error
-	what := fmt.Sprintf("%s is whole", shown(file))
+	what := fmt.Sprintf("%s is whole", show.Text(file))
 	if dir == "" {
 		res, err = flashdb.VerifyBackup(ctx, in, &opts)
 	} else {
-		what = fmt.Sprintf("restored %s to %s", shown(file), shown(dir))
+		what = fmt.Sprintf("restored %s to %s", show.Text(file), show.Text(dir))
 		res, err = flashdb.Restore(ctx, in, dir, &opts)
 	}
-	p.clear()
+	p.Clear()
 	if err != nil {
 		return err
 	}

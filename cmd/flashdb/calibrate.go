@@ -10,6 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/terminal"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/usage"
 )
 
 func (a *app) calibrateCommand() *cobra.Command {
@@ -31,7 +34,7 @@ cheapest that does not, if that takes at most half as long again.
 rebuild and decoder add calibrate by themselves.`,
 		Example: `  flashdb calibrate papers.flash papers
   flashdb calibrate shop.flash items --source-collection users --time 30s`,
-		Args: args(2, 2),
+		Args: usage.Args(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("sources") && opts.Sources < 1 {
 				return fmt.Errorf("--sources is %d: want a positive number", opts.Sources)
@@ -46,19 +49,19 @@ rebuild and decoder add calibrate by themselves.`,
 	}
 	fs := cmd.Flags()
 	fs.StringVar(&opts.Decoder, "decoder", "", "`name` of the decoder (default all)")
-	fs.StringVar(&opts.SourcesFrom, "source-collection", "", "sample sources from this `collection`, now and at rebuilds to come")
+	fs.StringVar(&opts.SourceCollection, "source-collection", "", "sample sources from this `collection`, now and at rebuilds to come")
 	fs.IntVar(&opts.Sources, "sources", 0, "`number` of sources at most (default 200)")
 	fs.DurationVar(&opts.Time, "time", 0, "`time` a decoder may take (default 10s)")
-	fs.Uint64Var(&opts.Seed, "sample-seed", 0, "seed of the sample of sources")
+	fs.Uint64Var(&opts.RandomSeed, "sample-seed", 0, "seed of the sample of sources")
 	return cmd
 }
 
 func (a *app) calibrate(ctx context.Context, c collection, opts flashdb.CalibrateOptions) error {
-	p := newProgress(a.err)
-	defer p.clear()
-	opts.Progress = func(stage string, done, total int64) { p.update(stage, done, total) }
+	p := terminal.NewProgress(a.err)
+	defer p.Clear()
+	opts.Progress = func(stage string, done, total int64) { p.Update(stage, done, total) }
 	all, err := c.Calibrate(ctx, &opts)
-	p.clear()
+	p.Clear()
 	if err != nil {
 		return err
 	}
@@ -82,17 +85,17 @@ func (a *app) printCalibration(of flashdb.Calibration) error {
 	}
 	seeds := ""
 	if of.Seeds > 0 {
-		seeds = fmt.Sprintf(", seeds learned from %s", counted(of.Seeds, "other source"))
+		seeds = fmt.Sprintf(", seeds learned from %s", show.Count(of.Seeds, "other source"))
 	}
-	fmt.Fprintf(a.out, "decoder %s on generation %d, %s: %s of %s%s, exact scan %s\n", shown(of.Decoder), of.Generation,
-		counted(of.Rows, "row"), counted(of.Sources, "source"), shown(of.SourcesFrom), seeds, took(of.Exact))
+	fmt.Fprintf(a.out, "decoder %s on generation %d, %s: %s of %s%s, exact scan %s\n", show.Text(of.Decoder), of.Generation,
+		show.Count(of.Rows, "row"), show.Count(of.Sources, "source"), show.Text(of.SourceCollection), seeds, show.Duration(of.Exact))
 	if plansOf(of) > 0 {
 		err := a.titled(func(w io.Writer) {
 			fmt.Fprint(w, "  k\tmean\tp5\tworst\tbound\tscored\tcodes\ttime\tx faster\tplan\n")
 			for _, f := range of.Frontiers {
 				for _, p := range f.Plans {
 					fmt.Fprintf(w, "  %d\t%.4f\t%.2f\t%.2f\t%.4f\t%s\t%s\t%s\t%.3g\t%v\n", f.K, p.Mean, p.P5, p.Worst, p.Bound,
-						grouped(int64(p.RowsScored+.5)), grouped(int64(p.CodesScanned+.5)), took(p.Time), of.Exact.Seconds()/p.Time.Seconds(), p.Plan)
+						show.Number(int64(p.RowsScored+.5)), show.Number(int64(p.CodesScanned+.5)), show.Duration(p.Time), of.Exact.Seconds()/p.Time.Seconds(), p.Plan)
 				}
 			}
 		})
@@ -127,7 +130,7 @@ func describeScans(of flashdb.Calibration) string {
 			}
 		}
 	}
-	at := shown(of.Decoder) + ": for k = " + strings.Join(ks, " and ")
+	at := show.Text(of.Decoder) + ": for k = " + strings.Join(ks, " and ")
 	if best == 0 {
 		return at + " no plan is faster than the exact scan, so that queries scan every node"
 	}
@@ -172,15 +175,15 @@ type jsonPlan struct {
 
 func newJSONCalibration(of flashdb.Calibration) jsonCalibration {
 	j := jsonCalibration{
-		Decoder: jsonText(of.Decoder), SourcesFrom: jsonText(of.SourcesFrom), Generation: of.Generation,
-		Rows: of.Rows, Sources: of.Sources, ExactMS: millis(of.Exact), Seeds: of.Seeds, Frontiers: []jsonFrontier{},
+		Decoder: show.JSON(of.Decoder), SourcesFrom: show.JSON(of.SourceCollection), Generation: of.Generation,
+		Rows: of.Rows, Sources: of.Sources, ExactMS: show.Millis(of.Exact), Seeds: of.Seeds, Frontiers: []jsonFrontier{},
 	}
 	for _, f := range of.Frontiers {
 		plans := []jsonPlan{}
 		for _, p := range f.Plans {
 			plans = append(plans, jsonPlan{
 				Plan: p.Plan.String(), Mean: p.Mean, P5: p.P5, Worst: p.Worst, Bound: p.Bound,
-				RowsScored: p.RowsScored, CodesScanned: p.CodesScanned, MS: millis(p.Time),
+				RowsScored: p.RowsScored, CodesScanned: p.CodesScanned, MS: show.Millis(p.Time),
 			})
 		}
 		j.Frontiers = append(j.Frontiers, jsonFrontier{f.K, plans})

@@ -7,6 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/usage"
 )
 
 func (a *app) checkCommand() *cobra.Command {
@@ -18,7 +20,7 @@ func (a *app) checkCommand() *cobra.Command {
 and prints one line for each finding. Files in the directory that flashdb has not made are
 no damage: they are warnings. Exit code: 0 clean, warnings or not; 1 something was found.`,
 		Example: `  flashdb check papers.flash`,
-		Args:    args(1, 1),
+		Args:    usage.Args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var findings, strays []string
 			err := a.withDB(cmd.Context(), args[0], flashdb.Options{ReadOnly: true}, func(db database) (err error) {
@@ -37,7 +39,7 @@ no damage: they are warnings. Exit code: 0 clean, warnings or not; 1 something w
 				return err
 			}
 			if len(findings) > 0 {
-				return fmt.Errorf("check %s: %s", args[0], counted(len(findings), "finding"))
+				return fmt.Errorf("check %s: %s", args[0], show.Count(len(findings), "finding"))
 			}
 			return nil
 		},
@@ -50,16 +52,16 @@ func (a *app) printFindings(dir string, findings, strays []string) error {
 			OK       bool     `json:"ok"`
 			Findings []string `json:"findings"`
 			Warnings []string `json:"warnings"`
-		}{len(findings) == 0, jsonTexts(findings), jsonTexts(strays)})
+		}{len(findings) == 0, show.JSONs(findings), show.JSONs(strays)})
 	}
 	for _, s := range strays {
-		fmt.Fprintf(a.out, "warning: %s\n", shown(s))
+		fmt.Fprintf(a.out, "warning: %s\n", show.Text(s))
 	}
 	for _, f := range findings {
 		fmt.Fprintln(a.out, f)
 	}
 	if len(findings) == 0 {
-		_, err := fmt.Fprintf(a.out, "%s: clean\n", shown(dir))
+		_, err := fmt.Fprintf(a.out, "%s: clean\n", show.Text(dir))
 		return err
 	}
 	return nil

@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/usage"
 )
 
 func (a *app) checkpointCommand() *cobra.Command {
@@ -19,7 +21,7 @@ files that are no longer needed. It happens by itself soon after every change an
 database is closed; this waits until it is done, so that flash.db holds all that was
 acknowledged before. Reads and writes go on meanwhile.`,
 		Example: `  flashdb checkpoint papers.flash`,
-		Args:    args(1, 1),
+		Args:    usage.Args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.checkpoint(cmd.Context(), args[0])
 		},
@@ -45,7 +47,7 @@ func (a *app) checkpoint(ctx context.Context, dir string) error {
 			}{s.AppliedLSN, s.WALBytes, elapsed.Seconds()})
 		}
 		_, err = fmt.Fprintf(a.out, "checkpointed %s in %s: up to write %s in the store, log %s\n",
-			shown(dir), took(elapsed), grouped(s.AppliedLSN), sized(s.WALBytes))
+			show.Text(dir), show.Duration(elapsed), show.Number(s.AppliedLSN), show.Bytes(s.WALBytes))
 		return err
 	})
 }

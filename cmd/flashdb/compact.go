@@ -10,6 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/terminal"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/usage"
 )
 
 func (a *app) compactCommand() *cobra.Command {
@@ -21,7 +24,7 @@ func (a *app) compactCommand() *cobra.Command {
 which never shrinks by itself. It needs room for the copy. With --rebuild it also
 builds each index anew that holds deleted or replaced nodes.`,
 		Example: `  flashdb compact papers.flash --rebuild`,
-		Args:    args(1, 1),
+		Args:    usage.Args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.compact(cmd.Context(), args[0], opts)
 		},
@@ -32,10 +35,10 @@ builds each index anew that holds deleted or replaced nodes.`,
 
 func (a *app) compact(ctx context.Context, dir string, opts flashdb.CompactOptions) error {
 	return a.withDB(ctx, dir, flashdb.Options{}, func(db database) error {
-		p := newProgress(a.err)
-		opts.Progress = func(stage string, done, total int64) { p.update("compact: "+stage, done, total) }
+		p := terminal.NewProgress(a.err)
+		opts.Progress = func(stage string, done, total int64) { p.Update("compact: "+stage, done, total) }
 		res, err := db.Compact(ctx, &opts)
-		p.clear()
+		p.Clear()
 		if err != nil {
 			return err
 		}
@@ -59,7 +62,7 @@ func (a *app) printCompact(dir string, res flashdb.CompactResult) error {
 			Seconds float64     `json:"seconds"`
 		}{jsonDiskUse(res.Before), jsonDiskUse(res.After), append([]string{}, res.Rebuilt...), res.Elapsed.Seconds()})
 	}
-	fmt.Fprintf(a.out, "compacted %s in %s", shown(dir), took(res.Elapsed))
+	fmt.Fprintf(a.out, "compacted %s in %s", show.Text(dir), show.Duration(res.Elapsed))
 	if len(res.Rebuilt) > 0 {
 		fmt.Fprintf(a.out, ", rebuilt the index of %s", strings.Join(res.Rebuilt, ", "))
 	}
@@ -75,7 +78,7 @@ func (a *app) printCompact(dir string, res flashdb.CompactResult) error {
 			{"index", res.Before.Index, res.After.Index},
 			{"total", res.Before.Total(), res.After.Total()},
 		} {
-			fmt.Fprintf(w, "  %s\t%s\t%s\t\n", row.what, sized(row.before), sized(row.after))
+			fmt.Fprintf(w, "  %s\t%s\t%s\t\n", row.what, show.Bytes(row.before), show.Bytes(row.after))
 		}
 	})
 }

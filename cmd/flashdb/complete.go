@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"os"
@@ -13,6 +14,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/usage"
 )
 
 // mostKeys is how many keys completion offers. Of more it offers none: a shell
@@ -24,6 +27,7 @@ const mostKeys = 1000
 type completer struct {
 	db         database
 	collection string
+	sources    string // of --source-collection; empty: the collection
 }
 
 // flagValues returns what a flag may be: the words it knows, or what the name of
@@ -51,6 +55,7 @@ const (
 	meansCollection
 	meansDecoder
 	meansKey
+	meansSource // a key of --source-collection
 	meansTag
 	meansFile
 )
@@ -78,7 +83,7 @@ func flagMeans(f *pflag.Flag) meaning {
 // argumentMeans tells what an argument names, by the name its command's usage
 // gives it.
 func argumentMeans(cmd *cobra.Command, position int) meaning {
-	names := argumentNames(cmd)
+	names := usage.ArgumentNames(cmd)
 	if words := strings.Fields(cmd.Use)[1:]; position < len(words) && words[position] == "[COLLECTION]" {
 		return meansCollection
 	}
@@ -90,7 +95,9 @@ func argumentMeans(cmd *cobra.Command, position int) meaning {
 		return meansDir
 	case "COLLECTION":
 		return meansCollection
-	case "KEY", "SOURCE", "CANDIDATE":
+	case "KEY", "SOURCE":
+		return meansSource
+	case "CANDIDATE":
 		return meansKey
 	case "NAME":
 		return meansDecoder
@@ -109,7 +116,9 @@ func (c completer) valuesOf(ctx context.Context, m meaning, last string) (words 
 	case meansDecoder:
 		words, _ = c.decoders(ctx)
 	case meansKey:
-		words = c.keys(ctx, last)
+		words = c.keys(ctx, c.collection, last)
+	case meansSource:
+		words = c.keys(ctx, cmp.Or(c.sources, c.collection), last)
 	case meansTag:
 		words = c.tags(ctx, last)
 	case meansFile:
@@ -126,8 +135,8 @@ func (c completer) decoders(ctx context.Context) ([]string, error) {
 	return of.Decoders(ctx)
 }
 
-func (c completer) keys(ctx context.Context, prefix string) []string {
-	of, err := c.db.Collection(ctx, c.collection)
+func (c completer) keys(ctx context.Context, collection, prefix string) []string {
+	of, err := c.db.Collection(ctx, collection)
 	if err != nil {
 		return nil
 	}
@@ -191,7 +200,7 @@ func (a *app) completeNames(cmd *cobra.Command) {
 	if cmd.HasSubCommands() {
 		return
 	}
-	if len(argumentNames(cmd)) > 0 {
+	if len(usage.ArgumentNames(cmd)) > 0 {
 		cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, last string) ([]string, cobra.ShellCompDirective) {
 			return a.completeWord(cmd, args, argumentMeans(cmd, len(args)), last)
 		}
@@ -242,14 +251,14 @@ func (a *app) namesLike(ctx context.Context, cmd *cobra.Command, args []string, 
 		return nil
 	}
 	c := completer{db: db}
-	if names := argumentNames(cmd); len(args) > 1 && len(names) > 1 && names[1] == "COLLECTION" {
+	if names := usage.ArgumentNames(cmd); len(args) > 1 && len(names) > 1 && names[1] == "COLLECTION" {
 		c.collection = args[1]
 	}
-	if from := cmd.Flags().Lookup("source-collection"); from != nil && m == meansKey && from.Value.String() != "" {
-		c.collection = from.Value.String()
+	if from := cmd.Flags().Lookup("source-collection"); from != nil {
+		c.sources = from.Value.String()
 	}
 	words := slices.DeleteFunc(c.valuesOf(ctx, m, last), func(word string) bool {
-		return !strings.HasPrefix(word, last) || shown(word) != word // a tab would end the word
+		return !strings.HasPrefix(word, last) || show.Text(word) != word // a tab would end the word
 	})
 	slices.Sort(words)
 	if db.Close() != nil {

@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/usage"
 )
 
 func (a *app) createCommand() *cobra.Command {
@@ -18,7 +20,7 @@ func (a *app) createCommand() *cobra.Command {
 		Short:      "Create a collection, and the database directory if need be",
 		Example: `  flashdb create papers.flash papers --dim 128
   flashdb create papers.flash abstracts --dim 384 --normalize`,
-		Args: args(2, 2),
+		Args: usage.Args(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !cmd.Flags().Changed("dim") {
 				return errors.New("--dim is missing: give the width of the embeddings, 1 or more")
@@ -46,7 +48,7 @@ func (a *app) create(ctx context.Context, dir, name string, schema flashdb.Schem
 			Normalize  bool   `json:"normalize"`
 		}{dir, name, schema.Dim, schema.Normalize})
 	}
-	_, err := fmt.Fprintf(a.out, "created collection %s of dimension %d in %s\n", name, schema.Dim, shown(dir))
+	_, err := fmt.Fprintf(a.out, "created collection %s of dimension %d in %s\n", name, schema.Dim, show.Text(dir))
 	return err
 }
 

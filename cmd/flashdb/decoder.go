@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/usage"
 	"github.com/flashdb/flashdb/decoder"
 	"github.com/flashdb/flashdb/decoder/weights"
 	"github.com/flashdb/flashdb/internal/codec"
@@ -18,7 +20,7 @@ func (a *app) decoderCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "decoder",
 		Short: "Add, list, show or remove trained decoders",
-		Args:  noCommand,
+		Args:  usage.NoCommand,
 		RunE:  help,
 	}
 	cmd.AddCommand(a.decoderAddCommand(), a.decoderListCommand(), a.decoderShowCommand(), a.decoderRemoveCommand())
@@ -54,7 +56,7 @@ shapes; its activations are guesses.`,
   flashdb decoder add papers.flash papers cites gae.pt --layout refined-gae --residual z
   flashdb decoder add papers.flash papers cites predictor.onnx --check scores.jsonl
   flashdb decoder add papers.flash papers cites mlp.onnx --kind concat_mlp`,
-		Args: args(4, 4),
+		Args: usage.Args(4, 4),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d, err := readDecoder(args[3], specFile, opts)
 			if err != nil {
@@ -77,9 +79,9 @@ shapes; its activations are guesses.`,
 				}
 				note := ""
 				if checked > 0 {
-					note = fmt.Sprintf(", %s agree", counted(checked, "case"))
+					note = fmt.Sprintf(", %s agree", show.Count(checked, "case"))
 				}
-				_, err := fmt.Fprintf(a.out, "added decoder %s: %s, %s%s\n", shown(name), d, counted(parameters(d), "parameter"), note)
+				_, err := fmt.Fprintf(a.out, "added decoder %s: %s, %s%s\n", show.Text(name), d, show.Count(parameters(d), "parameter"), note)
 				return err
 			})
 		},
@@ -159,7 +161,7 @@ type jsonDecoder struct {
 }
 
 func newJSONDecoder(name string, d decoder.Decoder, checked *int) jsonDecoder {
-	return jsonDecoder{jsonText(name), d.Kind(), d.String(), d.Dim(), parameters(d), checked}
+	return jsonDecoder{show.JSON(name), d.Kind(), d.String(), d.Dim(), parameters(d), checked}
 }
 
 func (a *app) decoderListCommand() *cobra.Command {
@@ -168,7 +170,7 @@ func (a *app) decoderListCommand() *cobra.Command {
 		SuggestFor: []string{"ls"},
 		Short:      "List the decoders of a collection",
 		Example:    `  flashdb decoder list papers.flash papers`,
-		Args:       args(2, 2),
+		Args:       usage.Args(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{ReadOnly: true}, func(_ database, c collection) error {
 				names, err := c.Decoders(cmd.Context())
@@ -192,7 +194,7 @@ func (a *app) decoderListCommand() *cobra.Command {
 				return a.titled(func(w io.Writer) {
 					fmt.Fprintln(w, "name\tshape\tparameters")
 					for i, d := range decoders {
-						fmt.Fprintf(w, "%s\t%s\t%s\n", shown(names[i]), d, grouped(parameters(d)))
+						fmt.Fprintf(w, "%s\t%s\t%s\n", show.Text(names[i]), d, show.Number(parameters(d)))
 					}
 				})
 			})
@@ -205,7 +207,7 @@ func (a *app) decoderShowCommand() *cobra.Command {
 		Use:     "show DIR COLLECTION NAME",
 		Short:   "Print a decoder's spec and the shapes of its weights",
 		Example: `  flashdb decoder show papers.flash papers cites --json`,
-		Args:    args(3, 3),
+		Args:    usage.Args(3, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{ReadOnly: true}, func(_ database, c collection) error {
 				d, err := c.Decoder(cmd.Context(), args[2])
@@ -226,11 +228,11 @@ func (a *app) decoderShowCommand() *cobra.Command {
 
 func (a *app) showDecoder(name string, d decoder.Decoder) error {
 	spec := d.Spec()
-	fmt.Fprintf(a.out, "%s: %s, %s\n", shown(name), d, counted(parameters(d), "parameter"))
+	fmt.Fprintf(a.out, "%s: %s, %s\n", show.Text(name), d, show.Count(parameters(d), "parameter"))
 	return a.table(0, func(w io.Writer) {
 		tensor := func(label, key string) {
 			if key != "" {
-				fmt.Fprintf(w, "  %s\t%s\t%v\n", label, shown(key), d.Tensors()[key].Shape)
+				fmt.Fprintf(w, "  %s\t%s\t%v\n", label, show.Text(key), d.Tensors()[key].Shape)
 			}
 		}
 		tensor("weight", spec.Weight)
@@ -246,7 +248,7 @@ func (a *app) showDecoder(name string, d decoder.Decoder) error {
 			if l.Residual != "" {
 				extra += ", residual of the " + l.Residual
 			}
-			fmt.Fprintf(w, "  layer %d\t%s\t%v\t%s\n", i+1, shown(l.Weight), d.Tensors()[l.Weight].Shape, extra)
+			fmt.Fprintf(w, "  layer %d\t%s\t%v\t%s\n", i+1, show.Text(l.Weight), d.Tensors()[l.Weight].Shape, extra)
 		}
 		if spec.Output != "" {
 			fmt.Fprintf(w, "  output\t%s\t\n", spec.Output)
@@ -260,7 +262,7 @@ func (a *app) decoderRemoveCommand() *cobra.Command {
 		SuggestFor: []string{"rm", "delete", "drop", "del"},
 		Short:      "Remove a decoder",
 		Example:    `  flashdb decoder remove papers.flash papers cites`,
-		Args:       args(3, 3),
+		Args:       usage.Args(3, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{}, func(_ database, c collection) error {
 				if err := c.DropDecoder(cmd.Context(), args[2]); err != nil {
@@ -270,9 +272,9 @@ func (a *app) decoderRemoveCommand() *cobra.Command {
 					return err
 				}
 				if a.json {
-					return a.emit(map[string]string{"done": "remove", "decoder": jsonText(args[2])})
+					return a.emit(map[string]string{"done": "remove", "decoder": show.JSON(args[2])})
 				}
-				_, err := fmt.Fprintf(a.out, "removed decoder %s\n", shown(args[2]))
+				_, err := fmt.Fprintf(a.out, "removed decoder %s\n", show.Text(args[2]))
 				return err
 			})
 		},

@@ -11,6 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/terminal"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/usage"
 	"github.com/flashdb/flashdb/decoder"
 	"github.com/flashdb/flashdb/decoder/weights"
 )
@@ -42,7 +45,7 @@ func (a *app) demoCommand() *cobra.Command {
 		Long: `Demo builds a database of the 33,445 declarations of Go's standard library and what they
 mention, with a decoder trained on it, and predicts new neighbours of a few well-known
 symbols. It needs neither network nor files, and leaves the database behind.`,
-		Args: args(0, 0),
+		Args: usage.Args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.demo(cmd.Context(), dir)
 		},
@@ -123,7 +126,7 @@ func (d *demo) build(ctx context.Context) error {
 	err := d.withCollection(ctx, d.report.Dir, demoCollection, flashdb.Options{CalibrateTime: demoCalibrateTime}, func(_ database, c collection) error {
 		return d.load(ctx, c)
 	})
-	d.report.BuildMS = millis(time.Since(start))
+	d.report.BuildMS = show.Millis(time.Since(start))
 	return err
 }
 
@@ -136,17 +139,17 @@ func (d *demo) load(ctx context.Context, c collection) (err error) {
 	if d.report.Nodes, err = d.importRows(ctx, c, demoImporter()); err != nil {
 		return err
 	}
-	step("imported %s, embeddings of %d dimensions", counted(d.report.Nodes, "declaration"), c.Schema().Dim)
+	step("imported %s, embeddings of %d dimensions", show.Count(d.report.Nodes, "declaration"), c.Schema().Dim)
 
-	links, err := d.readLinks(ctx, c, demoTable("train.tsv.zst"), true, true)
+	links, err := d.readLinks(ctx, c, c, demoTable("train.tsv.zst"), edgeFlags{byRow: true, undirected: true})
 	if err != nil {
 		return err
 	}
-	if err := d.inBatches(ctx, "link", links, c.LinkAll); err != nil {
+	if err := d.inBatches(ctx, "link", links, c.Link); err != nil {
 		return err
 	}
 	d.report.Links = len(links.pairs)
-	step("linked   %s, in both directions", counted(links.edges, "reference"))
+	step("linked   %s, in both directions", show.Count(links.edges, "reference"))
 
 	dec, err := demoDecoder()
 	if err != nil {
@@ -162,12 +165,12 @@ func (d *demo) load(ctx context.Context, c collection) (err error) {
 	d.report.Decoder = newJSONDecoder(demoDecoderAs, dec, &checked)
 	step("added    decoder %s: %d logits equal PyTorch's", dec, checked)
 
-	res, err := rebuildWith(ctx, c, flashdb.RebuildOptions{Workers: runtime.GOMAXPROCS(0)}, newBar(d.err))
+	res, err := rebuildWith(ctx, c, flashdb.RebuildOptions{Workers: runtime.GOMAXPROCS(0)}, terminal.NewBar(d.err))
 	if err != nil {
 		return err
 	}
 	d.report.Lists, d.report.IndexBytes = res.Lists, res.Bytes
-	step("built    the index, %s, %s; measured plans on %s", counted(res.Lists, "list"), sized(res.Bytes), counted(sourcesOf(res), "source"))
+	step("built    the index, %s, %s; measured plans on %s", show.Count(res.Lists, "list"), show.Bytes(res.Bytes), show.Count(sourcesOf(res), "source"))
 	return nil
 }
 
@@ -227,12 +230,12 @@ func (d *demo) measure(ctx context.Context, c collection) error {
 	if err != nil {
 		return err
 	}
-	p := newBar(d.err)
-	defer p.clear()
+	p := terminal.NewBar(d.err)
+	defer p.Clear()
 	if d.report.Eval, err = e.run(ctx, questions, p); err != nil {
 		return err
 	}
-	p.clear()
+	p.Clear()
 	if d.json {
 		return nil
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
 )
 
 // The demo's lines are at most about 110 columns wide.
@@ -26,11 +28,11 @@ A mentions B in its source, as net/http.Get mentions net/http.DefaultClient. Eve
 embedding, and a small neural network, the decoder, was trained on the edges to score pairs.
 
 building %s
-`, shown(d.report.Dir))
+`, show.Text(d.report.Dir))
 }
 
 func (d *demo) printStep(what string, elapsed time.Duration) {
-	d.printf("  %s %8s\n", pad(what, 76), took(elapsed))
+	d.printf("  %s %8s\n", pad(what, 76), show.Duration(elapsed))
 }
 
 func (d *demo) printLegend() {
@@ -42,13 +44,13 @@ reference and not a random pair. * marks a real reference that was kept from the
 }
 
 func (d *demo) printSymbol(s demoSymbol) {
-	d.printf("\n%s (%s, %s)\n", shown(s.Source), shown(s.Kind), counted(s.Known, "known neighbour"))
+	d.printf("\n%s (%s, %s)\n", show.Text(s.Source), show.Text(s.Kind), show.Count(s.Known, "known neighbour"))
 	d.printf("     %s %6s  %6s   %s %6s\n", pad("by the decoder", demoKeyWidth), "score", "prob.", pad("by plain dot product", demoKeyWidth), "dot")
 	for i := range max(len(s.Hits), len(s.Dot)) {
 		d.printf("  %d  %s   %s\n", i+1, decoderCell(s.Hits, i), dotCell(s.Dot, i))
 	}
 	d.printf("     %s of %s scored in %.2g ms; scoring all takes %.3g ms and gives %s\n",
-		grouped(s.RowsScored), counted(d.report.Nodes, "row"), s.FastMS, s.ExactMS, agreement(s))
+		show.Number(s.RowsScored), show.Count(d.report.Nodes, "row"), s.FastMS, s.ExactMS, agreement(s))
 }
 
 func agreement(s demoSymbol) string {
@@ -75,9 +77,9 @@ func dotCell(hits []demoHit, i int) string {
 
 func markedKey(h demoHit) string {
 	if h.HeldOut {
-		return pad(clip(shown(h.Key), demoKeyWidth-2)+" *", demoKeyWidth)
+		return pad(show.Clip(show.Text(h.Key), demoKeyWidth-2)+" *", demoKeyWidth)
 	}
-	return pad(clip(shown(h.Key), demoKeyWidth), demoKeyWidth)
+	return pad(show.Clip(show.Text(h.Key), demoKeyWidth), demoKeyWidth)
 }
 
 // pad fills s up to width runes.

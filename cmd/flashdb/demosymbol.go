@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/terminal"
 )
 
 // A demoSymbol is the answer for one symbol.
@@ -56,7 +58,7 @@ func heldOutEdges(ctx context.Context, c collection) (func(a, b string) bool, er
 	if err != nil {
 		return nil, err
 	}
-	pairs, err := readEdges(ctx, demoTable("test.tsv.zst"), nodes, true, newProgress(nil))
+	pairs, err := readEdges(ctx, demoTable("test.tsv.zst"), nodes, nodes, true, terminal.NewProgress(nil))
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +86,7 @@ func predictSymbol(ctx context.Context, c collection, key string, heldOut func(a
 	if err != nil {
 		return demoSymbol{}, err
 	}
-	linked, err := c.Linked(ctx, key)
+	linked, err := c.Linked(ctx, key, nil)
 	if err != nil {
 		return demoSymbol{}, err
 	}
@@ -94,7 +96,7 @@ func predictSymbol(ctx context.Context, c collection, key string, heldOut func(a
 	}
 	s := demoSymbol{
 		Source: key, Kind: string(node.Payload), Known: len(linked),
-		RowsScored: fast.Stats.RowsScored, FastMS: millis(fast.Stats.Elapsed), ExactMS: millis(exact.Stats.Elapsed),
+		RowsScored: fast.Stats.RowsScored, FastMS: show.Millis(fast.Stats.Elapsed), ExactMS: show.Millis(exact.Stats.Elapsed),
 	}
 	isExact := map[string]bool{}
 	for _, h := range exact.Hits {
@@ -108,7 +110,7 @@ func predictSymbol(ctx context.Context, c collection, key string, heldOut func(a
 		s.Hits = append(s.Hits, demoHit{j, heldOut(node.Key, key)})
 	}
 	for _, h := range dot.Hits {
-		j := jsonHit{Key: jsonText(h.Key), Score: jsonScore(h.Score)}
+		j := jsonHit{Key: show.JSON(h.Key), Score: jsonScore(h.Score)}
 		s.Dot = append(s.Dot, demoHit{j, heldOut(node.Key, h.Key)})
 	}
 	return s, nil

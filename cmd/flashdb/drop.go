@@ -11,6 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/terminal"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/usage"
 )
 
 func (a *app) dropCommand() *cobra.Command {
@@ -24,10 +27,10 @@ says what that is and asks; anywhere else it needs --yes. A rebuild under way is
 The room in flash.db is used again; ` + "`flashdb compact`" + ` gives it back to the file system.`,
 		Example: `  flashdb drop papers.flash abstracts
   flashdb drop papers.flash abstracts --yes --json`,
-		Args: args(2, 2),
+		Args: usage.Args(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !yes && a.ask == nil && !isTerminal(a.in) {
-				return fmt.Errorf("drop %s: nobody is here to ask whether it may be gone for good: add --yes", shown(args[1]))
+			if !yes && a.ask == nil && !terminal.Is(a.in) {
+				return fmt.Errorf("drop %s: nobody is here to ask whether it may be gone for good: add --yes", show.Text(args[1]))
 			}
 			return a.drop(cmd.Context(), args[0], args[1], yes)
 		},
@@ -57,9 +60,9 @@ func (a *app) drop(ctx context.Context, dir, name string, yes bool) error {
 				Nodes      uint64   `json:"nodes"`
 				Decoders   []string `json:"decoders"`
 				IndexBytes int64    `json:"index_bytes"`
-			}{"drop", name, what.Nodes, jsonTexts(what.Decoders), what.IndexBytes})
+			}{"drop", name, what.Nodes, show.JSONs(what.Decoders), what.IndexBytes})
 		}
-		_, err = fmt.Fprintf(a.out, "dropped collection %s of %s: %s\n", name, shown(dir), describeHolding(what))
+		_, err = fmt.Fprintf(a.out, "dropped collection %s of %s: %s\n", name, show.Text(dir), describeHolding(what))
 		return err
 	})
 }
@@ -81,9 +84,9 @@ func statsOf(ctx context.Context, db database, name string) (flashdb.CollectionS
 func describeHolding(c flashdb.CollectionStats) string {
 	index := "no index"
 	if c.IndexBytes > 0 {
-		index = sized(c.IndexBytes) + " of index"
+		index = show.Bytes(c.IndexBytes) + " of index"
 	}
-	return fmt.Sprintf("%s, %s, %s", counted(c.Nodes, "node"), counted(len(c.Decoders), "decoder"), index)
+	return fmt.Sprintf("%s, %s, %s", show.Count(c.Nodes, "node"), show.Count(len(c.Decoders), "decoder"), index)
 }
 
 // mayDrop asks the person at the terminal; anything but yes is an error.

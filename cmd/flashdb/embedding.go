@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
 	"github.com/flashdb/flashdb/internal/codec"
 )
 
@@ -24,7 +25,7 @@ func (a *app) readEmbedding(arg string) ([]float32, error) {
 			return nil, fmt.Errorf("read standard input: %w", err)
 		}
 		if len(b) > maxTypedEmbedding {
-			return nil, fmt.Errorf("standard input holds more than %s", sized(maxTypedEmbedding))
+			return nil, fmt.Errorf("standard input holds more than %s", show.Bytes(maxTypedEmbedding))
 		}
 		arg = string(b)
 	}
@@ -47,7 +48,7 @@ func parseEmbedding(s string) ([]float32, error) {
 	for i, f := range fields {
 		v, err := strconv.ParseFloat(f, 32)
 		if err != nil {
-			return nil, fmt.Errorf("value %d, %s, is not a number a float32 holds%s", i, strconv.Quote(clip(f, 40)), typedFile(s))
+			return nil, fmt.Errorf("value %d, %s, is not a number a float32 holds%s", i, strconv.Quote(show.Clip(f, 40)), typedFile(s))
 		}
 		row[i] = float32(v)
 	}
@@ -61,7 +62,7 @@ func readOneRow(path string) ([]float32, error) {
 		return nil, err
 	}
 	if len(tensors) != 1 {
-		return nil, fmt.Errorf("%s holds %s, want one row", path, counted(len(tensors), "array"))
+		return nil, fmt.Errorf("%s holds %s, want one row", path, show.Count(len(tensors), "array"))
 	}
 	for _, t := range tensors {
 		if n := len(t.Shape); n > 0 && t.Shape[n-1] == len(t.Data) {

@@ -9,6 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/terminal"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/usage"
 )
 
 // sampledSources is how many sources are asked when there is no oracle.
@@ -16,12 +19,11 @@ const sampledSources = 100
 
 // An evalRequest is what eval's flags say.
 type evalRequest struct {
-	dir, collection  string
-	oracle           string
-	keysFrom         string
-	sources          int // 0: all of the oracle or of keysFrom, sampledSources without
-	sampleSeed       uint64
-	sourceCollection string
+	dir, collection string
+	oracle          string
+	keysFrom        string
+	sources         int // 0: all of the oracle or of keysFrom, sampledSources without
+	sampleSeed      uint64
 	evaluation
 }
 
@@ -29,7 +31,7 @@ func (a *app) evalCommand() *cobra.Command {
 	r := evalRequest{evaluation: evaluation{k: 100, exactSources: 10}}
 	var plan planFlags
 	var includeLinked bool
-	var filter string
+	var filter, sourceCollection string
 	cmd := &cobra.Command{
 		Use:   "eval DIR COLLECTION [--oracle FILE | --keys-from FILE] [--sources N] [-k N]",
 		Short: "Measure recall and cost against the exact answer",
@@ -49,13 +51,13 @@ are taken against max(|true score|, 0.1).`,
 		Example: `  flashdb eval papers.flash papers --sources 200
   flashdb eval papers.flash papers --keys-from asked-today.txt -k 10 --recall 0.95
   flashdb eval papers.flash papers --oracle oracle.jsonl.zst -k 100 --probes 10% --json`,
-		Args: args(2, 2),
+		Args: usage.Args(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			r.dir, r.collection = args[0], args[1]
 			if r.opts, err = plan.options(cmd.Flags()); err != nil {
 				return err
 			}
-			r.opts.IncludeLinked, r.opts.Filter = includeLinked, filter
+			r.opts.IncludeLinked, r.opts.Filter, r.opts.SourceCollection = includeLinked, filter, sourceCollection
 			if err := r.validate(cmd.Flags().Changed("sources")); err != nil {
 				return err
 			}
@@ -69,7 +71,7 @@ are taken against max(|true score|, 0.1).`,
 	fs.IntVar(&r.sources, "sources", 0, "`number` of sources (default all of the file, or 100 sampled)")
 	fs.Uint64Var(&r.sampleSeed, "sample-seed", 1, "seed of the sample of sources")
 	fs.IntVar(&r.exactSources, "exact-sources", r.exactSources, "`number` of sources to time the exact scan on")
-	fs.StringVar(&r.sourceCollection, "source-collection", "", "take the sources' embeddings from this `collection`")
+	fs.StringVar(&sourceCollection, "source-collection", "", "the sources are nodes of this `collection`")
 	plan.register(cmd)
 	fs.BoolVar(&includeLinked, "include-linked", false, "also count nodes the source is linked to")
 	fs.StringVar(&filter, "filter", "", "tag `expression`: tags, and, or, not, parentheses")
@@ -99,18 +101,16 @@ func (a *app) eval(ctx context.Context, r evalRequest) error {
 	// One worker: queries use one thread, and so must the exact scan they are
 	// compared with.
 	return a.withCollection(ctx, r.dir, r.collection, flashdb.Options{ReadOnly: true, Workers: 1}, func(db database, c collection) (err error) {
-		r.target, r.sourcesFrom = c, c
-		if r.sourceCollection != "" {
-			if r.sourcesFrom, err = collectionOf(ctx, db, r.sourceCollection); err != nil {
-				return err
-			}
+		r.target = c
+		if r.sourcesFrom, err = sourceCollectionOf(ctx, db, c, r.opts.SourceCollection); err != nil {
+			return err
 		}
 		questions, err := r.questions(ctx)
 		if err != nil {
 			return err
 		}
-		p := newProgress(a.err)
-		defer p.clear()
+		p := terminal.NewProgress(a.err)
+		defer p.Clear()
 		report, err := r.run(ctx, questions, p)
 		if err != nil {
 			keys := make([]string, len(questions))
@@ -119,7 +119,7 @@ func (a *app) eval(ctx context.Context, r evalRequest) error {
 			}
 			return a.nearKeys(ctx, r.sourcesFrom, err, keys...)
 		}
-		p.clear()
+		p.Clear()
 		if err := a.remarkOn(ctx, db, c, report.last); err != nil {
 			return err
 		}
@@ -172,11 +172,11 @@ func (r *evalRequest) named(ctx context.Context) ([]question, error) {
 	case len(questions) == 0:
 		return nil, fmt.Errorf("%s holds no keys", r.keysFrom)
 	}
-	return questions, r.fetch(ctx, questions)
+	return questions, nil
 }
 
 func (a *app) printEval(r evalReport, drawn, against string) error {
-	fmt.Fprintf(a.out, "recall@%d of %s%s against %s\n", r.K, counted(r.Sources, "source"), drawn, against)
+	fmt.Fprintf(a.out, "recall@%d of %s%s against %s\n", r.K, show.Count(r.Sources, "source"), drawn, against)
 	err := a.table(0, func(w io.Writer) {
 		fmt.Fprintf(w, "  recall\tmean %.4f\tp5 %.4f\tworst %.4f\n", r.RecallMean, r.RecallP5, r.RecallWorst)
 		fmt.Fprintf(w, "  score difference, largest\tabsolute %s\trelative %s\t\n", r.MaxAbsDiff, r.MaxRelDiff)
@@ -186,12 +186,12 @@ func (a *app) printEval(r evalReport, drawn, against string) error {
 			visited = fmt.Sprintf("lists of %.3g%% of the rows visited", 100*r.RowsVisitedShare)
 		}
 		fmt.Fprintf(w, "  work a source\t%s rows scored\t%s codes scanned\t%s\n",
-			grouped(int64(r.RowsScored+.5)), grouped(int64(r.CodesScanned+.5)), visited)
+			show.Number(int64(r.RowsScored+.5)), show.Number(int64(r.CodesScanned+.5)), visited)
 	})
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(a.out, "%s\n%s\n", a.dim(a.folded("  stopped: "+describeStops(r.Stops), 4)), a.dim(a.folded("  plan: "+r.Plan, 8)))
+	_, err = fmt.Fprintf(a.out, "%s\n%s\n", a.dim(a.folded("  stopped: "+describeStops(r.Stops), 4)), a.dim(terminal.Fold(a.out, "  plan: "+r.Plan, 8)))
 	return err
 }
 
@@ -199,7 +199,7 @@ func exactTime(r evalReport) string {
 	if r.ExactSources == 0 {
 		return "not timed"
 	}
-	return fmt.Sprintf("%.3g ms (%s)", r.ExactMS, counted(r.ExactSources, "source"))
+	return fmt.Sprintf("%.3g ms (%s)", r.ExactMS, show.Count(r.ExactSources, "source"))
 }
 
 func ratio(r evalReport) string {

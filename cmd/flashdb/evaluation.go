@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/terminal"
 )
 
 // An evaluation asks questions of a collection and compares the answers with
@@ -24,9 +26,8 @@ type evaluation struct {
 
 // A question is one source.
 type question struct {
-	key    string
-	vector []float32 // of a source of another collection
-	exact  *truth    // nil: the exact scan is to find it
+	key   string
+	exact *truth // nil: the exact scan is to find it
 }
 
 // An evalReport is what eval prints; means are taken a source.
@@ -75,7 +76,7 @@ func (e *evaluation) ask(ctx context.Context, lines []oracleLine) ([]question, e
 		}
 		questions[i] = question{key: sources.keys[id], exact: &t}
 	}
-	return questions, e.fetch(ctx, questions)
+	return questions, nil
 }
 
 // sample draws n sources, or all when there are fewer.
@@ -93,39 +94,17 @@ func (e *evaluation) sample(ctx context.Context, n int, seed uint64) ([]question
 	for _, i := range order[:min(n, len(keys))] {
 		questions = append(questions, question{key: keys[i]})
 	}
-	return questions, e.fetch(ctx, questions)
-}
-
-// fetch reads the embeddings of sources of another collection, ahead of the
-// timed queries.
-func (e *evaluation) fetch(ctx context.Context, questions []question) error {
-	if e.sourcesFrom.Name() == e.target.Name() {
-		return nil
-	}
-	for i := range questions {
-		n, err := e.sourcesFrom.Get(ctx, questions[i].key)
-		if err != nil {
-			return err
-		}
-		questions[i].vector = n.Embedding
-	}
-	return nil
+	return questions, nil
 }
 
 func (e *evaluation) predict(ctx context.Context, q question, opts *flashdb.PredictOptions) (flashdb.Result, time.Duration, error) {
 	start := time.Now()
-	var res flashdb.Result
-	var err error
-	if q.vector != nil {
-		res, err = e.target.PredictVector(ctx, q.vector, e.k, opts)
-	} else {
-		res, err = e.target.Predict(ctx, q.key, e.k, opts)
-	}
+	res, err := e.target.Predict(ctx, q.key, e.k, opts)
 	return res, time.Since(start), err
 }
 
 // run asks at least one question, one at a time.
-func (e *evaluation) run(ctx context.Context, questions []question, p *progress) (evalReport, error) {
+func (e *evaluation) run(ctx context.Context, questions []question, p *terminal.Progress) (evalReport, error) {
 	r := evalReport{Sources: len(questions), K: e.k, Stops: map[string]int{}}
 	// The first query faults the index in and fills the pools.
 	if _, _, err := e.predict(ctx, questions[0], &e.opts); err != nil {
@@ -134,7 +113,7 @@ func (e *evaluation) run(ctx context.Context, questions []question, p *progress)
 	var recalls []float64
 	var fast, exact time.Duration
 	for i, q := range questions {
-		p.update("eval", int64(i), int64(len(questions)))
+		p.Update("eval", int64(i), int64(len(questions)))
 		if q.exact == nil || i < e.exactSources {
 			answer, elapsed, err := e.exactAnswer(ctx, q)
 			if err != nil {
@@ -166,10 +145,11 @@ func (e *evaluation) run(ctx context.Context, questions []question, p *progress)
 // exactAnswer scans every node, under the same exclusions.
 func (e *evaluation) exactAnswer(ctx context.Context, q question) (truth, time.Duration, error) {
 	res, elapsed, err := e.predict(ctx, q, &flashdb.PredictOptions{
-		Decoder:       e.opts.Decoder,
-		Mode:          flashdb.ModeExact,
-		IncludeLinked: e.opts.IncludeLinked,
-		Filter:        e.opts.Filter,
+		Decoder:          e.opts.Decoder,
+		Mode:             flashdb.ModeExact,
+		SourceCollection: e.opts.SourceCollection,
+		IncludeLinked:    e.opts.IncludeLinked,
+		Filter:           e.opts.Filter,
 	})
 	var t truth
 	for _, h := range res.Hits {
@@ -194,9 +174,9 @@ func (e *evaluation) finish(ctx context.Context, r *evalReport, fast, exact time
 	r.RowsScored /= n
 	r.CodesScanned /= n
 	r.RowsVisited /= n
-	r.FastMS = millis(fast) / n
+	r.FastMS = show.Millis(fast) / n
 	if r.ExactSources > 0 {
-		r.ExactMS = millis(exact) / float64(r.ExactSources)
+		r.ExactMS = show.Millis(exact) / float64(r.ExactSources)
 	}
 	nodes, err := countNodes(ctx, e.target)
 	if nodes > 0 {

@@ -17,6 +17,9 @@ import (
 
 	"github.com/flashdb/flashdb"
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/parquet"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/terminal"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/usage"
 	"github.com/flashdb/flashdb/decoder"
 	"github.com/flashdb/flashdb/internal/codec"
 )
@@ -27,7 +30,7 @@ func (a *app) exportCommand() *cobra.Command {
 		Short: "Write embeddings, links or a decoder to files",
 		Long: `Export writes embeddings, links or a decoder to files. Predictions are written by
 predict --all --out FILE.`,
-		Args: noCommand,
+		Args: usage.NoCommand,
 		RunE: help,
 	}
 	cmd.AddCommand(a.exportRowsCommand(), a.exportLinksCommand(), a.exportDecoderCommand())
@@ -50,7 +53,7 @@ that import reads: .jsonl, .csv, .tsv or .parquet with keys, tags and payloads; 
 		Example: `  flashdb export rows papers.flash papers papers.parquet
   flashdb export rows papers.flash papers embeddings.npy --keys nodes.tsv
   flashdb export rows papers.flash papers - --format jsonl | jq .key`,
-		Args: args(3, 3),
+		Args: usage.Args(3, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			kind, err := formatOf(args[2], format, rowFormats())
 			if err != nil {
@@ -103,9 +106,9 @@ func (a *app) printExport(file, noun string, n int64, elapsed time.Duration) err
 			File    string  `json:"file"`
 			Count   int64   `json:"count"`
 			Seconds float64 `json:"seconds"`
-		}{jsonText(file), n, elapsed.Seconds()})
+		}{show.JSON(file), n, elapsed.Seconds()})
 	}
-	_, err := fmt.Fprintf(out, "exported %s in %s\n", counted(n, noun), took(elapsed))
+	_, err := fmt.Fprintf(out, "exported %s in %s\n", show.Count(n, noun), show.Duration(elapsed))
 	return err
 }
 
@@ -191,8 +194,8 @@ func newRowWriter(w io.Writer, format string, dim int, census keyCensus) (codec.
 // writeRows writes every node to out, and its row number, key and payload to
 // names unless that is nil.
 func (a *app) writeRows(ctx context.Context, c collection, census keyCensus, out codec.RowWriter, names *codec.TableWriter) (rows int64, err error) {
-	p := newProgress(a.err)
-	defer p.clear()
+	p := terminal.NewProgress(a.err)
+	defer p.Clear()
 	err = eachKey(ctx, c, census, func(key string) error {
 		n, err := c.Get(ctx, key)
 		if errors.Is(err, flashdb.ErrNotFound) {
@@ -205,10 +208,10 @@ func (a *app) writeRows(ctx context.Context, c collection, census keyCensus, out
 			err = writeName(names, rows, n)
 		}
 		if err != nil {
-			return fmt.Errorf("node %s: %w", strconv.Quote(clip(key, 60)), err)
+			return fmt.Errorf("node %s: %w", strconv.Quote(show.Clip(key, 60)), err)
 		}
 		if rows++; rows%1024 == 0 {
-			p.update("export", rows, census.rows)
+			p.Update("export", rows, census.rows)
 		}
 		return nil
 	})
@@ -225,78 +228,6 @@ func writeName(names *codec.TableWriter, row int64, n flashdb.Node) error {
 	return names.Write(fields...)
 }
 
-func (a *app) exportLinksCommand() *cobra.Command {
-	var format string
-	known := []string{formatTSV, formatCSV, formatParquet}
-	cmd := &cobra.Command{
-		Use:   "links DIR COLLECTION FILE",
-		Short: "Write the known links of a collection to a file",
-		Long: `Links writes every known link as a line of two keys, source and target, that link reads:
-.tsv, .csv or .parquet, compressed if the name ends in .zst or .gz; - is standard output.
-The file must not exist yet.`,
-		Example: `  flashdb export links papers.flash papers cites.tsv.zst`,
-		Args:    args(3, 3),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			kind, err := formatOf(args[2], format, known)
-			if err != nil {
-				return err
-			}
-			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{ReadOnly: true}, func(_ database, c collection) error {
-				start := time.Now()
-				links, err := a.exportLinks(cmd.Context(), c, kind, args[2])
-				if err != nil {
-					return err
-				}
-				return a.printExport(args[2], "link", links, time.Since(start))
-			})
-		},
-	}
-	cmd.Flags().StringVar(&format, "format", "", "`format` of the file: tsv, csv or parquet (default by its name)")
-	completeWords(cmd, "format", known...)
-	return cmd
-}
-
-func (a *app) exportLinks(ctx context.Context, c collection, format, file string) (links int64, err error) {
-	census, err := takeCensus(ctx, c)
-	if err != nil {
-		return 0, err
-	}
-	p := newProgress(a.err)
-	defer p.clear()
-	err = a.writeFile(file, func(w io.Writer) error {
-		var out interface {
-			Write(fields ...string) error
-			Close() error
-		} = parquet.NewEdgeWriter(w, census.binary)
-		if format != formatParquet {
-			if out, err = codec.NewTableWriter(w, format); err != nil {
-				return err
-			}
-		}
-		sources := int64(0)
-		err := eachKey(ctx, c, census, func(key string) error {
-			p.update("export", sources, census.rows)
-			sources++
-			targets, err := c.Linked(ctx, key)
-			if errors.Is(err, flashdb.ErrNotFound) {
-				return nil // deleted meanwhile
-			}
-			for _, target := range targets {
-				if err := out.Write(key, target); err != nil {
-					return err
-				}
-				links++
-			}
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		return out.Close()
-	})
-	return links, err
-}
-
 func (a *app) exportDecoderCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "decoder DIR COLLECTION NAME FILE",
@@ -305,7 +236,7 @@ func (a *app) exportDecoderCommand() *cobra.Command {
 .npz, and its spec beside it, to the same name with .json. A dot decoder has no weights:
 FILE ends in .json. decoder add reads both again. The files must not exist yet.`,
 		Example: `  flashdb export decoder papers.flash papers cites cites.safetensors`,
-		Args:    args(4, 4),
+		Args:    usage.Args(4, 4),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{ReadOnly: true}, func(_ database, c collection) error {
 				d, err := c.Decoder(cmd.Context(), args[2])
@@ -317,9 +248,9 @@ FILE ends in .json. decoder add reads both again. The files must not exist yet.`
 					return err
 				}
 				if a.json {
-					return a.emit(map[string]string{"done": "export", "decoder": jsonText(args[2]), "file": jsonText(file), "spec": jsonText(spec)})
+					return a.emit(map[string]string{"done": "export", "decoder": show.JSON(args[2]), "file": show.JSON(file), "spec": show.JSON(spec)})
 				}
-				_, err = fmt.Fprintf(a.out, "exported decoder %s: %s, spec in %s\n", shown(args[2]), d, spec)
+				_, err = fmt.Fprintf(a.out, "exported decoder %s: %s, spec in %s\n", show.Text(args[2]), d, spec)
 				return err
 			})
 		},

@@ -11,6 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/terminal"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/usage"
 	"github.com/flashdb/flashdb/internal/codec"
 )
 
@@ -39,7 +42,7 @@ its row number in decimal. Rows are numbered from 0, by the whole file also unde
   flashdb import papers.flash papers rows.parquet --embedding-column vec --tags-column labels
   zcat rows.csv.gz | flashdb import papers.flash papers - --format csv
   flashdb import genes.flash articles embeddings.npy.zst --keys nodes.tsv.zst --start 46898`,
-		Args: args(3, 3),
+		Args: usage.Args(3, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if im.start < 0 {
 				return fmt.Errorf("--start is %d: rows are numbered from 0", im.start)
@@ -114,15 +117,15 @@ func (a *app) printImport(collection string, rows int64, elapsed time.Duration) 
 			RowsPerSecond float64 `json:"rows_per_second"`
 		}{collection, rows, elapsed.Seconds(), rate})
 	}
-	_, err := fmt.Fprintf(a.out, "imported %s in %s (%s a second)\n", counted(rows, "row"), took(elapsed), counted(int64(rate), "row"))
+	_, err := fmt.Fprintf(a.out, "imported %s in %s (%s a second)\n", show.Count(rows, "row"), show.Duration(elapsed), show.Count(int64(rate), "row"))
 	return err
 }
 
 // importRows checks the whole file and then stores it, and returns the number
 // of rows.
 func (a *app) importRows(ctx context.Context, c collection, im *importer) (int64, error) {
-	p := newProgress(a.err)
-	defer p.clear()
+	p := terminal.NewProgress(a.err)
+	defer p.Clear()
 	im.schema = c.Schema()
 	if err := im.loadKeys(); err != nil {
 		return 0, err
@@ -136,8 +139,8 @@ func (a *app) importRows(ctx context.Context, c collection, im *importer) (int64
 		return 0, err
 	}
 	if im.state.Stored > 0 {
-		p.clear()
-		fmt.Fprintf(a.err, "going on after %s that an earlier run stored\n", counted(im.state.Stored, "row"))
+		p.Clear()
+		fmt.Fprintf(a.err, "going on after %s that an earlier run stored\n", show.Count(im.state.Stored, "row"))
 	} else if im.state.WasEmpty, err = isEmpty(ctx, c); err != nil {
 		return 0, err
 	}
@@ -145,7 +148,7 @@ func (a *app) importRows(ctx context.Context, c collection, im *importer) (int64
 	if err != nil {
 		return 0, err
 	}
-	p.update("number the rows", rows, rows)
+	p.Update("number the rows", rows, rows)
 	if err := rememberRows(ctx, c, im.state.WasEmpty, im.start, rows, firstKey, lastKey); err != nil {
 		return 0, err
 	}
@@ -155,8 +158,8 @@ func (a *app) importRows(ctx context.Context, c collection, im *importer) (int64
 // dryImport is importRows without its writes: it says how many nodes would be
 // new.
 func (a *app) dryImport(ctx context.Context, c collection, im *importer) error {
-	p := newProgress(a.err)
-	defer p.clear()
+	p := terminal.NewProgress(a.err)
+	defer p.Clear()
 	im.schema = c.Schema()
 	if err := im.loadKeys(); err != nil {
 		return err
@@ -176,7 +179,7 @@ func (a *app) dryImport(ctx context.Context, c collection, im *importer) error {
 	if err != nil {
 		return err
 	}
-	p.clear()
+	p.Clear()
 	if a.json {
 		return a.emit(struct {
 			Collection string `json:"collection"`
@@ -186,7 +189,7 @@ func (a *app) dryImport(ctx context.Context, c collection, im *importer) error {
 			Replaced   int64  `json:"replaced"`
 		}{c.Name(), true, rows, added, replaced})
 	}
-	_, err = fmt.Fprintf(a.out, "would import %s: %s new, %s replaced; nothing was stored\n", counted(rows, "row"), grouped(added), grouped(replaced))
+	_, err = fmt.Fprintf(a.out, "would import %s: %s new, %s replaced; nothing was stored\n", show.Count(rows, "row"), show.Number(added), show.Number(replaced))
 	return err
 }
 

@@ -10,6 +10,8 @@ import (
 	"strconv"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/terminal"
 	"github.com/flashdb/flashdb/internal/codec"
 )
 
@@ -57,14 +59,14 @@ type scannedRow struct {
 
 // scan calls fn for every selected row. The embedding is read into dst(), which
 // fn may keep.
-func (im *importer) scan(ctx context.Context, p *progress, stage string, dst func() []float32, fn func(scannedRow) error) (rows int64, err error) {
+func (im *importer) scan(ctx context.Context, p *terminal.Progress, stage string, dst func() []float32, fn func(scannedRow) error) (rows int64, err error) {
 	r, err := im.open()
 	if err != nil {
 		return 0, fmt.Errorf("%w%s", err, openHint(err))
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
 	if r.Dim() != im.schema.Dim {
-		return 0, fmt.Errorf("%s: its rows have %s, the collection holds %d%s", im.name, counted(r.Dim(), "value"), im.schema.Dim, im.widthHint(r))
+		return 0, fmt.Errorf("%s: its rows have %s, the collection holds %d%s", im.name, show.Count(r.Dim(), "value"), im.schema.Dim, im.widthHint(r))
 	}
 	im.announce(im.wanted(r.Count()))
 	skipped := make([]float32, im.schema.Dim)
@@ -73,11 +75,11 @@ func (im *importer) scan(ctx context.Context, p *progress, stage string, dst fun
 			if err := ctx.Err(); err != nil {
 				return rows, err
 			}
-			p.update(stage+" "+im.name, row, cmp.Or(max(0, r.Count()), im.end))
+			p.Update(stage+" "+im.name, row, cmp.Or(max(0, r.Count()), im.end))
 		}
 		if row < im.start {
 			if _, err := r.Next(skipped); errors.Is(err, io.EOF) {
-				return 0, fmt.Errorf("%s: --start is %d, but the file has %s", im.name, im.start, counted(row, "row"))
+				return 0, fmt.Errorf("%s: --start is %d, but the file has %s", im.name, im.start, show.Count(row, "row"))
 			} else if err != nil {
 				return 0, err
 			}
@@ -105,7 +107,7 @@ func (im *importer) scan(ctx context.Context, p *progress, stage string, dst fun
 		rows++
 	}
 	if rows == 0 && im.start > 0 {
-		return 0, fmt.Errorf("%s: --start is %d, but the file has %s", im.name, im.start, counted(im.start, "row"))
+		return 0, fmt.Errorf("%s: --start is %d, but the file has %s", im.name, im.start, show.Count(im.start, "row"))
 	}
 	return rows, nil
 }
@@ -119,7 +121,7 @@ func (im *importer) announce(rows int64) {
 	if im.notes == nil || size < announceBytes {
 		return
 	}
-	fmt.Fprintf(im.notes, "%s: %s of %s, %.1f GB\n", im.name, counted(rows, "row"), counted(im.schema.Dim, "value"), size/1e9)
+	fmt.Fprintf(im.notes, "%s: %s of %s, %.1f GB\n", im.name, show.Count(rows, "row"), show.Count(im.schema.Dim, "value"), size/1e9)
 	im.notes = nil
 }
 
@@ -153,7 +155,7 @@ func (im *importer) node(row int64, meta codec.Row, embedding []float32) (flashd
 // check reads every selected row and refuses what Upsert would, so that a bad
 // row late in the file changes nothing. Each one is given to sound, unless that is
 // nil. It returns the number of rows.
-func (im *importer) check(ctx context.Context, p *progress, sound func(flashdb.Node)) (int64, error) {
+func (im *importer) check(ctx context.Context, p *terminal.Progress, sound func(flashdb.Node)) (int64, error) {
 	embedding := make([]float32, im.schema.Dim)
 	keys := fileKeys{}
 	return im.scan(ctx, p, "check", func() []float32 { return embedding }, func(r scannedRow) error {
@@ -189,7 +191,7 @@ func (f *fileKeys) add(r scannedRow) error {
 		return nil
 	}
 	if other, ok := f.seen[r.node.Key]; ok {
-		return fmt.Errorf("key %s is that of %s, too", strconv.Quote(clip(r.node.Key, 60)), other)
+		return fmt.Errorf("key %s is that of %s, too", strconv.Quote(show.Clip(r.node.Key, 60)), other)
 	}
 	if f.seen == nil {
 		f.seen = map[string]string{}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
 )
 
 // rowName is a line of the --keys file.
@@ -83,7 +85,7 @@ func (n *rowNames) add(name rowName) error {
 		n.rows[name.row] = struct{}{}
 	}
 	if other, ok := n.keys[name.key]; ok {
-		return fmt.Errorf("key %s names row %d and row %d", strconv.Quote(clip(name.key, 60)), other, name.row)
+		return fmt.Errorf("key %s names row %d and row %d", strconv.Quote(show.Clip(name.key, 60)), other, name.row)
 	}
 	n.keys[name.key] = name.row
 	n.names = append(n.names, name)

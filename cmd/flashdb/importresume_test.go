@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/terminal"
 	"github.com/flashdb/flashdb/control"
 	"github.com/flashdb/flashdb/internal/codec"
 )
@@ -62,12 +63,12 @@ func TestImportGoesOn(t *testing.T) {
 	require.NoError(t, err)
 	var messages strings.Builder
 	a := &app{err: &messages}
-	run := func(file string, acts int) (*dyingCollection, int64, error) {
+	run := func(file string, batches int) (*dyingCollection, int64, error) {
 		in, err := a.openInput(file, "")
 		require.NoError(t, err)
 		im := &importer{file: in}
 		require.NoError(t, im.use(keys, nil))
-		d := &dyingCollection{collection: c, left: acts}
+		d := &dyingCollection{collection: c, left: batches}
 		im.upsert = d.Upsert
 		rows, err := a.importRows(ctx, c, im)
 		return d, rows, err
@@ -79,7 +80,7 @@ func TestImportGoesOn(t *testing.T) {
 	d, rows, err := run(file, 100)
 	require.NoError(t, err)
 	assert.EqualValues(t, n, rows)
-	assert.Equal(t, n-2*batchRows, d.stored, "what two acts stored is not stored again")
+	assert.Equal(t, n-2*batchRows, d.stored, "what two batches stored is not stored again")
 	assert.Equal(t, "going on after 20,000 rows that an earlier run stored\n", messages.String())
 
 	first, known, err := rowSpan(ctx, c)
@@ -130,7 +131,7 @@ func TestImportAnnounces(t *testing.T) {
 		im := &importer{name: "x.npz", notes: &notes, start: tt.start, count: tt.count, schema: flashdb.Schema{Dim: 128}}
 		im.open = func() (codec.RowReader, error) { return endless{}, nil }
 		for range 2 {
-			_, err := im.check(context.Background(), newProgress(&notes), nil)
+			_, err := im.check(context.Background(), terminal.NewProgress(&notes), nil)
 			require.ErrorIs(t, err, errKilled)
 		}
 		assert.Equal(t, tt.want, notes.String(), "--start %d --count %d", tt.start, tt.count)

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/terminal"
 )
 
 // One atomic batch holds batchRows rows, fewer when their embeddings are wide.
@@ -43,7 +44,7 @@ type storing struct {
 
 // store stores every selected row that an earlier run has not, and returns the
 // first and the last key.
-func (im *importer) store(ctx context.Context, c collection, rows int64, p *progress) (first, last string, err error) {
+func (im *importer) store(ctx context.Context, c collection, rows int64, p *terminal.Progress) (first, last string, err error) {
 	s := &storing{
 		im:     im,
 		c:      c,
@@ -75,7 +76,7 @@ func (im *importer) store(ctx context.Context, c collection, rows int64, p *prog
 }
 
 // read reads the batches behind the rows that an earlier run has stored.
-func (s *storing) read(ctx context.Context, before int64, p *progress) error {
+func (s *storing) read(ctx context.Context, before int64, p *terminal.Progress) error {
 	dim, seen := s.im.schema.Dim, int64(0)
 	var b *importBatch
 	send := func() error {

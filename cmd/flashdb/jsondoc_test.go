@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/terminal"
 )
 
 // TestJSONDoc holds docs/json.md to what the commands print: every key is
@@ -94,7 +95,7 @@ func TestJSONDoc(t *testing.T) {
 	require.NoError(t, err)
 	collectKeys(t, printed, "calibrate", string(frontier))
 	var remarks bytes.Buffer
-	require.True(t, newProgressAs("json", &remarks).remark("no plan is faster"))
+	require.True(t, terminal.NewProgressAs("json", &remarks).Remark("no plan is faster"))
 	collectKeys(t, printed, "progress", remarks.String())
 	all, err := os.ReadFile("all.jsonl")
 	require.NoError(t, err)

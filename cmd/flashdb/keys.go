@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/usage"
 )
 
 func (a *app) keysCommand() *cobra.Command {
@@ -26,7 +28,7 @@ nodes were inserted.`,
 		Example: `  flashdb keys papers.flash papers
   flashdb keys papers.flash papers --prefix 1706.
   flashdb keys papers.flash papers --contains attention -n 50`,
-		Args: args(2, 2),
+		Args: usage.Args(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if most < 1 {
 				return fmt.Errorf("-n is %d: want a positive number", most)
@@ -80,7 +82,7 @@ func findKeys(ctx context.Context, c collection, prefix, contains string, most i
 func (a *app) printKeys(keys []string) error {
 	if a.json {
 		for _, key := range keys {
-			if err := a.emit(map[string]string{"key": jsonText(key)}); err != nil {
+			if err := a.emit(map[string]string{"key": show.JSON(key)}); err != nil {
 				return err
 			}
 		}
@@ -88,7 +90,7 @@ func (a *app) printKeys(keys []string) error {
 	}
 	return a.table(0, func(w io.Writer) {
 		for _, key := range keys {
-			fmt.Fprintln(w, shown(key))
+			fmt.Fprintln(w, show.Text(key))
 		}
 	})
 }
@@ -108,15 +110,15 @@ func (a *app) nearKeys(ctx context.Context, c collection, err error, keys ...str
 		}
 		ctx, cancel := context.WithTimeout(ctx, nearKeyPatience)
 		defer cancel()
-		near := newNearSearch(key, 3)
+		near := show.NewNearSearch(key, 3)
 		_ = c.Keys(ctx, func(_ uint32, key string) error { // what is found serves, and no more than that
-			near.add(key)
+			near.Add(key)
 			return nil
 		})
-		if words := near.words(); len(words) == 0 && strings.Contains(key, ",") {
+		if words := near.Words(); len(words) == 0 && strings.Contains(key, ",") {
 			return fmt.Errorf("%w: several keys are separated by blanks", err)
 		} else if len(words) > 0 {
-			return fmt.Errorf("%w: %s", err, didYouMean(words))
+			return fmt.Errorf("%w: %s", err, show.DidYouMean(words))
 		}
 		return fmt.Errorf("%w: %s finds keys", err, a.verb("keys"))
 	}

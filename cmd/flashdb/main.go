@@ -25,6 +25,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/terminal"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/usage"
 )
 
 func main() {
@@ -67,7 +69,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	if err == nil {
 		return exitOK
 	}
-	fmt.Fprintln(errOut, a.red("flashdb: "+plainError(ctx, cmd, err)))
+	fmt.Fprintln(errOut, a.color.Red(errOut, "flashdb: "+plainError(ctx, cmd, err)))
 	var coded *codedError
 	switch {
 	case errors.As(err, &coded):
@@ -110,12 +112,12 @@ func oneLine(err error) string {
 type app struct {
 	in       io.Reader
 	out, err io.Writer
-	tables   io.Writer // where tables go in the modes csv and tsv
-	titles   string    // the first line of the last table there
-	json     bool      // --json
-	mode     string    // of tables: see outputModes; "" is table
-	color    colorFlag // --color
-	shared   database  // of the shell, open already; nil elsewhere
+	tables   io.Writer      // where tables go in the modes csv and tsv
+	titles   string         // the first line of the last table there
+	json     bool           // --json
+	mode     string         // of tables: see outputModes; "" is table
+	color    terminal.Color // --color
+	shared   database       // of the shell, open already; nil elsewhere
 
 	// ask asks the person at the terminal of the shell; nil elsewhere.
 	ask func(ctx context.Context, question string) (string, error)
@@ -146,7 +148,7 @@ embedding, and known links that are not predicted again.`,
   flashdb decoder add papers.flash papers cites decoder.pt
   flashdb rebuild papers.flash
   flashdb predict papers.flash papers 1706.03762 -k 10`,
-		Args:          noCommand,
+		Args:          usage.NoCommand,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE:          help,
@@ -158,8 +160,8 @@ embedding, and known links that are not predicted again.`,
 	root.SetErr(a.err)
 	root.PersistentFlags().BoolVar(&a.json, "json", a.json, "print one JSON object, or one on each line")
 	root.PersistentFlags().Var(&a.color, "color", "color text: auto, always or never")
-	completeWords(root, "color", colorModes...)
-	root.SetFlagErrorFunc(flagError)
+	completeWords(root, "color", terminal.ColorModes...)
+	root.SetFlagErrorFunc(usage.FlagError)
 	for _, g := range []struct {
 		title    string
 		commands []*cobra.Command
@@ -192,7 +194,7 @@ embedding, and known links that are not predicted again.`,
 	for _, cmd := range root.Commands() {
 		switch cmd.Name() {
 		case "completion":
-			cmd.Short, cmd.Args, cmd.RunE = "Print a script that lets a shell complete these commands", noCommand, help
+			cmd.Short, cmd.Args, cmd.RunE = "Print a script that lets a shell complete these commands", usage.NoCommand, help
 		case "help":
 			cmd.Run, cmd.RunE = nil, helpFor
 		}
@@ -207,7 +209,7 @@ func help(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 func helpFor(cmd *cobra.Command, words []string) error {
 	about, rest, err := cmd.Root().Find(words)
 	if err == nil {
-		err = noCommand(about, rest)
+		err = usage.NoCommand(about, rest)
 	}
 	if err != nil {
 		return err

@@ -5,13 +5,17 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/usage"
 )
 
 func (a *app) getCommand() *cobra.Command {
@@ -19,14 +23,14 @@ func (a *app) getCommand() *cobra.Command {
 		Use:     "get DIR COLLECTION KEY...",
 		Short:   "Print nodes: tags, payload, known links, embedding",
 		Example: `  flashdb get papers.flash papers 1706.03762 --json`,
-		Args:    args(3, -1),
+		Args:    usage.Args(3, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{ReadOnly: true}, func(_ database, c collection) error {
+			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{ReadOnly: true}, func(db database, c collection) error {
 				for i, key := range args[2:] {
 					if i > 0 && !a.json {
 						fmt.Fprintln(a.out)
 					}
-					if err := a.get(cmd.Context(), c, key); err != nil {
+					if err := a.get(cmd.Context(), db, c, key); err != nil {
 						return err
 					}
 				}
@@ -36,45 +40,90 @@ func (a *app) getCommand() *cobra.Command {
 	}
 }
 
-func (a *app) get(ctx context.Context, c collection, key string) error {
+func (a *app) get(ctx context.Context, db database, c collection, key string) error {
 	n, err := c.Get(ctx, key)
 	if err != nil {
 		return a.nearKeys(ctx, c, err, key)
 	}
-	links, err := c.Linked(ctx, key)
+	links, err := c.Linked(ctx, key, nil)
+	if err != nil {
+		return err
+	}
+	across, err := linksAcross(ctx, db, c, key)
 	if err != nil {
 		return err
 	}
 	if a.json {
-		return a.emit(newJSONNode(n, links))
+		return a.emit(newJSONNode(n, links, across))
 	}
 	return a.table(0, func(w io.Writer) {
-		fmt.Fprintf(w, "key\t%s\n", shown(n.Key))
+		fmt.Fprintf(w, "key\t%s\n", show.Text(n.Key))
 		fmt.Fprintf(w, "tags\t%s\n", orDash(shownList(n.Tags, len(n.Tags))))
-		fmt.Fprintf(w, "payload\t%s\n", orDash(clip(shown(string(n.Payload)), 100)))
-		known := "-"
-		if len(links) > 0 {
-			known = fmt.Sprintf("%s: %s", grouped(len(links)), shownList(links, 8))
+		fmt.Fprintf(w, "payload\t%s\n", orDash(show.Clip(show.Text(string(n.Payload)), 100)))
+		fmt.Fprintf(w, "links\t%s\n", orDash(countedList(links)))
+		for _, name := range slices.Sorted(maps.Keys(across)) {
+			fmt.Fprintf(w, "links to %s\t%s\n", name, countedList(across[name]))
 		}
-		fmt.Fprintf(w, "links\t%s\n", known)
 		fmt.Fprintf(w, "embedding\t%s\n", summarize(n.Embedding))
 	})
+}
+
+// linksAcross returns the links of a node to those of other collections, by their
+// names.
+func linksAcross(ctx context.Context, db database, c collection, key string) (map[string][]string, error) {
+	names, err := db.Collections(ctx)
+	if err != nil {
+		return nil, err
+	}
+	across := map[string][]string{}
+	for _, name := range names {
+		if name == c.Name() {
+			continue
+		}
+		other, err := db.Collection(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		links, err := other.Linked(ctx, key, &flashdb.LinkedOptions{SourceCollection: c.Name()})
+		if err != nil {
+			return nil, err
+		}
+		if len(links) > 0 {
+			across[name] = links
+		}
+	}
+	return across, nil
+}
+
+// countedList shows the first of some texts and how many there are.
+func countedList(texts []string) string {
+	if len(texts) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s: %s", show.Number(len(texts)), shownList(texts, 8))
 }
 
 // A jsonNode is a node as `get --json` prints it. A payload that is not UTF-8
 // is in PayloadBase64.
 type jsonNode struct {
-	Key           string    `json:"key"`
-	Embedding     []float32 `json:"embedding"`
-	Tags          []string  `json:"tags"`
-	Links         []string  `json:"links"`
-	Payload       string    `json:"payload,omitempty"`
-	PayloadBase64 string    `json:"payload_base64,omitempty"`
+	Key           string              `json:"key"`
+	Embedding     []float32           `json:"embedding"`
+	Tags          []string            `json:"tags"`
+	Links         []string            `json:"links"`
+	LinksTo       map[string][]string `json:"links_to,omitempty"` // nodes of other collections, by their names
+	Payload       string              `json:"payload,omitempty"`
+	PayloadBase64 string              `json:"payload_base64,omitempty"`
 }
 
-func newJSONNode(n flashdb.Node, links []string) jsonNode {
-	j := jsonNode{Key: jsonText(n.Key), Embedding: n.Embedding, Tags: []string{}, Links: jsonTexts(links)}
+func newJSONNode(n flashdb.Node, links []string, across map[string][]string) jsonNode {
+	j := jsonNode{Key: show.JSON(n.Key), Embedding: n.Embedding, Tags: []string{}, Links: show.JSONs(links)}
 	j.Tags = append(j.Tags, n.Tags...)
+	if len(across) > 0 {
+		j.LinksTo = map[string][]string{}
+	}
+	for name, keys := range across {
+		j.LinksTo[name] = show.JSONs(keys)
+	}
 	if utf8.Valid(n.Payload) {
 		j.Payload = string(n.Payload)
 	} else {
@@ -88,13 +137,13 @@ func shownList(texts []string, most int) string {
 	var b strings.Builder
 	for i, t := range texts {
 		if i == most {
-			fmt.Fprintf(&b, ", and %s more", grouped(len(texts)-most))
+			fmt.Fprintf(&b, ", and %s more", show.Number(len(texts)-most))
 			break
 		}
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		b.WriteString(shown(t))
+		b.WriteString(show.Text(t))
 	}
 	return b.String()
 }
@@ -119,7 +168,7 @@ func summarize(v []float32) string {
 	if len(v) > 8 {
 		b.WriteString("... ")
 	}
-	return fmt.Sprintf("%s(%s, norm %.4g)", b.String(), counted(len(v), "value"), math.Sqrt(sum))
+	return fmt.Sprintf("%s(%s, norm %.4g)", b.String(), show.Count(len(v), "value"), math.Sqrt(sum))
 }
 
 func (a *app) putCommand() *cobra.Command {
@@ -134,7 +183,7 @@ The embedding is a list of numbers, @FILE with one row (.npy, .npz, .safetensors
 or - for numbers on standard input.`,
 		Example: `  flashdb put papers.flash papers 2209.10100 --embedding @new.npy --tag cs.LG --payload "Flashlight"
   echo 0.1 -0.2 0.3 | flashdb put papers.flash tiny a --embedding -`,
-		Args: args(3, 3),
+		Args: usage.Args(3, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			row, err := a.readEmbedding(embedding)
 			if err != nil {
@@ -148,7 +197,7 @@ or - for numbers on standard input.`,
 				if err := c.Upsert(cmd.Context(), n); err != nil {
 					return err
 				}
-				return a.done("put", n.Key, 1, "put %s\n", shown(n.Key))
+				return a.done("put", n.Key, 1, "put %s\n", show.Text(n.Key))
 			})
 		},
 	}
@@ -161,7 +210,7 @@ or - for numbers on standard input.`,
 // done reports one finished change.
 func (a *app) done(verb, key string, nodes int, format string, args ...any) error {
 	if a.json {
-		return a.emit(map[string]any{"done": verb, "key": jsonText(key), "nodes": nodes})
+		return a.emit(map[string]any{"done": verb, "key": show.JSON(key), "nodes": nodes})
 	}
 	_, err := fmt.Fprintf(a.out, format, args...)
 	return err
@@ -174,7 +223,7 @@ func (a *app) deleteCommand() *cobra.Command {
 		Short:      "Delete nodes with their tags, payload and links",
 		Long:       "Delete removes nodes with their tags, payload and links, all in one atomic batch.\nA key that does not exist is passed over and counted.",
 		Example:    `  flashdb delete papers.flash papers 2209.10100`,
-		Args:       args(3, -1),
+		Args:       usage.Args(3, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{}, func(_ database, c collection) error {
 				keys := args[2:]
@@ -188,9 +237,9 @@ func (a *app) deleteCommand() *cobra.Command {
 				}
 				note := ""
 				if missing > 0 {
-					note = fmt.Sprintf(" (%s not found)", counted(missing, "key"))
+					note = fmt.Sprintf(" (%s not found)", show.Count(missing, "key"))
 				}
-				_, err = fmt.Fprintf(a.out, "deleted %s%s\n", counted(deleted, "node"), note)
+				_, err = fmt.Fprintf(a.out, "deleted %s%s\n", show.Count(deleted, "node"), note)
 				return err
 			})
 		},

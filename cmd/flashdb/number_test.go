@@ -86,7 +86,7 @@ func TestOverflowingScoresAreTheSameInEveryFormat(t *testing.T) {
 	want, err := c.Predict(context.Background(), "source", 6, nil)
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, len(want.Hits), 5)
-	scores, err := c.Score(context.Background(), "", "source", "high", "low", "nan", "one")
+	scores, err := c.Score(context.Background(), "source", []string{"high", "low", "nan", "one"}, nil)
 	require.NoError(t, err)
 	require.NoError(t, db.Close())
 	require.True(t, math.IsInf(float64(want.Hits[0].Score), 1))
@@ -285,4 +285,17 @@ func TestScoresShowWhatDiffers(t *testing.T) {
 		}
 		assert.Equal(t, c.want, scoresOf(hits))
 	}
+}
+
+func TestProbabilityIsNotRoundedToCertainty(t *testing.T) {
+	assert.Equal(t, "0.5000", probability(.5))
+	assert.Equal(t, ">.9999", probability(.99999))
+	assert.Equal(t, "1.0000", probability(1))
+	assert.Equal(t, "<.0001", probability(1e-9))
+	assert.Equal(t, "0.0000", probability(0))
+}
+
+func TestJSONScoreKeepsFloat32Digits(t *testing.T) {
+	assert.Equal(t, jsonNumber(0.1), jsonScore(0.1))
+	assert.Equal(t, jsonNumber(-12.345678), jsonScore(-12.345678))
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
 	"github.com/flashdb/flashdb/control"
 )
 
@@ -46,7 +47,7 @@ func openRemote(ctx context.Context, dir string, w io.Writer) (database, error) 
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	fmt.Fprintf(w, "%s is open in process %d; asked it through %s\n", shown(dir), pid, control.SocketName)
+	fmt.Fprintf(w, "%s is open in process %d; asked it through %s\n", show.Text(dir), pid, control.SocketName)
 	return db, nil
 }
 
@@ -70,6 +71,15 @@ func (a *app) withCollection(ctx context.Context, dir, name string, opts flashdb
 		}
 		return fn(db, c)
 	})
+}
+
+// sourceCollectionOf returns the collection that sources are nodes of: the one of that name, or
+// c where there is none.
+func sourceCollectionOf(ctx context.Context, db database, c collection, name string) (collection, error) {
+	if name == "" {
+		return c, nil
+	}
+	return collectionOf(ctx, db, name)
 }
 
 // collectionOf returns a collection; one that is not there is an error that says

@@ -5,14 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
-	"strconv"
 	"strings"
 	"text/tabwriter"
-	"time"
-	"unicode/utf8"
 
-	"golang.org/x/term"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/terminal"
 )
 
 // emit writes v as one line of JSON.
@@ -88,121 +84,8 @@ func (a *app) delimited(fn func(w io.Writer)) error {
 	return w.Error()
 }
 
-// shown returns a key or other stored text fit for a terminal: as it is when it
-// is printable UTF-8, Go-quoted otherwise, so that no key can move the cursor.
-func shown(s string) string {
-	if !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsPrint(r) }) {
-		return strconv.Quote(s)
-	}
-	return s
-}
+// dim writes the lines of a text as beside the point.
+func (a *app) dim(text string) string { return a.color.Dim(a.out, text) }
 
-// jsonText returns s for a JSON string, which holds Unicode only: Go-quoted when
-// it is not UTF-8, so that different keys stay different.
-func jsonText(s string) string {
-	if !utf8.ValidString(s) {
-		return strconv.Quote(s)
-	}
-	return s
-}
-
-// jsonTexts is jsonText of each, and a list even of none.
-func jsonTexts(texts []string) []string {
-	out := make([]string, len(texts))
-	for i, s := range texts {
-		out[i] = jsonText(s)
-	}
-	return out
-}
-
-// clip shortens s to at most width runes by taking out its middle.
-func clip(s string, width int) string {
-	runes := []rune(s)
-	if len(runes) <= width {
-		return s
-	}
-	head := (width - 1) / 2
-	tail := width - 1 - head
-	return string(runes[:head]) + "…" + string(runes[len(runes)-tail:])
-}
-
-// grouped writes a count with commas: 33,445.
-func grouped[N int | int64 | uint64](n N) string {
-	s := strconv.FormatInt(int64(n), 10)
-	sign := ""
-	if s[0] == '-' {
-		sign, s = "-", s[1:]
-	}
-	var b strings.Builder
-	for i, digit := range s {
-		if i > 0 && (len(s)-i)%3 == 0 {
-			b.WriteByte(',')
-		}
-		b.WriteRune(digit)
-	}
-	return sign + b.String()
-}
-
-// counted writes a count and its noun: "1 row", "33,445 rows".
-func counted[N int | int64 | uint64](n N, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return grouped(n) + " " + noun + "s"
-}
-
-// sized writes a number of bytes: 4.1 MB.
-func sized(n int64) string {
-	units := []string{"B", "kB", "MB", "GB", "TB"}
-	v := float64(n)
-	i := 0
-	for ; v >= 999.5 && i < len(units)-1; i++ {
-		v /= 1000
-	}
-	if i == 0 {
-		return fmt.Sprintf("%d B", n)
-	}
-	return fmt.Sprintf("%.3g %s", v, units[i])
-}
-
-// took writes a duration to three digits or so: 1.23 ms, 4.5 s.
-func took(d time.Duration) string {
-	switch {
-	case d < time.Millisecond:
-		return fmt.Sprintf("%.3g µs", float64(d)/float64(time.Microsecond))
-	case d < time.Second:
-		return fmt.Sprintf("%.3g ms", millis(d))
-	case d < 2*time.Minute:
-		return fmt.Sprintf("%.1f s", d.Seconds())
-	}
-	return d.Round(time.Second).String()
-}
-
-func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-
-// folded breaks a text at spaces so that it fits the terminal, or 108
-// columns of a file. Lines but the first are indented by so much.
-func (a *app) folded(text string, indent int) string {
-	width := 108
-	if f, ok := a.out.(*os.File); ok {
-		if columns, _, err := term.GetSize(int(f.Fd())); err == nil {
-			width = max(40, min(width, columns-1))
-		}
-	}
-	var b strings.Builder
-	column := 0
-	for i, word := range strings.Split(text, " ") {
-		switch n := utf8.RuneCountInString(word); {
-		case i == 0:
-			column = n
-		case column+1+n > width:
-			b.WriteString("\n" + strings.Repeat(" ", indent))
-			column = indent + n
-		default:
-			b.WriteByte(' ')
-			column += 1 + n
-		}
-		b.WriteString(word)
-	}
-	return b.String()
-}
+// folded breaks a text so that it fits where the output goes.
+func (a *app) folded(text string, indent int) string { return terminal.Fold(a.out, text, indent) }

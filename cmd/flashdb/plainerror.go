@@ -11,6 +11,9 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/usage"
 )
 
 // A repeatable is an error of a command that goes on where it was when it is given
@@ -67,17 +70,17 @@ func fullDisk(file *fs.PathError) string {
 	if file == nil {
 		return "the disk is full"
 	}
-	return "the disk of " + shown(filepath.Dir(file.Path)) + " is full"
+	return "the disk of " + show.Text(filepath.Dir(file.Path)) + " is full"
 }
 
 // swapped tells whether DIR and COLLECTION stand the wrong way round.
 func swapped(cmd *cobra.Command) string {
-	names := argumentNames(cmd)
+	names := usage.ArgumentNames(cmd)
 	args := cmd.Flags().Args()
 	if len(args) < 2 || len(names) < 2 || names[0] != "DIR" || names[1] != "COLLECTION" || isDatabase(args[0]) || !isDatabase(args[1]) {
 		return ""
 	}
-	return fmt.Sprintf("the database comes first: say %s %s", shown(args[1]), shown(args[0]))
+	return fmt.Sprintf("the database comes first: say %s %s", show.Text(args[1]), show.Text(args[0]))
 }
 
 // otherFile tells whether a backup stands where a database is wanted, or a database
@@ -88,9 +91,9 @@ func otherFile(cmd *cobra.Command) string {
 		return ""
 	}
 	if cmd.Name() == "restore" && isDatabase(args[0]) {
-		return shown(args[0]) + " is a database, and a backup is wanted, which `flashdb backup` writes"
+		return show.Text(args[0]) + " is a database, and a backup is wanted, which `flashdb backup` writes"
 	}
-	names := argumentNames(cmd)
+	names := usage.ArgumentNames(cmd)
 	info, err := os.Stat(args[0])
 	if err == nil && info.Mode().IsRegular() && len(names) > 0 && names[0] == "DIR" && isCompressed(args[0]) {
 		return "if it is a backup, `flashdb restore` makes a database of it"

@@ -3,20 +3,19 @@ package main
 import (
 	"context"
 	"fmt"
-	"iter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/usage"
 )
 
 // A predictRequest is what predict's flags say.
 type predictRequest struct {
-	dir, collection  string
-	keys             []string
-	k                int
-	sourceCollection string
-	opts             flashdb.PredictOptions
+	dir, collection string
+	keys            []string
+	k               int
+	opts            flashdb.PredictOptions
 }
 
 func (a *app) predictCommand() *cobra.Command {
@@ -30,7 +29,8 @@ func (a *app) predictCommand() *cobra.Command {
 		SuggestFor: []string{"query", "ask", "recommend", "topk"},
 		Short:      "Print the nodes that score highest against a source",
 		Long: `Predict prints the k nodes that score highest against each source. The source itself
-and the nodes it is linked to are left out. A score is the decoder's logit, exact for
+and the nodes it is linked to are left out. With --source-collection the sources are nodes of
+another collection, such as users for whom items are predicted. A score is the decoder's logit, exact for
 every node that is printed; its sigmoid is the probability of a link.
 
 With --all, or --keys-from FILE (one key on each line), it answers for very many sources and
@@ -45,7 +45,7 @@ compressed. --shard 2/8 takes every eighth source, so that eight jobs do it all.
   flashdb predict shop.flash items user-17 --source-collection users --probes 10%
   flashdb predict papers.flash papers --all -k 50 --out links.jsonl.zst --shard 2/8
   flashdb predict papers.flash papers --all -k 50 --out links.parquet`,
-		Args: args(2, -1),
+		Args: usage.Args(2, -1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			r.dir, r.collection, r.keys = args[0], args[1], args[2:]
 			o, err := plan.options(cmd.Flags())
@@ -53,7 +53,7 @@ compressed. --shard 2/8 takes every eighth source, so that eight jobs do it all.
 				return err
 			}
 			o.Exclude, o.IncludeLinked, o.Filter = r.opts.Exclude, r.opts.IncludeLinked, r.opts.Filter
-			o.Explain, o.Verify = r.opts.Explain, r.opts.Verify
+			o.SourceCollection, o.Explain, o.Verify = r.opts.SourceCollection, r.opts.Explain, r.opts.Verify
 			if cmd.Flags().Changed("min-score") {
 				o.MinScore = &minScore
 			}
@@ -71,7 +71,7 @@ compressed. --shard 2/8 takes every eighth source, so that eight jobs do it all.
 				}
 			}
 			if len(r.keys) == 0 {
-				return fmt.Errorf("no KEY given, and neither --all nor --keys-from; usage: %s", usageOf(cmd))
+				return fmt.Errorf("no KEY given, and neither --all nor --keys-from; usage: %s", usage.Of(cmd))
 			}
 			return a.predict(cmd.Context(), r)
 		},
@@ -79,7 +79,7 @@ compressed. --shard 2/8 takes every eighth source, so that eight jobs do it all.
 	fs := cmd.Flags()
 	fs.IntVarP(&r.k, "k", "k", r.k, "number of nodes")
 	plan.register(cmd)
-	fs.StringVar(&r.sourceCollection, "source-collection", "", "take the source's embedding from this `collection`")
+	fs.StringVar(&r.opts.SourceCollection, "source-collection", "", "the sources are nodes of this `collection`")
 	fs.BoolVar(&r.opts.IncludeLinked, "include-linked", false, "also print nodes the source is linked to")
 	fs.StringArrayVar(&r.opts.Exclude, "exclude", nil, "`key` to leave out; may be repeated")
 	fs.StringVar(&r.opts.Filter, "filter", "", "tag `expression`: tags, and, or, not, parentheses")
@@ -98,20 +98,16 @@ compressed. --shard 2/8 takes every eighth source, so that eight jobs do it all.
 
 func (a *app) predict(ctx context.Context, r predictRequest) error {
 	return a.withCollection(ctx, r.dir, r.collection, flashdb.Options{ReadOnly: true}, func(db database, c collection) error {
-		from, results := c, c.PredictBatch(ctx, r.keys, r.k, &r.opts)
-		if r.sourceCollection != "" {
-			sources, err := collectionOf(ctx, db, r.sourceCollection)
-			if err != nil {
-				return err
-			}
-			from, results = sources, predictAcross(ctx, sources, c, r)
+		from, err := sourceCollectionOf(ctx, db, c, r.opts.SourceCollection)
+		if err != nil {
+			return err
 		}
 		d, err := c.Decoder(ctx, r.opts.Decoder)
 		if err != nil {
 			return err
 		}
 		first := true
-		for res, err := range results {
+		for res, err := range c.PredictBatch(ctx, r.keys, r.k, &r.opts) {
 			if err != nil {
 				return a.nearKeys(ctx, from, err, r.keys...)
 			}
@@ -135,21 +131,4 @@ func (a *app) predict(ctx context.Context, r predictRequest) error {
 		}
 		return nil
 	})
-}
-
-// predictAcross predicts in c for sources that are nodes of another collection.
-func predictAcross(ctx context.Context, sources, c collection, r predictRequest) iter.Seq2[flashdb.Result, error] {
-	return func(yield func(flashdb.Result, error) bool) {
-		for _, key := range r.keys {
-			n, err := sources.Get(ctx, key)
-			var res flashdb.Result
-			if err == nil {
-				res, err = c.PredictVector(ctx, n.Embedding, r.k, &r.opts)
-			}
-			res.Source = key
-			if !yield(res, err) {
-				return
-			}
-		}
-	}
 }

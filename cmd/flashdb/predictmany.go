@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/terminal"
 	"github.com/flashdb/flashdb/decoder"
 	"github.com/flashdb/flashdb/internal/output"
 )
@@ -93,12 +95,9 @@ func (a *app) predictMany(ctx context.Context, r manyRequest) error {
 	}
 	return a.withCollection(ctx, r.dir, r.collection, flashdb.Options{ReadOnly: true}, func(db database, c collection) error {
 		r.remark = func(s flashdb.QueryStats) error { return a.remarkOn(ctx, db, c, s) }
-		from := c
-		if r.sourceCollection != "" {
-			var err error
-			if from, err = collectionOf(ctx, db, r.sourceCollection); err != nil {
-				return err
-			}
+		from, err := sourceCollectionOf(ctx, db, c, r.opts.SourceCollection)
+		if err != nil {
+			return err
 		}
 		sources, err := r.sources(ctx, from)
 		if err != nil {
@@ -109,16 +108,16 @@ func (a *app) predictMany(ctx context.Context, r manyRequest) error {
 			return err
 		}
 		if target.Path == "" {
-			_, err = a.answerMany(ctx, r, from, c, sources, func(text []byte, _ uint32) error {
+			_, err = a.answerMany(ctx, r, c, sources, func(text []byte, _ uint32) error {
 				_, err := a.data().Write(text)
 				return err
 			})
 			return err
 		}
 		if target.Stream {
-			return a.predictStream(ctx, r, from, c, sources, target)
+			return a.predictStream(ctx, r, c, sources, target)
 		}
-		return a.predictFile(ctx, r, target.Path, from, c, sources, print)
+		return a.predictFile(ctx, r, target.Path, c, sources, print)
 	})
 }
 
@@ -135,9 +134,9 @@ func (r *manyRequest) target() (t output.Target, err error) {
 }
 
 // predictStream writes the answers to a device or a pipe.
-func (a *app) predictStream(ctx context.Context, r manyRequest, from, c collection, sources []manySource, target output.Target) error {
+func (a *app) predictStream(ctx context.Context, r manyRequest, c collection, sources []manySource, target output.Target) error {
 	return target.Write(func(w io.Writer) error {
-		_, err := a.answerMany(ctx, r, from, c, sources, func(text []byte, _ uint32) error {
+		_, err := a.answerMany(ctx, r, c, sources, func(text []byte, _ uint32) error {
 			piece, err := compressed(r.out, text)
 			if err == nil {
 				_, err = w.Write(piece)
@@ -148,7 +147,7 @@ func (a *app) predictStream(ctx context.Context, r manyRequest, from, c collecti
 	})
 }
 
-func (a *app) predictFile(ctx context.Context, r manyRequest, name string, from, c collection, sources []manySource, print string) (err error) {
+func (a *app) predictFile(ctx context.Context, r manyRequest, name string, c collection, sources []manySource, print string) (err error) {
 	var join func(io.ReadSeeker, io.Writer) error
 	if r.format == formatParquet {
 		join = joinAnswers
@@ -160,10 +159,10 @@ func (a *app) predictFile(ctx context.Context, r manyRequest, name string, from,
 	defer func() { err = errors.Join(err, file.close()) }()
 	first, _ := slices.BinarySearchFunc(sources, file.next, func(s manySource, next uint32) int { return int(s.position) - int(next) })
 	if first > 0 {
-		fmt.Fprintf(a.err, "%s: %s were answered by an earlier run, going on\n", r.out, counted(first, "source"))
+		fmt.Fprintf(a.err, "%s: %s were answered by an earlier run, going on\n", r.out, show.Count(first, "source"))
 	}
 	start := time.Now()
-	skipped, err := a.answerMany(ctx, r, from, c, sources[first:], file.append)
+	skipped, err := a.answerMany(ctx, r, c, sources[first:], file.append)
 	if err != nil {
 		return goesOn(err)
 	}
@@ -172,10 +171,10 @@ func (a *app) predictFile(ctx context.Context, r manyRequest, name string, from,
 	}
 	elapsed := time.Since(start)
 	if a.json {
-		return a.emit(map[string]any{"file": r.out, "sources": len(sources), "resumed_at": first, "skipped": skipped, "elapsed_ms": millis(elapsed)})
+		return a.emit(map[string]any{"file": r.out, "sources": len(sources), "resumed_at": first, "skipped": skipped, "elapsed_ms": show.Millis(elapsed)})
 	}
-	fmt.Fprintf(a.out, "%s: %s, %s each, %s (%.0f sources a second)\n", r.out, counted(len(sources), "source"),
-		counted(r.k, "hit"), took(elapsed), float64(len(sources)-first)/elapsed.Seconds())
+	fmt.Fprintf(a.out, "%s: %s, %s each, %s (%.0f sources a second)\n", r.out, show.Count(len(sources), "source"),
+		show.Count(r.k, "hit"), show.Duration(elapsed), float64(len(sources)-first)/elapsed.Seconds())
 	return nil
 }
 
@@ -242,33 +241,24 @@ func (r *manyRequest) fingerprint(ctx context.Context, c collection, sources []m
 		minScore, opts.MinScore = digits(*opts.MinScore), nil
 	}
 	text, err := json.Marshal(struct {
-		Collection, Sources, Format string
-		K                           int
-		Options                     flashdb.PredictOptions
-		MinScore                    string
-		Shard                       string
-		Decoder, Keys               uint32
+		Collection, Format string
+		K                  int
+		Options            flashdb.PredictOptions
+		MinScore           string
+		Shard              string
+		Decoder, Keys      uint32
 	}{
-		r.collection, r.sourceCollection, r.format, r.k, opts, minScore, fmt.Sprint(r.shard), crc32.ChecksumIEEE(decoder.Marshal(d)), keys.Sum32(),
+		r.collection, r.format, r.k, opts, minScore, fmt.Sprint(r.shard), crc32.ChecksumIEEE(decoder.Marshal(d)), keys.Sum32(),
 	})
 	return string(text), err
 }
 
 // answerMany hands the answers on in text, some sources at a time, with the
 // position that comes after them. Sources that are not there are skipped.
-func (a *app) answerMany(ctx context.Context, r manyRequest, from, c collection, sources []manySource, write func(text []byte, next uint32) error) (skipped int, err error) {
-	p := newProgress(a.err)
-	defer p.clear()
-	ask := func(key string) (flashdb.Result, error) {
-		if r.sourceCollection == "" {
-			return c.Predict(ctx, key, r.k, &r.opts)
-		}
-		n, err := from.Get(ctx, key)
-		if err != nil {
-			return flashdb.Result{}, err
-		}
-		return c.PredictVector(ctx, n.Embedding, r.k, &r.opts)
-	}
+func (a *app) answerMany(ctx context.Context, r manyRequest, c collection, sources []manySource, write func(text []byte, next uint32) error) (skipped int, err error) {
+	p := terminal.NewProgress(a.err)
+	defer p.Clear()
+	ask := func(key string) (flashdb.Result, error) { return c.Predict(ctx, key, r.k, &r.opts) }
 	done, remarked := int64(0), false
 	var text []byte
 	for part := range slices.Chunk(sources, manySources) {
@@ -279,7 +269,7 @@ func (a *app) answerMany(ctx context.Context, r manyRequest, from, c collection,
 			switch {
 			case errors.Is(errs[i], flashdb.ErrNotFound):
 				if skipped++; skipped == 1 {
-					p.clear()
+					p.Clear()
 					fmt.Fprintf(a.err, "skipped: %v\n", errs[i])
 				}
 			case errs[i] != nil:
@@ -298,11 +288,11 @@ func (a *app) answerMany(ctx context.Context, r manyRequest, from, c collection,
 			return skipped, err
 		}
 		done += int64(len(part))
-		p.update("predicting", done, int64(len(sources)))
+		p.Update("predicting", done, int64(len(sources)))
 	}
 	if skipped > 1 {
-		p.clear()
-		fmt.Fprintf(a.err, "skipped %s that were not found\n", counted(skipped, "source"))
+		p.Clear()
+		fmt.Fprintf(a.err, "skipped %s that were not found\n", show.Count(skipped, "source"))
 	}
 	return skipped, nil
 }

@@ -12,6 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/terminal"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/usage"
 )
 
 func (a *app) rebuildCommand() *cobra.Command {
@@ -40,7 +43,7 @@ serves no control socket.`,
 		Example: `  flashdb rebuild papers.flash                    # the nightly job
   flashdb rebuild papers.flash --if-drift 5% --deadline 1h
   flashdb rebuild papers.flash papers --force`,
-		Args: args(1, 2),
+		Args: usage.Args(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			ctx := cmd.Context()
 			if collection, err = oneCollection(args[1:], collection); err != nil {
@@ -63,10 +66,10 @@ serves no control socket.`,
 				ctx, cancel = context.WithTimeoutCause(ctx, deadline, fmt.Errorf("the deadline of %v passed", deadline))
 				defer cancel()
 			}
-			if !slices.Contains(progressModes, progressMode) {
-				return fmt.Errorf("--progress %q: use %s", progressMode, strings.Join(progressModes, ", "))
+			if !slices.Contains(terminal.ProgressModes, progressMode) {
+				return fmt.Errorf("--progress %q: use %s", progressMode, strings.Join(terminal.ProgressModes, ", "))
 			}
-			return a.rebuild(ctx, args[0], collection, opts, newProgressAs(progressMode, a.err))
+			return a.rebuild(ctx, args[0], collection, opts, terminal.NewProgressAs(progressMode, a.err))
 		},
 	}
 	fs := cmd.Flags()
@@ -81,9 +84,9 @@ serves no control socket.`,
 	fs.IntVar(&opts.Workers, "workers", 0, "goroutines at most (default half of the owner's; all cores when nobody has DIR open)")
 	fs.IntVar(&opts.Lists, "lists", 0, "number of inverted lists (default min(n/16, 16 sqrt n) of n rows)")
 	fs.IntVar(&opts.Bits, "bits", 0, "bits of a sub-quantizer, 4 or 8 (default 4)")
-	fs.Uint64Var(&opts.Seed, "seed", 0, "seed of sampling and training: the same rows and seed give the same file")
+	fs.Uint64Var(&opts.RandomSeed, "seed", 0, "seed of sampling and training: the same rows and seed give the same file")
 	fs.BoolVar(&opts.OmitRows, "omit-rows", false, "leave full rows out of the index: half the disk, slower scoring")
-	completeWords(cmd, "progress", progressModes...)
+	completeWords(cmd, "progress", terminal.ProgressModes...)
 	return cmd
 }
 
@@ -93,14 +96,14 @@ func oneCollection(args []string, flag string) (string, error) {
 		return flag, nil
 	}
 	if flag != "" && flag != args[0] {
-		return "", fmt.Errorf("%s and --collection %s are two: name one", shown(args[0]), shown(flag))
+		return "", fmt.Errorf("%s and --collection %s are two: name one", show.Text(args[0]), show.Text(flag))
 	}
 	return args[0], nil
 }
 
 // rebuild rebuilds one collection, or all of them: what is the matter with one
 // does not keep the others from their turn.
-func (a *app) rebuild(ctx context.Context, dir, collection string, opts flashdb.RebuildOptions, p *progress) error {
+func (a *app) rebuild(ctx context.Context, dir, collection string, opts flashdb.RebuildOptions, p *terminal.Progress) error {
 	if err := opts.Validate(); err != nil {
 		return err
 	}
@@ -134,7 +137,7 @@ func (a *app) rebuild(ctx context.Context, dir, collection string, opts flashdb.
 }
 
 // rebuildOne rebuilds a collection and prints what came of it.
-func (a *app) rebuildOne(ctx context.Context, db database, name string, opts flashdb.RebuildOptions, p *progress) error {
+func (a *app) rebuildOne(ctx context.Context, db database, name string, opts flashdb.RebuildOptions, p *terminal.Progress) error {
 	c, err := collectionOf(ctx, db, name)
 	if err != nil {
 		return err
@@ -150,18 +153,18 @@ func (a *app) rebuildOne(ctx context.Context, db database, name string, opts fla
 }
 
 // rebuildWith rebuilds and shows the progress.
-func rebuildWith(ctx context.Context, c collection, opts flashdb.RebuildOptions, p *progress) (flashdb.RebuildResult, error) {
-	defer p.clear()
+func rebuildWith(ctx context.Context, c collection, opts flashdb.RebuildOptions, p *terminal.Progress) (flashdb.RebuildResult, error) {
+	defer p.Clear()
 	opts.Progress = func(stage string, done, total int64) {
-		p.update(fmt.Sprintf("rebuild %s: %s", c.Name(), stage), done, total)
+		p.Update(fmt.Sprintf("rebuild %s: %s", c.Name(), stage), done, total)
 	}
 	return c.Rebuild(ctx, &opts)
 }
 
-func (a *app) printRebuild(name string, res flashdb.RebuildResult, p *progress) error {
+func (a *app) printRebuild(name string, res flashdb.RebuildResult, p *terminal.Progress) error {
 	for _, of := range res.Calibrations {
 		if text := describeScans(of); text != "" {
-			if text = "decoder " + text; !p.remark(text) {
+			if text = "decoder " + text; !p.Remark(text) {
 				a.remark("%s", text)
 			}
 		}
@@ -182,9 +185,9 @@ func (a *app) printRebuild(name string, res flashdb.RebuildResult, p *progress) 
 	var err error
 	if res.Built {
 		_, err = fmt.Fprintf(a.out, "%s: built generation %d: %s in %s, %s, %s\n", name, res.Generation,
-			counted(res.Rows, "row"), counted(res.Lists, "list"), sized(res.Bytes), took(res.Elapsed))
+			show.Count(res.Rows, "row"), show.Count(res.Lists, "list"), show.Bytes(res.Bytes), show.Duration(res.Elapsed))
 		for _, of := range res.Calibrations {
-			fmt.Fprintf(a.out, "  decoder %s calibrated on %s of %s, exact scan %s\n", shown(of.Decoder), counted(of.Sources, "source"), shown(of.SourcesFrom), took(of.Exact))
+			fmt.Fprintf(a.out, "  decoder %s calibrated on %s of %s, exact scan %s\n", show.Text(of.Decoder), show.Count(of.Sources, "source"), show.Text(of.SourceCollection), show.Duration(of.Exact))
 		}
 	} else {
 		_, err = fmt.Fprintf(a.out, "%s: nothing to do: %s\n", name, res.Reason)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
 )
 
 // remark tells, beside the result, what the user should know.
@@ -38,7 +39,7 @@ func (a *app) remarkOn(ctx context.Context, db database, c collection, s flashdb
 	}
 	tags := slices.Sorted(maps.Keys(of.Tags))
 	for _, tag := range s.UnknownTags {
-		what := didYouMean(nearest(tag, tags, 2))
+		what := show.DidYouMean(show.Nearest(tag, tags, 2))
 		switch {
 		case strings.HasPrefix(tag, "!"):
 			what = "to leave a tag out, say not"
@@ -59,7 +60,7 @@ func (a *app) remarkOn(ctx context.Context, db database, c collection, s flashdb
 func (a *app) remarkOnIndex(ctx context.Context, db database, c collection) error {
 	of, err := statsOf(ctx, db, c.Name())
 	if err == nil && of.Generation == 0 && of.Nodes >= indexFrom {
-		a.remark("%s has %s and no index, so that queries scan: run %s", c.Name(), counted(of.Nodes, "node"), a.verb("rebuild"))
+		a.remark("%s has %s and no index, so that queries scan: run %s", c.Name(), show.Count(of.Nodes, "node"), a.verb("rebuild"))
 	}
 	return err
 }

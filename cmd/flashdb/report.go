@@ -14,6 +14,9 @@ import (
 
 	"github.com/flashdb/flashdb"
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/report"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/terminal"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/usage"
 	"github.com/flashdb/flashdb/internal/output"
 )
 
@@ -39,7 +42,7 @@ For the growth of times, databases of an eighth, a quarter and a half of the row
 a temporary directory, as far as --growth-time allows.`,
 		Example: `  flashdb report papers.flash papers -o report.html
   flashdb report papers.flash papers -o report.html --growth-time 5m --sources 100`,
-		Args: args(2, 2),
+		Args: usage.Args(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if out == "" {
 				return errors.New("-o is missing: name the file to write, such as report.html")
@@ -56,8 +59,8 @@ a temporary directory, as far as --growth-time allows.`,
 			}
 			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{ReadOnly: true}, func(db database, c collection) error {
 				r.db, r.c, r.from = db, c, c
-				r.progress = newProgress(a.err)
-				defer r.progress.clear()
+				r.progress = terminal.NewProgress(a.err)
+				defer r.progress.Clear()
 				page, err := r.page(cmd.Context(), filepath.Base(filepath.Clean(args[0])), decoderName, sources)
 				if err != nil {
 					return err
@@ -65,16 +68,16 @@ a temporary directory, as far as --growth-time allows.`,
 				if err := target.Write(func(w io.Writer) error { return writeReport(w, page) }); err != nil {
 					return err
 				}
-				r.progress.clear()
+				r.progress.Clear()
 				if target.Stream {
 					return nil // it may be the standard output
 				}
 				if a.json {
 					return a.emit(struct {
 						File string `json:"file"`
-					}{jsonText(out)})
+					}{show.JSON(out)})
 				}
-				_, err = fmt.Fprintf(a.out, "wrote %s\n", shown(out))
+				_, err = fmt.Fprintf(a.out, "wrote %s\n", show.Text(out))
 				return err
 			})
 		},
@@ -101,7 +104,7 @@ type reporter struct {
 	db       database
 	c, from  collection // asked, and where sources are sampled
 	sources  int
-	progress *progress
+	progress *terminal.Progress
 
 	growthTime time.Duration // at most; 0: growth is not measured
 	planTime   time.Duration // to calibrate a subset
@@ -127,7 +130,7 @@ func (r *reporter) page(ctx context.Context, dir, decoderName, sources string) (
 			p.Warnings = append(p.Warnings, "Decoder "+text+".")
 		}
 		if sources == "" && (decoderName == "" || decoderName == of.Decoder) {
-			sources = of.SourcesFrom
+			sources = of.SourceCollection
 		}
 	}
 	if sources != "" && sources != r.c.Name() {
@@ -174,14 +177,14 @@ func (r *reporter) stats(all flashdb.Stats) flashdb.CollectionStats {
 
 func reportFacts(s flashdb.CollectionStats) []report.Fact {
 	facts := []report.Fact{
-		{Name: "nodes", Value: grouped(s.Nodes), Note: fmt.Sprintf("of dimension %d", s.Dim)},
-		{Name: "decoders", Value: grouped(len(s.Decoders))},
+		{Name: "nodes", Value: show.Number(s.Nodes), Note: fmt.Sprintf("of dimension %d", s.Dim)},
+		{Name: "decoders", Value: show.Number(len(s.Decoders))},
 	}
 	if s.Tombstones > 0 {
-		facts = append(facts, report.Fact{Name: "deleted", Value: grouped(s.Tombstones)})
+		facts = append(facts, report.Fact{Name: "deleted", Value: show.Number(s.Tombstones)})
 	}
 	if len(s.Tags) > 0 {
-		facts = append(facts, report.Fact{Name: "tags", Value: grouped(len(s.Tags)), Note: topTags(s.Tags, 3)})
+		facts = append(facts, report.Fact{Name: "tags", Value: show.Number(len(s.Tags)), Note: topTags(s.Tags, 3)})
 	}
 	if s.IndexDamaged {
 		return append(facts, report.Fact{Name: "index", Value: "damaged", Note: "queries scan exactly"})
@@ -190,8 +193,8 @@ func reportFacts(s flashdb.CollectionStats) []report.Fact {
 		return append(facts, report.Fact{Name: "index", Value: "none", Note: "queries scan exactly"})
 	}
 	return append(facts,
-		report.Fact{Name: "index", Value: sized(s.IndexBytes), Note: fmt.Sprintf("generation %d", s.Generation)},
-		report.Fact{Name: "lists", Value: grouped(s.Lists), Note: fmt.Sprintf("of %.3g rows on average", float64(s.IndexedRows)/float64(max(1, s.Lists)))},
+		report.Fact{Name: "index", Value: show.Bytes(s.IndexBytes), Note: fmt.Sprintf("generation %d", s.Generation)},
+		report.Fact{Name: "lists", Value: show.Number(s.Lists), Note: fmt.Sprintf("of %.3g rows on average", float64(s.IndexedRows)/float64(max(1, s.Lists)))},
 	)
 }
 
@@ -258,10 +261,10 @@ func (r *reporter) ask(ctx context.Context, p *report.Page, decoderName string) 
 		return err
 	}
 	p.Asked = &report.Asked{K: reportK}
-	opts := flashdb.PredictOptions{Decoder: decoderName, Verify: true}
+	opts := flashdb.PredictOptions{Decoder: decoderName, SourceCollection: r.from.Name(), Verify: true}
 	act := newActivity(r.c, p, decoderName)
 	for i, key := range keys {
-		r.progress.update("ask", int64(i), int64(len(keys)))
+		r.progress.Update("ask", int64(i), int64(len(keys)))
 		n, err := r.from.Get(ctx, key)
 		if errors.Is(err, flashdb.ErrNotFound) {
 			continue
@@ -269,12 +272,7 @@ func (r *reporter) ask(ctx context.Context, p *report.Page, decoderName string) 
 		if err != nil {
 			return err
 		}
-		var res flashdb.Result
-		if r.from.Name() == r.c.Name() {
-			res, err = r.c.Predict(ctx, key, reportK, &opts)
-		} else {
-			res, err = r.c.PredictVector(ctx, n.Embedding, reportK, &opts)
-		}
+		res, err := r.c.Predict(ctx, key, reportK, &opts)
 		if err != nil {
 			return err
 		}
@@ -294,11 +292,11 @@ func (r *reporter) ask(ctx context.Context, p *report.Page, decoderName string) 
 
 func reportExample(source string, res flashdb.Result) report.Example {
 	e := report.Example{
-		Source: shown(source),
-		Note:   fmt.Sprintf("%s, %s scored; recall@%d %.2f", took(res.Stats.Elapsed), counted(res.Stats.RowsScored, "row"), reportK, res.Stats.Verification.Recall),
+		Source: show.Text(source),
+		Note:   fmt.Sprintf("%s, %s scored; recall@%d %.2f", show.Duration(res.Stats.Elapsed), show.Count(res.Stats.RowsScored, "row"), reportK, res.Stats.Verification.Recall),
 	}
 	for _, h := range res.Hits[:min(reportHits, len(res.Hits))] {
-		e.Hits = append(e.Hits, report.Hit{Key: shown(h.Key), Score: float64(h.Score), Probability: float64(h.Probability)})
+		e.Hits = append(e.Hits, report.Hit{Key: show.Text(h.Key), Score: float64(h.Score), Probability: float64(h.Probability)})
 	}
 	return e
 }

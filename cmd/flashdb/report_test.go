@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/terminal"
 )
 
 // TestReportGrowth measures what a report shows of growth, with the sources in
@@ -41,7 +42,7 @@ func TestReportGrowth(t *testing.T) {
 		stats, err := db.Stats(t.Context())
 		require.NoError(t, err)
 		for _, from := range []collection{c, users} {
-			r := reporter{db: db, c: c, from: from, sources: 2, progress: newProgress(io.Discard), growthTime: time.Hour, planTime: time.Millisecond}
+			r := reporter{db: db, c: c, from: from, sources: 2, progress: terminal.NewProgress(io.Discard), growthTime: time.Hour, planTime: time.Millisecond}
 			g, err := r.growth(t.Context(), r.stats(stats), "dot")
 			require.NoError(t, err)
 			assert.Empty(t, g.Note)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/flashdb/flashdb"
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/report"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
 	"github.com/flashdb/flashdb/decoder"
 )
 
@@ -17,7 +18,7 @@ func (r *reporter) decoder(ctx context.Context, name string, calibrations []flas
 	if err != nil {
 		return report.Decoder{}, err
 	}
-	out := report.Decoder{Name: shown(name), Kind: d.String()}
+	out := report.Decoder{Name: show.Text(name), Kind: d.String()}
 	tensors := d.Tensors()
 	for i, l := range d.Spec().Layers {
 		shape := tensors[l.Weight].Shape
@@ -40,7 +41,7 @@ func (r *reporter) decoder(ctx context.Context, name string, calibrations []flas
 		for _, f := range of.Frontiers {
 			frontier := report.Frontier{
 				K: f.K, Rows: of.Rows, Exact: of.Exact,
-				Sources: fmt.Sprintf("%s of %s", counted(of.Sources, "sampled source"), shown(of.SourcesFrom)),
+				Sources: fmt.Sprintf("%s of %s", show.Count(of.Sources, "sampled source"), show.Text(of.SourceCollection)),
 			}
 			for _, p := range f.Plans {
 				frontier.Plans = append(frontier.Plans, report.Plan{
@@ -69,7 +70,7 @@ type activity struct {
 func newActivity(c collection, p *report.Page, name string) *activity {
 	a := &activity{c: c, name: name}
 	for i := range p.Decoders {
-		if p.Decoders[i].Name == shown(name) {
+		if p.Decoders[i].Name == show.Text(name) {
 			a.layers = p.Decoders[i].Layers
 		}
 	}

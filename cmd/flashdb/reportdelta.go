@@ -6,6 +6,7 @@ import (
 
 	"github.com/flashdb/flashdb"
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/report"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
 )
 
 // reportDelta says what the served index does not hold and how old that may be,
@@ -17,9 +18,9 @@ func reportDelta(all flashdb.Stats, s flashdb.CollectionStats, now time.Time) *r
 	}
 	d := &report.Delta{Facts: []report.Fact{
 		{Name: "index written", Value: "unknown"},
-		{Name: "writes since its build", Value: grouped(all.DurableLSN - s.BuildLSN), Note: "of all collections"},
-		{Name: "newer rows", Value: grouped(s.DeltaRows), Note: "every query searches them exactly"},
-		{Name: "dead in the index", Value: grouped(s.Drift.Dead), Note: "rows deleted or replaced"},
+		{Name: "writes since its build", Value: show.Number(all.DurableLSN - s.BuildLSN), Note: "of all collections"},
+		{Name: "newer rows", Value: show.Number(s.DeltaRows), Note: "every query searches them exactly"},
+		{Name: "dead in the index", Value: show.Number(s.Drift.Dead), Note: "rows deleted or replaced"},
 		{Name: "moved", Value: fmt.Sprintf("%.3g%%", 100*s.Drift.Moved), Note: "newer and deleted, of the rows indexed"},
 	}}
 	if !s.Written.IsZero() {
@@ -28,7 +29,7 @@ func reportDelta(all flashdb.Stats, s flashdb.CollectionStats, now time.Time) *r
 	d.Text = "The index holds every row as it is now."
 	if s.DeltaRows > 0 {
 		d.Text = fmt.Sprintf("The oldest newer row is of write %s of %s. Writes bear no times, but that one came "+
-			"after the build of the index began.", grouped(s.Drift.OldestLSN), grouped(all.DurableLSN))
+			"after the build of the index began.", show.Number(s.Drift.OldestLSN), show.Number(all.DurableLSN))
 	}
 	if s.DeltaRows > 0 && s.Drift.Residual > 0 {
 		d.Text += fmt.Sprintf(" Newer rows lie %.3g times as far from their centroids as those of the index.", s.Drift.Residual)
@@ -45,9 +46,9 @@ func ago(d time.Duration) string {
 	case d < time.Minute:
 		return "just now"
 	case d < time.Hour:
-		return counted(int(d.Minutes()), "minute") + " ago"
+		return show.Count(int(d.Minutes()), "minute") + " ago"
 	case d < 48*time.Hour:
-		return counted(int(d.Hours()), "hour") + " ago"
+		return show.Count(int(d.Hours()), "hour") + " ago"
 	}
-	return counted(int(d.Hours()/24), "day") + " ago"
+	return show.Count(int(d.Hours()/24), "day") + " ago"
 }

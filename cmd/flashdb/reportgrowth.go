@@ -11,6 +11,7 @@ import (
 
 	"github.com/flashdb/flashdb"
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/report"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
 	"github.com/flashdb/flashdb/control"
 )
 
@@ -39,7 +40,7 @@ func (r *reporter) growth(ctx context.Context, stats flashdb.CollectionStats, de
 	case stats.Generation == 0:
 		return &report.Growth{Note: "Not measured: there is no index, and every query scans exactly."}, nil
 	case stats.Nodes < 8*growthLeast:
-		return &report.Growth{Note: fmt.Sprintf("Not measured: there are fewer than %s, too few to tell.", counted(8*growthLeast, "row"))}, nil
+		return &report.Growth{Note: fmt.Sprintf("Not measured: there are fewer than %s, too few to tell.", show.Count(8*growthLeast, "row"))}, nil
 	}
 	deadline := time.Now().Add(r.growthTime)
 	within, cancel := context.WithDeadline(ctx, deadline)
@@ -65,7 +66,7 @@ func (g *grower) measure(ctx context.Context, dir string, deadline time.Time) (*
 		out.Note = "Not measured: there are no sources to ask."
 		return out, nil
 	}
-	g.progress.update("growth", 0, 4)
+	g.progress.Update("growth", 0, 4)
 	whole, err := g.timed(ctx, g.c, len(g.keys))
 	if err != nil {
 		return out, err
@@ -73,7 +74,7 @@ func (g *grower) measure(ctx context.Context, dir string, deadline time.Time) (*
 	out.Points = []report.GrowthPoint{whole}
 	took := time.Duration(0)
 	for i, part := range []int{8, 4, 2} {
-		g.progress.update("growth", int64(i+1), 4)
+		g.progress.Update("growth", int64(i+1), 4)
 		if time.Until(deadline) < 2*took {
 			return out, nil
 		}
@@ -163,7 +164,7 @@ func (g *grower) subset(ctx context.Context, dir string, rows int) (point report
 	}
 	plans := flashdb.CalibrateOptions{Time: g.planTime}
 	if g.from.Name() != g.c.Name() {
-		if plans.SourcesFrom, err = g.copySources(ctx, db); err != nil {
+		if plans.SourceCollection, err = g.copySources(ctx, db); err != nil {
 			return point, err
 		}
 	}

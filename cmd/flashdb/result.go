@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/terminal"
 	"github.com/flashdb/flashdb/decoder"
 	"github.com/flashdb/flashdb/flashlight"
 )
@@ -32,11 +34,11 @@ func (a *app) printResult(res flashdb.Result, columns resultColumns, names map[u
 	if a.json {
 		return a.emit(newJSONResult(res, columns, names))
 	}
-	fmt.Fprintln(a.out, shown(res.Source))
+	fmt.Fprintln(a.out, show.Text(res.Source))
 	err := a.titled(func(w io.Writer) {
 		of, source := "", ""
 		if a.tables != nil { // the line above the table is not there
-			of, source = "source\t", shown(res.Source)+"\t"
+			of, source = "source\t", show.Text(res.Source)+"\t"
 		}
 		if columns.probability {
 			fmt.Fprintf(w, "  %srank\tkey\t%s\tprobability\n", of, columns.score)
@@ -45,7 +47,7 @@ func (a *app) printResult(res flashdb.Result, columns resultColumns, names map[u
 		}
 		scores := scoresOf(res.Hits)
 		for i, h := range res.Hits {
-			fmt.Fprintf(w, "  %s%d\t%s\t%s", source, i+1, shown(h.Key), scores[i])
+			fmt.Fprintf(w, "  %s%d\t%s\t%s", source, i+1, show.Text(h.Key), scores[i])
 			if columns.probability {
 				fmt.Fprintf(w, "\t%s", probability(h.Probability))
 			}
@@ -56,9 +58,9 @@ func (a *app) printResult(res flashdb.Result, columns resultColumns, names map[u
 		return err
 	}
 	if s := res.Stats.Short; s != "" {
-		fmt.Fprintf(a.out, "  %s: %s\n", counted(len(res.Hits), "hit"), s)
+		fmt.Fprintf(a.out, "  %s: %s\n", show.Count(len(res.Hits), "hit"), s)
 	}
-	fmt.Fprintf(a.out, "%s\n%s\n", a.dim(a.folded("  "+describeStats(res.Stats), 4)), a.dim(a.folded("  plan: "+res.Stats.Plan, 8)))
+	fmt.Fprintf(a.out, "%s\n%s\n", a.dim(a.folded("  "+describeStats(res.Stats), 4)), a.dim(terminal.Fold(a.out, "  plan: "+res.Stats.Plan, 8)))
 	a.printTrace(res.Stats, names)
 	a.printVerification(len(res.Hits), res.Stats.Verification)
 	return nil
@@ -69,9 +71,9 @@ func (a *app) printVerification(hits int, v *flashdb.Verification) {
 	if v == nil {
 		return
 	}
-	fmt.Fprintf(a.out, "  exact scan: %s, recall %.4g", took(v.Elapsed), v.Recall)
+	fmt.Fprintf(a.out, "  exact scan: %s, recall %.4g", show.Duration(v.Elapsed), v.Recall)
 	if len(v.Missed) == 0 {
-		fmt.Fprintf(a.out, ": all %s are its best\n", counted(hits, "hit"))
+		fmt.Fprintf(a.out, ": all %s are its best\n", show.Count(hits, "hit"))
 		return
 	}
 	fmt.Fprintf(a.out, "; missed:\n")
@@ -83,21 +85,21 @@ func (a *app) printVerification(hits int, v *flashdb.Verification) {
 		case !m.Visited:
 			where = fmt.Sprintf("in list %d, which was not visited: more --probes would reach it", m.List)
 		}
-		fmt.Fprintln(a.out, a.folded(fmt.Sprintf("    rank %d  %s  %s  %s", m.Rank, shown(m.Key), score(m.Score), where), 8))
+		fmt.Fprintln(a.out, a.folded(fmt.Sprintf("    rank %d  %s  %s  %s", m.Rank, show.Text(m.Key), score(m.Score), where), 8))
 	}
 }
 
 // describeStats says what an answer cost, and why the search ended.
 func describeStats(s flashdb.QueryStats) string {
-	parts := []string{took(s.Elapsed), counted(s.RowsScored, "row") + " scored"}
+	parts := []string{show.Duration(s.Elapsed), show.Count(s.RowsScored, "row") + " scored"}
 	if s.Rounds > 0 {
-		parts = append(parts, counted(s.Rounds, "round"))
+		parts = append(parts, show.Count(s.Rounds, "round"))
 	}
 	if s.ListsProbed > 0 {
-		parts = append(parts, fmt.Sprintf("%s of %s visited", counted(s.ListsProbed, "list"), counted(s.RowsVisited, "row")))
+		parts = append(parts, fmt.Sprintf("%s of %s visited", show.Count(s.ListsProbed, "list"), show.Count(s.RowsVisited, "row")))
 	}
 	if s.DeltaRows > 0 && s.Generation > 0 {
-		parts = append(parts, counted(s.DeltaRows, "newer row"))
+		parts = append(parts, show.Count(s.DeltaRows, "newer row"))
 	}
 	return fmt.Sprintf("%s; stop: %s", strings.Join(parts, ", "), s.Stop)
 }
@@ -106,11 +108,11 @@ func describeStats(s flashdb.QueryStats) string {
 func (a *app) printTrace(s flashdb.QueryStats, names map[uint32]string) {
 	for i, r := range s.Trace {
 		line := fmt.Sprintf("  round %d: may visit %s; %s more, %s scanned; %s scored, %d entered the top-k",
-			i+1, r.Probes, counted(r.Cost.Lists, "list"), counted(r.Cost.Codes, "code"), counted(r.Scored, "row"), r.Entered)
+			i+1, r.Probes, show.Count(r.Cost.Lists, "list"), show.Count(r.Cost.Codes, "code"), show.Count(r.Scored, "row"), r.Entered)
 		if r.Scored > 0 {
 			line += fmt.Sprintf(", best %s", score(r.Best))
 		}
-		line += "; " + took(r.Elapsed)
+		line += "; " + show.Duration(r.Elapsed)
 		if r.Widening {
 			line += " (widening: fewer than k were known)"
 		}
@@ -154,7 +156,7 @@ func describeAim(aim flashlight.Aim, names map[uint32]string, seedSources []stri
 	}
 	keys = slices.Clone(keys[:min(most, len(keys))])
 	for i := range keys {
-		keys[i] = shown(keys[i])
+		keys[i] = show.Text(keys[i])
 	}
 	changed := ""
 	if aim.Neurons > 0 {
@@ -185,7 +187,7 @@ func newJSONHits(hits []flashdb.Hit) []jsonHit {
 	out := make([]jsonHit, len(hits))
 	for i, h := range hits {
 		p := jsonScore(h.Probability)
-		out[i] = jsonHit{Key: jsonText(h.Key), Score: jsonScore(h.Score), Probability: &p}
+		out[i] = jsonHit{Key: show.JSON(h.Key), Score: jsonScore(h.Score), Probability: &p}
 	}
 	return out
 }
@@ -227,9 +229,9 @@ func newJSONVerification(v *flashdb.Verification) *jsonVerification {
 	if v == nil {
 		return nil
 	}
-	j := &jsonVerification{Recall: v.Recall, Missed: []jsonMissed{}, ElapsedMS: millis(v.Elapsed)}
+	j := &jsonVerification{Recall: v.Recall, Missed: []jsonMissed{}, ElapsedMS: show.Millis(v.Elapsed)}
 	for _, m := range v.Missed {
-		j.Missed = append(j.Missed, jsonMissed{Key: jsonText(m.Key), Rank: m.Rank, Score: jsonScore(m.Score), List: m.List, Visited: m.Visited})
+		j.Missed = append(j.Missed, jsonMissed{Key: show.JSON(m.Key), Rank: m.Rank, Score: jsonScore(m.Score), List: m.List, Visited: m.Visited})
 	}
 	return j
 }
@@ -264,12 +266,12 @@ type jsonResult struct {
 func newJSONResult(res flashdb.Result, columns resultColumns, names map[uint32]string) jsonResult {
 	s := res.Stats
 	j := jsonResult{
-		Source: jsonText(res.Source),
+		Source: show.JSON(res.Source),
 		Hits:   newJSONHits(res.Hits),
 		Stats: jsonQueryStats{
 			Plan: s.Plan, Rounds: s.Rounds, ListsProbed: s.ListsProbed, RowsVisited: s.RowsVisited,
 			CodesScanned: s.CodesScanned, RowsScored: s.RowsScored, Stop: s.Stop, Short: s.Short,
-			Generation: s.Generation, DeltaRows: s.DeltaRows, ElapsedMS: millis(s.Elapsed),
+			Generation: s.Generation, DeltaRows: s.DeltaRows, ElapsedMS: show.Millis(s.Elapsed),
 			Verification: newJSONVerification(s.Verification), Damaged: s.IndexDamaged,
 		},
 	}
@@ -279,10 +281,10 @@ func newJSONResult(res flashdb.Result, columns resultColumns, names map[uint32]s
 		}
 	}
 	for _, tag := range s.UnknownTags {
-		j.Stats.UnknownTags = append(j.Stats.UnknownTags, jsonText(tag))
+		j.Stats.UnknownTags = append(j.Stats.UnknownTags, show.JSON(tag))
 	}
 	for _, key := range s.SeedSources {
-		j.Stats.SeedSources = append(j.Stats.SeedSources, jsonText(key))
+		j.Stats.SeedSources = append(j.Stats.SeedSources, show.JSON(key))
 	}
 	for _, r := range s.Trace {
 		j.Stats.Trace = append(j.Stats.Trace, newJSONRound(r, names))
@@ -293,7 +295,7 @@ func newJSONResult(res flashdb.Result, columns resultColumns, names map[uint32]s
 func newJSONRound(r flashlight.Round, names map[uint32]string) jsonRound {
 	j := jsonRound{
 		Probes: r.Probes.String(), Lists: r.Cost.Lists, Codes: r.Cost.Codes, Rows: r.Cost.Rows,
-		Scored: r.Scored, Entered: r.Entered, Widening: r.Widening, ElapsedMS: millis(r.Elapsed),
+		Scored: r.Scored, Entered: r.Entered, Widening: r.Widening, ElapsedMS: show.Millis(r.Elapsed),
 	}
 	if r.Scored > 0 {
 		best := jsonScore(r.Best)
@@ -302,7 +304,7 @@ func newJSONRound(r flashlight.Round, names map[uint32]string) jsonRound {
 	for _, aim := range r.Aims {
 		ja := jsonAim{From: aim.From, Neurons: aim.Neurons, Changed: aim.Changed}
 		for _, id := range aim.Anchors {
-			ja.Anchors = append(ja.Anchors, jsonText(names[id]))
+			ja.Anchors = append(ja.Anchors, show.JSON(names[id]))
 		}
 		j.Aims = append(j.Aims, ja)
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
 )
 
 // Files of edges and oracles name nodes by their row in the file of embeddings.
@@ -100,6 +102,24 @@ func (x *nodeIndex) byKey(key string) (uint32, error) {
 	return id, nil
 }
 
+// has tells whether there is a node under key.
+func (x *nodeIndex) has(key string) bool {
+	_, err := x.byKey(key)
+	return err == nil
+}
+
+// find returns the id of a node that text names by its key, or by its row.
+func (x *nodeIndex) find(text string, byRow bool) (uint32, error) {
+	if !byRow {
+		return x.byKey(text)
+	}
+	row, err := parseRow(text)
+	if err != nil {
+		return 0, err
+	}
+	return x.byRow(row)
+}
+
 // byRow returns the id of the node that was imported from a row.
 func (x *nodeIndex) byRow(row int64) (uint32, error) {
 	if x.rows == 0 {
@@ -123,7 +143,7 @@ func (x *nodeIndex) byRow(row int64) (uint32, error) {
 func parseRow(s string) (int64, error) {
 	row, err := strconv.ParseUint(s, 10, 62)
 	if err != nil {
-		return 0, fmt.Errorf("%s is not a row number", strconv.Quote(clip(s, 40)))
+		return 0, fmt.Errorf("%s is not a row number", strconv.Quote(show.Clip(s, 40)))
 	}
 	return int64(row), nil
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/usage"
 )
 
 func (a *app) searchCommand() *cobra.Command {
@@ -18,19 +19,18 @@ func (a *app) searchCommand() *cobra.Command {
 		Example: `  flashdb search papers.flash papers 1706.03762 -k 5
   flashdb search papers.flash papers 1706.03762 --metric cosine --filter "cs.CL and not survey"
   flashdb search shop.flash items user-17 --source-collection users`,
-		Args: args(3, 3),
+		Args: usage.Args(3, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.Metric = flashdb.Metric(metric)
 			opts.Probes = probes.probes
 			if cmd.Flags().Changed("min-score") {
 				opts.MinScore = &minScore
 			}
-			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{ReadOnly: true}, func(db database, c collection) (err error) {
-				from, o := c, opts
-				if sourceCollection != "" {
-					if from, err = collectionOf(cmd.Context(), db, sourceCollection); err != nil {
-						return err
-					}
+			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{ReadOnly: true}, func(db database, c collection) error {
+				o := opts
+				from, err := sourceCollectionOf(cmd.Context(), db, c, sourceCollection)
+				if err != nil {
+					return err
 				}
 				n, err := from.Get(cmd.Context(), args[2])
 				if err != nil {

@@ -17,6 +17,9 @@ import (
 
 	"github.com/flashdb/flashdb"
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/prometheus"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/terminal"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/usage"
 	"github.com/flashdb/flashdb/control"
 )
 
@@ -36,7 +39,7 @@ reaches that address: counts, sizes and times, and the names of collections.`,
 		Example: `  flashdb serve papers.flash &
   flashdb serve papers.flash --rebuild-every 24h --if-drift 5% --log json
   flashdb serve papers.flash --metrics 127.0.0.1:9187`,
-		Args: args(1, 1),
+		Args: usage.Args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if err := checkDuration("rebuild-every", cmd.Flags().Changed("rebuild-every"), schedule.Every); err != nil {
 				return err
@@ -66,7 +69,7 @@ reaches that address: counts, sizes and times, and the names of collections.`,
 func newLogger(format string, w io.Writer) (*slog.Logger, error) {
 	if format == "auto" {
 		format = "json"
-		if isTerminal(w) {
+		if terminal.Is(w) {
 			format = "text"
 		}
 	}
@@ -124,8 +127,8 @@ func (a *app) serve(ctx context.Context, dir, metrics string, opts flashdb.Optio
 			Collections []string `json:"collections"`
 		}{dir, socket, os.Getpid(), append([]string{}, names...)})
 	} else {
-		_, err = fmt.Fprintf(a.out, "serving %s through %s, process %d: %s (%s)\n", shown(dir), shown(socket), os.Getpid(),
-			counted(len(names), "collection"), orDash(shownList(names, 8)))
+		_, err = fmt.Fprintf(a.out, "serving %s through %s, process %d: %s (%s)\n", show.Text(dir), show.Text(socket), os.Getpid(),
+			show.Count(len(names), "collection"), orDash(shownList(names, 8)))
 	}
 	if err != nil {
 		return err

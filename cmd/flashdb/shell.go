@@ -15,6 +15,9 @@ import (
 
 	"github.com/flashdb/flashdb"
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/shell"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/terminal"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/usage"
 	"github.com/flashdb/flashdb/control"
 )
 
@@ -36,7 +39,7 @@ themselves. When another process has it open, the shell asks that one. A databas
 can only be read is opened for reading.`,
 		Example: `  flashdb shell papers.flash
   echo 'predict 1706.03762 -k 3' | flashdb shell papers.flash --use papers`,
-		Args: args(1, 1),
+		Args: usage.Args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			readOnly := readOnlyFiles(args[0])
 			db, err := a.open(cmd.Context(), args[0], flashdb.Options{MustExist: true, ReadOnly: readOnly})
@@ -73,7 +76,7 @@ type session struct {
 	file       *os.File // of .output
 	err        io.Writer
 	mode       string
-	color      colorFlag
+	color      terminal.Color
 	timer      bool
 	reads      int // nesting of .read
 	lines      *shell.Shell
@@ -98,14 +101,14 @@ func (s *session) run(ctx context.Context, use string) error {
 		Prompt:   s.prompt,
 		In:       s.in,
 		Err:      s.err,
-		Fail:     s.app().red,
-		Terminal: isTerminal(s.in) && isTerminal(s.stdout),
+		Fail:     func(text string) string { return s.color.Red(s.err, text) },
+		Terminal: terminal.Is(s.in) && terminal.Is(s.stdout),
 	}
 	if s.lines.Terminal {
 		if dir, err := os.UserConfigDir(); err == nil {
 			s.lines.History = filepath.Join(dir, "flashdb", "history")
 		}
-		fmt.Fprintf(s.stdout, "%s: %s. Type .help for help, .quit to leave.\n", shown(s.dir), orNone(shownList(names, 5), "no collection yet"))
+		fmt.Fprintf(s.stdout, "%s: %s. Type .help for help, .quit to leave.\n", show.Text(s.dir), orNone(shownList(names, 5), "no collection yet"))
 	}
 	return s.lines.Loop(ctx)
 }
@@ -127,7 +130,7 @@ func (s *session) prompt() string {
 // line runs the words of one line.
 func (s *session) line(ctx context.Context, words []string) (err error) {
 	if s.timer {
-		defer func(start time.Time) { fmt.Fprintf(s.err, "%s\n", took(time.Since(start))) }(time.Now())
+		defer func(start time.Time) { fmt.Fprintf(s.err, "%s\n", show.Duration(time.Since(start))) }(time.Now())
 	}
 	switch {
 	case words[0] == "use":
@@ -146,7 +149,7 @@ func (s *session) line(ctx context.Context, words []string) (err error) {
 		return err
 	}
 	args := strings.Fields(cmd.CommandPath())
-	switch givenByShell(cmd) {
+	switch usage.GivenByShell(cmd) {
 	case 1:
 		args = append(args, s.dir)
 	case 2:
@@ -209,7 +212,7 @@ func (s *session) tree() *cobra.Command {
 			root.RemoveCommand(cmd)
 			continue
 		}
-		shorten(cmd)
+		usage.Shorten(cmd)
 	}
 	root.Use = ""
 	root.SetUsageTemplate(strings.NewReplacer("{{.UseLine}}", "{{trim .UseLine}}", "{{.CommandPath}}", "{{trim .CommandPath}}").Replace(root.UsageTemplate()))
@@ -226,7 +229,7 @@ func (s *session) use(ctx context.Context, words []string) error {
 			return err
 		}
 		for _, name := range names {
-			fmt.Fprintln(s.out, shown(name))
+			fmt.Fprintln(s.out, show.Text(name))
 		}
 		return nil
 	case 1:

@@ -71,10 +71,25 @@ func (s *session) completeVerb(ctx context.Context, p shell.Partial) (words []st
 		}
 		return words
 	}
-	return s.completer().argumentValues(ctx, cmd, position, p.Last)
+	c := s.completer()
+	c.sources = sourcesIn(p.Words)
+	return c.argumentValues(ctx, cmd, position, p.Last)
 }
 
-func (s *session) completer() completer { return completer{s.db, s.collection} }
+func (s *session) completer() completer { return completer{db: s.db, collection: s.collection} }
+
+// sourcesIn returns the value of --source-collection among words, or nothing.
+func sourcesIn(words []string) string {
+	for i, word := range words {
+		if name, value, ok := strings.Cut(word, "="); ok && name == "--source-collection" {
+			return value
+		}
+		if word == "--source-collection" && i+1 < len(words) {
+			return words[i+1]
+		}
+	}
+	return ""
+}
 
 // flagNamed returns the flag that a word names, or nil.
 func flagNamed(cmd *cobra.Command, word string) *pflag.Flag {

@@ -24,8 +24,9 @@ func TestShellCompletes(t *testing.T) {
 	defer func() { assert.NoError(t, db.Close()) }()
 	c, err := db.CreateCollection("papers", flashdb.Schema{Dim: 1})
 	require.NoError(t, err)
-	_, err = db.CreateCollection("people", flashdb.Schema{Dim: 1})
+	people, err := db.CreateCollection("people", flashdb.Schema{Dim: 1})
 	require.NoError(t, err)
+	require.NoError(t, people.Upsert(ctx, flashdb.Node{Key: "ann", Embedding: []float32{1}}))
 	for _, key := range []string{"alpha", "al\tpine", "-dash", "beta"} {
 		require.NoError(t, c.Upsert(ctx, flashdb.Node{Key: key, Embedding: []float32{1}, Tags: []string{"new", "net"}}))
 	}
@@ -64,13 +65,16 @@ func TestShellCompletes(t *testing.T) {
 		"predict alpha --rounds ":            nil,
 		"predict alpha --decoder ":           {"cites"},
 		"predict alpha --source-collection ": {"papers", "people"},
-		"predict alpha --exclude be":         {"beta"},
-		"predict alpha --filter n":           {"net", "new"},
-		"predict alpha --filter 'new and (n": {"new and (net", "new and (new"},
-		"import data.npy --format pa":        {"parquet"},
-		"stats --color ":                     {"always", "auto", "never"},
-		"nonsense ":                          nil,
-		"decoder nonsense ":                  nil,
+
+		"predict --source-collection people a":    {"ann"},
+		"score ann --source-collection=people al": {"al\tpine", "alpha"},
+		"predict alpha --exclude be":              {"beta"},
+		"predict alpha --filter n":                {"net", "new"},
+		"predict alpha --filter 'new and (n":      {"new and (net", "new and (new"},
+		"import data.npy --format pa":             {"parquet"},
+		"stats --color ":                          {"always", "auto", "never"},
+		"nonsense ":                               nil,
+		"decoder nonsense ":                       nil,
 	} {
 		assert.Equal(t, want, append([]string(nil), s.complete(ctx, shell.SplitPartial(line))...), line)
 	}

@@ -15,6 +15,8 @@ import (
 
 	"github.com/flashdb/flashdb"
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/prometheus"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/usage"
 )
 
 func (a *app) statsCommand() *cobra.Command {
@@ -28,7 +30,7 @@ has the database open and serves its control socket, what that has done since it
 queries and their times, durable changes, rebuilds.`,
 		Example: `  flashdb stats papers.flash
   flashdb stats papers.flash --format prometheus`,
-		Args: args(1, 2),
+		Args: usage.Args(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if format != "text" && format != "prometheus" {
 				return fmt.Errorf("--format %q is unknown: use text or prometheus, or --json", format)
@@ -100,7 +102,7 @@ func scansOf(ctx context.Context, db database, s flashdb.Stats) (map[string][]st
 
 func (a *app) printStats(s flashdb.Stats, scans map[string][]string) error {
 	fmt.Fprintf(a.out, "database %s: store %s, log %s, %s applied\n",
-		shown(s.Dir), sized(s.StoreBytes), sized(s.WALBytes), counted(s.AppliedLSN, "write"))
+		show.Text(s.Dir), show.Bytes(s.StoreBytes), show.Bytes(s.WALBytes), show.Count(s.AppliedLSN, "write"))
 	for _, c := range s.Collections {
 		fmt.Fprintf(a.out, "\ncollection %s\n", c.Name)
 		err := a.table(0, func(w io.Writer) {
@@ -111,9 +113,9 @@ func (a *app) printStats(s flashdb.Stats, scans map[string][]string) error {
 			if c.Normalize {
 				normalized = ", normalized"
 			}
-			fmt.Fprintf(w, "  nodes\t%s of dimension %d%s\n", grouped(c.Nodes), c.Dim, normalized)
+			fmt.Fprintf(w, "  nodes\t%s of dimension %d%s\n", show.Number(c.Nodes), c.Dim, normalized)
 			if c.Tombstones > 0 {
-				fmt.Fprintf(w, "  deleted\t%s\n", grouped(c.Tombstones))
+				fmt.Fprintf(w, "  deleted\t%s\n", show.Number(c.Tombstones))
 			}
 			fmt.Fprintf(w, "  index\t%s\n", describeIndex(c))
 			if c.Drift.Moved > 0 {
@@ -152,11 +154,11 @@ func describeIndex(c flashdb.CollectionStats) string {
 		return "none: queries scan every node exactly"
 	}
 	return fmt.Sprintf("generation %d: %s in %s, %s; %s newer",
-		c.Generation, counted(c.IndexedRows, "row"), counted(c.Lists, "list"), sized(c.IndexBytes), counted(c.DeltaRows, "row"))
+		c.Generation, show.Count(c.IndexedRows, "row"), show.Count(c.Lists, "list"), show.Bytes(c.IndexBytes), show.Count(c.DeltaRows, "row"))
 }
 
 func describeDrift(d flashdb.Drift) string {
-	s := fmt.Sprintf("%.3g%% of the rows moved: %s newer, %s of the index dead", 100*d.Moved, grouped(d.DeltaRows), grouped(d.Dead))
+	s := fmt.Sprintf("%.3g%% of the rows moved: %s newer, %s of the index dead", 100*d.Moved, show.Number(d.DeltaRows), show.Number(d.Dead))
 	if d.Residual > 0 {
 		s += fmt.Sprintf("; newer rows lie %.3gx as far from their centroids", d.Residual)
 	}
@@ -174,10 +176,10 @@ func topTags(tags map[string]uint64, most int) string {
 	texts := make([]string, 0, most+1)
 	for i, name := range names {
 		if i == most {
-			texts = append(texts, fmt.Sprintf("and %s more", grouped(len(names)-most)))
+			texts = append(texts, fmt.Sprintf("and %s more", show.Number(len(names)-most)))
 			break
 		}
-		texts = append(texts, fmt.Sprintf("%s %s", shown(name), grouped(tags[name])))
+		texts = append(texts, fmt.Sprintf("%s %s", show.Text(name), show.Number(tags[name])))
 	}
 	return strings.Join(texts, ", ")
 }
@@ -227,7 +229,7 @@ func newJSONStats(s flashdb.Stats) jsonStats {
 		jc := jsonCollection{
 			Name: c.Name, Dim: c.Dim, Normalize: c.Normalize, Nodes: c.Nodes, Tombstones: c.Tombstones,
 			Generation: c.Generation, IndexedRows: c.IndexedRows, Lists: c.Lists, IndexBytes: c.IndexBytes, Damaged: c.IndexDamaged, BuildLSN: c.BuildLSN,
-			DeltaRows: c.DeltaRows, Drift: jsonDrift{c.Drift.Moved, c.Drift.Dead, c.Drift.OldestLSN, c.Drift.Residual, c.Drift.RecallLoss}, Decoders: jsonTexts(c.Decoders), Tags: map[string]uint64{},
+			DeltaRows: c.DeltaRows, Drift: jsonDrift{c.Drift.Moved, c.Drift.Dead, c.Drift.OldestLSN, c.Drift.Residual, c.Drift.RecallLoss}, Decoders: show.JSONs(c.Decoders), Tags: map[string]uint64{},
 		}
 		if !c.Written.IsZero() {
 			written := c.Written.UTC().Truncate(time.Second)

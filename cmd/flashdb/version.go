@@ -6,6 +6,8 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/usage"
 )
 
 // version returns the version this program was built from: that of the module,
@@ -41,7 +43,7 @@ func (a *app) versionCommand() *cobra.Command {
 		Short: "Print the version of this program",
 		Example: `  flashdb version
   flashdb version --json`,
-		Args: args(0, 0),
+		Args: usage.Args(0, 0),
 		RunE: func(*cobra.Command, []string) error {
 			if a.json {
 				return a.emit(struct {

@@ -1,5 +1,5 @@
-// Package nightly_test runs the commands of the example files, so that they
-// stay commands that flashdb takes.
+// Package nightly_test runs the commands of the example files, so that they stay commands that
+// flashdb takes.
 package nightly_test
 
 import (
@@ -114,8 +114,7 @@ func TestUnitsAreValid(t *testing.T) {
 	require.NoError(t, err, "%s", out)
 }
 
-// TestCommandsRun runs each command line on a database in the place of the one
-// it names.
+// TestCommandsRun runs each command line on a database in the place of the one it names.
 func TestCommandsRun(t *testing.T) {
 	dir := t.TempDir()
 	command := filepath.Join(dir, "flashdb")

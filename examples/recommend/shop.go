@@ -32,22 +32,14 @@ type recommendation struct {
 	Probability float32 `json:"probability"`
 }
 
-// recommendItems scores items against a user of another collection, whom the
-// items know by the embedding alone. What the user likes is left out.
+// recommendItems scores items against a user, who is a node of another collection.
+// What the user likes is left out: likes are links.
 func (s *shop) recommendItems(r *http.Request) (any, error) {
 	k, err := number(r, "k", 10)
 	if err != nil {
 		return nil, err
 	}
-	user, err := s.users.Get(r.Context(), r.FormValue("user"))
-	if err != nil {
-		return nil, err
-	}
-	liked, err := likes(user)
-	if err != nil {
-		return nil, err
-	}
-	res, err := s.items.PredictVector(r.Context(), user.Embedding, k, &flashdb.PredictOptions{Exclude: liked})
+	res, err := s.items.Predict(r.Context(), r.FormValue("user"), k, &flashdb.PredictOptions{SourceCollection: s.users.Name()})
 	return recommendations(res), err
 }
 
@@ -86,34 +78,16 @@ func (s *shop) deleteItem(r *http.Request) (any, error) {
 	return nil, err
 }
 
-// like remembers that a user likes an item, in the user's payload: links stay
-// inside a collection, and this one goes from users to items. Two likes of one
-// user at the same moment may keep only one; a real shop asks its own database.
+// like remembers that a user likes an item, as a link from the one to the other.
 func (s *shop) like(r *http.Request) (any, error) {
-	user, err := s.users.Get(r.Context(), r.PathValue("user"))
-	if err != nil {
-		return nil, err
-	}
-	liked, err := likes(user)
-	if err != nil {
-		return nil, err
-	}
-	if user.Payload, err = json.Marshal(append(liked, r.PathValue("item"))); err != nil {
-		return nil, err
-	}
-	return nil, s.users.Upsert(r.Context(), user)
-}
-
-func likes(user flashdb.Node) (liked []string, err error) {
-	if len(user.Payload) > 0 {
-		err = json.Unmarshal(user.Payload, &liked)
-	}
-	return liked, err
+	return nil, s.items.Link(r.Context(), flashdb.Edge{
+		SourceCollection: s.users.Name(), Source: r.PathValue("user"), Target: r.PathValue("item"),
+	})
 }
 
 func (s *shop) befriend(r *http.Request) (any, error) {
 	a, b := r.PathValue("user"), r.PathValue("friend")
-	return nil, s.users.LinkAll(r.Context(), flashdb.Edge{Source: a, Target: b}, flashdb.Edge{Source: b, Target: a})
+	return nil, s.users.Link(r.Context(), flashdb.Edge{Source: a, Target: b}, flashdb.Edge{Source: b, Target: a})
 }
 
 func number(r *http.Request, name string, otherwise int) (int, error) {

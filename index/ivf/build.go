@@ -14,11 +14,13 @@ import (
 	"github.com/flashdb/flashdb/internal/vfs"
 )
 
-// RowSource streams the rows to be indexed, in order of their ids. Build reads it three times. The second pass decides
-// which ids the index holds: rows that appear later are left out, rows that have vanished leave a slot of zeros, and of
-// rows that change the third pass counts. Whoever lets the source change must mask such ids when searching.
+// RowSource streams the rows to be indexed, in order of their ids. Build reads it three times. The
+// second pass decides which ids the index holds: rows that appear later are left out, rows that
+// have vanished leave a slot of zeros, and of rows that change the third pass counts. Whoever lets
+// the source change must mask such ids when searching.
 type RowSource interface {
-	// Rows calls fn with rows in ascending order of their ids: len(ids) of them, row-major. fn keeps neither slice.
+	// Rows calls fn with rows in ascending order of their ids: len(ids) of them, row-major. fn
+	// keeps neither slice.
 	Rows(ctx context.Context, fn func(ids []uint32, rows []float32) error) error
 }
 
@@ -35,7 +37,7 @@ const (
 type BuildOptions struct {
 	Dim        int    // dimensions of a row
 	Lists      int    // lists to train; default min(n/16, 16 sqrt n) of n rows, at least 1; empty ones are dropped; rows of very different norms get lists beyond these
-	Bits       int    // bits a sub-vector of the codes: 4 (default) or 8
+	Bits       int    // bits per sub-vector of the codes: 4 (default) or 8
 	Seed       uint64 // of every random choice
 	SampleRows int    // rows to train on, about; default 32 a list, at least 16,384
 	OmitRows   bool   // leave the rows out of the file, halving it: scores are then estimates
@@ -45,7 +47,8 @@ type BuildOptions struct {
 	Collection uint32    // UID of the collection, kept in the header
 	BuildLSN   uint64    // what the rows reflect of the log, kept in the header
 
-	// Progress, when set, is called by Build's own goroutine after each part of a stage. A total of 0 is not known.
+	// Progress, when set, is called by Build's own goroutine after each part of a stage. A total of
+	// 0 is not known.
 	Progress func(stage string, done, total int64)
 }
 
@@ -91,9 +94,9 @@ func (o *BuildOptions) settings(shape pq.Shape) uint64 {
 }
 
 const (
-	// rowsPerList is wanted in a list. Half a block of codes is padding then, but small lists are chosen better: in 35%
-	// of the rows of a graph of 64k nodes, 16 a list found .997 of a decoder's top 100 (worst source .95), 64 a list .990
-	// (.89).
+	// rowsPerList is wanted in a list. Half a block of codes is padding then, but small lists are
+	// chosen better: in 35% of the rows of a graph of 64k nodes, 16 a list found .997 of a
+	// decoder's top 100 (worst source .95), 64 a list .990 (.89).
 	rowsPerList   = 16
 	listsPerRoot  = 16     // lists at most, in multiples of sqrt(n)
 	samplePerList = 32     // rows to train on
@@ -120,13 +123,13 @@ func (o *BuildOptions) sampleShare(n int64) float64 {
 	return min(1, size/float64(n))
 }
 
-// ErrRowsGone matches what Build returns when src has no rows, or none any more of those it had in an earlier pass.
-// Building again finds what there is by then.
+// ErrRowsGone matches what Build returns when src has no rows, or none any more of those it had in
+// an earlier pass. Building again finds what there is by then.
 var ErrRowsGone = errors.New("no rows to index")
 
-// Build writes the index of the rows of src to path: first to files beside it that end in .tmp, which are removed when
-// it fails or ctx is done, and under its name only when everything is on disk. It holds in memory the sample, batches of
-// rows, and 8 bytes a row.
+// Build writes the index of the rows of src to path: first to files beside it that end in .tmp,
+// which are removed when it fails or ctx is done, and under its name only when everything is on
+// disk. It holds in memory the sample, batches of rows, and 8 bytes per row.
 func Build(ctx context.Context, fs vfs.FS, path string, src RowSource, opt BuildOptions) error {
 	if err := opt.Validate(); err != nil {
 		return fmt.Errorf("build index: %w", err)

@@ -9,8 +9,9 @@ import (
 	"github.com/flashdb/flashdb/internal/format"
 )
 
-// Verify verifies the checksums of the sections that Open leaves out because they are as large as the data: those of the
-// codes, of the rows, and of kinds unknown to this program. It reads the whole file, at the speed of memory or disk.
+// Verify verifies the checksums of the sections that Open leaves out because they are as large as
+// the data: those of the codes, of the rows, and of kinds unknown to this program. It reads the
+// whole file, at the speed of memory or disk.
 func (ix *Index) Verify() error {
 	return ix.Guard(func() error {
 		for i := range ix.sections {
@@ -34,9 +35,10 @@ func (ix *Index) verifyAll() error {
 	return nil
 }
 
-// Check verifies all that Open leaves out because it costs a reading of the whole file: the checksums of all sections,
-// the gaps between them, that no id occurs twice, that numbers are finite, the padding of the codes, the table of keys, and
-// a sample of the codes against the rows. It returns the first fault.
+// Check verifies all that Open leaves out because it costs a reading of the whole file: the
+// checksums of all sections, the gaps between them, that no id occurs twice, that numbers are
+// finite, the padding of the codes, the table of keys, and a sample of the codes against the rows.
+// It returns the first fault.
 func (ix *Index) Check() error { return ix.Guard(ix.check) }
 
 func (ix *Index) check() error {
@@ -98,8 +100,8 @@ func (ix *Index) checkGap(from, to int64) error {
 	return nil
 }
 
-// checkIDs verifies that no two lists hold the same id, and returns all ids. Inside a list they ascend, which Load has
-// seen to.
+// checkIDs verifies that no two lists hold the same id, and returns all ids. Inside a list they
+// ascend, which Load has seen to.
 func (ix *Index) checkIDs(s *section) (*roaring.Bitmap, error) {
 	seen := roaring.New()
 	for l := range ix.header.lists {
@@ -156,13 +158,13 @@ func (ix *Index) checkPadding(s *section) error {
 const (
 	// sampledCodes is the number of codes that Check computes anew, about.
 	sampledCodes = 4096
-	// codeTies is which share of their bytes, as 1 in so many, may differ: rounding, which differs between processors,
-	// decides between two points of a codebook that are equally near.
+	// codeTies is which share of their bytes, as 1 in so many, may differ: rounding, which differs
+	// between processors, decides between two points of a codebook that are equally near.
 	codeTies = 64
 )
 
-// checkCodes encodes the first rows of lists all over the file again and compares the codes, for checksums only say that
-// a file is as it was written.
+// checkCodes encodes the first rows of lists all over the file again and compares the codes, for
+// checksums only say that a file is as it was written.
 func (ix *Index) checkCodes(s *section) error {
 	if ix.rows == nil {
 		return nil

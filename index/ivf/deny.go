@@ -8,9 +8,9 @@ import (
 	"github.com/flashdb/flashdb/index"
 )
 
-// denied tells quickly whether a filter keeps an id. The ids that are excluded, a few hundred more in each round, are
-// unrolled into a dense bitmap once a search, because the scan asks for every survivor; the other parts of a filter are
-// asked as they are.
+// denied tells quickly whether a filter keeps an id. The ids that are excluded, a few hundred more
+// in each round, are unrolled into a dense bitmap once a search, because the scan asks for every
+// survivor; the other parts of a filter are asked as they are.
 type denied struct {
 	dense   bitset // of the excluded ids; nil when the ids are too sparse for it
 	it      roaring.ManyIntIterator
@@ -28,8 +28,9 @@ func newDenied(ix *Index) denied {
 	return d
 }
 
-// fitsDense reports whether there is a dense bitmap of the ids up to maxID. It takes never more than a few bytes a row: a
-// file of few rows with high ids does without. On 32 bits an int does not hold every id.
+// fitsDense reports whether there is a dense bitmap of the ids up to maxID. It takes never more
+// than a few bytes per row: a file of few rows with high ids does without. On 32 bits an int does
+// not hold every id.
 func fitsDense(maxID uint32, rows int) bool {
 	return int64(maxID)/8+1 <= 4*int64(rows)+1<<16 && uint64(maxID) <= math.MaxInt-wordBits
 }

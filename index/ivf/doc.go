@@ -1,47 +1,53 @@
-// Package ivf is the index of a collection: one immutable file a generation, an inverted file with product-quantized
-// residuals, searched by inner product.
+// Package ivf is the index of a collection: one immutable file per generation, an inverted file
+// with product-quantized residuals, searched by inner product.
 //
 // # Structure
 //
-// The rows are clustered into lists (internal/kmeans). A list stores the ids of its rows and, for each, the code of its
-// residual, row minus centroid, divided by the spread of the list (the standard deviation of its residuals) and quantized
-// by index/pq. As
+// The rows are clustered into lists (internal/kmeans). A list stores the ids of its rows and, for
+// each, the code of its residual, row minus centroid, divided by the spread of the list (the
+// standard deviation of its residuals) and quantized by index/pq. As
 //
 //	q.row = q.centroid + spread * (q.residual/spread)
 //
-// one lookup table a query serves all lists. Rows whose norms differ by orders of magnitude are in lists of their own, see
-// stratum.go, and queries are scaled so that no estimate overflows, see scale.go. A row's position is its number in list order: lists one after the other, ids
-// ascending inside each.
+// one lookup table per query serves all lists. Rows whose norms differ by orders of magnitude are
+// in lists of their own, see stratum.go, and queries are scaled so that no estimate overflows, see
+// scale.go. A row's position is its number in list order: lists one after the other, ids ascending
+// inside each.
 //
 // # Probing
 //
-// The best of the n rows of a list scores about as high as the largest of n Gaussians with the list's mean and deviation
-// along the query, so lists are visited in the order of
+// The best of the n rows of a list scores about as high as the largest of n Gaussians with the
+// list's mean and deviation along the query, so lists are visited in the order of
 //
 //	priority(l) = q.c_l + sqrt(2 ln n_l) * s_l * sqrt(sum_d q_d^2 p_d)
 //
-// where c_l is the centroid, s_l the spread of the list and p_d the variance of the residuals in each dimension, relative to
-// its mean over all: lists are taken to be of one shape and to differ in size. The root is one number a query.
-// A query that wants few of many lists looks only at groups of lists that are likely to hold one of them, see groups.go.
+// where c_l is the centroid, s_l the spread of the list and p_d the variance of the residuals in
+// each dimension, relative to its mean over all: lists are taken to be of one shape and to differ
+// in size. The root is one number per query. A query that wants few of many lists looks only at
+// groups of lists that are likely to hold one of them, see groups.go.
 //
-// The set of visited lists belongs to a Search and only grows: each further query adds its best unvisited lists, and
-// scans every list visited so far, best first, except those that lie too low to reach what it has found by then.
+// The set of visited lists belongs to a Search and only grows: each further query adds its best
+// unvisited lists, and scans every list visited so far, best first, except those that lie too low
+// to reach what it has found by then.
 //
 // # Ranking
 //
-// The scan estimates inner products from codes and keeps a few times as many rows as are asked for, which are then
-// ranked by their true inner products. How far an estimate is off grows with the deviation of its list along the query,
-// so in the competition for being kept every row has the benefit of the doubt: some deviations of its error on top.
+// The scan estimates inner products from codes and keeps a few times as many rows as are asked for,
+// which are then ranked by their true inner products. How far an estimate is off grows with the
+// deviation of its list along the query, so in the competition for being kept every row has the
+// benefit of the doubt: some deviations of its error on top.
 //
 // # Use
 //
-// Build writes a file and Open maps it; Load works on bytes from anywhere. An Index is immutable and safe for concurrent
-// use. It starts with one reference; the last Release unmaps it, after which nothing that came from it may be touched.
-// A Search belongs to one goroutine at a time and is reused; a large one is shared by goroutines of its own (workers.go).
+// Build writes a file and Open maps it; Load works on bytes from anywhere. An Index is immutable
+// and safe for concurrent use. It starts with one reference; the last Release unmaps it, after
+// which nothing that came from it may be touched. A Search belongs to one goroutine at a time and
+// is reused; a large one is shared by goroutines of its own (workers.go).
 //
 // # File format, version 1
 //
-// All numbers are little-endian. Sections begin at multiples of 64 bytes, in the order of the table; the gaps are zero.
+// All numbers are little-endian. Sections begin at multiples of 64 bytes, in the order of the
+// table; the gaps are zero.
 //
 //	+--------+-------+-----+-----------+-----+-----------+-----+--
 //	| header | table | gap | centroids | gap | variances | gap | ...
@@ -87,9 +93,11 @@
 //	11 groups      no        uint32, groups+1: group g holds the lists groups[g] to groups[g+1]; left out of few lists, see
 //	                         groups.go, and where rows are in several strata, or shifted or scaled in one, see stratum.go
 //
-// Open verifies all checksums but those of the codes and rows, which are as large as the data; Verify verifies these, and
-// Check everything. Any code is a valid code, so damage there costs recall and not safety.
+// Open verifies all checksums but those of the codes and rows, which are as large as the data;
+// Verify verifies these, and Check everything. Any code is a valid code, so damage there costs
+// recall and not safety.
 //
-// What was verified can still change: a file cut short under a running process makes reads of the mapping fault, and a
-// page read anew from a failing disk may hold other bytes. Guard makes an error of the one; Verify and Check see both.
+// What was verified can still change: a file cut short under a running process makes reads of the
+// mapping fault, and a page read anew from a failing disk may hold other bytes. Guard makes an
+// error of the one; Verify and Check see both.
 package ivf

@@ -13,7 +13,8 @@ const (
 	encodeRows  = 8192
 )
 
-// piece is a part of a list that is encoded in one go: whole blocks of codes but for the end of the list.
+// piece is a part of a list that is encoded in one go: whole blocks of codes but for the end of the
+// list.
 type piece struct {
 	list       int
 	begin, end int // positions
@@ -28,8 +29,8 @@ type chunk struct {
 	err    error
 }
 
-// writeCodes encodes the rows in list order. The workers encode one chunk each, then the chunks are written and summed
-// up in order, so that the file does not depend on how many workers there are.
+// writeCodes encodes the rows in list order. The workers encode one chunk each, then the chunks are
+// written and summed up in order, so that the file does not depend on how many workers there are.
 func (w *writer) writeCodes(ctx context.Context) error {
 	codes := w.section(kindCodes)
 	rows := w.section(kindRows)
@@ -73,7 +74,8 @@ func (w *writer) writeCodes(ctx context.Context) error {
 	}
 }
 
-// pieces returns a function that fills a chunk with the next pieces, and reports whether there were any.
+// pieces returns a function that fills a chunk with the next pieces, and reports whether there were
+// any.
 func (w *writer) pieces() func(*chunk) bool {
 	begin := w.layout.begin
 	size := max(1, min(encodeRows, encodeBytes/(4*w.opt.Dim))/pq.BlockCodes) * pq.BlockCodes
@@ -127,7 +129,8 @@ func (w *writer) encode(c *chunk) error {
 	return nil
 }
 
-// resize returns a slice of n elements, s itself when it is large enough; the contents are unspecified.
+// resize returns a slice of n elements, s itself when it is large enough; the contents are
+// unspecified.
 func resize[T any](s []T, n int) []T {
 	if cap(s) < n {
 		return make([]T, n)

@@ -14,7 +14,8 @@ import (
 	"github.com/flashdb/flashdb/internal/attempts"
 )
 
-// wideExact returns the n rows of highest inner product in float64, rounded to float32: what no overflow on the way spoils.
+// wideExact returns the n rows of highest inner product in float64, rounded to float32: what no
+// overflow on the way spoils.
 func (t *table) wideExact(q []float32, n int) []index.Hit {
 	top := index.NewTopK(n)
 	for i, id := range t.ids {
@@ -119,7 +120,8 @@ var extremes = []struct {
 	}, false},
 }
 
-// extremeQueries are of ordinary length, a product of rows, of the largest numbers, of the least, and one dimension only.
+// extremeQueries are of ordinary length, a product of rows, of the largest numbers, of the least,
+// and one dimension only.
 func extremeQueries(rows *table, rng *rand.Rand) map[string][]float32 {
 	d := rows.dim
 	out := map[string][]float32{"ordinary": make([]float32, d), "zeros": make([]float32, d), "a row": rows.row(rng.IntN(len(rows.ids)))}
@@ -138,8 +140,9 @@ func extremeQueries(rows *table, rng *rand.Rand) map[string][]float32 {
 	return out
 }
 
-// TestExtremeRows builds an index of every collection and compares it with the exact scan: all that there is, in the right
-// order, where everything is asked for; and of ten, most with everything visited and many with a part. Check recomputes codes.
+// TestExtremeRows builds an index of every collection and compares it with the exact scan: all that
+// there is, in the right order, where everything is asked for; and of ten, most with everything
+// visited and many with a part. Check recomputes codes.
 func TestExtremeRows(t *testing.T) {
 	const n = 2000
 	for _, tt := range extremes {
@@ -170,7 +173,8 @@ func TestExtremeRows(t *testing.T) {
 	}
 }
 
-// requireAllInOrder demands every row once, best first, with its inner product as far as float32 goes.
+// requireAllInOrder demands every row once, best first, with its inner product as far as float32
+// goes.
 func requireAllInOrder(t *testing.T, rows *table, q []float32, found []index.Candidate, name string) {
 	t.Helper()
 	exact := map[uint32]float32{}
@@ -196,8 +200,8 @@ func requireAllInOrder(t *testing.T, rows *table, q []float32, found []index.Can
 	}
 }
 
-// extremeRecall is the mean recall of random queries, which leave out a dimension that alone would decide the order as far
-// as float32 can tell.
+// extremeRecall is the mean recall of random queries, which leave out a dimension that alone would
+// decide the order as far as float32 can tell.
 func extremeRecall(t *testing.T, ix *Index, rows *table, constant bool) (whole, part float64) {
 	kind := "ordinary"
 	if constant {
@@ -214,8 +218,8 @@ func extremeRecall(t *testing.T, ix *Index, rows *table, constant bool) (whole, 
 	return whole, part
 }
 
-// TestExtremeRowsByChance draws collections whose values are of any magnitude, and searches them with everything visited
-// for all that there is. The file does not depend on the workers.
+// TestExtremeRowsByChance draws collections whose values are of any magnitude, and searches them
+// with everything visited for all that there is. The file does not depend on the workers.
 func TestExtremeRowsByChance(t *testing.T) {
 	values := []float64{0, 1, -1, 3, 1e-45, -1e-40, 1e-38, 1e-20, -1e-10, 1e10, -1e19, 2e19, 1e30, -1e38, math.MaxFloat32, -math.MaxFloat32}
 	const collections = 150
@@ -259,8 +263,8 @@ func TestExtremeRowsByChance(t *testing.T) {
 	attempts.Count(t, collections, "collections")
 }
 
-// TestStrata: rows of ordinary norms share one stratum, which is not scaled; others have lists of their own, which are
-// trained on no others.
+// TestStrata: rows of ordinary norms share one stratum, which is not scaled; others have lists of
+// their own, which are trained on no others.
 func TestStrata(t *testing.T) {
 	const n, dim = 3000, 8
 	strata := func(change func(i int, row []float32, rng *rand.Rand)) *partition {
@@ -307,7 +311,8 @@ func TestStrata(t *testing.T) {
 	}
 }
 
-// TestStrayRows: extreme rows that come with the second pass are in no stratum of the sample, and are found all the same.
+// TestStrayRows: extreme rows that come with the second pass are in no stratum of the sample, and
+// are found all the same.
 func TestStrayRows(t *testing.T) {
 	const n, dim = 500, 4
 	first := ordinary(45, n, dim, nil)
@@ -332,7 +337,8 @@ func TestStrayRows(t *testing.T) {
 	assert.Equal(t, 3, build(t, &changing{passes: []*table{first, gone}}, BuildOptions{Dim: dim}).Info().Rows)
 }
 
-// TestBlockBorders has lists that end beside the end of a block of 32 codes, and rows that end within a sub-vector.
+// TestBlockBorders has lists that end beside the end of a block of 32 codes, and rows that end
+// within a sub-vector.
 func TestBlockBorders(t *testing.T) {
 	for _, dim := range []int{1, 2, 3, 5, 17, 8191, 8192} {
 		for _, n := range []int{1, 2, 31, 32, 33, 63, 64, 65} {

@@ -49,7 +49,8 @@ func (k kind) String() string {
 // known reports whether this version reads sections of the kind.
 func (k kind) known() bool { return k >= 1 && k < kindEnd && k != kindReserved }
 
-// verifiedAtLoad reports whether Load verifies the checksum of sections of the kind: of all that are small.
+// verifiedAtLoad reports whether Load verifies the checksum of sections of the kind: of all that
+// are small.
 func (k kind) verifiedAtLoad() bool {
 	return k >= kindCentroids && k <= kindCodebooks || k == kindExponents || k == kindGroups
 }
@@ -59,8 +60,8 @@ func (k kind) required() bool {
 	return k.known() && k != kindRows && k != kindExponents && k != kindKeys && k != kindGroups
 }
 
-// flags returns the flags of sections of the kind. The exponents are required: a program that does not know them would
-// misread the variances.
+// flags returns the flags of sections of the kind. The exponents are required: a program that does
+// not know them would misread the variances.
 func (k kind) flags() uint32 {
 	if k.required() || k == kindExponents {
 		return flagRequired
@@ -129,8 +130,8 @@ func marshalHeader(h header, sections []section) []byte {
 	return w.Data()
 }
 
-// parseHeader reads the header and the section table of a file. After it, every section lies inside data, on its
-// alignment and after the one before it.
+// parseHeader reads the header and the section table of a file. After it, every section lies inside
+// data, on its alignment and after the one before it.
 func parseHeader(data []byte, file string) (header, []section, error) {
 	r := format.NewReader(file, "header", 0, data)
 	if m := r.Bytes(len(magic)); r.Err() == nil && string(m) != magic {

@@ -30,8 +30,8 @@ func golden(t *testing.T, name, got string) {
 	require.Equal(t, string(want), got, "if this change is meant, run go test -update and look at the difference")
 }
 
-// tiny is an index whose bytes do not depend on how a kernel rounds: all numbers are small integers, the spread of the
-// lists (2 and 4) included.
+// tiny is an index whose bytes do not depend on how a kernel rounds: all numbers are small
+// integers, the spread of the lists (2 and 4) included.
 func tiny() (*table, BuildOptions) {
 	return &table{
 		dim: 3,
@@ -135,8 +135,8 @@ func annotate(t *testing.T, data []byte) string {
 	return out.String()
 }
 
-// TestFrozenFile opens a file that the first release wrote. It must never be written again: whoever changes the format
-// adds a file beside it.
+// TestFrozenFile opens a file that the first release wrote. It must never be written again: whoever
+// changes the format adds a file beside it.
 func TestFrozenFile(t *testing.T) {
 	data, err := os.ReadFile("testdata/v1.ivf")
 	require.NoError(t, err)
@@ -283,8 +283,8 @@ func TestFlippedBytes(t *testing.T) {
 	}
 }
 
-// edit returns a copy of a file with its parsed header and sections changed, and every checksum right again. Change
-// gets the file, too: its sections may be written to.
+// edit returns a copy of a file with its parsed header and sections changed, and every checksum
+// right again. Change gets the file, too: its sections may be written to.
 func edit(t testing.TB, data []byte, change func(h *header, sections *[]section, data []byte)) []byte {
 	t.Helper()
 	data = slices.Clone(data)
@@ -394,7 +394,8 @@ func TestHostileFiles(t *testing.T) {
 	}
 }
 
-// FuzzLoad feeds Load bytes whose checksums are made right, so that the fuzzer gets past them. What loads is searched.
+// FuzzLoad feeds Load bytes whose checksums are made right, so that the fuzzer gets past them. What
+// loads is searched.
 func FuzzLoad(f *testing.F) {
 	rows, opt := tiny()
 	f.Add(buildBytes(f, rows, opt), true)

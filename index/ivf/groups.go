@@ -11,27 +11,31 @@ import (
 	"github.com/flashdb/flashdb/internal/simd"
 )
 
-// Many lists are clustered into groups by their centroids, so that a query that wants few of them need not look at the
-// centroids of all. The lists of a group follow each other in the file: their centroids are one block of memory.
+// Many lists are clustered into groups by their centroids, so that a query that wants few of them
+// need not look at the centroids of all. The lists of a group follow each other in the file: their
+// centroids are one block of memory.
 
 const (
-	// groupedLists is the number of lists from which on they are grouped: with fewer, only queries of a few thousand rows
-	// would gain from it.
+	// groupedLists is the number of lists from which on they are grouped: with fewer, only queries
+	// of a few thousand rows would gain from it.
 	groupedLists = 8192
 	// listsPerGroup is the mean number of lists of a group.
 	listsPerGroup = 32
-	// A query chooses by groups when there are at least this many lists for each list that it wants. With more wanted most
-	// groups may hold one of them, and looking at groups first costs more than it saves.
+	// A query chooses by groups when there are at least this many lists for each list that it
+	// wants. With more wanted most groups may hold one of them, and looking at groups first costs
+	// more than it saves.
 	fewLists = 256
-	// leadGroups is how many lists are wanted for each group that is examined first, best first. What they hold gives the
-	// threshold that the other groups must reach.
+	// leadGroups is how many lists are wanted for each group that is examined first, best first.
+	// What they hold gives the threshold that the other groups must reach.
 	leadGroups = 4
-	// How far above the mean of its group the best list is assumed to lie, in multiples of the expected maximum. Its breadth
-	// is assumed to be the largest of the group. Of .15 to 2, .85 is the least that kept recall: see docs/measurements.md.
+	// How far above the mean of its group the best list is assumed to lie, in multiples of the
+	// expected maximum. Its breadth is assumed to be the largest of the group. Of .15 to 2, .85 is
+	// the least that kept recall: see docs/measurements.md.
 	groupBenefit = 0.85
 )
 
-// groupLists sorts the trained lists, whose centroids are given in that order, by groups, and sets where each group begins.
+// groupLists sorts the trained lists, whose centroids are given in that order, by groups, and sets
+// where each group begins.
 func (y *layout) groupLists(ctx context.Context, trained []uint32, centroids []float32, seed uint64, workers int) error {
 	centres, err := kmeans.Train(ctx, centroids, y.dim, kmeans.Options{
 		K: len(trained) / listsPerGroup, Seed: seed, Workers: workers,
@@ -62,7 +66,8 @@ func (y *layout) groupLists(ctx context.Context, trained []uint32, centroids []f
 	return nil
 }
 
-// groups is what an open index knows of its groups of lists. All but the bounds derives from the lists.
+// groups is what an open index knows of its groups of lists. All but the bounds derives from the
+// lists.
 type groups struct {
 	begin     []uint32  // group g holds the lists begin[g] to begin[g+1]; empty without groups
 	centroids []float32 // mean of the centroids of its lists: row-major, groups x dim
@@ -88,7 +93,8 @@ func (ix *Index) loadGroups(s *section) error {
 	return nil
 }
 
-// newGroups returns what derives from the bounds and from the centroids, row-major, and breadths of the lists.
+// newGroups returns what derives from the bounds and from the centroids, row-major, and breadths of
+// the lists.
 func newGroups(begin []uint32, centroids, breadth []float32, d int) groups {
 	n := len(begin) - 1
 	g := groups{
@@ -136,7 +142,7 @@ func (s *Search) wantsFew(probes index.Probes) bool {
 }
 
 // rateGroups computes how high the lists of each group are likely to reach.
-func (q *query) rateGroups(ix *Index) {
+func (q *queryVector) rateGroups(ix *Index) {
 	q.resize(ix)
 	g := &ix.groups
 	q.examined = resize(q.examined, (g.len()+wordBits-1)/wordBits)
@@ -152,9 +158,9 @@ func (q *query) rateGroups(ix *Index) {
 	}
 }
 
-// chooseByGroup is choose for a query that has rated the groups and not the lists. It passes over groups that are unlikely
-// to hold one of the n lists.
-func (q *query) chooseByGroup(ix *Index, n int, visited bitset) {
+// chooseByGroup is choose for a query that has rated the groups and not the lists. It passes over
+// groups that are unlikely to hold one of the n lists.
+func (q *queryVector) chooseByGroup(ix *Index, n int, visited bitset) {
 	q.leading.Reset(1 + n/leadGroups)
 	for g, top := range q.tops {
 		q.leading.Offer(index.Candidate{ID: uint32(g), Score: ordered(top)})
@@ -176,7 +182,7 @@ func (q *query) chooseByGroup(ix *Index, n int, visited bitset) {
 }
 
 // examine offers wanted the unvisited lists of a group.
-func (q *query) examine(ix *Index, g int, visited bitset) {
+func (q *queryVector) examine(ix *Index, g int, visited bitset) {
 	begin, end := int(ix.groups.begin[g]), int(ix.groups.begin[g+1])
 	if !q.examined.has(g) {
 		q.examined.add(g)
@@ -190,9 +196,9 @@ func (q *query) examine(ix *Index, g int, visited bitset) {
 	}
 }
 
-// computeMissingProducts computes the products with the centroids of lists, given in ascending order, whose groups the
-// query has not examined.
-func (q *query) computeMissingProducts(ix *Index, lists []uint32) {
+// computeMissingProducts computes the products with the centroids of lists, given in ascending
+// order, whose groups the query has not examined.
+func (q *queryVector) computeMissingProducts(ix *Index, lists []uint32) {
 	d, g := ix.header.dim, 0
 	for _, list := range lists {
 		for ix.groups.begin[g+1] <= list {

@@ -79,7 +79,8 @@ func TestGroupsAreLeftOut(t *testing.T) {
 	assert.Nil(t, build(t, &changing{passes: []*table{first, second}}, opt).section(kindGroups), "stray row")
 }
 
-// TestKeysLieBehindGroups: the length of the keys is not known before they are written, so they come last.
+// TestKeysLieBehindGroups: the length of the keys is not known before they are written, so they
+// come last.
 func TestKeysLieBehindGroups(t *testing.T) {
 	rows, opt := manyLists()
 	opt.Keys = named(rows)
@@ -108,13 +109,13 @@ func TestFewListsAreChosenByGroup(t *testing.T) {
 	assert.False(t, s.wantsFew(index.Probes{Lists: few + 1}), "lists that were visited before count")
 }
 
-// TestChooseByGroupEqualsChoosing: of the lists of the groups that were examined, the best are chosen, and no other group
-// reaches the last of them.
+// TestChooseByGroupEqualsChoosing: of the lists of the groups that were examined, the best are
+// chosen, and no other group reaches the last of them.
 func TestChooseByGroupEqualsChoosing(t *testing.T) {
 	rows, opt := manyLists()
 	ix := build(t, rows, opt)
 	rng := rand.New(rand.NewPCG(63, 63))
-	got, all := query{wanted: index.NewBest(1), leading: index.NewBest(1)}, []query{{wanted: index.NewBest(1), leading: index.NewBest(1)}}
+	got, all := queryVector{wanted: index.NewBest(1), leading: index.NewBest(1)}, []queryVector{{wanted: index.NewBest(1), leading: index.NewBest(1)}}
 	passed := 0
 	for i, vector := range rows.queries(64, 200) {
 		if i%50 == 49 {
@@ -162,7 +163,8 @@ func TestChooseByGroupEqualsChoosing(t *testing.T) {
 	require.Positive(t, passed)
 }
 
-// TestProductsOfVisitedLists: every query has its products with all visited lists, whoever chose them.
+// TestProductsOfVisitedLists: every query has its products with all visited lists, whoever chose
+// them.
 func TestProductsOfVisitedLists(t *testing.T) {
 	rows, opt := manyLists()
 	ix := build(t, rows, opt)
@@ -188,8 +190,8 @@ func TestProductsOfVisitedLists(t *testing.T) {
 	}
 }
 
-// TestGroupedSearch: what few lists find hardly depends on the groups, all lists find everything, and a search does not
-// depend on those before it or beside it.
+// TestGroupedSearch: what few lists find hardly depends on the groups, all lists find everything,
+// and a search does not depend on those before it or beside it.
 func TestGroupedSearch(t *testing.T) {
 	rows, opt := manyLists()
 	ix := build(t, rows, opt)
@@ -310,7 +312,8 @@ func TestGroupsGolden(t *testing.T) {
 	golden(t, "groups.hex", annotate(t, withGroups(t, buildBytes(t, rows, opt), 0, 1, 2)))
 }
 
-// TestFrozenGroups is TestFrozenFile for a file with groups. Its first search of each query chooses by them.
+// TestFrozenGroups is TestFrozenFile for a file with groups. Its first search of each query chooses
+// by them.
 func TestFrozenGroups(t *testing.T) {
 	data, err := os.ReadFile("testdata/v1-groups.ivf")
 	require.NoError(t, err)

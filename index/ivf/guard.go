@@ -6,9 +6,10 @@ import (
 	"github.com/flashdb/flashdb/internal/format"
 )
 
-// Guard calls fn, which uses the index, and turns what a file that changes under this process does to it into an error
-// matching format.ErrCorrupt: a fault where the file was cut short, which would end the process, and a panic over numbers
-// that are no longer those that Load has verified. Every other panic is fn's own and passes.
+// Guard calls fn, which uses the index, and turns what a file that changes under this process does
+// to it into an error matching format.ErrCorrupt: a fault where the file was cut short, which would
+// end the process, and a panic over numbers that are no longer those that Load has verified. Every
+// other panic is fn's own and passes.
 //
 // Only the calling goroutine is guarded: fn must not hand parts of the mapping to others.
 func (ix *Index) Guard(fn func() error) (err error) {

@@ -54,8 +54,8 @@ type Info struct {
 	Dim        int
 	Rows       int
 	Lists      int
-	Bits       int // bits a sub-vector of the codes
-	SubDim     int // dimensions a sub-vector
+	Bits       int // bits per sub-vector of the codes
+	SubDim     int // dimensions per sub-vector
 	Collection uint32
 	BuildLSN   uint64
 	Seed       uint64
@@ -86,7 +86,8 @@ func Open(fs vfs.FS, path string) (*Index, error) {
 	return ix, nil
 }
 
-// Load opens the index in data, which must stay unchanged while the index is in use. The name is what errors call it.
+// Load opens the index in data, which must stay unchanged while the index is in use. The name is
+// what errors call it.
 func Load(data []byte, name string) (*Index, error) {
 	h, sections, err := parseHeader(data, name)
 	if err != nil {
@@ -155,8 +156,8 @@ func (ix *Index) load() error {
 	return nil
 }
 
-// find returns the section of each known kind, with the length that the header implies, and nil for optional ones that
-// are missing. The lengths of codebooks and codes are left to what reads them.
+// find returns the section of each known kind, with the length that the header implies, and nil for
+// optional ones that are missing. The lengths of codebooks and codes are left to what reads them.
 func (ix *Index) find() (found [kindEnd]*section, err error) {
 	for i := range ix.sections {
 		s := &ix.sections[i]
@@ -195,7 +196,8 @@ func (ix *Index) find() (found [kindEnd]*section, err error) {
 	return found, nil
 }
 
-// loadLists verifies the bounds of the lists and the order of the ids, and sets what derives from the bounds.
+// loadLists verifies the bounds of the lists and the order of the ids, and sets what derives from
+// the bounds.
 func (ix *Index) loadLists(found [kindEnd]*section) error {
 	lists := ix.header.lists
 	if ix.begin[0] != 0 || int64(ix.begin[lists]) != int64(ix.header.rows) {
@@ -251,7 +253,8 @@ func (ix *Index) Retain() {
 	}
 }
 
-// Release drops a reference. The last one unmaps the file and then calls the function given to OnRetire.
+// Release drops a reference. The last one unmaps the file and then calls the function given to
+// OnRetire.
 func (ix *Index) Release() error {
 	switch refs := ix.refs.Add(-1); {
 	case refs > 0:
@@ -272,15 +275,16 @@ func (ix *Index) Release() error {
 	return nil
 }
 
-// OnRetire sets what the last Release calls once the file is unmapped, such as its removal. Only one goroutine may call
-// it, before it releases its own reference.
+// OnRetire sets what the last Release calls once the file is unmapped, such as its removal. Only
+// one goroutine may call it, before it releases its own reference.
 func (ix *Index) OnRetire(retire func()) { ix.retire = retire }
 
-// rowsChunk is the number of rows handed out at a time: enough to make a call cheap, few enough to stay in cache.
+// rowsChunk is the number of rows handed out at a time: enough to make a call cheap, few enough to
+// stay in cache.
 const rowsChunk = 1024
 
-// Rows calls fn for all rows in list order, some at a time. The slices are parts of the mapping: fn may neither change
-// nor keep them.
+// Rows calls fn for all rows in list order, some at a time. The slices are parts of the mapping: fn
+// may neither change nor keep them.
 func (ix *Index) Rows(ctx context.Context, fn func(ids []uint32, rows []float32) error) error {
 	if ix.rows == nil {
 		return fmt.Errorf("%s: %w", ix.name, ErrNoRows)
@@ -300,7 +304,8 @@ func (ix *Index) Rows(ctx context.Context, fn func(ids []uint32, rows []float32)
 	return nil
 }
 
-// Gather copies the rows of candidates that a Search of this index returned to dst, row-major, len(candidates) x dim.
+// Gather copies the rows of candidates that a Search of this index returned to dst, row-major,
+// len(candidates) x dim.
 func (ix *Index) Gather(dst []float32, candidates []index.Candidate) error {
 	if ix.rows == nil {
 		return fmt.Errorf("%s: %w", ix.name, ErrNoRows)
@@ -321,5 +326,6 @@ func (ix *Index) row(at uint32) []float32 {
 	return ix.rows[int(at)*d : (int(at)+1)*d]
 }
 
-// IDs returns the ids of the rows by position. The slice lies in the mapping and must not be changed.
+// IDs returns the ids of the rows by position. The slice lies in the mapping and must not be
+// changed.
 func (ix *Index) IDs() []uint32 { return ix.ids }

@@ -129,7 +129,8 @@ func (r *adviceRecorder) Advise(a vfs.Advice, offset, length int64) error {
 	return errors.New("ignored")
 }
 
-// TestReadAhead reads rows of several pieces in order: each is asked for before it is reached, once.
+// TestReadAhead reads rows of several pieces in order: each is asked for before it is reached,
+// once.
 func TestReadAhead(t *testing.T) {
 	const dim, n = 300, 3000
 	ix := build(t, clustered(41, n, dim), BuildOptions{Dim: dim, Lists: 3, SampleRows: 64})

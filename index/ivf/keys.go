@@ -10,9 +10,10 @@ import (
 	"github.com/flashdb/flashdb/internal/format"
 )
 
-// The keys section maps ids to keys, so that a query names its hits without a lookup in the store for each. A key never
-// changes as long as its id lives; whether it lives is the store's to say. Ids are dense but for deleted ones, so the
-// offsets form a table by id, and the section is written in one pass over the keys in the order of their ids:
+// The keys section maps ids to keys, so that a query names its hits without a lookup in the store
+// for each. A key never changes as long as its id lives; whether it lives is the store's to say.
+// Ids are dense but for deleted ones, so the offsets form a table by id, and the section is written
+// in one pass over the keys in the order of their ids:
 //
 //	bytes    the keys one after the other, and zeros up to a multiple of 8
 //	bases    uint64, ceil(ids / 4096): where the keys of each 4096 ids begin
@@ -21,7 +22,8 @@ import (
 //	ids      uint64, one more than the highest id of the index
 //	length   uint64, of the bytes, without zeros
 //
-// It is left out when fewer than a quarter of the ids are in the index: the table would be mostly holes.
+// It is left out when fewer than a quarter of the ids are in the index: the table would be mostly
+// holes.
 const (
 	idsPerBase   = 4096
 	keysFooter   = 16
@@ -32,7 +34,8 @@ const (
 
 // KeySource streams the keys of the rows to be indexed.
 type KeySource interface {
-	// Keys calls fn with keys in ascending order of their ids. fn keeps neither slice, nor the bytes.
+	// Keys calls fn with keys in ascending order of their ids. fn keeps neither slice, nor the
+	// bytes.
 	Keys(ctx context.Context, fn func(ids []uint32, keys [][]byte) error) error
 }
 
@@ -43,8 +46,8 @@ type keyTable struct {
 	ends  []uint32
 }
 
-// Key returns the key of an id as of the build, without a copy: it lies in the mapping. It returns false for an id that
-// the index has no key of.
+// Key returns the key of an id as of the build, without a copy: it lies in the mapping. It returns
+// false for an id that the index has no key of.
 func (ix *Index) Key(id uint32) (key []byte, ok bool) {
 	t := &ix.keys
 	if uint64(id) >= uint64(len(t.ends)) {
@@ -87,8 +90,8 @@ func (ix *Index) loadKeys(s *section) error {
 
 func align8(n int64) int64 { return (n + 7) &^ 7 }
 
-// checkKeys verifies that the offsets ascend, that only rows have keys, and the padding. A row may lack a key: its node was
-// deleted during the build.
+// checkKeys verifies that the offsets ascend, that only rows have keys, and the padding. A row may
+// lack a key: its node was deleted during the build.
 func (ix *Index) checkKeys(s *section, rows *roaring.Bitmap) error {
 	if s == nil {
 		return nil

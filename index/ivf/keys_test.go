@@ -15,7 +15,8 @@ import (
 	"github.com/flashdb/flashdb/internal/vfs"
 )
 
-// keySource has keys by id. Like a store it streams those of nodes that live, whether they are indexed or not.
+// keySource has keys by id. Like a store it streams those of nodes that live, whether they are
+// indexed or not.
 type keySource map[uint32]string
 
 func (s keySource) Keys(_ context.Context, fn func([]uint32, [][]byte) error) error {
@@ -43,7 +44,8 @@ func (s keySource) Keys(_ context.Context, fn func([]uint32, [][]byte) error) er
 	return flush()
 }
 
-// named gives every row a key, some of them long, and ids beside them, which are nodes but no rows of the index, too.
+// named gives every row a key, some of them long, and ids beside them, which are nodes but no rows
+// of the index, too.
 func named(t *table) keySource {
 	keys := keySource{}
 	for _, id := range t.ids {
@@ -184,7 +186,8 @@ func TestDamagedKeys(t *testing.T) {
 	}
 }
 
-// TestKeysAreWrittenInPieces: of the tables, which take 4 bytes an id, no more is copied than the buffer holds.
+// TestKeysAreWrittenInPieces: of the tables, which take 4 bytes per id, no more is copied than the
+// buffer holds.
 func TestKeysAreWrittenInPieces(t *testing.T) {
 	f, err := vfs.NewMem().Create(testPath)
 	require.NoError(t, err)

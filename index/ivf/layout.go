@@ -27,8 +27,8 @@ type layout struct {
 func (y *layout) lists() int               { return len(y.begin) - 1 }
 func (y *layout) centroid(l int) []float32 { return y.centroids[l*y.dim : (l+1)*y.dim] }
 
-// assign reads the rows for the second time, assigns each to a list, and lays the lists out. The centroid of a list
-// becomes the mean of its rows: a last step of Lloyd's algorithm, over all rows.
+// assign reads the rows for the second time, assigns each to a list, and lays the lists out. The
+// centroid of a list becomes the mean of its rows: a last step of Lloyd's algorithm, over all rows.
 func (b *builder) assign(ctx context.Context) error {
 	y := &b.layout
 	y.dim = b.opt.Dim
@@ -55,7 +55,8 @@ func (b *builder) assign(ctx context.Context) error {
 	return b.place(ctx, sums)
 }
 
-// moments sums up rows list by list, in the order of the rows so that the result does not depend on the workers.
+// moments sums up rows list by list, in the order of the rows so that the result does not depend on
+// the workers.
 type moments struct {
 	count   []uint32
 	first   [][]float32 // the first row of each list; nil for lists without rows
@@ -93,8 +94,8 @@ func (m *moments) variance(l, j int) float64 {
 	return max(0, m.squares[l][j]/float64(m.count[l])-by*by)
 }
 
-// place numbers the lists that have rows, computes their centroids and variances, and turns the list of each row into
-// its position.
+// place numbers the lists that have rows, computes their centroids and variances, and turns the
+// list of each row into its position.
 func (b *builder) place(ctx context.Context, m *moments) error {
 	y := &b.layout
 	order, err := b.order(ctx, m)
@@ -128,7 +129,8 @@ func (b *builder) place(ctx context.Context, m *moments) error {
 	return nil
 }
 
-// order returns the trained lists that have rows in the order of the file: as they are, or by groups.
+// order returns the trained lists that have rows in the order of the file: as they are, or by
+// groups.
 func (b *builder) order(ctx context.Context, m *moments) ([]uint32, error) {
 	var order []uint32
 	for trained, count := range m.count {
@@ -148,8 +150,9 @@ func (b *builder) order(ctx context.Context, m *moments) ([]uint32, error) {
 	return order, b.layout.groupLists(ctx, order, centroids, b.opt.Seed, b.opt.Workers)
 }
 
-// exponentOf returns the exponent of a list of that mean variance: 0, unless the variance is too large or too small for a
-// float32. The variances of the list are those of its rows times 2^exponent.
+// exponentOf returns the exponent of a list of that mean variance: 0, unless the variance is too
+// large or too small for a float32. The variances of the list are those of its rows times
+// 2^exponent.
 func exponentOf(variance float64) int8 {
 	_, e := math.Frexp(variance)
 	if variance == 0 || (e >= -varianceBits && e <= varianceBits) {
@@ -158,13 +161,14 @@ func exponentOf(variance float64) int8 {
 	return int8(min(math.MaxInt8, max(math.MinInt8, -e/2)))
 }
 
-// varianceBits is how many binary orders of magnitude from 1 a variance may lie without an exponent: far enough from the
-// bounds of a float32 for those of single dimensions.
+// varianceBits is how many binary orders of magnitude from 1 a variance may lie without an
+// exponent: far enough from the bounds of a float32 for those of single dimensions.
 const varianceBits = 80
 
-// spreads returns the standard deviation of the residuals of each list, over all dimensions; nil exponents are all 0.
-// Residuals are divided by it before they are quantized: real lists differ by orders of magnitude, and one codebook for all
-// would see every row of a tight list in the same place.
+// spreads returns the standard deviation of the residuals of each list, over all dimensions; nil
+// exponents are all 0. Residuals are divided by it before they are quantized: real lists differ by
+// orders of magnitude, and one codebook for all would see every row of a tight list in the same
+// place.
 func spreads(variances []float32, exponents []int8, dim int) []float32 {
 	out := make([]float32, len(variances)/dim)
 	for l := range out {
@@ -181,9 +185,10 @@ func spreads(variances []float32, exponents []int8, dim int) []float32 {
 	return out
 }
 
-// profile returns the variance of the residuals of all rows in each dimension, as a multiple of their mean variance over
-// all dimensions: how a residual of spread 1 is shaped, on average. Lists wider by far than most are left out: a few rows
-// that are a thousand times as long as the others would decide alone.
+// profile returns the variance of the residuals of all rows in each dimension, as a multiple of
+// their mean variance over all dimensions: how a residual of spread 1 is shaped, on average. Lists
+// wider by far than most are left out: a few rows that are a thousand times as long as the others
+// would decide alone.
 func profile(variances, spread []float32, begin []uint32, dim int) []float32 {
 	most := profiled * medianSpread(spread)
 	sums, total := make([]float64, dim), 0.0

@@ -1,6 +1,10 @@
 package ivf
 
-import "github.com/flashdb/flashdb/index"
+import (
+	"sort"
+
+	"github.com/flashdb/flashdb/index"
+)
 
 // Centroids returns the centroid of every list, row-major, lists x dim. It must not be changed.
 func (ix *Index) Centroids() []float32 { return ix.centroids }
@@ -14,4 +18,18 @@ func (ix *Index) List(l int, dst []index.Candidate) []index.Candidate {
 		dst = append(dst, index.Candidate{ID: ix.ids[at], Ref: at})
 	}
 	return dst
+}
+
+// ListOf returns the list that holds the row at a position; see IDs.
+func (ix *Index) ListOf(position int) int {
+	return sort.Search(ix.header.lists, func(l int) bool { return int(ix.begin[l+1]) > position })
+}
+
+// ListSizes returns the number of rows of every list.
+func (ix *Index) ListSizes() []int {
+	sizes := make([]int, ix.header.lists)
+	for l := range sizes {
+		sizes[l] = int(ix.begin[l+1] - ix.begin[l])
+	}
+	return sizes
 }

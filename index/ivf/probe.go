@@ -7,9 +7,10 @@ import (
 	"github.com/flashdb/flashdb/internal/simd"
 )
 
-// visitMore visits the unvisited lists of highest priority until the total reaches the budget; the queries take turns.
-// Afterwards every query has its products with the centroids of all visited lists.
-func (s *Search) visitMore(queries []query, probes index.Probes) {
+// visitMore visits the unvisited lists of highest priority until the total reaches the budget; the
+// queries take turns. Afterwards every query has its products with the centroids of all visited
+// lists.
+func (s *Search) visitMore(queries []queryVector, probes index.Probes) {
 	if !s.Exhausted() && s.reached(probes) {
 		for i := range queries {
 			queries[i].computeProducts(s.ix, s.lists)
@@ -41,7 +42,7 @@ func (s *Search) visitMore(queries []query, probes index.Probes) {
 }
 
 // takeTurns visits about as many lists as the budget has left, the queries choosing in turns.
-func (s *Search) takeTurns(queries []query, probes index.Probes, byGroup bool) {
+func (s *Search) takeTurns(queries []queryVector, probes index.Probes, byGroup bool) {
 	n := 1 + s.missing(probes)/len(queries)
 	for i := range queries {
 		if byGroup {
@@ -89,12 +90,13 @@ func (s *Search) visit(l int) {
 	s.cost.Rows += int(s.ix.begin[l+1] - s.ix.begin[l])
 }
 
-// ratedLists is the number of lists that every query takes before the next ones: few enough for their centroids to stay
-// in the cache from one query to the other.
+// ratedLists is the number of lists that every query takes before the next ones: few enough for
+// their centroids to stay in the cache from one query to the other.
 const ratedLists = 512
 
-// rateAll computes the inner products of each query with the centroids of all lists, and their priorities.
-func rateAll(ix *Index, queries []query) {
+// rateAll computes the inner products of each query with the centroids of all lists, and their
+// priorities.
+func rateAll(ix *Index, queries []queryVector) {
 	for i := range queries {
 		queries[i].resize(ix)
 	}
@@ -107,7 +109,7 @@ func rateAll(ix *Index, queries []query) {
 }
 
 // rateLists is rateAll for one query and the lists from begin to end.
-func (q *query) rateLists(ix *Index, begin, end int) {
+func (q *queryVector) rateLists(ix *Index, begin, end int) {
 	d := ix.header.dim
 	products, priorities := q.products[begin:end], q.priorities[begin:end]
 	simd.DotRows(products, q.vector, ix.centroids[begin*d:end*d])
@@ -115,8 +117,9 @@ func (q *query) rateLists(ix *Index, begin, end int) {
 	simd.Axpy(priorities, q.unit, ix.breadth[begin:end])
 }
 
-// computeProducts computes the products with the centroids of some lists. It leaves the others undefined, and all priorities.
-func (q *query) computeProducts(ix *Index, lists []uint32) {
+// computeProducts computes the products with the centroids of some lists. It leaves the others
+// undefined, and all priorities.
+func (q *queryVector) computeProducts(ix *Index, lists []uint32) {
 	q.resize(ix)
 	d := ix.header.dim
 	for _, list := range lists {
@@ -125,19 +128,21 @@ func (q *query) computeProducts(ix *Index, lists []uint32) {
 	}
 }
 
-// resize makes room for the products with all lists and computes what a unit of spread is along the vector.
-func (q *query) resize(ix *Index) {
+// resize makes room for the products with all lists and computes what a unit of spread is along the
+// vector.
+func (q *queryVector) resize(ix *Index) {
 	q.products = resize(q.products, ix.header.lists)
 	q.priorities = resize(q.priorities, ix.header.lists)
 	q.unit = float32(math.Sqrt(float64(simd.MulDot(q.vector, q.vector, ix.profile))))
 }
 
 // priority returns the priority of a list: see the package comment.
-func (q *query) priority(ix *Index, l int) float32 {
+func (q *queryVector) priority(ix *Index, l int) float32 {
 	return ordered(q.products[l] + ix.breadth[l]*q.unit)
 }
 
-// ordered returns a priority, or the lowest for a NaN: where the query overflows, a list comes last, but it comes.
+// ordered returns a priority, or the lowest for a NaN: where the query overflows, a list comes
+// last, but it comes.
 func ordered(priority float32) float32 {
 	if priority != priority {
 		return -math.MaxFloat32
@@ -145,8 +150,9 @@ func ordered(priority float32) float32 {
 	return priority
 }
 
-// choose sets turns to the n unvisited lists of highest priority, best first; of equal ones the lower list is first.
-func (q *query) choose(n int, visited bitset) {
+// choose sets turns to the n unvisited lists of highest priority, best first; of equal ones the
+// lower list is first.
+func (q *queryVector) choose(n int, visited bitset) {
 	q.wanted.Reset(n)
 	q.wanted.Raise(q.guess(n, visited))
 	q.offerUnvisited(visited)
@@ -158,7 +164,7 @@ func (q *query) choose(n int, visited bitset) {
 }
 
 // offerUnvisited offers wanted the unvisited lists that reach its threshold.
-func (q *query) offerUnvisited(visited bitset) {
+func (q *queryVector) offerUnvisited(visited bitset) {
 	q.reaching = resize(q.reaching, len(visited))
 	simd.AtLeast(q.reaching, q.priorities, q.wanted.Threshold())
 	for i, word := range visited {
@@ -169,9 +175,10 @@ func (q *query) offerUnvisited(visited bitset) {
 	})
 }
 
-// guess returns a priority that a few more than n unvisited lists are likely to reach, as some of them do, or minus
-// infinity: without it the first lists all pass for the best, until there are enough of them to tell.
-func (q *query) guess(n int, visited bitset) float32 {
+// guess returns a priority that a few more than n unvisited lists are likely to reach, as some of
+// them do, or minus infinity: without it the first lists all pass for the best, until there are
+// enough of them to tell.
+func (q *queryVector) guess(n int, visited bitset) float32 {
 	const stride = 32
 	m := (n + n/4 + 8*stride) / stride // of the sample are to reach it
 	if len(q.priorities) < 4*m*stride {
@@ -189,7 +196,8 @@ func (q *query) guess(n int, visited bitset) float32 {
 	return nthLargest(q.sampled, m)
 }
 
-// nthLargest returns the n-th largest value, n from 1 on, and reorders them (quickselect, Hoare 1961). None is a NaN.
+// nthLargest returns the n-th largest value, n from 1 on, and reorders them (quickselect, Hoare
+// 1961). None is a NaN.
 func nthLargest(values []float32, n int) float32 {
 	for {
 		pivot := values[len(values)/2]

@@ -6,7 +6,8 @@ import (
 	"github.com/flashdb/flashdb/internal/simd"
 )
 
-// Residual returns the root mean square length of the residuals of the rows: how far they lie from their centroids.
+// Residual returns the root mean square length of the residuals of the rows: how far they lie from
+// their centroids.
 func (ix *Index) Residual() float64 {
 	sum := 0.0
 	for l, s := range ix.spread {
@@ -15,8 +16,8 @@ func (ix *Index) Residual() float64 {
 	return math.Sqrt(sum * float64(ix.header.dim) / float64(ix.header.rows))
 }
 
-// ResidualOf returns the root mean square distance of other rows, row-major, from their nearest centroids, 0 of none.
-// Every centroid is looked at for every row.
+// ResidualOf returns the root mean square distance of other rows, row-major, from their nearest
+// centroids, 0 of none. Every centroid is looked at for every row.
 func (ix *Index) ResidualOf(rows []float32) float64 {
 	d, n := ix.header.dim, 0
 	sum := 0.0

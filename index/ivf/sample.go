@@ -6,11 +6,12 @@ import (
 	"math"
 )
 
-// sample is what the first pass keeps: a random part of the rows, without knowing beforehand how many there will be.
+// sample is what the first pass keeps: a random part of the rows, without knowing beforehand how
+// many there will be.
 //
-// A row is kept when its hash is in the lowest share of all hashes that BuildOptions.sampleShare asks for. The share only
-// falls as more rows are seen, so a row thrown out on the way would have been thrown out in the end. What is kept depends
-// on the ids and the seed alone.
+// A row is kept when its hash is in the lowest share of all hashes that BuildOptions.sampleShare
+// asks for. The share only falls as more rows are seen, so a row thrown out on the way would have
+// been thrown out in the end. What is kept depends on the ids and the seed alone.
 type sample struct {
 	ids  []uint32
 	rows []float32 // row-major
@@ -99,8 +100,8 @@ const (
 	batchRows  = 16_384
 )
 
-// batches reads all rows and hands them on in batches of a size that does not depend on how the source cuts them. It
-// refuses rows that are not in order, not of the dimension, or not finite.
+// batches reads all rows and hands them on in batches of a size that does not depend on how the
+// source cuts them. It refuses rows that are not in order, not of the dimension, or not finite.
 func (b *builder) batches(ctx context.Context, fn func(ids []uint32, rows []float32) error) error {
 	d := b.opt.Dim
 	size := max(1, min(batchRows, batchBytes/(4*d)))

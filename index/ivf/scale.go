@@ -2,18 +2,22 @@ package ivf
 
 import "math"
 
-// Inner products with centroids, spreads and codes are float32. A query so long or short that they could overflow or vanish
-// is multiplied by a power of two first, which changes neither their order nor their digits.
+// Inner products with centroids, spreads and codes are float32. A query so long or short that they
+// could overflow or vanish is multiplied by a power of two first, which changes neither their order
+// nor their digits.
 
 const (
-	// mostProduct, 2^100, bounds inner products of scaled queries with centroids. What is computed with it on the way to an
-	// estimate may be larger by the square root of the dimension, a few deviations, and the longest code of a codebook.
+	// mostProduct, 2^100, bounds inner products of scaled queries with centroids. What is computed
+	// with it on the way to an estimate may be larger by the square root of the dimension, a few
+	// deviations, and the longest code of a codebook.
 	mostProduct = 1 << 100
-	// mostQuery bounds the values of a query, above and by its inverse below, so that their squares stay normal.
+	// mostQuery bounds the values of a query, above and by its inverse below, so that their squares
+	// stay normal.
 	mostQuery = 1 << 40
 )
 
-// reachOf returns a bound of the norms of the centroids and of the residuals in their lists, one deviation out.
+// reachOf returns a bound of the norms of the centroids and of the residuals in their lists, one
+// deviation out.
 func reachOf(centroids, spread []float32, dim int) float64 {
 	var most float32
 	for _, x := range centroids {
@@ -26,7 +30,7 @@ func reachOf(centroids, spread []float32, dim int) float64 {
 }
 
 // take sets the vector of the query, scaled if need be.
-func (q *query) take(ix *Index, given []float32) {
+func (q *queryVector) take(ix *Index, given []float32) {
 	q.given, q.vector, q.unscale = given, given, 1
 	var largest float32
 	for _, x := range given {

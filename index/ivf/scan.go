@@ -8,10 +8,10 @@ import (
 	"github.com/flashdb/flashdb/internal/simd"
 )
 
-// scan offers the codes of the visited lists to each query: those of its best lists first, so that the threshold rises
-// early, and of the others as far as they can still reach it. Of these, all queries scan a list before the next, while
-// its codes are in the cache.
-func (s *Search) scan(ctx context.Context, queries []query) error {
+// scan offers the codes of the visited lists to each query: those of its best lists first, so that
+// the threshold rises early, and of the others as far as they can still reach it. Of these, all
+// queries scan a list before the next, while its codes are in the cache.
+func (s *Search) scan(ctx context.Context, queries []queryVector) error {
 	w := s.workers[0]
 	w.codes, w.best = 0, w.best[:0]
 	large := s.cost.Rows*len(queries) >= largeScan
@@ -38,7 +38,7 @@ func (s *Search) scan(ctx context.Context, queries []query) error {
 }
 
 // scanFirst scans the best lists of a query, and marks them.
-func (w *worker) scanFirst(q *query, large bool) {
+func (w *worker) scanFirst(q *queryVector, large bool) {
 	lists := w.s.lists
 	q.first = resize(q.first, len(q.products))
 	q.wanted.Reset(leadLists)
@@ -62,7 +62,7 @@ func (w *worker) scanFirst(q *query, large bool) {
 }
 
 // scanOthers scans the lists that were not scanned first.
-func (w *worker) scanOthers(ctx context.Context, queries []query) {
+func (w *worker) scanOthers(ctx context.Context, queries []queryVector) {
 	lists := w.s.lists
 	for i, l := range lists {
 		w.prefetch(queries, lists, i+aheadLists)
@@ -77,9 +77,9 @@ func (w *worker) scanOthers(ctx context.Context, queries []query) {
 	}
 }
 
-// prefetch asks for the codes and ids of lists[at], if there is one and it will be scanned. Where all lists are, each follows
-// the one before in memory, and the processor knows.
-func (w *worker) prefetch(queries []query, lists []uint32, at int) {
+// prefetch asks for the codes and ids of lists[at], if there is one and it will be scanned. Where
+// all lists are, each follows the one before in memory, and the processor knows.
+func (w *worker) prefetch(queries []queryVector, lists []uint32, at int) {
 	if at >= len(lists) || w.s.thorough {
 		return
 	}
@@ -92,20 +92,22 @@ func (w *worker) prefetch(queries []query, lists []uint32, at int) {
 	}
 }
 
-// prefetch asks for the first codes and ids of a list; of a long one the processor fetches the rest by itself.
+// prefetch asks for the first codes and ids of a list; of a long one the processor fetches the rest
+// by itself.
 func (ix *Index) prefetch(l int) {
 	codes, ids := ix.codes[ix.codeBegin[l]:ix.codeBegin[l+1]], ix.ids[ix.begin[l]:ix.begin[l+1]]
 	simd.Prefetch(codes[:min(len(codes), prefetchBytes)])
 	simd.Prefetch(ids[:min(len(ids), prefetchBytes/4)])
 }
 
-// reaches reports whether the list may hold a row that reaches the floor, which it also may where the query overflows.
-func (q *query) reaches(ix *Index, l int, floor float32) bool {
+// reaches reports whether the list may hold a row that reaches the floor, which it also may where
+// the query overflows.
+func (q *queryVector) reaches(ix *Index, l int, floor float32) bool {
 	return !(q.products[l]+tail*(ix.spread[l]*q.unit) < floor)
 }
 
 // scanList offers the codes of one list to best, unless it lies too low to reach the floor.
-func (w *worker) scanList(q *query, best *index.Best, floor float32, l int) {
+func (w *worker) scanList(q *queryVector, best *index.Best, floor float32, l int) {
 	ix := w.s.ix
 	if !w.s.thorough && !q.reaches(ix, l, floor) {
 		return
@@ -132,8 +134,9 @@ func (w *worker) scanList(q *query, best *index.Best, floor float32, l int) {
 	}
 }
 
-// scan4 offers n codes of 4 bits, the first of them at position begin. The kernel sorts out most of them by their sum.
-func (w *worker) scan4(q *query, best *index.Best, codes []byte, begin, n int, base, scale float32) {
+// scan4 offers n codes of 4 bits, the first of them at position begin. The kernel sorts out most of
+// them by their sum.
+func (w *worker) scan4(q *queryVector, best *index.Best, codes []byte, begin, n int, base, scale float32) {
 	threshold := best.Threshold()
 	least, ok := leastSum(threshold, base, scale)
 	if !ok {
@@ -154,8 +157,8 @@ func (w *worker) scan4(q *query, best *index.Best, codes []byte, begin, n int, b
 	}
 }
 
-// leastSum returns the least sum of a code whose score, base + scale*sum, can reach the threshold, and false when none
-// can. It errs by one on the low side, as the score is rounded.
+// leastSum returns the least sum of a code whose score, base + scale*sum, can reach the threshold,
+// and false when none can. It errs by one on the low side, as the score is rounded.
 func leastSum(threshold, base, scale float32) (least uint16, ok bool) {
 	if scale <= 0 {
 		return 0, true
@@ -170,7 +173,7 @@ func leastSum(threshold, base, scale float32) (least uint16, ok bool) {
 }
 
 // scan8 offers n codes of 8 bits, the first of them at position begin.
-func (w *worker) scan8(q *query, best *index.Best, codes []byte, begin, n int, base, scale float32) {
+func (w *worker) scan8(q *queryVector, best *index.Best, codes []byte, begin, n int, base, scale float32) {
 	simd.Scan8(w.scores[:n], codes, q.floats, w.s.ix.codeBytes)
 	threshold := best.Threshold()
 	ids := w.s.ix.ids[begin : begin+n]

@@ -10,33 +10,39 @@ import (
 )
 
 const (
-	// benefit is how many standard deviations of the error of a code a row is given when it competes for being ranked by
-	// its row. Without it, thousands of rows in tight lists, whose estimates are exact, crowd out the few better ones in
-	// wide lists that are underestimated. Of 0 to 4, 1.5 to 2 found most on every graph; from 3 on it is too much.
+	// benefit is how many standard deviations of the error of a code a row is given when it
+	// competes for being ranked by its row. Without it, thousands of rows in tight lists, whose
+	// estimates are exact, crowd out the few better ones in wide lists that are underestimated. Of
+	// 0 to 4, 1.5 to 2 found most on every graph; from 3 on it is too much.
 	benefit = 1.5
-	// leadLists is the number of lists that are scanned first, best first, so that the threshold rises early. The rest
-	// follows in the order of the file.
+	// leadLists is the number of lists that are scanned first, best first, so that the threshold
+	// rises early. The rest follows in the order of the file.
 	leadLists = 32
-	// tail is how many standard deviations above its mean a visited list may still hold a row worth scanning for. A list
-	// whose rows would have to lie further out to reach the threshold is passed over, unless all lists were asked for. At
-	// 4 no recall was lost with default probes on graphs of 64,000 and 750,000 rows and a third of the codes saved; at 3
-	// the worst source lost 7 of its top 100.
+	// tail is how many standard deviations above its mean a visited list may still hold a row worth
+	// scanning for. A list whose rows would have to lie further out to reach the threshold is
+	// passed over, unless all lists were asked for. At 4 no recall was lost with default probes on
+	// graphs of 64,000 and 750,000 rows and a third of the codes saved; at 3 the worst source lost
+	// 7 of its top 100.
 	tail = 4
-	// aheadRows is how many rows ahead memory is asked for the candidates' rows, which lie anywhere: enough to hide its
-	// latency, few enough to stay in the first cache.
+	// aheadRows is how many rows ahead memory is asked for the candidates' rows, which lie
+	// anywhere: enough to hide its latency, few enough to stay in the first cache.
 	aheadRows = 8
-	// aheadLists is how many lists ahead memory is asked for codes and ids, prefetchBytes how much of either at most.
+	// aheadLists is how many lists ahead memory is asked for codes and ids, prefetchBytes how much
+	// of either at most.
 	aheadLists    = 4
 	prefetchBytes = 4096
-	// scanCodes is the number of codes scanned in one go, whole blocks; the threshold is renewed after each.
+	// scanCodes is the number of codes scanned in one go, whole blocks; the threshold is renewed
+	// after each.
 	scanCodes = 2048
 )
 
-// Search is the state of one query of a collection: the lists it has visited and what that cost. It may take many query
-// vectors, one after the other. It is used by one goroutine at a time and reused by Reset; after the first queries it
-// does not allocate. The Index must stay retained while a Search is used.
+// Search is the state of one query of a collection: the lists it has visited and what that cost. It
+// may take many query vectors, one after the other. It is used by one goroutine at a time and
+// reused by Reset; after the first queries it does not allocate. The Index must stay retained while
+// a Search is used.
 type Search struct {
-	// Workers bounds the goroutines of one large search, 0 being the caller's alone. What is found does not depend on it.
+	// Workers bounds the goroutines of one large search, 0 being the caller's alone. What is found
+	// does not depend on it.
 	Workers int
 
 	ix      *Index
@@ -45,15 +51,15 @@ type Search struct {
 	cost    index.Cost
 	// thorough searches scan every visited list.
 	thorough bool
-	queries  []query
+	queries  []queryVector
 	denied   denied
 	final    *index.Best
 	workers  []*worker // the first is the caller's goroutine
 	shared   shared
 }
 
-// query is what a Search knows of one query vector.
-type query struct {
+// queryVector is what a Search knows of one of its vectors.
+type queryVector struct {
 	given       []float32         // as the caller gave it
 	vector      []float32         // times a power of two, see scaled
 	scaled      []float32         // memory of vector
@@ -104,17 +110,20 @@ func (s *Search) Cost() index.Cost { return s.cost }
 // Exhausted reports whether all lists have been visited.
 func (s *Search) Exhausted() bool { return s.cost.Lists == s.ix.header.lists }
 
-// Search finds for each query the n rows of highest inner product among those that the filter keeps and that lie in a
-// visited list. Before, it visits further lists until the total since Reset meets the budget. It sets dst[i], whose
-// memory it reuses, to the candidates of queries[i], best first. Their scores are exact inner products, or estimates
-// when the index holds no rows.
+// Visited reports whether the search has visited a list since Reset.
+func (s *Search) Visited(list int) bool { return s.visited.has(list) }
+
+// Search finds for each query the n rows of highest inner product among those that the filter keeps
+// and that lie in a visited list. Before, it visits further lists until the total since Reset meets
+// the budget. It sets dst[i], whose memory it reuses, to the candidates of queries[i], best first.
+// Their scores are exact inner products, or estimates when the index holds no rows.
 func (s *Search) Search(ctx context.Context, queries [][]float32, n int, probes index.Probes, filter index.Filter, dst [][]index.Candidate) error {
 	if err := s.check(queries, n, probes, dst); err != nil {
 		return fmt.Errorf("search index: %w", err)
 	}
 	n = min(n, s.ix.header.rows)
 	for len(s.queries) < len(queries) {
-		s.queries = append(s.queries, query{best: index.NewBest(1), wanted: index.NewBest(1), leading: index.NewBest(1)})
+		s.queries = append(s.queries, queryVector{best: index.NewBest(1), wanted: index.NewBest(1), leading: index.NewBest(1)})
 	}
 	active := s.queries[:len(queries)]
 	for i := range active {
@@ -157,7 +166,7 @@ func (s *Search) check(queries [][]float32, n int, probes index.Probes, dst [][]
 }
 
 // prepare computes the lookup table and makes room for the candidates.
-func (q *query) prepare(ix *Index, n int) {
+func (q *queryVector) prepare(ix *Index, n int) {
 	shape := ix.header.shape()
 	if shape.Bits == 4 {
 		q.bytes = resize(q.bytes, shape.TableLen())
@@ -173,12 +182,14 @@ func (q *query) prepare(ix *Index, n int) {
 	q.best.Reset(n)
 }
 
-// ranked returns how many candidates are kept by their codes, to be ranked by their rows, when n are asked for: three
-// times as many when they are few, twice when they are many. With fewer, each loses up to .001 with every list.
+// ranked returns how many candidates are kept by their codes, to be ranked by their rows, when n
+// are asked for: three times as many when they are few, twice when they are many. With fewer, each
+// loses up to .001 with every list.
 func ranked(n int) int { return n + max(n, min(2*n, n/2+300)) }
 
-// refine appends the n best candidates of the query to dst, ranked by their rows if the index holds them.
-func (s *Search) refine(q *query, n int, dst []index.Candidate) []index.Candidate {
+// refine appends the n best candidates of the query to dst, ranked by their rows if the index holds
+// them.
+func (s *Search) refine(q *queryVector, n int, dst []index.Candidate) []index.Candidate {
 	if s.ix.rows == nil {
 		n := len(dst)
 		dst = q.best.Sorted(dst)

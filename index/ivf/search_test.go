@@ -33,8 +33,8 @@ func subset(rng *rand.Rand, ids []uint32) *roaring.Bitmap {
 	return bits
 }
 
-// TestEverythingVisitedIsExact is the main property: with all lists visited and all rows wanted, the answer is that of
-// an exact scan, whatever the filter and the shape of the index.
+// TestEverythingVisitedIsExact is the main property: with all lists visited and all rows wanted,
+// the answer is that of an exact scan, whatever the filter and the shape of the index.
 func TestEverythingVisitedIsExact(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 60 {
@@ -142,11 +142,11 @@ func TestPriority(t *testing.T) {
 	require.True(t, s.Exhausted())
 }
 
-// TestChooseEqualsSorting chooses among many lists, where only those that reach a guess are compared, with scores that
-// tie, that mislead the guess and that are no numbers.
+// TestChooseEqualsSorting chooses among many lists, where only those that reach a guess are
+// compared, with scores that tie, that mislead the guess and that are no numbers.
 func TestChooseEqualsSorting(t *testing.T) {
 	rng := rand.New(rand.NewPCG(8, 2))
-	q := query{wanted: index.NewBest(1), leading: index.NewBest(1)}
+	q := queryVector{wanted: index.NewBest(1), leading: index.NewBest(1)}
 	for range 200 {
 		lists := 1 + rng.IntN(6000)
 		n := 1 + rng.IntN(lists)

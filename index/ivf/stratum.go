@@ -9,26 +9,31 @@ import (
 	"github.com/flashdb/flashdb/internal/kmeans"
 )
 
-// Rows of very different length are not clustered together: one row of 1e30 among others of 1 would draw all centroids
-// to itself, and squares of float32 overflow from 1.8e19 on and vanish below 1e-19. So the rows are parted into strata by
-// the magnitude of their norms, each with lists of its own, and a stratum far from 1 is scaled while it is clustered.
-// Rows of ordinary data are one stratum that is not scaled.
+// Rows of very different length are not clustered together: one row of 1e30 among others of 1 would
+// draw all centroids to itself, and squares of float32 overflow from 1.8e19 on and vanish below
+// 1e-19. So the rows are parted into strata by the magnitude of their norms, each with lists of its
+// own, and a stratum far from 1 is scaled while it is clustered. Rows of ordinary data are one
+// stratum that is not scaled.
 //
-// If a common offset is far larger than what the rows differ by, it is subtracted before: with a constant dimension of
-// 1e10, float32 distances would be nothing but rounding errors.
+// If a common offset is far larger than what the rows differ by, it is subtracted before: with a
+// constant dimension of 1e10, float32 distances would be nothing but rounding errors.
 
 const (
-	// A stratum reaches from strataBelow binary orders of magnitude below its median norm to strataAbove above it. Real
-	// embeddings span less than that; shorter rows do little harm to the others' training, longer ones much.
+	// A stratum reaches from strataBelow binary orders of magnitude below its median norm to
+	// strataAbove above it. Real embeddings span less than that; shorter rows do little harm to the
+	// others' training, longer ones much.
 	strataAbove, strataBelow = 6, 20
-	// unscaled is the largest magnitude, up or down, of a median norm that leaves a stratum as it is.
+	// unscaled is the largest magnitude, up or down, of a median norm that leaves a stratum as it
+	// is.
 	unscaled = 20
-	// offsetRows of the sample say whether there is an offset, which must be offsetLeast times the median distance from it.
+	// offsetRows of the sample say whether there is an offset, which must be offsetLeast times the
+	// median distance from it.
 	offsetRows, offsetLeast = 1024, 256
 	// Magnitudes of norms of finite rows lie between these. noMagnitude is that of rows of zeros.
 	leastMagnitude, mostMagnitude = -150, 136
 	noMagnitude                   = leastMagnitude - 1
-	// strayShift is the binary logarithm of the number of magnitudes that share a list of rows in no stratum.
+	// strayShift is the binary logarithm of the number of magnitudes that share a list of rows in
+	// no stratum.
 	strayShift = 3
 )
 
@@ -88,8 +93,8 @@ func newPartition(sample []float32, dim, lists int) *partition {
 	return p
 }
 
-// part adds the strata of the magnitudes from first to last to p: that around the median norm, and those of what is above
-// and below it.
+// part adds the strata of the magnitudes from first to last to p: that around the median norm, and
+// those of what is above and below it.
 func (p *partition) part(counts []int, first, last int) {
 	total := 0
 	for m := first; m <= last; m++ {
@@ -133,7 +138,8 @@ func (p *partition) divide(sample []float32) {
 	}
 }
 
-// deal gives each stratum its part of the lists, at least one and never more than it has rows of the n in the sample.
+// deal gives each stratum its part of the lists, at least one and never more than it has rows of
+// the n in the sample.
 func (p *partition) deal(lists, n int) {
 	left := lists
 	for i := len(p.strata) - 1; i >= 0; i-- {
@@ -229,7 +235,8 @@ func (s *stratum) assign(ctx context.Context, dst []uint32, rows []float32, work
 	return err
 }
 
-// stratumOf returns the number of the stratum of a row, or -1. Rows of zeros have no magnitude, and are of the first.
+// stratumOf returns the number of the stratum of a row, or -1. Rows of zeros have no magnitude, and
+// are of the first.
 func (p *partition) stratumOf(row []float32) int {
 	m := p.magnitude(row)
 	if m == noMagnitude {
@@ -278,8 +285,8 @@ func (p *partition) moved(dst, rows []float32, s *stratum) {
 	}
 }
 
-// commonOffset returns the median of some rows in each dimension if it is far larger than the distance of most of them
-// from it, otherwise nil.
+// commonOffset returns the median of some rows in each dimension if it is far larger than the
+// distance of most of them from it, otherwise nil.
 func commonOffset(rows []float32, d int) []float32 {
 	n := len(rows) / d
 	step := max(1, n/offsetRows)

@@ -10,8 +10,9 @@ import (
 )
 
 const (
-	// largeScan is the number of codes in the visited lists, times the queries, from which on several goroutines share a
-	// scan: a hundred microseconds of work, fifty times what it takes to start one.
+	// largeScan is the number of codes in the visited lists, times the queries, from which on
+	// several goroutines share a scan: a hundred microseconds of work, fifty times what it takes to
+	// start one.
 	largeScan = 1 << 17
 	// runLists is the number of lists that a goroutine takes at a time.
 	runLists = 64
@@ -40,15 +41,16 @@ func newWorker(s *Search) *worker {
 // shared is a scan that several goroutines work on.
 type shared struct {
 	ctx     context.Context
-	queries []query
+	queries []queryVector
 	next    atomic.Int64 // first list, as an index of Search.lists, that nobody has taken
 	running sync.WaitGroup
 }
 
-// scanShared scans the lists that were not scanned first, by as many goroutines as Workers and the work allow. What it
-// finds does not depend on how many: each list is passed over or not by thresholds that are fixed before, and the best
-// of all candidates are the best of the best of each goroutine.
-func (s *Search) scanShared(ctx context.Context, queries []query) {
+// scanShared scans the lists that were not scanned first, by as many goroutines as Workers and the
+// work allow. What it finds does not depend on how many: each list is passed over or not by
+// thresholds that are fixed before, and the best of all candidates are the best of the best of each
+// goroutine.
+func (s *Search) scanShared(ctx context.Context, queries []queryVector) {
 	s.shared.ctx, s.shared.queries = ctx, queries
 	s.shared.next.Store(0)
 	workers := max(1, min(s.Workers, len(s.lists)/runLists))
@@ -84,7 +86,8 @@ func (s *Search) scanShared(ctx context.Context, queries []query) {
 	}
 }
 
-// run is a goroutine of a shared scan. A fault in the mapping is a panic, which scanShared passes on to its caller.
+// run is a goroutine of a shared scan. A fault in the mapping is a panic, which scanShared passes
+// on to its caller.
 func (w *worker) run() {
 	defer func() {
 		w.panics = recover()

@@ -22,8 +22,8 @@ func TestWorkers(t *testing.T) {
 	t.Run("stop with the context", func(t *testing.T) { testWorkersStopWithTheContext(t, ix, rows) })
 }
 
-// testWorkersFindTheSame asks with one goroutine and with several, for everything and for a share at which lists are
-// passed over.
+// testWorkersFindTheSame asks with one goroutine and with several, for everything and for a share
+// at which lists are passed over.
 func testWorkersFindTheSame(t *testing.T, ix *Index, rows *table) {
 	type answer struct {
 		found [2][]index.Candidate
@@ -67,7 +67,8 @@ func testWorkersDoNotAllocate(t *testing.T, ix *Index, rows *table) {
 	assert.Len(t, s.workers, 2)
 }
 
-// testWorkersPanicInTheCaller cuts the codes short under the workers, as a file is that was truncated while mapped.
+// testWorkersPanicInTheCaller cuts the codes short under the workers, as a file is that was
+// truncated while mapped.
 func testWorkersPanicInTheCaller(t *testing.T, ix *Index, rows *table) {
 	before := runtime.NumGoroutine()
 	codes := ix.codes

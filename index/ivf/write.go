@@ -173,8 +173,8 @@ func (w *writer) section(k kind) *section {
 	return nil
 }
 
-// openRows decides where the rows go in list order: they are encoded from there. The function it returns removes what
-// was made for it.
+// openRows decides where the rows go in list order: they are encoded from there. The function it
+// returns removes what was made for it.
 func (w *writer) openRows() (remove func() error, err error) {
 	if s := w.section(kindRows); s != nil {
 		w.rowsFile, w.rowsAt = w.f, s.offset
@@ -193,8 +193,8 @@ func (w *writer) openRows() (remove func() error, err error) {
 	return remove, nil
 }
 
-// writeRows reads the rows for the third time and writes each to its position. Of a batch, the rows of one list follow
-// each other in the file, as both are in order of their ids.
+// writeRows reads the rows for the third time and writes each to its position. Of a batch, the rows
+// of one list follow each other in the file, as both are in order of their ids.
 func (w *writer) writeRows(ctx context.Context) error {
 	y, d := &w.layout, w.opt.Dim
 	next := 0 // first of y.ids not yet passed

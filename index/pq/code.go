@@ -39,8 +39,8 @@ func (q *Quantizer) decode(dst []float32, code []byte) {
 	}
 }
 
-// nearest returns the number of the point nearest to sub-vector s of row, the lowest of equally near ones: the highest
-// x.p - |p|^2/2.
+// nearest returns the number of the point nearest to sub-vector s of row, the lowest of equally
+// near ones: the highest x.p - |p|^2/2.
 func (q *Quantizer) nearest(row []float32, s int) byte {
 	points, half := q.book(s)
 	x := q.sub(row, s)
@@ -72,8 +72,9 @@ func nearest2(x, y float32, points, half []float32) byte {
 	return byte(at)
 }
 
-// Pack lays out row-major codes of size bytes each (CodeBytes of 4-bit codes) in blocks of 32 for simd.Scan4: byte
-// j*32+i of a block is byte j of its code i. The last block is padded with zeros. dst is ListBytes long.
+// Pack lays out row-major codes of size bytes each (CodeBytes of 4-bit codes) in blocks of 32 for
+// simd.Scan4: byte j*32+i of a block is byte j of its code i. The last block is padded with zeros.
+// dst is ListBytes long.
 func Pack(dst, codes []byte, size int) {
 	for len(codes) > 0 {
 		n := min(BlockCodes, len(codes)/size)
@@ -89,15 +90,16 @@ func Pack(dst, codes []byte, size int) {
 	}
 }
 
-// Table writes the lookup table of a query for 4-bit codes, TableLen bytes, and returns what turns the sum of a code's
-// entries into the estimated inner product of query and row:
+// Table writes the lookup table of a query for 4-bit codes, TableLen bytes, and returns what turns
+// the sum of a code's entries into the estimated inner product of query and row:
 //
 //	query . row  ~=  scale*sum + bias
 //
-// Every table of 16 is shifted so that its least entry is 0 (the shifts add up to bias), and all are divided by one
-// scale. The groups of eight tables that simd.Scan4 adds up as bytes (simd.Scan4Group) share 0..255, so that a table
-// spans some 32 steps, more if its group is of unequal ones. An entry is off by at most half a step of scale: beside
-// the distance of a row from what its code stands for, an error too small to cost recall.
+// Every table of 16 is shifted so that its least entry is 0 (the shifts add up to bias), and all
+// are divided by one scale. The groups of eight tables that simd.Scan4 adds up as bytes
+// (simd.Scan4Group) share 0..255, so that a table spans some 32 steps, more if its group is of
+// unequal ones. An entry is off by at most half a step of scale: beside the distance of a row from
+// what its code stands for, an error too small to cost recall.
 func (q *Quantizer) Table(lut []byte, query []float32) (scale, bias float32) {
 	if q.shape.Bits != 4 || len(query) != q.shape.Dim {
 		panic(fmt.Sprintf("pq: Table of a %d-dim query for %d-dim rows of %d bits", len(query), q.shape.Dim, q.shape.Bits))
@@ -134,8 +136,8 @@ func (q *Quantizer) Table(lut []byte, query []float32) (scale, bias float32) {
 	return scale, sum
 }
 
-// FloatTable writes the lookup table of a query for 8-bit codes, TableLen values: the sum of a code's entries is the
-// estimated inner product of query and row.
+// FloatTable writes the lookup table of a query for 8-bit codes, TableLen values: the sum of a
+// code's entries is the estimated inner product of query and row.
 func (q *Quantizer) FloatTable(lut, query []float32) {
 	if q.shape.Bits != 8 || len(query) != q.shape.Dim {
 		panic(fmt.Sprintf("pq: FloatTable of a %d-dim query for %d-dim rows of %d bits", len(query), q.shape.Dim, q.shape.Bits))
@@ -146,7 +148,8 @@ func (q *Quantizer) FloatTable(lut, query []float32) {
 	}
 }
 
-// products sets dst to the inner products of sub-vector s of the query with the points of its codebook.
+// products sets dst to the inner products of sub-vector s of the query with the points of its
+// codebook.
 func (q *Quantizer) products(dst, query []float32, s int) {
 	points, _ := q.book(s)
 	x := q.sub(query, s)

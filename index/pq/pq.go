@@ -1,9 +1,10 @@
-// Package pq is a product quantizer: it writes a row as a few bits a sub-vector, and estimates the inner product of a
-// query with the row from these bits and one lookup table a query (Jégou, Douze, Schmid, "Product quantization for
-// nearest neighbor search", PAMI 2011, section III).
+// Package pq is a product quantizer: it writes a row as a few bits per sub-vector, and estimates
+// the inner product of a query with the row from these bits and one lookup table per query (Jégou,
+// Douze, Schmid, "Product quantization for nearest neighbor search", PAMI 2011, section III).
 //
-// A row of d dimensions is cut into sub-vectors of SubDim dimensions, the last one padded with zeros. Each has its own
-// codebook of 2^Bits points; the code of a row is, for every sub-vector, the number of the nearest point.
+// A row of d dimensions is cut into sub-vectors of SubDim dimensions, the last one padded with
+// zeros. Each has its own codebook of 2^Bits points; the code of a row is, for every sub-vector,
+// the number of the nearest point.
 //
 //	bits  points  a row's code (CodeBytes)                          lists are stored
 //	4     16      one byte a pair of sub-vectors: 2j low, 2j+1 high  in blocks of 32 codes, transposed (Pack)
@@ -23,20 +24,21 @@ const (
 	BlockCodes = 32
 	// MaxDim is the largest dimension of a row.
 	MaxDim = maxSubs * maxSubs
-	// maxSubs is the largest number of sub-vectors. With entries of a byte in the lookup table, the sum over 256 of
-	// them still fits 16 bits.
+	// maxSubs is the largest number of sub-vectors. With entries of a byte in the lookup table, the
+	// sum over 256 of them still fits 16 bits.
 	maxSubs = 256
 )
 
 // Shape says how rows are cut and coded. Zero Bits and SubDim are set by WithDefaults.
 type Shape struct {
 	Dim    int // dimensions of a row
-	Bits   int // bits a sub-vector: 4 (default) or 8
+	Bits   int // bits per sub-vector: 4 (default) or 8
 	SubDim int // dimensions of a sub-vector; default 2 for 4 bits and 4 for 8, more when dim makes it too many
 }
 
-// WithDefaults returns s with its zero fields filled in. The default is two bits a dimension for up to 512 dimensions;
-// wider rows have wider sub-vectors, because no more than 256 of them can be summed up.
+// WithDefaults returns s with its zero fields filled in. The default is two bits per dimension for
+// up to 512 dimensions; wider rows have wider sub-vectors, because no more than 256 of them can be
+// summed up.
 func (s Shape) WithDefaults() Shape {
 	if s.Bits == 0 {
 		s.Bits = 4
@@ -112,8 +114,8 @@ func newQuantizer(shape Shape, books []float32) *Quantizer {
 // Shape returns the shape that the quantizer was trained for.
 func (q *Quantizer) Shape() Shape { return q.shape }
 
-// Loss returns what coding loses: the squared error of codes as a share of the squared length of rows, on rows of the
-// training.
+// Loss returns what coding loses: the squared error of codes as a share of the squared length of
+// rows, on rows of the training.
 func (q *Quantizer) Loss() float32 { return q.loss }
 
 // book returns the codebook of sub-vector s and half the squared norms of its points.

@@ -89,8 +89,9 @@ func TestShapeFaults(t *testing.T) {
 	require.EqualError(t, err, "train product quantizer: 5 bits a sub-vector: want 4 or 8")
 }
 
-// TestTableEstimatesTheInnerProduct checks the whole chain: the table of a query, summed by the kernel over packed
-// codes, equals the inner product with the decoded rows up to the rounding of the table.
+// TestTableEstimatesTheInnerProduct checks the whole chain: the table of a query, summed by the
+// kernel over packed codes, equals the inner product with the decoded rows up to the rounding of
+// the table.
 func TestTableEstimatesTheInnerProduct(t *testing.T) {
 	for _, d := range []int{1, 2, 3, 7, 64, 512, 700} {
 		const n = 70
@@ -118,8 +119,8 @@ func TestTableEstimatesTheInnerProduct(t *testing.T) {
 	}
 }
 
-// TestTableFitsInBytes checks that the largest entries of the tables which simd.Scan4 adds up as bytes fit in one, and
-// that they use most of it.
+// TestTableFitsInBytes checks that the largest entries of the tables which simd.Scan4 adds up as
+// bytes fit in one, and that they use most of it.
 func TestTableFitsInBytes(t *testing.T) {
 	for _, d := range []int{1, 7, 31, 64, 129, 700} {
 		q := mustTrain(t, normal(1, 70, d), d, Options{Seed: 3})

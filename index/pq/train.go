@@ -19,13 +19,14 @@ const (
 
 // Options says how to train. Zero fields are defaults.
 type Options struct {
-	Bits    int    // bits a sub-vector: 4 (default) or 8
+	Bits    int    // bits per sub-vector: 4 (default) or 8
 	SubDim  int    // dimensions of a sub-vector: see Shape
 	Seed    uint64 // of every random choice
 	Workers int    // goroutines; default GOMAXPROCS; the result does not depend on it
 }
 
-// Train returns a quantizer for rows such as these (row-major, n x d; n at least 1), which it only reads.
+// Train returns a quantizer for rows such as these (row-major, n x d; n at least 1), which it only
+// reads.
 func Train(ctx context.Context, rows []float32, d int, opt Options) (*Quantizer, error) {
 	shape := Shape{Dim: d, Bits: opt.Bits, SubDim: opt.SubDim}.WithDefaults()
 	if err := shape.Validate(); err != nil {
@@ -91,8 +92,8 @@ func trainBooks(ctx context.Context, books, rows []float32, shape Shape, opt Opt
 	return nil
 }
 
-// trainBook clusters sub-vector s of all rows. With fewer rows than points, the rest of the book repeats its first
-// point, which no row prefers.
+// trainBook clusters sub-vector s of all rows. With fewer rows than points, the rest of the book
+// repeats its first point, which no row prefers.
 func trainBook(ctx context.Context, book, rows []float32, shape Shape, s int, seed uint64) error {
 	n := len(rows) / shape.Dim
 	first, end := s*shape.SubDim, min(shape.Dim, (s+1)*shape.SubDim)

@@ -1,5 +1,5 @@
-// Package attempts is how a test says how often it tried something, so that
-// internal/reliability can count it. It is for tests alone.
+// Package attempts is how a test says how often it tried something, so that internal/reliability
+// can count it. It is for tests alone.
 package attempts
 
 import (
@@ -10,8 +10,8 @@ import (
 // prefix begins the lines that are counted.
 const prefix = "tried: "
 
-// Count logs that a test tried n things, such as 40 "processes killed". Calls with the
-// same words add up, those of subtests too. Call it when they are done.
+// Count logs that a test tried n things, such as 40 "processes killed". Calls with the same words
+// add up, those of subtests too. Call it when they are done.
 func Count(t interface {
 	Helper()
 	Logf(format string, args ...any)

@@ -5,20 +5,23 @@ import (
 	"slices"
 )
 
-// LowerBound returns a lower bound of the mean recall of all sources, one-sided with 95% confidence, from the recalls at
-// k of a sample.
+// LowerBound returns a lower bound of the mean recall of all sources, one-sided with 95%
+// confidence, from the recalls at k of a sample.
 //
-// Recalls of a good plan are mostly 1 with a few far lower. There Student's interval fails twice: the mean of a small
-// sample is skewed, and a sample without one of the rare poor sources has no variance at all. So
+// Recalls of a good plan are mostly 1 with a few far lower. There Student's interval fails twice:
+// the mean of a small sample is skewed, and a sample without one of the rare poor sources has no
+// variance at all. So
 //
-//   - one unseen source is added to the sample, as poor as the worst seen and at least unseenGap, or one node of k, below
-//     the mean. The bound of n perfect recalls is then about 1 - 0.19/n for large k, and not 1;
-//   - the interval is Johnson's ("Modified t Tests and Confidence Intervals for Asymmetrical Populations", JASA 1978), which
-//     moves Student's by the sample's third moment.
+//   - one unseen source is added to the sample, as poor as the worst seen and at least unseenGap,
+//     or one node of k, below the mean. The bound of n perfect recalls is then about 1 - 0.19/n for
+//     large k, and not 1;
+//   - the interval is Johnson's ("Modified t Tests and Confidence Intervals for Asymmetrical
+//     Populations", JASA 1978), which moves Student's by the sample's third moment.
 //
-// In simulations (see the tests) 93% to 100% of the bounds of 30 sources and more lie below the true mean for binomial and
-// beta-binomial recalls, where Student's are 64% to 94%. When 3% of the sources are poor, and nothing tells which, it is 75%
-// for 50 sources, 91% for 100 and 96% for 200: no bound knows of what its sample does not show.
+// In simulations (see the tests) 93% to 100% of the bounds of 30 sources and more lie below the
+// true mean for binomial and beta-binomial recalls, where Student's are 64% to 94%. When 3% of the
+// sources are poor, and nothing tells which, it is 75% for 50 sources, 91% for 100 and 96% for 200:
+// no bound knows of what its sample does not show.
 func LowerBound(recalls []float64, k int) float64 {
 	if len(recalls) == 0 {
 		return 0
@@ -43,8 +46,9 @@ func LowerBound(recalls []float64, k int) float64 {
 	return min(1, max(0, mean+skewed-t*math.Sqrt(variance/n)))
 }
 
-// missMargin is the share of the best rows that all plans may have missed unseen, when so many of them were sampled: one
-// that misses none may have missed unseenRows of those, and of the others in proportion.
+// missMargin is the share of the best rows that all plans may have missed unseen, when so many of
+// them were sampled: one that misses none may have missed unseenRows of those, and of the others in
+// proportion.
 func missMargin(sampled, best int) float64 {
 	if sampled == 0 {
 		return 1
@@ -52,8 +56,8 @@ func missMargin(sampled, best int) float64 {
 	return max(0, unseenRows*(1/float64(sampled)-1/float64(best)))
 }
 
-// tailBound is the highest recall that a plan with this 5th percentile and worst is taken for where a costlier one may do
-// better by the poorest sources. One of k nodes may be missing in any case.
+// tailBound is the highest recall that a plan with this 5th percentile and worst is taken for where
+// a costlier one may do better by the poorest sources. One of k nodes may be missing in any case.
 func tailBound(p5, worst float64, k int) float64 {
 	allowed := func(recall, misses float64) float64 {
 		if recall >= 1-1.5/float64(k) {
@@ -64,7 +68,8 @@ func tailBound(p5, worst float64, k int) float64 {
 	return max(0, min(allowed(p5, tailMisses), allowed(worst, worstMisses)))
 }
 
-// PerfectBound returns the lower bound of so many perfect recalls at k: the most that a sample can show.
+// PerfectBound returns the lower bound of so many perfect recalls at k: the most that a sample can
+// show.
 func PerfectBound(sources, k int) float64 {
 	return LowerBound(slices.Repeat([]float64{1}, sources), k)
 }
@@ -72,8 +77,8 @@ func PerfectBound(sources, k int) float64 {
 // normal95 is the 95% quantile of the normal distribution.
 const normal95 = 1.6448536269514722
 
-// student95 returns the 95% quantile of Student's t by its expansion around the normal one (Abramowitz and Stegun 26.7.5),
-// within 1% from three degrees of freedom on.
+// student95 returns the 95% quantile of Student's t by its expansion around the normal one
+// (Abramowitz and Stegun 26.7.5), within 1% from three degrees of freedom on.
 func student95(df float64) float64 {
 	const z = normal95
 	z3, z5 := z*z*z, z*z*z*z*z

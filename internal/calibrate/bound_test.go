@@ -16,7 +16,8 @@ type population struct {
 	draw func(rng *rand.Rand) float64
 }
 
-// betaBinomial returns recalls whose sources differ: each has its own chance of finding a node, by a beta distribution.
+// betaBinomial returns recalls whose sources differ: each has its own chance of finding a node, by
+// a beta distribution.
 func betaBinomial(mean, concentration float64) population {
 	return population{mean, func(rng *rand.Rand) float64 {
 		p := beta(rng, mean*concentration, (1-mean)*concentration)
@@ -30,7 +31,8 @@ func betaBinomial(mean, concentration float64) population {
 	}}
 }
 
-// withPoor returns the population in which a share of the sources are evenly spread between low and high instead.
+// withPoor returns the population in which a share of the sources are evenly spread between low and
+// high instead.
 func withPoor(p population, share, low, high float64) population {
 	mean := (1-share)*p.mean + share*(low+high)/2
 	return population{mean, func(rng *rand.Rand) float64 {
@@ -62,8 +64,8 @@ func gamma(rng *rand.Rand, shape float64) float64 {
 	}
 }
 
-// TestLowerBoundCovers draws many samples of populations like those met on real graphs, and counts how often the bound
-// lies below the true mean.
+// TestLowerBoundCovers draws many samples of populations like those met on real graphs, and counts
+// how often the bound lies below the true mean.
 func TestLowerBoundCovers(t *testing.T) {
 	const samples = 1500
 	for _, tt := range []struct {

@@ -10,7 +10,8 @@ import (
 
 // A Calibration says what plans achieve for one decoder on one generation.
 type Calibration struct {
-	// What was measured. The caller sets these, and uses the calibration only where they still hold.
+	// What was measured. The caller sets these, and uses the calibration only where they still
+	// hold.
 	Generation  uint64
 	BuildLSN    uint64
 	Decoder     uint64 // hash of the decoder's blob
@@ -25,7 +26,8 @@ type Calibration struct {
 	Seeds *flashlight.Seeds
 }
 
-// A Frontier is the plans worth choosing for one k: each costs more than the one before it and has a higher bound.
+// A Frontier is the plans worth choosing for one k: each costs more than the one before it and has
+// a higher bound.
 type Frontier struct {
 	K      int
 	Points []Point
@@ -34,8 +36,8 @@ type Frontier struct {
 // A Point is a plan and what it achieved.
 type Point struct {
 	Plan flashlight.Plan
-	// Recall over the sources: mean, 5th percentile, worst; and what may be promised: a lower 95% bound of the mean, which is
-	// not above the mean of any draw of sources (see Pick).
+	// Recall over the sources: mean, 5th percentile, worst; and what may be promised: a lower 95%
+	// bound of the mean, which is not above the mean of any draw of sources (see Pick).
 	Mean, P5, Worst, Bound float64
 	// Means a source.
 	RowsScored, CodesScanned float64
@@ -43,8 +45,8 @@ type Point struct {
 	Seconds float64
 }
 
-// For returns the frontier for the k best: that of the smallest calibrated k that is not less, or of the largest. It
-// returns false when there is none.
+// For returns the frontier for the k best: that of the smallest calibrated k that is not less, or
+// of the largest. It returns false when there is none.
 func (c *Calibration) For(k int) (Frontier, bool) {
 	for _, f := range c.Frontiers {
 		if f.K >= k {
@@ -57,9 +59,9 @@ func (c *Calibration) For(k int) (Frontier, bool) {
 	return Frontier{}, false
 }
 
-// Choose returns the cheapest point whose bound reaches the recall, or false and the best point when none does. A point
-// that fails some sources (see tailBound) gives way to the cheapest that does not, if that one costs no more than evenPrice
-// allows.
+// Choose returns the cheapest point whose bound reaches the recall, or false and the best point
+// when none does. A point that fails some sources (see tailBound) gives way to the cheapest that
+// does not, if that one costs no more than evenPrice allows.
 func (f Frontier) Choose(recall float64) (p Point, ok bool) {
 	for _, q := range f.Points {
 		switch {
@@ -77,8 +79,9 @@ func (f Frontier) Choose(recall float64) (p Point, ok bool) {
 // even is the bound of a point, or less for the sake of its poorest sources.
 func (f Frontier) even(p Point) float64 { return min(p.Bound, tailBound(p.P5, p.Worst, f.K)) }
 
-// Scaled returns the point for a k beyond that of the frontier: rows a round grow with k, and probes with its square
-// root, as the rows sought lie deeper and wider. Its recalls are not measured any more.
+// Scaled returns the point for a k beyond that of the frontier: rows per round grow with k, and
+// probes with its square root, as the rows sought lie deeper and wider. Its recalls are not
+// measured any more.
 func (f Frontier) Scaled(p Point, k int) Point {
 	if k <= f.K {
 		return p
@@ -94,8 +97,8 @@ func (f Frontier) Scaled(p Point, k int) Point {
 	return p
 }
 
-// frontier returns the points that no other beats in both cost and bound, or in both cost and what even says, cheapest
-// first.
+// frontier returns the points that no other beats in both cost and bound, or in both cost and what
+// even says, cheapest first.
 func frontier(k int, points []Point) Frontier {
 	slices.SortStableFunc(points, func(a, b Point) int {
 		return cmp.Or(cmp.Compare(a.Seconds, b.Seconds), cmp.Compare(b.Bound, a.Bound))

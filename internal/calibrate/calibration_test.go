@@ -73,7 +73,8 @@ func TestForOtherK(t *testing.T) {
 	require.NoError(t, wide.Plan.Validate())
 }
 
-// TestChooseSparesPoorSources: a plan that fails a source gives way to one that does not, unless that is much costlier.
+// TestChooseSparesPoorSources: a plan that fails a source gives way to one that does not, unless
+// that is much costlier.
 func TestChooseSparesPoorSources(t *testing.T) {
 	point := func(seconds, bound, worst float64) calibrate.Point {
 		return calibrate.Point{Seconds: seconds, Bound: bound, Worst: worst, P5: 1}

@@ -2,8 +2,9 @@ package calibrate
 
 import "math"
 
-// Worse tells whether recalls fell by more than the tolerance between two searches of the same sources, beyond what the
-// choice of sources explains (one-sided paired t test, 95%), and by how much on average.
+// Worse tells whether recalls fell by more than the tolerance between two searches of the same
+// sources, beyond what the choice of sources explains (one-sided paired t test, 95%), and by how
+// much on average.
 func Worse(before, after []float64, tolerance float64) (fall float64, worse bool) {
 	n := float64(len(before))
 	if n < 2 {

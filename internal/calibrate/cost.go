@@ -5,17 +5,20 @@ import "github.com/flashdb/flashdb/flashlight"
 // features is how many amounts of work a cost is made of.
 const features = 4
 
-// costs predict seconds from the work that was done: a query, a round, a row scored, a code scanned.
+// costs predict seconds from the work that was done: a query, a round, a row scored, a code
+// scanned.
 //
-// Plans are compared by it as long as they were not asked side by side. What other programs do meanwhile makes one plan
-// look half as costly as another just like it, and which of them goes on would then differ from run to run; the work does not.
+// Plans are compared by it as long as they were not asked side by side. What other programs do
+// meanwhile makes one plan look half as costly as another just like it, and which of them goes on
+// would then differ from run to run; the work does not.
 type costs [features]float64
 
 func (o *outcome) work() [features]float64 {
 	return [features]float64{1, float64(o.rounds), float64(o.scored), float64(o.codes)}
 }
 
-// fitCosts fits the costs to the seconds of all outcomes by non-negative least squares of the relative errors.
+// fitCosts fits the costs to the seconds of all outcomes by non-negative least squares of the
+// relative errors.
 func fitCosts(candidates []*candidate) (w costs) {
 	var normal [features][features]float64
 	var right [features]float64
@@ -62,7 +65,8 @@ func (w *costs) of(c *candidate) float64 {
 	return sum / float64(max(1, len(c.outcomes)))
 }
 
-// foretell returns the seconds a source that a plan takes in so many rows if nothing but its tail ends it early.
+// foretell returns the seconds a source that a plan takes in so many rows if nothing but its tail
+// ends it early.
 func (w *costs) foretell(p flashlight.Plan, rows int) float64 {
 	queries := 1.0
 	if p.Rounds > 1 && (p.AnchorsFrom == flashlight.AnchorsBoth || p.AnchorsFrom == flashlight.AnchorsRoundOnes) {
@@ -76,8 +80,9 @@ func (w *costs) foretell(p flashlight.Plan, rows int) float64 {
 	return w.seconds([features]float64{1, rounds, rounds * float64(p.PerRound), codes})
 }
 
-// timed returns the mean seconds a source that a candidate takes by the final timing, of a few of the sources. It is the
-// mean of the work of all of them, at the pace of those: a plan that stops early takes much longer for some.
+// timed returns the mean seconds a source that a candidate takes by the final timing, of a few of
+// the sources. It is the mean of the work of all of them, at the pace of those: a plan that stops
+// early takes much longer for some.
 func (w *costs) timed(c *candidate) float64 {
 	var pace []float64
 	for i, seconds := range c.timed {

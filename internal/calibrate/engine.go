@@ -41,6 +41,7 @@ type Source struct {
 	ID       uint32 // of its node
 	Vector   []float32
 	Excluded []uint32 // ids never returned: the source itself, its known links
+	Links    int      // how many it is known to have, by which Pick weighs it
 	Drawn    Draw     // see Pick
 }
 

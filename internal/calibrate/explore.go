@@ -10,9 +10,10 @@ import (
 	"github.com/flashdb/flashdb/flashlight"
 )
 
-// explore learns seeds, asks the first sources by the plans of the grid, as many as there is time for, and returns those
-// asked: first the seeds are compared, then the aims of later rounds, then the amounts of work under the best of both, and then
-// search sets of other sizes for the plans that did best.
+// explore learns seeds, asks the first sources by the plans of the grid, as many as there is time
+// for, and returns those asked: first the seeds are compared, then the anchor rules of later
+// rounds, then the amounts of work under the best of both, and then search sets of other sizes for
+// the plans that did best.
 func (r *run) explore(ctx context.Context) ([]*candidate, error) {
 	if r.linear() {
 		return r.try(ctx, nil, r.candidates(linearPlans))
@@ -22,7 +23,7 @@ func (r *run) explore(ctx context.Context) ([]*candidate, error) {
 	}
 	tried, err := r.try(ctx, nil, r.candidates(func(k, rows int) (plans []flashlight.Plan) {
 		for _, seed := range firstSeeds(r.seeds.Len() > 0) {
-			plans = append(plans, aims[0].seeded(seed).plans(seedAmounts(k, rows), rows)...)
+			plans = append(plans, anchorRules[0].seeded(seed).plans(seedAmounts(k, rows), rows)...)
 		}
 		return plans
 	}))
@@ -35,22 +36,22 @@ func (r *run) explore(ctx context.Context) ([]*candidate, error) {
 	}
 	compared := len(tried)
 	tried, err = r.try(ctx, tried, r.candidates(func(k, rows int) (plans []flashlight.Plan) {
-		for _, aim := range aims {
-			plans = append(plans, aim.seeded(best[k][0]).plans(aimAmounts(k, rows), rows)...)
+		for _, way := range anchorRules {
+			plans = append(plans, way.seeded(best[k][0]).plans(ruleAmounts(k, rows), rows)...)
 		}
 		return plans
 	}))
 	if err != nil {
 		return nil, err
 	}
-	aimed := tried[compared:]
+	byRule := tried[compared:]
 	if tried, err = r.try(ctx, tried, r.candidates(defaultPlans)); err != nil {
 		return nil, err
 	}
 	for place := range 2 {
 		tried, err = r.try(ctx, tried, r.candidates(func(k, rows int) []flashlight.Plan {
-			under := aims[0]
-			if of := ranked(aimed, k, ruleOf); len(of) > 0 {
+			under := anchorRules[0]
+			if of := ranked(byRule, k, ruleOf); len(of) > 0 {
 				under = of[0]
 			}
 			return under.seeded(best[k][min(place, len(best[k])-1)]).plans(amounts(k, rows), rows)
@@ -75,7 +76,7 @@ func (r *run) linear() bool {
 	return r.Decoder.Bind(nil, r.Sources[0].Vector).Linear()
 }
 
-// ruleOf returns how a plan aims its rounds, without its seed.
+// ruleOf returns the anchor rule of a plan, without its seed.
 func ruleOf(p flashlight.Plan) rule { return rule{from: p.AnchorsFrom, anchors: p.Anchors} }
 
 // candidates returns what of gives for every k, one of each in turns.
@@ -89,9 +90,10 @@ func (r *run) candidates(of func(k, rows int) []flashlight.Plan) []*candidate {
 	return interleave(lists)
 }
 
-// try asks the first sources by candidates that are not among those tried, some at a time, while there is time. It returns
-// both, and fits the costs of work to them. Those of the first chunk are always asked about one source, and decide about
-// how many all are. Candidates that cost too much are left out once costs are known.
+// try asks the first sources by candidates that are not among those tried, some at a time, while
+// there is time. It returns both, and fits the costs of work to them. Those of the first chunk are
+// always asked about one source, and decide about how many all are. Candidates that cost too much
+// are left out once costs are known.
 func (r *run) try(ctx context.Context, tried, all []*candidate) ([]*candidate, error) {
 	type key struct {
 		k    int
@@ -129,9 +131,9 @@ func (r *run) try(ctx context.Context, tried, all []*candidate) ([]*candidate, e
 	return tried, nil
 }
 
-// hopeful returns the candidates that may yet come to a frontier: not those that one of those tried beats on their first
-// sources at much less cost, nor those that recall too little. Where both found everything, nothing is decided. Before
-// costs are known it returns all.
+// hopeful returns the candidates that may yet come to a frontier: not those that one of those tried
+// beats on their first sources at much less cost, nor those that recall too little. Where both
+// found everything, nothing is decided. Before costs are known it returns all.
 func (r *run) hopeful(tried, some []*candidate) (kept []*candidate) {
 	if r.costs == (costs{}) {
 		return some
@@ -153,15 +155,16 @@ func (r *run) hopeful(tried, some []*candidate) (kept []*candidate) {
 	return kept
 }
 
-// exploreUntil returns the time at which exploring ends: early enough for all sources to be asked by the safe plans, which
-// is guessed to take half as long again as sampling them.
+// exploreUntil returns the time at which exploring ends: early enough for all sources to be asked
+// by the safe plans, which is guessed to take half as long again as sampling them.
 func (r *run) exploreUntil() time.Duration {
 	need := 1.5 * meanOf(r.truthSeconds[:r.asked]) * float64(len(r.Sources)) / float64(len(r.workers))
 	return min(r.share(exploreShare), max(r.share(exploreLeast), r.share(safeShare)-time.Duration(need*float64(time.Second))))
 }
 
-// worthwhile returns the seconds a source that a plan for k may take: no more than the exact scan, nor than there is time for
-// with every source, nor than several times those of a plan that found everything.
+// worthwhile returns the seconds a source that a plan for k may take: no more than the exact scan,
+// nor than there is time for with every source, nor than several times those of a plan that found
+// everything.
 func (r *run) worthwhile(tried []*candidate, k int) float64 {
 	if len(tried) == 0 {
 		return math.Inf(1)
@@ -190,8 +193,8 @@ func interleave(lists [][]*candidate) (all []*candidate) {
 	}
 }
 
-// ranked orders what the plans tried for k differ in by the recall of those plans, taken together; of those that recall
-// the same, give or take recallStep, the cheaper is better.
+// ranked orders what the plans tried for k differ in by the recall of those plans, taken together;
+// of those that recall the same, give or take recallStep, the cheaper is better.
 func ranked[T comparable](tried []*candidate, k int, of func(flashlight.Plan) T) []T {
 	type tally struct {
 		of              T

@@ -24,18 +24,18 @@ import (
 //	              anchors, rounds, rows a round, patience, growth (uvarint each), tail, probed share of the rows,
 //	              mean, p5, worst and bound of the recall, rows scored, codes scanned, seconds (float64 each)
 //
-// Version 1 has no growth: it is 0, the default of a plan. Version 2 has no seeds, nor plans with learned ones.
-// Version 3 has no tail: it is 0, none.
+// Version 1 has no growth: it is 0, the default of a plan. Version 2 has no seeds, nor plans with
+// learned ones. Version 3 has no tail: it is 0, none.
 //
-// A string is its length as a varint and its bytes. The CRC covers everything before it. The blob is derived data: one that
-// cannot be read is as good as none.
+// A string is its length as a varint and its bytes. The CRC covers everything before it. The blob
+// is derived data: one that cannot be read is as good as none.
 const (
 	blobMagic   = "fcal"
 	blobVersion = 4
 )
 
-// A Set is the calibrations of one decoder: that of the served generation, and, while a rebuild is about to publish, that
-// of the next.
+// A Set is the calibrations of one decoder: that of the served generation, and, while a rebuild is
+// about to publish, that of the next.
 type Set []Calibration
 
 var (
@@ -100,8 +100,8 @@ func position[T comparable](of []T, v T) uint8 {
 	panic("calibrate: a plan that no run makes")
 }
 
-// Unmarshal returns the set that a blob holds. Damage gives an error that matches format.ErrCorrupt, a newer version one
-// that matches format.ErrVersion. The blob is not retained.
+// Unmarshal returns the set that a blob holds. Damage gives an error that matches
+// format.ErrCorrupt, a newer version one that matches format.ErrVersion. The blob is not retained.
 func Unmarshal(blob []byte) (Set, error) {
 	const headerBytes, crcBytes = len(blobMagic) + 4, 4
 	if len(blob) < headerBytes+crcBytes || string(blob[:len(blobMagic)]) != blobMagic {
@@ -174,7 +174,7 @@ func (p *Point) decode(r *format.Reader, version uint32) {
 		r.Fail("seed %d, anchors from %d", seed, from)
 		return
 	}
-	p.Plan = flashlight.Plan{Mode: flashlight.ModeFlashlight, Seed: seeds[seed], AnchorsFrom: anchors[from]}
+	p.Plan = flashlight.Plan{Method: flashlight.MethodFlashlight, Seed: seeds[seed], AnchorsFrom: anchors[from]}
 	for _, n := range []*int{&p.Plan.Anchors, &p.Plan.Rounds, &p.Plan.PerRound, &p.Plan.Patience} {
 		*n = count(r)
 	}

@@ -62,8 +62,8 @@ func TestFormatIsFrozen(t *testing.T) {
 	assert.Equal(t, set, got)
 }
 
-// TestOlderVersionsAreRead holds the bytes that they wrote: plans of version 1 had no growth, version 2 had no seeds, and
-// plans of version 3 no tail.
+// TestOlderVersionsAreRead holds the bytes that they wrote: plans of version 1 had no growth,
+// version 2 had no seeds, and plans of version 3 no tail.
 func TestOlderVersionsAreRead(t *testing.T) {
 	for name, want := range map[string]calibrate.Set{"v1.hex": {sample()}, "v2.hex": {grown()}, "v3.hex": {seeded(), grown()}} {
 		got, err := calibrate.Unmarshal(dumped(t, name))

@@ -7,16 +7,17 @@ import (
 	"github.com/flashdb/flashdb/index"
 )
 
-// A rule is where the queries of a plan come from. It hardly interacts with the amounts of work, so that rules and
-// amounts are searched one after the other.
+// A rule is where the queries of a plan come from. It hardly interacts with the amounts of work, so
+// that rules and amounts are searched one after the other.
 type rule struct {
 	seed    flashlight.Seed
 	from    flashlight.AnchorsFrom
 	anchors int
 }
 
-// aims are the ways to aim later rounds, the one of flashlight.DefaultPlan first.
-var aims = []rule{
+// anchorRules are the ways to choose the queries of later rounds, the one of flashlight.DefaultPlan
+// first.
+var anchorRules = []rule{
 	{from: flashlight.AnchorsBoth, anchors: 20},
 	{from: flashlight.AnchorsRound, anchors: 1},
 	{from: flashlight.AnchorsRound, anchors: 20},
@@ -52,9 +53,9 @@ type shape struct {
 	stopsEarly       bool
 }
 
-// shapes are tried in this order, those that matter most first. Those that stop early run a second round only for the
-// sources that need one: see flashlight.Plan.Tail. The patient ones are for decoders and sources where a round without news
-// means little.
+// shapes are tried in this order, those that matter most first. Those that stop early run a second
+// round only for the sources that need one: see flashlight.Plan.Tail. The patient ones are for
+// decoders and sources where a round without news means little.
 var shapes = []shape{
 	{rounds: 1, perRound: 500},
 	{rounds: 2, perRound: 300, stopsEarly: true},
@@ -88,11 +89,11 @@ var shapes = []shape{
 	{rounds: 10, perRound: 400, patience: 4},
 }
 
-// plan joins a rule and an amount for a search in so many rows. Three rounds and fewer are always run; of more, two in a
-// row that bring nothing end the query, or as many as the amount says.
+// plan joins a rule and an amount for a search in so many rows. Three rounds and fewer are always
+// run; of more, two in a row that bring nothing end the query, or as many as the amount says.
 func (r rule) plan(a amount, rows int) flashlight.Plan {
 	p := flashlight.Plan{
-		Mode:        flashlight.ModeFlashlight,
+		Method:      flashlight.MethodFlashlight,
 		Seed:        r.seed,
 		AnchorsFrom: r.from,
 		Anchors:     r.anchors,
@@ -111,12 +112,13 @@ func (r rule) plan(a amount, rows int) flashlight.Plan {
 		p.Tail = stopTail
 	}
 	if a.rounds == 1 { // no anchors are ever used: one form for what is one plan
-		p.AnchorsFrom, p.Anchors = aims[0].from, aims[0].anchors
+		p.AnchorsFrom, p.Anchors = anchorRules[0].from, anchorRules[0].anchors
 	}
 	return p
 }
 
-// ladder returns the search sets to try in rows: from leastProbed to every list, each ladderStep times the one before.
+// ladder returns the search sets to try in rows: from leastProbed to every list, each ladderStep
+// times the one before.
 func ladder(rows int) (all []int) {
 	for n := leastProbed; n < rows; n *= ladderStep {
 		all = append(all, n)
@@ -124,8 +126,9 @@ func ladder(rows int) (all []int) {
 	return append(all, rows)
 }
 
-// fits reports whether an amount is worth trying for the k best of so many rows. It scores more than k rows, and at most half
-// of all, beyond which the exact scan is as good; a patient one, which seldom runs all its rounds, at most all.
+// fits reports whether an amount is worth trying for the k best of so many rows. It scores more
+// than k rows, and at most half of all, beyond which the exact scan is as good; a patient one,
+// which seldom runs all its rounds, at most all.
 func (a amount) fits(k, rows int) bool {
 	most := max(rows/2, 500)
 	if a.patience > 0 {
@@ -165,7 +168,8 @@ func (r rule) plans(of []amount, rows int) (plans []flashlight.Plan) {
 	return plans
 }
 
-// seedAmounts are those that seeds are compared by: one round in few rows and in many. aimAmounts are those for aims.
+// seedAmounts are those that seeds are compared by: one round in few rows and in many. ruleAmounts
+// are those for anchor rules.
 func seedAmounts(k, rows int) []amount {
 	return []amount{
 		{shape{rounds: 1, perRound: max(64, 5*k)}, min(rows, 8*leastProbed)},
@@ -173,7 +177,7 @@ func seedAmounts(k, rows int) []amount {
 	}
 }
 
-func aimAmounts(k, rows int) []amount {
+func ruleAmounts(k, rows int) []amount {
 	return []amount{
 		{shape{rounds: 2, perRound: max(64, 2*k)}, min(rows, 8*leastProbed)},
 		{shape{rounds: 2, perRound: max(64, 3*k), stopsEarly: true}, min(rows, 32*leastProbed)},
@@ -186,12 +190,13 @@ func defaultPlans(k, rows int) []flashlight.Plan {
 	return []flashlight.Plan{flashlight.DefaultPlan(k, rows)}
 }
 
-// linearPlans returns the plans for a decoder whose score is one inner product: one round, over how much and for how many.
+// linearPlans returns the plans for a decoder whose score is one inner product: one round, over how
+// much and for how many.
 func linearPlans(k, rows int) (plans []flashlight.Plan) {
 	for probed := leastProbed; ; probed *= 2 {
 		for _, n := range []int{k, 2 * k, 4 * k, 10 * k} {
 			if n <= probed || probed >= rows {
-				plans = append(plans, aims[0].seeded(flashlight.SeedOnes).plan(amount{shape{rounds: 1, perRound: n}, probed}, rows))
+				plans = append(plans, anchorRules[0].seeded(flashlight.SeedOnes).plan(amount{shape{rounds: 1, perRound: n}, probed}, rows))
 			}
 		}
 		if probed >= rows {

@@ -7,8 +7,8 @@ import (
 	"github.com/flashdb/flashdb/flashlight"
 )
 
-// learn searches thoroughly for the training sources, as many as there is time for, and makes seeds of what it finds. A
-// decoder without a gradient to learn from has none.
+// learn searches thoroughly for the training sources, as many as there is time for, and makes seeds
+// of what it finds. A decoder without a gradient to learn from has none.
 func (r *run) learn(ctx context.Context) error {
 	bound := r.Decoder.Bind(nil, r.Sources[0].Vector)
 	if bound.Linear() || len(r.Training) == 0 {

@@ -34,7 +34,7 @@ const (
 // that find the few.
 //
 // Where enough says so, less than the whole pool is looked at, though never fewer than n. Rows is row-major and may be of any
-// length. A source excludes itself and those it is known to be linked to.
+// length.
 func Pick(ctx context.Context, d decoder.Decoder, pool []Source, rows []float32, n int, rng *rand.Rand, enough func() bool) ([]Source, error) {
 	n = min(n, len(pool))
 	pool, weights, err := weigh(ctx, d, pool, rows, n, enough)
@@ -78,7 +78,7 @@ func weigh(ctx context.Context, d decoder.Decoder, pool []Source, rows []float32
 			pool = pool[:i]
 			break
 		}
-		links[i] = float64(max(1, len(pool[i].Excluded)) - 1)
+		links[i] = float64(pool[i].Links)
 		linked = linked || links[i] > 0
 		bound = d.Bind(bound, pool[i].Vector)
 		bound.Score(&scratch, scores, rows)

@@ -56,7 +56,7 @@ func TestPick(t *testing.T) {
 
 	for i := range pool {
 		if i%10 == 3 {
-			pool[i].Excluded = append(pool[i].Excluded, 1000, 1001)
+			pool[i].Excluded, pool[i].Links = append(pool[i].Excluded, 1000, 1001), 2
 		}
 	}
 	popular, linked := pick()

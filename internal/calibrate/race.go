@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// race asks all sources by ever fewer plans (successive halving): first by one safe plan for each k, so that something is
-// known whatever the time; then, in stages, by those that found most for their cost; and while there is time, by the
-// cheapest that may still reach a target.
+// race asks all sources by ever fewer plans (successive halving): first by one safe plan for each
+// k, so that something is known whatever the time; then, in stages, by those that found most for
+// their cost; and while there is time, by the cheapest that may still reach a target.
 func (r *run) race(ctx context.Context, tried []*candidate) error {
 	n := len(r.Sources)
 	if err := r.measure(ctx, r.safe(tried), n, r.share(safeShare)); err != nil {
@@ -46,9 +46,9 @@ func (r *run) race(ctx context.Context, tried []*candidate) error {
 	return nil
 }
 
-// stageShare returns the part of the time left that a stage may take: stages have time by the square roots of their
-// sources, so that neither the many plans at the start nor the many sources at the end take it all, and what comes after
-// them has as much as the last.
+// stageShare returns the part of the time left that a stage may take: stages have time by the
+// square roots of their sources, so that neither the many plans at the start nor the many sources
+// at the end take it all, and what comes after them has as much as the last.
 func stageShare(stage int) float64 {
 	size := func(i int) float64 {
 		if i == 0 {
@@ -63,8 +63,9 @@ func stageShare(stage int) float64 {
 	return size(stage) / sum
 }
 
-// safe returns for every k the plan that found most of those worth their time. Of plans that found as much it is the one
-// that did most work: few sources do not tell a recall of .99 from one of .999.
+// safe returns for every k the plan that found most of those worth their time. Of plans that found
+// as much it is the one that did most work: few sources do not tell a recall of .99 from one of
+// .999.
 func (r *run) safe(tried []*candidate) (safe []*candidate) {
 	r.assess(tried)
 	for _, k := range r.Ks {
@@ -85,8 +86,8 @@ func (r *run) safe(tried []*candidate) (safe []*candidate) {
 	return safe
 }
 
-// survivors returns the candidates that have not been asked about so many sources, those that matter most first, of all k
-// in turns.
+// survivors returns the candidates that have not been asked about so many sources, those that
+// matter most first, of all k in turns.
 func (r *run) survivors(tried []*candidate, to int) []*candidate {
 	lists := make([][]*candidate, len(r.Ks))
 	for i, k := range r.Ks {
@@ -95,10 +96,11 @@ func (r *run) survivors(tried []*candidate, to int) []*candidate {
 	return slices.DeleteFunc(interleave(lists), func(c *candidate) bool { return len(c.outcomes) >= to })
 }
 
-// ranking orders the candidates for k and sets their places: first come, of those that no other beats in cost and recall
-// (the Pareto frontier), the ones next to where it crosses a target; then those further off, and those of the frontier that
-// is left when the first is taken away, and so on. Recall is the mean, and then what is left of it for the sake of the worst
-// source; the better place counts. What costs as much as the exact scan, or recalls too little, is left out.
+// ranking orders the candidates for k and sets their places: first come, of those that no other
+// beats in cost and recall (the Pareto frontier), the ones next to where it crosses a target; then
+// those further off, and those of the frontier that is left when the first is taken away, and so
+// on. Recall is the mean, and then what is left of it for the sake of the worst source; the better
+// place counts. What costs as much as the exact scan, or recalls too little, is left out.
 func (r *run) ranking(tried []*candidate, k int) (all []*candidate) {
 	r.assess(tried)
 	exact := r.exactSeconds()
@@ -127,8 +129,8 @@ func meanRecall(c *candidate) float64 { return c.mean }
 
 func evenRecall(c *candidate) float64 { return c.even }
 
-// stepsToTargets returns for each candidate of a frontier, cheapest first, how far it is from the first that misses half
-// of what a target allows to: bounds lie below means.
+// stepsToTargets returns for each candidate of a frontier, cheapest first, how far it is from the
+// first that misses half of what a target allows to: bounds lie below means.
 func stepsToTargets(front []*candidate, recall func(*candidate) float64) []int {
 	steps := slices.Repeat([]int{len(front)}, len(front))
 	for _, target := range targets {
@@ -143,9 +145,9 @@ func stepsToTargets(front []*candidate, recall func(*candidate) float64) []int {
 	return steps
 }
 
-// split returns the candidates of which no cheaper one found more, one of each step of the cost, and the others; of is
-// sorted by cost. Of those of a step it takes the one that found most, and of several the costliest: where few sources
-// do not tell plans apart, more work is the safer bet.
+// split returns the candidates of which no cheaper one found more, one of each step of the cost,
+// and the others; of is sorted by cost. Of those of a step it takes the one that found most, and of
+// several the costliest: where few sources do not tell plans apart, more work is the safer bet.
 func split(of []*candidate, recall func(*candidate) float64) (front, others []*candidate) {
 	most := 0.0
 	for from := 0; from < len(of); {
@@ -167,9 +169,10 @@ func split(of []*candidate, recall func(*candidate) float64) (front, others []*c
 	return front, others
 }
 
-// undecided returns, for every k and target, the cheapest candidate that may reach the target and has not been asked
-// about all sources. Where one that has reaches the target, only cheaper ones are in question. First it looks for what
-// reaches the target on average, then for what fails no source either.
+// undecided returns, for every k and target, the cheapest candidate that may reach the target and
+// has not been asked about all sources. Where one that has reaches the target, only cheaper ones
+// are in question. First it looks for what reaches the target on average, then for what fails no
+// source either.
 func (r *run) undecided(tried []*candidate) (all []*candidate) {
 	r.assess(tried)
 	for _, target := range targets {

@@ -38,7 +38,8 @@ func newTestRun() *run {
 	return r
 }
 
-// TestRanking: the Pareto frontier comes first, and of it what lies next to the targets; what is beaten comes behind.
+// TestRanking: the Pareto frontier comes first, and of it what lies next to the targets; what is
+// beaten comes behind.
 func TestRanking(t *testing.T) {
 	r := newTestRun()
 	poor := asked(r, 10, 9, 8, 9, 8)
@@ -55,7 +56,8 @@ func TestRanking(t *testing.T) {
 	assert.Equal(t, beaten, got[len(got)-1])
 }
 
-// TestSplit: of plans that found as much at about the same cost the costlier is the safer bet, and no frontier goes down.
+// TestSplit: of plans that found as much at about the same cost the costlier is the safer bet, and
+// no frontier goes down.
 func TestSplit(t *testing.T) {
 	r := newTestRun()
 	a, b, c, d := asked(r, 10, 9, 9), asked(r, 11, 9, 9), asked(r, 20, 8, 8), asked(r, 30, 10, 9)

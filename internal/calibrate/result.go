@@ -44,7 +44,8 @@ func (r *run) recalls(c *candidate) []float64 {
 	return recalls
 }
 
-// point sums the outcomes up. A plan must do for the sources of every draw: its bound is not above the mean of any.
+// point sums the outcomes up. A plan must do for the sources of every draw: its bound is not above
+// the mean of any.
 func (r *run) point(c *candidate) Point {
 	n := len(c.outcomes)
 	p := Point{Plan: c.plan}
@@ -79,8 +80,8 @@ func (r *run) point(c *candidate) Point {
 	return p
 }
 
-// missing estimates the share of the k best rows of all sources that no plan has found and that was not sampled, and by how
-// much it may be higher (95%, one-sided).
+// missing estimates the share of the k best rows of all sources that no plan has found and that was
+// not sampled, and by how much it may be higher (95%, one-sided).
 func (r *run) missing(k int) (share, margin float64) {
 	var sum, variance float64
 	sampled := 0
@@ -100,9 +101,9 @@ type Served struct {
 	Seeds  *flashlight.Seeds
 }
 
-// Compare asks the sources of the calibration by what is served and by what may replace it, and returns the share that
-// each found, a source at a time, of the k best rows known by then: those of the calibration and of both. So neither is
-// judged by what the other could find alone.
+// Compare asks the sources of the calibration by what is served and by what may replace it, and
+// returns the share that each found, a source at a time, of the k best rows known by then: those of
+// the calibration and of both. So neither is judged by what the other could find alone.
 func (r *Result) Compare(ctx context.Context, before, after Served, k int) (old, new []float64, err error) {
 	found := [2][][]float32{}
 	for i, s := range []Served{before, after} {

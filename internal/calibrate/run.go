@@ -27,7 +27,8 @@ type Input struct {
 	Time  time.Duration    // the time budget: no source is begun after it, except for the first
 	Clock func() time.Time // nil: time.Now
 
-	// Progress is called after every source, with times; it is never called by two goroutines at once. It may be nil.
+	// Progress is called after every source, with times; it is never called by two goroutines at
+	// once. It may be nil.
 	Progress func(done, total time.Duration)
 }
 
@@ -121,8 +122,8 @@ func (r *run) elapsed() time.Duration { return r.Clock().Sub(r.began) }
 // share returns the time at which so much of the budget is over.
 func (r *run) share(of float64) time.Duration { return time.Duration(of * float64(r.Time)) }
 
-// each calls do for from, from+1 and so on up to n, on all workers at once, until the time is over, though always for 0. It
-// returns the number after the last one begun: all before it are done.
+// each calls do for from, from+1 and so on up to n, on all workers at once, until the time is over,
+// though always for 0. It returns the number after the last one begun: all before it are done.
 func (r *run) each(ctx context.Context, from, n int, until time.Duration, do func(w *worker, i int) error) (int, error) {
 	var mu sync.Mutex // guards the next three
 	next, failed, panicked := from, error(nil), any(nil)
@@ -168,8 +169,8 @@ func (r *run) each(ctx context.Context, from, n int, until time.Duration, do fun
 	return next, failed
 }
 
-// report tells how far the run has come. Progress is the caller's and may panic: the other workers must not wait for it
-// then.
+// report tells how far the run has come. Progress is the caller's and may panic: the other workers
+// must not wait for it then.
 func (r *run) report() {
 	if r.Progress != nil {
 		r.progress.Lock()
@@ -178,8 +179,9 @@ func (r *run) report() {
 	}
 }
 
-// measure asks each candidate about the sources it has not seen, up to the first n, until the time is over. What a
-// candidate has seen is always the first sources, without a gap. A source is sampled when it is first asked.
+// measure asks each candidate about the sources it has not seen, up to the first n, until the time
+// is over. What a candidate has seen is always the first sources, without a gap. A source is
+// sampled when it is first asked.
 func (r *run) measure(ctx context.Context, candidates []*candidate, n int, until time.Duration) error {
 	if len(candidates) == 0 {
 		return nil

@@ -99,8 +99,8 @@ func (w *world) Rows(ctx context.Context, fn func(ids []uint32, rows []float32) 
 	return w.Memory.Rows(ctx, fn)
 }
 
-// narrow is a search that sees only the rows whose number is below its probes' share: recall then tells probes apart. All
-// of them take a fiftieth of a second.
+// narrow is a search that sees only the rows whose number is below its probes' share: recall then
+// tells probes apart. All of them take a fiftieth of a second.
 type narrow struct {
 	*flashlight.MemorySearch
 	*world
@@ -293,7 +293,8 @@ func TestRunStopsWithItsContext(t *testing.T) {
 	require.EqualError(t, err, "calibrate: no sources")
 }
 
-// TestRunLearnsSeeds: training sources make seeds, and plans with them are measured as they will be asked.
+// TestRunLearnsSeeds: training sources make seeds, and plans with them are measured as they will be
+// asked.
 func TestRunLearnsSeeds(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
 	in := input(t, mlp(t, rng), rng)
@@ -317,7 +318,8 @@ func TestRunLearnsSeeds(t *testing.T) {
 	assert.Zero(t, res.Seeds.Len(), "a linear decoder needs none")
 }
 
-// TestCompareKnowsWhatEitherFinds: what replaces an index that never found some rows is not judged by what that one knew.
+// TestCompareKnowsWhatEitherFinds: what replaces an index that never found some rows is not judged
+// by what that one knew.
 func TestCompareKnowsWhatEitherFinds(t *testing.T) {
 	rng := rand.New(rand.NewPCG(8, 8))
 	in := input(t, mlp(t, rng), rng)

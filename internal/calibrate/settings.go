@@ -1,7 +1,8 @@
 package calibrate
 
-// What a run tries, and how it spends its time. Shares are of Input.Time unless said otherwise. The values were chosen on
-// debian, go-stdlib and ddi; worstMisses, and how the time is dealt out, on genes and on copies of it with 3M rows as well.
+// What a run tries, and how it spends its time. Shares are of Input.Time unless said otherwise. The
+// values were chosen on debian, go-stdlib and ddi; worstMisses, and how the time is dealt out, on
+// genes and on copies of it with 3M rows as well.
 const (
 	// Sources: see Pick.
 	poolSources = 20_000 // looked at: a hundredth of the genes has 28% of the links, and must have a chance to be drawn
@@ -32,7 +33,7 @@ const (
 	exploreChunk   = 12    // plans between two looks at the clock
 	leastProbed    = 1000  // rows of the smallest search set
 	ladderStep     = 4     // each next search set is so many times as large, up to every list
-	recallStep     = 0.005 // seeds and aims whose plans differ by less in recall, all together, are as good as each other
+	recallStep     = 0.005 // seeds and anchor rules whose plans differ by less in recall, all together, are as good as each other
 	stopTail       = 0.03  // flashlight.Plan.Tail of plans that stop early,
 	roundsToTail   = 1.3   // and how many rounds they are expected to run
 	refineSteps    = 3     // plans in the first places, so many for each frontier, are tried with search sets between these
@@ -60,7 +61,8 @@ const (
 	evenPrice   = 1.5  // that costs at most so many times as much
 )
 
-// targets are the recalls that plans are sought for, first the one that queries ask for when nothing else is said.
+// targets are the recalls that plans are sought for, first the one that queries ask for when
+// nothing else is said.
 var targets = []float64{.98, .99, .95, .9}
 
 // stages are the parts of the sources after which plans are dropped.

@@ -9,9 +9,9 @@ import (
 	"github.com/flashdb/flashdb/index"
 )
 
-// time is the final timing: it times the candidates that may be on a frontier once more, and the exact scan with them, in
-// turns on a few sources and with nothing beside, so that the load of the machine, our other workers' too, falls on all
-// of them alike.
+// time is the final timing: it times the candidates that may be on a frontier once more, and the
+// exact scan with them, in turns on a few sources and with nothing beside, so that the load of the
+// machine, our other workers' too, falls on all of them alike.
 func (r *run) time(ctx context.Context, raced []*candidate) error {
 	r.assess(raced)
 	var close []*candidate

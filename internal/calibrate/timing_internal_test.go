@@ -38,7 +38,8 @@ func (s *slowRows) Rows(_ context.Context, fn func(ids []uint32, rows []float32)
 	return nil
 }
 
-// TestScanIsTimedInPart: the time of all rows is that of the first in proportion, also where some of these are excluded.
+// TestScanIsTimedInPart: the time of all rows is that of the first in proportion, also where some
+// of these are excluded.
 func TestScanIsTimedInPart(t *testing.T) {
 	d, err := decoder.NewDot(1)
 	require.NoError(t, err)

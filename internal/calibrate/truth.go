@@ -11,14 +11,16 @@ import (
 	"github.com/flashdb/flashdb/index"
 )
 
-// truth is what is known of the best rows of one source: the pool of those that any plan scored and those that were
-// sampled. Of the rows that no plan found, each that was sampled stands for as many as the inverse of its chance to be, so
-// that the rows which are in neither can be counted: see unseen.
+// truth is what is known of the best rows of one source: the pool of those that any plan scored and
+// those that were sampled. Of the rows that no plan found, each that was sampled stands for as many
+// as the inverse of its chance to be, so that the rows which are in neither can be counted: see
+// unseen.
 //
-// The sample is of short lists, and of parts of long ones. A decoder's score of a centroid says where its best rows are,
-// by another way than the gradients that plans follow, so lists are ranked by it. The best few thousand rows are all
-// scored, and a list further down has a chance that falls with the number of rows before it (systematic sampling, with an
-// offset of the source's own). What is scored grows with the logarithm of the rows, and every row has a chance.
+// The sample is of short lists, and of parts of long ones. A decoder's score of a centroid says
+// where its best rows are, by another way than the gradients that plans follow, so lists are ranked
+// by it. The best few thousand rows are all scored, and a list further down has a chance that falls
+// with the number of rows before it (systematic sampling, with an offset of the source's own). What
+// is scored grows with the logarithm of the rows, and every row has a chance.
 type truth struct {
 	size int     // rows kept: the largest k
 	best []known // best first
@@ -57,7 +59,8 @@ func (t *truth) put(k known) {
 	t.best = t.best[:min(len(t.best), t.size)]
 }
 
-// recall returns the share of the k best of the pool that are among hits of these scores, best first.
+// recall returns the share of the k best of the pool that are among hits of these scores, best
+// first.
 func (t *truth) recall(scores []float32, k int) float64 {
 	k = min(k, len(t.best))
 	if k == 0 {
@@ -75,9 +78,10 @@ func (t *truth) recall(scores []float32, k int) float64 {
 	return float64(found) / float64(k)
 }
 
-// unseen estimates, without bias, how many of the k best rows are neither found by a plan nor sampled: the others that
-// sampled rows stand for. The recall of a plan among all rows is at least that in the pool less unseen/k. It returns the
-// variance of the estimate too, estimated likewise (Horvitz and Thompson 1952).
+// unseen estimates, without bias, how many of the k best rows are neither found by a plan nor
+// sampled: the others that sampled rows stand for. The recall of a plan among all rows is at least
+// that in the pool less unseen/k. It returns the variance of the estimate too, estimated likewise
+// (Horvitz and Thompson 1952).
 func (t *truth) unseen(k int) (rows, variance float64) {
 	for _, b := range t.best[:min(k, len(t.best))] {
 		rows += b.weight - 1
@@ -114,8 +118,9 @@ type sampler struct {
 	hits    []index.Hit
 }
 
-// certain returns how many rows are sampled for sure where lists are ranked by so many centroids and a row takes so many
-// seconds: certainRows, or fewer so that all samples take their share of the time.
+// certain returns how many rows are sampled for sure where lists are ranked by so many centroids
+// and a row takes so many seconds: certainRows, or fewer so that all samples take their share of
+// the time.
 func (r *run) certain(centroids int, row float64) int {
 	n := certainRows
 	for ; n > fewestCertain; n /= 2 {
@@ -138,8 +143,8 @@ func sizesOf(e Engine) []int {
 	return sizes
 }
 
-// sample adds sampled rows to t and returns how many rows it scored, centroids included. The same source and number give
-// the same sample.
+// sample adds sampled rows to t and returns how many rows it scored, centroids included. The same
+// source and number give the same sample.
 func (w *worker) sample(ctx context.Context, s *Source, number int, t *truth) (scored int, err error) {
 	sm := &w.sampler
 	q := w.query(s, t.size)
@@ -186,8 +191,8 @@ func (w *worker) sample(ctx context.Context, s *Source, number int, t *truth) (s
 	return scored, nil
 }
 
-// runsOf returns the mean centroid of each runLists neighbouring lists, or nothing where lists are ranked one by one: where
-// they are few, and where neighbours have nothing in common.
+// runsOf returns the mean centroid of each runLists neighbouring lists, or nothing where lists are
+// ranked one by one: where they are few, and where neighbours have nothing in common.
 func runsOf(lists Lists, dim int) (runs []float32) {
 	centroids := lists.Centroids()
 	if len(centroids)/dim <= manyLists || !lists.Grouped() {
@@ -211,8 +216,9 @@ func (sm *sampler) ranked(dim int) int {
 	return len(sm.runs)/dim + manyLists
 }
 
-// rank sets the order of the lists, and returns how many centroids it scored: lists by the score of their centroids,
-// highest first. Many lists are ranked by their runs, and manyLists of the best runs one by one.
+// rank sets the order of the lists, and returns how many centroids it scored: lists by the score of
+// their centroids, highest first. Many lists are ranked by their runs, and manyLists of the best
+// runs one by one.
 func (sm *sampler) rank(bound decoder.Bound, centroids []float32) (scored int) {
 	n := len(sm.sizes)
 	sm.order = sm.order[:0]

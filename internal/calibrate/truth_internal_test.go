@@ -17,7 +17,8 @@ import (
 	"github.com/flashdb/flashdb/index"
 )
 
-// strips is rows of one value in lists of neighbours: a decoder's score is the value times the source's.
+// strips is rows of one value in lists of neighbours: a decoder's score is the value times the
+// source's.
 type strips struct {
 	*flashlight.Memory
 	values []float32
@@ -60,8 +61,8 @@ func sampling(t *testing.T, values []float32, size int) (*worker, *Source) {
 	return w, &Source{Vector: []float32{1}}
 }
 
-// TestSampleIsUnbiased: the rows above any threshold are as many, on average, as those sampled stand for, also where the
-// best lie in the lists whose centroids say the least of them.
+// TestSampleIsUnbiased: the rows above any threshold are as many, on average, as those sampled
+// stand for, also where the best lie in the lists whose centroids say the least of them.
 func TestSampleIsUnbiased(t *testing.T) {
 	const rows, size, best, samples = 30_000, 20, 50, 1500
 	rng := rand.New(rand.NewPCG(1, 1))
@@ -116,8 +117,8 @@ func TestSampleIsUnbiased(t *testing.T) {
 	}
 }
 
-// TestRank: every list is ranked once. Of many, those of the best runs come first, by their own centroids, and then the
-// others by the means of their runs.
+// TestRank: every list is ranked once. Of many, those of the best runs come first, by their own
+// centroids, and then the others by the means of their runs.
 func TestRank(t *testing.T) {
 	for _, lists := range []int{1, 100, manyLists, manyLists + 1, 3*manyLists + 7} {
 		values := make([]float32, lists)
@@ -185,7 +186,8 @@ func TestTruth(t *testing.T) {
 	assert.InDelta(t, .5, truth.recall([]float32{9, 7}, 2), 1e-9, "of two, and one is missing")
 }
 
-// A pool is how likely each of the k best rows of a source is to be found by any plan, and to be sampled.
+// A pool is how likely each of the k best rows of a source is to be found by any plan, and to be
+// sampled.
 type pool struct {
 	name    string
 	chance  func(rng *rand.Rand) float64                 // of a row to be sampled
@@ -197,8 +199,8 @@ type pool struct {
 
 const blindRows = 25
 
-// TestBoundCoversWhatThePoolMisses draws sources whose best rows are partly known to no plan, samples them, and counts how
-// often the bound of a plan lies below what it really finds.
+// TestBoundCoversWhatThePoolMisses draws sources whose best rows are partly known to no plan,
+// samples them, and counts how often the bound of a plan lies below what it really finds.
 func TestBoundCoversWhatThePoolMisses(t *testing.T) {
 	const k, sources, samples = 100, 200, 150
 	ranked := func(rng *rand.Rand) float64 { // as on debian and genes: nearly all in lists that are always sampled
@@ -246,7 +248,8 @@ func TestBoundCoversWhatThePoolMisses(t *testing.T) {
 	}
 }
 
-// source draws one: what is known of it, the scores of a plan's hits, and how many of those are really among the k best.
+// source draws one: what is known of it, the scores of a plan's hits, and how many of those are
+// really among the k best.
 func (p *pool) source(rng *rand.Rand, k int) (t truth, hits []float32, found int) {
 	t.size = k
 	blind := 0
@@ -284,7 +287,8 @@ func (p *pool) source(rng *rand.Rand, k int) (t truth, hits []float32, found int
 	return t, hits, found
 }
 
-// TestRecallsDoNotDependOnWorkers: the same plans find the same, and the same is known of the sources, whoever asks.
+// TestRecallsDoNotDependOnWorkers: the same plans find the same, and the same is known of the
+// sources, whoever asks.
 func TestRecallsDoNotDependOnWorkers(t *testing.T) {
 	const rows, sources = 5000, 9
 	rng := rand.New(rand.NewPCG(4, 4))

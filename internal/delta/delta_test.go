@@ -104,8 +104,8 @@ func requireEqual(t require.TestingT, want model, s *delta.Snapshot, dim int) {
 	}
 }
 
-// TestModel runs random histories against a map, and checks at the end of each that all snapshots still show the
-// moment at which they were taken.
+// TestModel runs random histories against a map, and checks at the end of each that all snapshots
+// still show the moment at which they were taken.
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		dim := rapid.SampledFrom([]int{1, 3, wide}).Draw(t, "dim")
@@ -231,7 +231,8 @@ func TestWrongLengthPanics(t *testing.T) {
 	})
 }
 
-// TestConcurrentUse has writers and readers at once: the race detector is the judge, and every row read must be whole.
+// TestConcurrentUse has writers and readers at once: the race detector is the judge, and every row
+// read must be whole.
 func TestConcurrentUse(t *testing.T) {
 	const dim, nodes, writes = 64, 50, 400
 	table := delta.New(dim)
@@ -295,7 +296,8 @@ func BenchmarkSearch(b *testing.B) {
 	}
 }
 
-// TestSearchOfExtremeRows: inner products whose float32 sums overflow on the way are those of float64.
+// TestSearchOfExtremeRows: inner products whose float32 sums overflow on the way are those of
+// float64.
 func TestSearchOfExtremeRows(t *testing.T) {
 	const huge = math.MaxFloat32
 	inf := float32(math.Inf(1))

@@ -24,8 +24,8 @@ type Snapshot struct {
 // Len returns the number of rows.
 func (s *Snapshot) Len() int { return s.slots - int(s.dead.GetCardinality()) }
 
-// Masked returns the ids that an older generation must not serve: all that were put or deleted. The caller must not
-// change it.
+// Masked returns the ids that an older generation must not serve: all that were put or deleted. The
+// caller must not change it.
 func (s *Snapshot) Masked() *roaring.Bitmap { return s.masked }
 
 // block returns the part of chunk c that the snapshot covers, and its first slot.
@@ -41,7 +41,8 @@ func (s *Snapshot) row(slot int) []float32 {
 	return c.rows[i*d : (i+1)*d : (i+1)*d]
 }
 
-// Row returns the row of id, or false when the snapshot has none. The caller must not change the row.
+// Row returns the row of id, or false when the snapshot has none. The caller must not change the
+// row.
 func (s *Snapshot) Row(id uint32) ([]float32, bool) {
 	if !s.masked.Contains(id) {
 		return nil, false
@@ -69,8 +70,9 @@ func (s *Snapshot) look(id uint32) (slot int, found bool) {
 	return 0, false
 }
 
-// Rows calls fn with all rows, a run of neighbouring slots at a time: rows is row-major, len(ids) x dim. The slices
-// alias the table's memory and must not be changed. It stops at the first error of fn or of the context.
+// Rows calls fn with all rows, a run of neighbouring slots at a time: rows is row-major, len(ids) x
+// dim. The slices alias the table's memory and must not be changed. It stops at the first error of
+// fn or of the context.
 func (s *Snapshot) Rows(ctx context.Context, fn func(ids []uint32, rows []float32) error) error {
 	for c := range s.chunks {
 		if err := ctx.Err(); err != nil {
@@ -97,15 +99,15 @@ func (s *Snapshot) Rows(ctx context.Context, fn func(ids []uint32, rows []float3
 
 // search is the scratch of one Search.
 type search struct {
-	best   []index.Best // one a query
+	best   []index.Best // one per query
 	scores []float32    // of one chunk
 }
 
 var searches = sync.Pool{New: func() any { return new(search) }}
 
-// Search finds, for each query, the n rows of highest inner product that the filter keeps, and stores them in dst[i],
-// best first, reusing its memory. Ref is the slot, for Gather. Scores are exact. n must be positive, queries are of dim
-// finite floats and len(dst) >= len(queries).
+// Search finds, for each query, the n rows of highest inner product that the filter keeps, and
+// stores them in dst[i], best first, reusing its memory. Ref is the slot, for Gather. Scores are
+// exact. n must be positive, queries are of dim finite floats and len(dst) >= len(queries).
 func (s *Snapshot) Search(queries [][]float32, n int, filter index.Filter, dst [][]index.Candidate) {
 	sc := searches.Get().(*search)
 	defer searches.Put(sc)
@@ -131,8 +133,8 @@ func (s *Snapshot) Search(queries [][]float32, n int, filter index.Filter, dst [
 	}
 }
 
-// offer adds the rows of one chunk that live and that the filter keeps. A score may have overflowed on the way to one that
-// is high after all.
+// offer adds the rows of one chunk that live and that the filter keeps. A score may have overflowed
+// on the way to one that is high after all.
 func (s *Snapshot) offer(best *index.Best, query []float32, ids []uint32, scores []float32, first int, filter *index.Filter) {
 	for i, score := range scores {
 		if score < best.Threshold() && score >= -math.MaxFloat32 {

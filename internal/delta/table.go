@@ -1,13 +1,16 @@
-// Package delta holds the rows that are newer than the served generation of a collection, in memory, so that a node is
-// found from the moment it is written and gone from the moment it is deleted, with or without an index.
+// Package delta holds the rows that are newer than the served generation of a collection, in
+// memory, so that a node is found from the moment it is written and gone from the moment it is
+// deleted, with or without an index.
 //
-// A Table is written by one side and read by another. Rows live in chunks that are only appended to; a row that is put
-// again gets a new slot and its old slot is marked dead. A Snapshot is a length, the chunks up to it and copy-on-write
-// clones of two bitmaps (dead slots, masked ids), so taking one copies no rows and a later write cannot be seen in it.
-// While nothing is written every caller gets the same Snapshot.
+// A Table is written by one side and read by another. Rows live in chunks that are only appended
+// to; a row that is put again gets a new slot and its old slot is marked dead. A Snapshot is a
+// length, the chunks up to it and copy-on-write clones of two bitmaps (dead slots, masked ids), so
+// taking one copies no rows and a later write cannot be seen in it. While nothing is written every
+// caller gets the same Snapshot.
 //
-// A Table is safe for concurrent use. Each call is atomic by itself; a caller that must show several changes at once
-// keeps others from taking a Snapshot between them. A Snapshot is immutable and safe for concurrent use.
+// A Table is safe for concurrent use. Each call is atomic by itself; a caller that must show
+// several changes at once keeps others from taking a Snapshot between them. A Snapshot is immutable
+// and safe for concurrent use.
 package delta
 
 import (
@@ -22,8 +25,8 @@ const (
 	minChunkRows = 16
 )
 
-// chunk is a fixed run of slots. Its slices are allocated whole and filled in slot order; readers look only at slots
-// below the length of their Snapshot.
+// chunk is a fixed run of slots. Its slices are allocated whole and filled in slot order; readers
+// look only at slots below the length of their Snapshot.
 type chunk struct {
 	ids  []uint32
 	rows []float32 // row-major, len(ids) x dim
@@ -77,15 +80,16 @@ func newBitmap() *roaring.Bitmap {
 	return b
 }
 
-// freeze returns a clone of b for readers. The clone itself is not copy-on-write: cloning it again would otherwise
-// write its bookkeeping, which concurrent readers must not do.
+// freeze returns a clone of b for readers. The clone itself is not copy-on-write: cloning it again
+// would otherwise write its bookkeeping, which concurrent readers must not do.
 func freeze(b *roaring.Bitmap) *roaring.Bitmap {
 	c := b.Clone()
 	c.SetCopyOnWrite(false)
 	return c
 }
 
-// Put records that id has this row since lsn. The row is copied. It panics when the row has the wrong length.
+// Put records that id has this row since lsn. The row is copied. It panics when the row has the
+// wrong length.
 func (t *Table) Put(id uint32, row []float32, lsn uint64) {
 	if len(row) != t.dim {
 		panic(fmt.Sprintf("delta: put id %d: row of %d floats in a table of %d", id, len(row), t.dim))
@@ -133,24 +137,26 @@ func (t *Table) append(id uint32, row []float32, lsn uint64) {
 	t.slots++
 }
 
-// compact drops dead slots once they are most of the table, so that a node written again and again does not grow it.
+// compact drops dead slots once they are most of the table, so that a node written again and again
+// does not grow it.
 func (t *Table) compact() {
 	if t.slots >= 2*t.chunkRows && 2*t.dead.GetCardinality() > uint64(t.slots) {
-		t.rebuild(func(uint64) bool { return true })
+		t.renumber(func(uint64) bool { return true })
 	}
 }
 
-// Retire forgets every put and delete with an LSN of at most upTo: a generation that holds them is served from now on.
-// Changes after upTo stay, and so does the masking of their ids.
+// Retire forgets every put and delete with an LSN of at most upTo: a generation that holds them is
+// served from now on. Changes after upTo stay, and so does the masking of their ids.
 func (t *Table) Retire(upTo uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.rebuild(func(lsn uint64) bool { return lsn > upTo })
+	t.renumber(func(lsn uint64) bool { return lsn > upTo })
 	t.current = nil
 }
 
-// rebuild renumbers the slots: the newest change of every id stays if keep says so of its LSN, everything else goes.
-func (t *Table) rebuild(keep func(lsn uint64) bool) {
+// renumber gives new numbers to the slots: the newest change of every id stays if keep says so of
+// its LSN, everything else goes.
+func (t *Table) renumber(keep func(lsn uint64) bool) {
 	chunks, slots, dead, changes := t.chunks, t.slots, t.dead, t.changes
 	t.clear()
 	for slot := range slots {
@@ -196,7 +202,8 @@ func (t *Table) Snapshot() *Snapshot {
 	return t.current
 }
 
-// find returns the slot of the row of id in s. It is not sure when the table has changed too much since s was taken.
+// find returns the slot of the row of id in s. It is not sure when the table has changed too much
+// since s was taken.
 func (t *Table) find(s *Snapshot, id uint32) (slot int, found, sure bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()

@@ -1,6 +1,6 @@
-// Package failpoint names the moments between which a crash leaves different
-// things on disk. A test hooks them, to kill the process there or to look at
-// what is on disk; without a hook, reaching one costs an atomic load.
+// Package failpoint names the moments between which a crash leaves different things on disk. A test
+// hooks them, to kill the process there or to look at what is on disk; without a hook, reaching one
+// costs an atomic load.
 //
 // Its functions may be called from any goroutine.
 package failpoint
@@ -10,8 +10,7 @@ import (
 	"sync/atomic"
 )
 
-// A Point is one named moment. Its name says what comes next, or what was done
-// last.
+// A Point is one named moment. Its name says what comes next, or what was done last.
 type Point string
 
 // The moments, in the order in which a database meets them.
@@ -54,8 +53,7 @@ func Points() []Point { return slices.Clone(points) }
 
 var hook atomic.Pointer[func(Point)]
 
-// Hook has fn called whenever a point is reached, by the goroutine that reaches
-// it. Nil ends that.
+// Hook has fn called whenever a point is reached, by the goroutine that reaches it. Nil ends that.
 func Hook(fn func(Point)) {
 	if fn == nil {
 		hook.Store(nil)

@@ -48,7 +48,8 @@ type VersionError struct {
 	Newest uint32 // newest version this program reads
 }
 
-// CheckVersion returns nil if got is a version from 1 to newest, and a VersionError naming file otherwise.
+// CheckVersion returns nil if got is a version from 1 to newest, and a VersionError naming file
+// otherwise.
 func CheckVersion(file string, got, newest uint32) error {
 	if got >= 1 && got <= newest {
 		return nil

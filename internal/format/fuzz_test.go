@@ -6,8 +6,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzReader drives a cursor over data by the reads that script names. Whatever comes, the cursor stays within the data,
-// hands out no more than there is, and once it has failed it stays where it is.
+// FuzzReader drives a cursor over data by the reads that script names. Whatever comes, the cursor
+// stays within the data, hands out no more than there is, and once it has failed it stays where it
+// is.
 func FuzzReader(f *testing.F) {
 	var w Writer
 	w.Uvarint(3)

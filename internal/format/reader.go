@@ -12,8 +12,9 @@ var (
 	errVarint = errors.New("varint longer than 64 bits")
 )
 
-// Reader is a cursor over bytes from outside. Its error is sticky: after the first failure every method returns a zero
-// value and leaves the cursor where the failing read began. A Reader never panics on its input and never allocates.
+// Reader is a cursor over bytes from outside. Its error is sticky: after the first failure every
+// method returns a zero value and leaves the cursor where the failing read began. A Reader never
+// panics on its input and never allocates.
 type Reader struct {
 	file    string
 	section string
@@ -23,8 +24,8 @@ type Reader struct {
 	err     error
 }
 
-// NewReader returns a cursor over b, which starts at offset base of the named file. File and section are what errors
-// will name.
+// NewReader returns a cursor over b, which starts at offset base of the named file. File and
+// section are what errors will name.
 func NewReader(file, section string, base int64, b []byte) *Reader {
 	return &Reader{file: file, section: section, base: base, buf: b}
 }
@@ -46,8 +47,8 @@ func (r *Reader) Len() int {
 	return len(r.buf) - r.pos
 }
 
-// Fail makes the cursor fail at the next byte to be read, unless it has failed already. It is for values that were read
-// well and make no sense.
+// Fail makes the cursor fail at the next byte to be read, unless it has failed already. It is for
+// values that were read well and make no sense.
 func (r *Reader) Fail(format string, args ...any) {
 	if r.err == nil {
 		r.err = Corrupt(r.file, r.section, r.Offset(), format, args...)
@@ -62,7 +63,8 @@ func (r *Reader) End() error {
 	return r.err
 }
 
-// Bytes returns the next n bytes. They are a part of the input, not a copy; their capacity is clipped.
+// Bytes returns the next n bytes. They are a part of the input, not a copy; their capacity is
+// clipped.
 func (r *Reader) Bytes(n int) []byte {
 	if r.err != nil {
 		return nil
@@ -139,8 +141,9 @@ func (r *Reader) Uvarint() uint64 {
 	return v
 }
 
-// Count reads a varint that says how many elements of at least size bytes each follow, and fails if there are not that
-// many bytes left. The result is therefore safe to allocate by. Size must be positive.
+// Count reads a varint that says how many elements of at least size bytes each follow, and fails if
+// there are not that many bytes left. The result is therefore safe to allocate by. Size must be
+// positive.
 func (r *Reader) Count(size int) int {
 	if size <= 0 {
 		panic(fmt.Sprintf("format: Count of elements of %d bytes", size))
@@ -161,5 +164,6 @@ func (r *Reader) Count(size int) int {
 // Blob reads a varint length and that many bytes, which are a part of the input.
 func (r *Reader) Blob() []byte { return r.Bytes(r.Count(1)) }
 
-// String reads a varint length and that many bytes, which it copies. It does not check that they are UTF-8.
+// String reads a varint length and that many bytes, which it copies. It does not check that they
+// are UTF-8.
 func (r *Reader) String() string { return string(r.Blob()) }

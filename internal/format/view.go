@@ -9,11 +9,13 @@ import (
 // nativeLittle tells whether numbers in memory have the byte order of our files.
 var nativeLittle = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
 
-// number is what the views below cast to and from: fixed-size, no pointers, every bit pattern valid.
+// number is what the views below cast to and from: fixed-size, no pointers, every bit pattern
+// valid.
 type number interface{ ~float32 | ~uint32 | ~uint64 }
 
-// Float32s returns the little-endian numbers in b. On a little-endian machine and a b aligned to 4 bytes the result
-// shares b's memory (keep b mapped, write to neither); otherwise it is a copy. The length of b must be a multiple of 4.
+// Float32s returns the little-endian numbers in b. On a little-endian machine and a b aligned to 4
+// bytes the result shares b's memory (keep b mapped, write to neither); otherwise it is a copy. The
+// length of b must be a multiple of 4.
 func Float32s(b []byte) []float32 { return view[float32](b) }
 
 // Uint32s is Float32s for uint32.

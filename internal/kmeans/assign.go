@@ -10,19 +10,22 @@ import (
 const (
 	// flatLimit is the largest k that an Assigner compares with every row.
 	flatLimit = 1024
-	// flatWidth is the number of centroids compared at a time: a tile of scores stays in the second-level cache.
+	// flatWidth is the number of centroids compared at a time: a tile of scores stays in the
+	// second-level cache.
 	flatWidth = 256
 	tileRows  = 256
-	// probedGroups is how many groups of centroids a row is compared with. Of 109 groups of the 11,794 lists of a graph
-	// of 755k nodes, 16 hold the nearest centroid of 98% of the rows (8: 94%, 24: 99%).
+	// probedGroups is how many groups of centroids a row is compared with. Of 109 groups of the
+	// 11,794 lists of a graph of 755k nodes, 16 hold the nearest centroid of 98% of the rows (8:
+	// 94%, 24: 99%).
 	probedGroups = 16
 	// groupIterations suffice to group centroids: the groups only steer the search.
 	groupIterations = 4
 )
 
-// Assigner finds the nearest of k centroids for many rows. Up to 1024 centroids it compares a row with all of them.
-// Beyond, the centroids lie in sqrt(k) groups and a row is compared with the groups' centres, then with the members of
-// the nearest groups; the centroid found may then not be the very nearest.
+// Assigner finds the nearest of k centroids for many rows. Up to 1024 centroids it compares a row
+// with all of them. Beyond, the centroids lie in sqrt(k) groups and a row is compared with the
+// groups' centres, then with the members of the nearest groups; the centroid found may then not be
+// the very nearest.
 type Assigner struct {
 	d      int
 	groups []group
@@ -36,8 +39,8 @@ type group struct {
 	members []uint32 // numbers of the centroids, ascending
 }
 
-// block scores rows against a set of centroids by one matrix product: x.c - |c|^2/2, which is highest where |x-c| is
-// least.
+// block scores rows against a set of centroids by one matrix product: x.c - |c|^2/2, which is
+// highest where |x-c| is least.
 type block struct {
 	matrix *simd.Matrix
 	bias   []float32 // -|c|^2/2
@@ -87,8 +90,9 @@ func NewAssigner(ctx context.Context, centroids []float32, d, workers int) (*Ass
 	return newGrouped(centroids, centres, members, d, probedGroups), nil
 }
 
-// newGrouped returns an Assigner over groups of centroids with the given centres (row-major, len(members) x d), which
-// compares a row with the nearest probes of them. Groups without members are left out.
+// newGrouped returns an Assigner over groups of centroids with the given centres (row-major,
+// len(members) x d), which compares a row with the nearest probes of them. Groups without members
+// are left out.
 func newGrouped(centroids, centres []float32, members [][]uint32, d, probes int) *Assigner {
 	a := &Assigner{d: d}
 	var used []float32
@@ -130,8 +134,8 @@ func (a *Assigner) pack(centroids []float32) {
 	}
 }
 
-// Assign sets dst[i] to the centroid nearest to row i of rows (row-major, len(dst) x d). Of equally near ones it is the
-// one with the lowest number.
+// Assign sets dst[i] to the centroid nearest to row i of rows (row-major, len(dst) x d). Of equally
+// near ones it is the one with the lowest number.
 func (a *Assigner) Assign(ctx context.Context, dst []uint32, rows []float32, workers int) error {
 	return a.assign(ctx, dst, rows[:len(dst)*a.d], max(1, workers))
 }
@@ -187,8 +191,8 @@ func (a *Assigner) task(s *assignScratch, dst []uint32, rows []float32) {
 	}
 }
 
-// compare scores n rows against the group and keeps what is better than the best so far; row(i) is the number in dst of
-// row i of the tile.
+// compare scores n rows against the group and keeps what is better than the best so far; row(i) is
+// the number in dst of row i of the tile.
 func (g *group) compare(s *assignScratch, tile []float32, n int, row func(int) int, dst []uint32) {
 	k := len(g.members)
 	s.scores = resize(s.scores, n*k)
@@ -261,7 +265,8 @@ func topGroups(dst []uint32, scores []float32) {
 	}
 }
 
-// resize returns a slice of n elements, s itself when it is large enough; the contents are unspecified.
+// resize returns a slice of n elements, s itself when it is large enough; the contents are
+// unspecified.
 func resize[T any](s []T, n int) []T {
 	if cap(s) < n {
 		return make([]T, n)

@@ -8,8 +8,8 @@ import (
 	"github.com/flashdb/flashdb/internal/simd"
 )
 
-// plusPlusLimit is the largest k started by k-means++, whose time grows as that of an iteration without the help of a
-// matrix product. With hundreds of centroids random rows are as good a start.
+// plusPlusLimit is the largest k started by k-means++, whose time grows as that of an iteration
+// without the help of a matrix product. With hundreds of centroids random rows are as good a start.
 const plusPlusLimit = 64
 
 // clustering is the state of Lloyd's algorithm on one set of rows.
@@ -52,8 +52,9 @@ func (c *clustering) start(ctx context.Context, workers int, rng *rand.Rand) err
 	return c.plusPlus(ctx, workers, rng)
 }
 
-// plusPlus draws each next centroid among the rows with odds in proportion to the squared distance to the nearest one
-// drawn so far (Arthur and Vassilvitskii, "k-means++: the advantages of careful seeding", SODA 2007, section 2.2).
+// plusPlus draws each next centroid among the rows with odds in proportion to the squared distance
+// to the nearest one drawn so far (Arthur and Vassilvitskii, "k-means++: the advantages of careful
+// seeding", SODA 2007, section 2.2).
 func (c *clustering) plusPlus(ctx context.Context, workers int, rng *rand.Rand) error {
 	distance := make([]float32, c.n)
 	for i := range distance {
@@ -76,7 +77,8 @@ func (c *clustering) plusPlus(ctx context.Context, workers int, rng *rand.Rand) 
 	return nil
 }
 
-// draw returns a random index with odds in proportion to weights, or any index when all of them are zero.
+// draw returns a random index with odds in proportion to weights, or any index when all of them are
+// zero.
 func draw(weights []float32, rng *rand.Rand) int {
 	var total float64
 	for _, w := range weights {
@@ -108,8 +110,8 @@ func (c *clustering) assign(ctx context.Context, a *Assigner, workers int) (chan
 	return changed, nil
 }
 
-// update moves every centroid to the mean of its rows. A centroid without rows moves onto a random row of the largest
-// cluster and so splits it.
+// update moves every centroid to the mean of its rows. A centroid without rows moves onto a random
+// row of the largest cluster and so splits it.
 func (c *clustering) update(ctx context.Context, workers int, rng *rand.Rand) error {
 	c.group()
 	sums := make([][]float64, workers)

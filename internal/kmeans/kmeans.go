@@ -1,11 +1,13 @@
-// Package kmeans clusters rows by Lloyd's algorithm under the Euclidean distance: the lists of an inverted file and the
-// codebooks of a product quantizer.
+// Package kmeans clusters rows by Lloyd's algorithm under the Euclidean distance: the lists of an
+// inverted file and the codebooks of a product quantizer.
 //
-// Results depend on the rows, the options and the seed only, never on the number of workers: rows are cut into tasks of
-// fixed size, each row is assigned by itself, and the rows of a centroid are summed up in ascending order in float64.
-// (The kernel class of internal/simd does matter, as it decides how inner products are rounded.)
+// Results depend on the rows, the options and the seed only, never on the number of workers: rows
+// are cut into tasks of fixed size, each row is assigned by itself, and the rows of a centroid are
+// summed up in ascending order in float64. (The kernel class of internal/simd does matter, as it
+// decides how inner products are rounded.)
 //
-// Everything here may be called from any goroutine; an Assigner is immutable and safe for concurrent use.
+// Everything here may be called from any goroutine; an Assigner is immutable and safe for
+// concurrent use.
 package kmeans
 
 import (
@@ -18,7 +20,8 @@ import (
 
 const (
 	defaultIterations = 10
-	// defaultTwoLevel is the K beyond which assigning every row to every centroid in every iteration costs too much.
+	// defaultTwoLevel is the K beyond which assigning every row to every centroid in every
+	// iteration costs too much.
 	defaultTwoLevel = 512
 	// defaultPointsPerCentroid bounds the rows used: the mean of 64 is steady enough.
 	defaultPointsPerCentroid = 64
@@ -34,8 +37,8 @@ type Options struct {
 	Workers    int    // goroutines; default GOMAXPROCS; the result does not depend on it
 	TwoLevel   int    // K beyond which training goes by two levels; default 512
 
-	// PointsPerCentroid times K rows are sampled when there are more, so that the time of training does not grow with
-	// the rows; default 64.
+	// PointsPerCentroid times K rows are sampled when there are more, so that the time of training
+	// does not grow with the rows; default 64.
 	PointsPerCentroid int
 }
 
@@ -66,8 +69,8 @@ func (o Options) validate(n int) error {
 	return nil
 }
 
-// Train returns K centroids (row-major, K x d) of rows (row-major, n x d), which it only reads. When fewer than K rows
-// are distinct, some centroids are equal.
+// Train returns K centroids (row-major, K x d) of rows (row-major, n x d), which it only reads.
+// When fewer than K rows are distinct, some centroids are equal.
 func Train(ctx context.Context, rows []float32, d int, opt Options) ([]float32, error) {
 	if d < 1 || len(rows)%d != 0 {
 		panic(fmt.Sprintf("kmeans: %d values are no rows of %d", len(rows), d))
@@ -99,7 +102,8 @@ type trainer struct {
 	seed       uint64
 }
 
-// Random numbers are drawn from one stream a purpose, so that no step depends on how many another one drew.
+// Random numbers are drawn from one stream a purpose, so that no step depends on how many another
+// one drew.
 const (
 	streamSample = iota
 	streamFlat

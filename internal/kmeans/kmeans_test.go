@@ -13,7 +13,8 @@ import (
 	"github.com/flashdb/flashdb/internal/simd"
 )
 
-// blobs returns n rows (row-major, n x d) around the given number of centres, and the centre of each.
+// blobs returns n rows (row-major, n x d) around the given number of centres, and the centre of
+// each.
 func blobs(seed uint64, n, d, centres int, spread float64) (rows []float32, centre []int) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	at := make([]float64, centres*d)
@@ -126,7 +127,8 @@ func TestIterationsLowerTheDistortion(t *testing.T) {
 }
 
 func TestEmptyClustersAreSplitOff(t *testing.T) {
-	// Nearly all rows are one point, so random starts coincide and all but one of them lose their rows.
+	// Nearly all rows are one point, so random starts coincide and all but one of them lose their
+	// rows.
 	const d, k = 2, 80
 	rows := make([]float32, 0, 5000*d)
 	for range 5000 - k {

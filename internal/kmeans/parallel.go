@@ -6,15 +6,15 @@ import (
 	"sync/atomic"
 )
 
-// taskRows is the number of rows of one task. It is fixed, so that the work is cut in the same way for any number of
-// workers.
+// taskRows is the number of rows of one task. It is fixed, so that the work is cut in the same way
+// for any number of workers.
 const taskRows = 4096
 
 // tasks returns how many tasks n rows make.
 func tasks(n int) int { return (n + taskRows - 1) / taskRows }
 
-// parallel calls do(worker, task) for every task in 0..n-1, each on one of the workers, and waits. Once ctx is done it
-// begins no further task and returns the context's error.
+// parallel calls do(worker, task) for every task in 0..n-1, each on one of the workers, and waits.
+// Once ctx is done it begins no further task and returns the context's error.
 func parallel(ctx context.Context, workers, n int, do func(worker, task int)) error {
 	workers = min(workers, n)
 	if workers <= 1 {

@@ -8,13 +8,15 @@ import (
 const (
 	// coarsePoints is the number of rows a centroid that the coarse level is trained on.
 	coarsePoints = 256
-	// refineIterations of Lloyd's algorithm over all centroids repair the borders between the groups of the coarse level.
+	// refineIterations of Lloyd's algorithm over all centroids repair the borders between the
+	// groups of the coarse level.
 	refineIterations = 3
 	refineProbes     = 8
 )
 
-// twoLevel clusters the rows around sqrt(k) coarse centroids, splits each coarse cluster into a share of the k
-// centroids that is in proportion to its rows, and then lets all rows and centroids settle together.
+// twoLevel clusters the rows around sqrt(k) coarse centroids, splits each coarse cluster into a
+// share of the k centroids that is in proportion to its rows, and then lets all rows and centroids
+// settle together.
 func (t *trainer) twoLevel(rows []float32, k, workers int) ([]float32, error) {
 	g := isqrt(k)
 	centres, err := t.lloyd(sample(rows, t.d, g*coarsePoints, t.rng(streamCoarseSample, 0)), g, workers, t.rng(streamCoarse, 0))
@@ -36,9 +38,10 @@ func (t *trainer) twoLevel(rows []float32, k, workers int) ([]float32, error) {
 	return t.refine(rows, centroids, centres, first, workers)
 }
 
-// apportion divides k centroids among groups in proportion to their rows (largest remainders), at least one to each
-// group that has rows and never more than it has rows. begin holds the running sums of rows, the result those of
-// centroids. k is at least the number of groups and at most the number of rows.
+// apportion divides k centroids among groups in proportion to their rows (largest remainders), at
+// least one to each group that has rows and never more than it has rows. begin holds the running
+// sums of rows, the result those of centroids. k is at least the number of groups and at most the
+// number of rows.
 func apportion(begin []int, k int) []int {
 	groups, n := len(begin)-1, begin[len(begin)-1]
 	share := make([]int, groups)
@@ -78,8 +81,8 @@ func apportion(begin []int, k int) []int {
 	return first
 }
 
-// split trains the centroids first[g]..first[g+1] of each coarse cluster g on its rows alone. The clusters are small
-// and many, so each is left to one worker.
+// split trains the centroids first[g]..first[g+1] of each coarse cluster g on its rows alone. The
+// clusters are small and many, so each is left to one worker.
 func (t *trainer) split(centroids []float32, coarse *clustering, first []int, workers int) error {
 	errs := make([]error, coarse.k)
 	err := parallel(t.ctx, workers, coarse.k, func(_, g int) {
@@ -106,7 +109,8 @@ func (t *trainer) split(centroids []float32, coarse *clustering, first []int, wo
 	return nil
 }
 
-// refine runs Lloyd iterations over all rows and centroids; a row looks for its centroid in the nearest groups only.
+// refine runs Lloyd iterations over all rows and centroids; a row looks for its centroid in the
+// nearest groups only.
 func (t *trainer) refine(rows, centroids, centres []float32, first []int, workers int) ([]float32, error) {
 	members := make([][]uint32, len(first)-1)
 	for g := range members {

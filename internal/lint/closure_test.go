@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// without lists what a package that users embed must not link, directly or by what it imports: import paths, and prefixes that end
-// in a slash.
+// without lists what a package that users embed must not link, directly or by what it imports:
+// import paths, and prefixes that end in a slash.
 var without = map[string][]string{
 	"decoder": {
 		"archive/", "compress/", "encoding/csv", "net", "net/", "os/exec",

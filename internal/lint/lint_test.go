@@ -50,13 +50,14 @@ var imports = map[string][]string{
 	// beside the root: neither knows the other
 	"train": {"decoder", "internal/simd", "internal/format"},
 	// for developers
-	"internal/reliability": {"internal/attempts"},
+	"internal/reliability": {"internal/attempts"}, "internal/dbtest": {"", "decoder"},
 	// L6
 	"control": {"", "decoder", "internal/socket", "internal/wire", "internal/output"},
 	// L7: the command, and what it alone needs
-	"cmd/flashdb/internal/prometheus": {""}, "cmd/flashdb/internal/shell": {}, "cmd/flashdb/internal/report": {},
+	"cmd/flashdb/internal/prometheus": {""}, "cmd/flashdb/internal/shell": {}, "cmd/flashdb/internal/report": {}, "cmd/flashdb/internal/show": {},
+	"cmd/flashdb/internal/terminal": {"cmd/flashdb/internal/show"}, "cmd/flashdb/internal/usage": {"cmd/flashdb/internal/show"},
 	"cmd/flashdb/internal/parquet": {"internal/codec"},
-	"cmd/flashdb":                  {"", "control", "internal/wire", "cmd/flashdb/internal/prometheus", "cmd/flashdb/internal/shell", "cmd/flashdb/internal/report", "cmd/flashdb/internal/parquet", "decoder", "decoder/weights", "flashlight", "internal/codec", "internal/output", "train"},
+	"cmd/flashdb":                  {"", "control", "internal/wire", "cmd/flashdb/internal/prometheus", "cmd/flashdb/internal/shell", "cmd/flashdb/internal/report", "cmd/flashdb/internal/parquet", "cmd/flashdb/internal/show", "cmd/flashdb/internal/terminal", "cmd/flashdb/internal/usage", "decoder", "decoder/weights", "flashlight", "internal/codec", "internal/output", "train"},
 }
 
 // third lists the modules outside the standard library that non-test code may
@@ -66,9 +67,9 @@ var third = map[string][]string{
 	"github.com/klauspost/compress":       {"wal", "internal/backup", "internal/codec", "cmd/flashdb/internal/parquet", "cmd/flashdb"},
 	"github.com/RoaringBitmap/roaring/v2": {"", "storage", "index", "index/ivf", "internal/delta", "flashlight", "internal/calibrate"},
 	"golang.org/x/sys":                    {"internal/simd", "internal/mmap", "internal/vfs"},
-	"github.com/spf13/cobra":              {"cmd/flashdb"},
-	"github.com/spf13/pflag":              {"cmd/flashdb"},
-	"golang.org/x/term":                   {"cmd/flashdb"},
+	"github.com/spf13/cobra":              {"cmd/flashdb", "cmd/flashdb/internal/usage"},
+	"github.com/spf13/pflag":              {"cmd/flashdb", "cmd/flashdb/internal/usage"},
+	"golang.org/x/term":                   {"cmd/flashdb/internal/terminal"},
 	"github.com/peterh/liner":             {"cmd/flashdb/internal/shell"},
 	"github.com/parquet-go/parquet-go":    {"cmd/flashdb/internal/parquet"},
 	"github.com/andybalholm/brotli":       {"cmd/flashdb/internal/parquet"},

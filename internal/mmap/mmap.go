@@ -1,11 +1,12 @@
 // Package mmap maps whole files read-only into memory.
 //
-// On Unix and Windows the bytes are the page cache's own; elsewhere the file is read into memory, so that callers need
-// no second code path. The file may be closed, renamed or (not on Windows) removed while a Region lives. It must not be
-// truncated: reading a mapped page beyond the new end is a fault the operating system raises against the process.
+// On Unix and Windows the bytes are the page cache's own; elsewhere the file is read into memory,
+// so that callers need no second code path. The file may be closed, renamed or (not on Windows)
+// removed while a Region lives. It must not be truncated: reading a mapped page beyond the new end
+// is a fault the operating system raises against the process.
 //
-// Bytes and Advise are safe for concurrent use. Close must come after the last use of the bytes: a reader that is still
-// in them faults. The package counts no references; who shares a Region does.
+// Bytes and Advise are safe for concurrent use. Close must come after the last use of the bytes: a
+// reader that is still in them faults. The package counts no references; who shares a Region does.
 package mmap
 
 import (
@@ -65,8 +66,8 @@ func File(f *os.File) (*Region, error) {
 // Bytes returns the file's content. It must not be written to, and not be read after Close.
 func (r *Region) Bytes() []byte { return r.data }
 
-// Advise passes a hint to the operating system, where it takes one, about length bytes from offset on. What lies outside
-// the file is left out, and the system acts on whole pages.
+// Advise passes a hint to the operating system, where it takes one, about length bytes from offset
+// on. What lies outside the file is left out, and the system acts on whole pages.
 func (r *Region) Advise(a Advice, offset, length int64) error {
 	size := int64(len(r.data))
 	if offset < 0 || offset >= size || length <= 0 {

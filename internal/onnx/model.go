@@ -54,13 +54,15 @@ type Attribute struct {
 	Graph  bool // it is a graph, which is not read
 }
 
-// maxParts bounds the nodes, the tensors, and the inputs and outputs of a graph: hundreds of times what the deepest decoder has.
+// maxParts bounds the nodes, the tensors, and the inputs and outputs of a graph: hundreds of times
+// what the deepest decoder has.
 const maxParts = 1 << 16
 
 // maxNames bounds the inputs and outputs of all nodes.
 const maxNames = 8 * maxParts
 
-// External reads length bytes at offset of the file that a tensor names as the place of its values; length is -1 for all from offset on.
+// External reads length bytes at offset of the file that a tensor names as the place of its values;
+// length is -1 for all from offset on.
 type External func(location string, offset, length int64) ([]byte, error)
 
 // Parse reads the content of a file. A nil external refuses tensors kept elsewhere.

@@ -189,7 +189,8 @@ func TestInnerGraph(t *testing.T) {
 	assert.True(t, m.Nodes[0].Attributes["then"].Graph)
 }
 
-// Whatever a model repeats, memory follows its bytes: a packed integer of one byte is eight bytes, then a float of four.
+// Whatever a model repeats, memory follows its bytes: a packed integer of one byte is eight bytes,
+// then a float of four.
 func TestParseMemory(t *testing.T) {
 	const n = 4 << 20
 	zeros := make([]byte, n)

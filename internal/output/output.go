@@ -1,10 +1,9 @@
-// Package output decides where a result that a caller asked for in a file may be
-// written, and writes it so that the file is what it was before or whole.
+// Package output decides where a result that a caller asked for in a file may be written, and
+// writes it so that the file is what it was before or whole.
 //
-// A file of a database must never be overwritten by a result, and nothing of a
-// caller's belongs into the directory of one: Resolve refuses both, whatever path
-// leads there. What is not a regular file, such as a device or a named pipe, is
-// written to as it is.
+// A file of a database must never be overwritten by a result, and nothing of a caller's belongs
+// into the directory of one: Resolve refuses both, whatever path leads there. What is not a regular
+// file, such as a device or a named pipe, is written to as it is.
 //
 // Functions keep no state and may be used from any goroutine.
 package output
@@ -26,16 +25,16 @@ const storeFile = "flash.db"
 type Target struct {
 	// Path is the name given with symbolic links followed.
 	Path string
-	// Stream says that Path is not a regular file: it can be written from its
-	// beginning to its end, and neither replaced nor gone on with.
+	// Stream says that Path is not a regular file: it can be written from its beginning to its end,
+	// and neither replaced nor gone on with.
 	Stream bool
 	// Exists says that there is a file.
 	Exists bool
 }
 
-// Resolve returns the target of a file to write. The directory it is to be in must
-// exist. An error is returned if it would be in the directory of a database, or if
-// the file is one of databases, directories in which hard links are looked for too.
+// Resolve returns the target of a file to write. The directory it is to be in must exist. An error
+// is returned if it would be in the directory of a database, or if the file is one of databases,
+// directories in which hard links are looked for too.
 func Resolve(name string, databases ...string) (Target, error) {
 	info, err := os.Stat(name)
 	there := err == nil
@@ -71,8 +70,7 @@ func Resolve(name string, databases ...string) (Target, error) {
 	return Target{}, fmt.Errorf("%s: too many symbolic links", name)
 }
 
-// notHeld returns an error if a database has the file, nil for none, under some
-// name of its own.
+// notHeld returns an error if a database has the file, nil for none, under some name of its own.
 func notHeld(name string, file fs.FileInfo, databases []string) error {
 	for _, db := range databases {
 		if file != nil && holds(db, file) {
@@ -86,8 +84,7 @@ func refused(name, db string) error {
 	return fmt.Errorf("%s lies in the database %s: write to a file outside of it", name, db)
 }
 
-// Database returns the database that dir, an absolute path without symbolic
-// links, is or lies in.
+// Database returns the database that dir, an absolute path without symbolic links, is or lies in.
 func Database(dir string) (db string, ok bool) {
 	for {
 		if _, err := os.Lstat(filepath.Join(dir, storeFile)); err == nil {
@@ -101,8 +98,7 @@ func Database(dir string) (db string, ok bool) {
 	}
 }
 
-// Within returns an error if a new directory would lie in a database. Parents may
-// be missing.
+// Within returns an error if a new directory would lie in a database. Parents may be missing.
 func Within(dir string) error {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -144,8 +140,8 @@ func holds(db string, file fs.FileInfo) bool {
 	return found
 }
 
-// Write has fn write the file. A regular file is written under another name beside
-// it, synced and renamed, and keeps its mode; a new one is its owner's alone.
+// Write has fn write the file. A regular file is written under another name beside it, synced and
+// renamed, and keeps its mode; a new one is its owner's alone.
 func (t Target) Write(fn func(w io.Writer) error) (err error) {
 	if t.Stream {
 		return t.stream(fn)
@@ -173,9 +169,9 @@ func (t Target) Write(fn func(w io.Writer) error) (err error) {
 	return nil
 }
 
-// stream writes to a device or a pipe. The standard output of the process, which
-// has names of its own on most systems, is written through the file that is open:
-// opened anew it would have a position of its own.
+// stream writes to a device or a pipe. The standard output of the process, which has names of its
+// own on most systems, is written through the file that is open: opened anew it would have a
+// position of its own.
 func (t Target) stream(fn func(w io.Writer) error) error {
 	if info, err := os.Stat(t.Path); err == nil {
 		if out, err := os.Stdout.Stat(); err == nil && os.SameFile(info, out) {

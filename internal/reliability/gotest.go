@@ -178,9 +178,9 @@ func fuzz(time string) (row, error) {
 	return r, nil
 }
 
-// cutOff tells whether a fuzz run failed only because its time ended while a worker
-// was busy, which go test reports as a failure now and then: https://go.dev/issue/48591.
-// An input that fails or hangs is written to a file, and named.
+// cutOff tells whether a fuzz run failed only because its time ended while a worker was busy, which
+// go test reports as a failure now and then: https://go.dev/issue/48591. An input that fails or
+// hangs is written to a file, and named.
 func cutOff(out []byte) bool {
 	return bytes.Contains(out, []byte("context deadline exceeded")) && !bytes.Contains(out, []byte("Failing input written"))
 }

@@ -1,13 +1,11 @@
-// Command reliability runs the suites that try to break a database, as often as its
-// flags say, and writes what they tried and found into the table of
-// docs/reliability.md:
+// Command reliability runs the suites that try to break a database, as often as its flags say, and
+// writes what they tried and found into the table of docs/reliability.md:
 //
 //	go run ./internal/reliability -quick      # some minutes on two cores
 //	go run ./internal/reliability             # a night
 //
-// It runs in the root of the repository. The rows are in suites.go; one more, of all
-// fuzz targets that the packages have, is made by itself. The exit code is 1 if a
-// suite failed.
+// It runs in the root of the repository. The rows are in suites.go; one more, of all fuzz targets
+// that the packages have, is made by itself. The exit code is 1 if a suite failed.
 package main
 
 import (

@@ -35,8 +35,8 @@ func TestRowOfEvents(t *testing.T) {
 	assert.Equal(t, "nothing", row{runs: 1}.found())
 }
 
-// TestSkippedSubtests: a row says which of its subtests were skipped, each reason
-// once, and is no row of a run where all of them were.
+// TestSkippedSubtests: a row says which of its subtests were skipped, each reason once, and is no
+// row of a run where all of them were.
 func TestSkippedSubtests(t *testing.T) {
 	const skips = `{"Action":"output","Test":"TestA/x/1","Output":"        a_test.go:5: not root\n"}
 {"Action":"skip","Test":"TestA/x/1"}
@@ -72,8 +72,7 @@ func TestBetween(t *testing.T) {
 	assert.ErrorContains(t, err, "it has not both")
 }
 
-// TestSuitesAreThere: every row names tests that exist, and the page has a place for
-// them.
+// TestSuitesAreThere: every row names tests that exist, and the page has a place for them.
 func TestSuitesAreThere(t *testing.T) {
 	root := filepath.Join("..", "..")
 	seen := map[string]bool{}

@@ -1,6 +1,6 @@
-// Package socket knows the name of the control socket of a database directory, and
-// removes the socket of an owner that died. It opens no connection: package control
-// does that, and the database itself needs no network.
+// Package socket knows the name of the control socket of a database directory, and removes the
+// socket of an owner that died. It opens no connection: package control does that, and the database
+// itself needs no network.
 package socket
 
 import (
@@ -14,8 +14,7 @@ import (
 // Name is the name of the socket inside a database directory.
 const Name = "control.sock"
 
-// Sweep removes the socket of dir. The caller must own dir: nobody else can be
-// listening.
+// Sweep removes the socket of dir. The caller must own dir: nobody else can be listening.
 func Sweep(dir *os.Root) error {
 	info, err := dir.Lstat(Name)
 	switch {

@@ -7,10 +7,11 @@ import (
 	"sync"
 )
 
-// CrashClone returns what a power failure at this moment could leave on disk: all that was synced, and of the rest a
-// random part. A file keeps either a prefix of what was written since its Sync, cut anywhere, or scattered sectors of
-// it, with zeros between them where the file grew. A directory keeps any of its changes since its SyncDir, a rename being
-// kept whole or not at all. Equal generators give equal clones. In the clone everything is synced; m is not changed.
+// CrashClone returns what a power failure at this moment could leave on disk: all that was synced,
+// and of the rest a random part. A file keeps either a prefix of what was written since its Sync,
+// cut anywhere, or scattered sectors of it, with zeros between them where the file grew. A
+// directory keeps any of its changes since its SyncDir, a rename being kept whole or not at all.
+// Equal generators give equal clones. In the clone everything is synced; m is not changed.
 func (m *Mem) CrashClone(rng *rand.Rand) *Mem {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -85,8 +86,8 @@ func (c *crash) prefix(data []byte, pending []fileChange) []byte {
 	return torn.apply(data)
 }
 
-// scatter makes each change sector by sector, or leaves the sector as it was. Besides sectors and pages it uses a size
-// no disk has, so that small test files are torn in the middle as well.
+// scatter makes each change sector by sector, or leaves the sector as it was. Besides sectors and
+// pages it uses a size no disk has, so that small test files are torn in the middle as well.
 func (c *crash) scatter(data []byte, pending []fileChange) []byte {
 	sector := []int64{16, 512, 4096}[c.rng.IntN(3)]
 	for _, change := range pending {

@@ -11,16 +11,17 @@ import (
 // ErrMoved matches what [Dir.Check] returns once the path of a directory leads elsewhere.
 var ErrMoved = errors.New("the directory was moved or replaced")
 
-// A Dir is a directory of the system that is held open: a Root whose names are looked up from its descriptor. What
-// becomes of its path, or of the process' working directory, makes no difference to it; Check tells what became of the
-// path. No name leads out of it: see os.Root.
+// A Dir is a directory of the system that is held open: a Root whose names are looked up from its
+// descriptor. What becomes of its path, or of the process' working directory, makes no difference
+// to it; Check tells what became of the path. No name leads out of it: see os.Root.
 type Dir struct {
 	osFS
 	root *os.Root
 	info fs.FileInfo
 }
 
-// OpenDir holds the directory at path. It is the caller's who may change the working directory to make the path absolute.
+// OpenDir holds the directory at path. It is the caller's who may change the working directory to
+// make the path absolute.
 func OpenDir(path string) (*Dir, error) {
 	root, err := os.OpenRoot(path)
 	if err != nil {
@@ -47,8 +48,8 @@ func (d *Dir) Check() error {
 	return nil
 }
 
-// CheckFile returns an error that matches ErrMoved unless the path still leads to this directory, and name in it to the
-// file that info describes.
+// CheckFile returns an error that matches ErrMoved unless the path still leads to this directory,
+// and name in it to the file that info describes.
 func (d *Dir) CheckFile(name string, info fs.FileInfo) error {
 	if err := d.Check(); err != nil {
 		return err
@@ -66,8 +67,8 @@ func (d *Dir) CheckFile(name string, info fs.FileInfo) error {
 // Same tells whether two Dirs hold the same directory.
 func (d *Dir) Same(other *Dir) bool { return os.SameFile(d.info, other.info) }
 
-// OpenFile is os.OpenFile of a regular file in the directory, without os.O_EXCL. It never waits, as it would for a named
-// pipe.
+// OpenFile is os.OpenFile of a regular file in the directory, without os.O_EXCL. It never waits, as
+// it would for a named pipe.
 func (d *Dir) OpenFile(name string, flag int, perm fs.FileMode) (*os.File, error) {
 	f, _, err := d.openRegular(name, flag, perm)
 	return f, err
@@ -101,8 +102,8 @@ func (d *Dir) OpenRoot(name string) (Root, error) {
 // Close lets go of the directory. Open files stay open.
 func (d *Dir) Close() error { return d.root.Close() }
 
-// MakeDir makes a directory with its missing parents, each of which is durable when it returns nil: that a directory
-// was made survives a crash once the directory that holds it is synced.
+// MakeDir makes a directory with its missing parents, each of which is durable when it returns nil:
+// that a directory was made survives a crash once the directory that holds it is synced.
 func MakeDir(fsys FS, dir string) error {
 	parent := filepath.Dir(dir)
 	if parent != dir {

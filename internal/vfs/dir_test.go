@@ -106,8 +106,8 @@ func TestDirFollowsNoLinks(t *testing.T) {
 	}
 }
 
-// TestHardLinksAreTheFile: nothing tells a hard link from the file, and a write
-// through one is seen through the other.
+// TestHardLinksAreTheFile: nothing tells a hard link from the file, and a write through one is seen
+// through the other.
 func TestHardLinksAreTheFile(t *testing.T) {
 	base := t.TempDir()
 	put(t, OS(), filepath.Join(base, "f"), "before")
@@ -119,8 +119,7 @@ func TestHardLinksAreTheFile(t *testing.T) {
 	assert.Equal(t, "after", get(t, d, "f"))
 }
 
-// TestMakeDirIsDurable: no crash takes away a directory that MakeDir made, nor
-// its parents.
+// TestMakeDirIsDurable: no crash takes away a directory that MakeDir made, nor its parents.
 func TestMakeDirIsDurable(t *testing.T) {
 	for _, dir := range []string{"/a", "/a/b/c/d", "rel/x"} {
 		m := NewMem()

@@ -55,8 +55,8 @@ type Op struct {
 
 func (o Op) String() string { return fmt.Sprintf("%s %s", o.Kind, o.Path) }
 
-// FailNth returns a function for Faulty that fails, once, the n-th operation (from 1) for which match is true. A nil
-// match counts every operation.
+// FailNth returns a function for Faulty that fails, once, the n-th operation (from 1) for which
+// match is true. A nil match counts every operation.
 func FailNth(n int64, err error, match func(Op) bool) func(Op) error {
 	var seen atomic.Int64
 	return func(op Op) error {
@@ -70,9 +70,10 @@ func FailNth(n int64, err error, match func(Op) bool) func(Op) error {
 	}
 }
 
-// Faulty returns an FS that calls inject before every operation on base and its files, but for OpenRoot and Path. If inject returns an error the
-// operation is not done and returns that error; but a failed write writes the first half of its bytes, as a full disk
-// does, and a failed close closes. Inject is called concurrently when the FS is.
+// Faulty returns an FS that calls inject before every operation on base and its files, but for
+// OpenRoot and Path. If inject returns an error the operation is not done and returns that error;
+// but a failed write writes the first half of its bytes, as a full disk does, and a failed close
+// closes. Inject is called concurrently when the FS is.
 func Faulty(base FS, inject func(Op) error) FS { return &faultyFS{base: base, inject: inject} }
 
 type faultyFS struct {

@@ -12,14 +12,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// late shows a regular file to who looks before the open, and lets another thing
-// be opened: what comes between the two calls.
+// late shows a regular file to who looks before the open, and lets another thing be opened: what
+// comes between the two calls.
 type late struct{ calls }
 
 func (l late) Lstat(string) (os.FileInfo, error) { return l.calls.Lstat("f") }
 
-// TestNothingIrregularIsOpened: a named pipe would make the open wait for its
-// other end, so that this test would not end.
+// TestNothingIrregularIsOpened: a named pipe would make the open wait for its other end, so that
+// this test would not end.
 func TestNothingIrregularIsOpened(t *testing.T) {
 	base := t.TempDir()
 	put(t, OS(), filepath.Join(base, "f"), "x")
@@ -48,7 +48,8 @@ func TestNothingIrregularIsOpened(t *testing.T) {
 	assert.Error(t, d.SyncDir("pipe"))
 }
 
-// slipped shows what was there before to who looks first: a link has come since. Later looks show it.
+// slipped shows what was there before to who looks first: a link has come since. Later looks show
+// it.
 type slipped struct {
 	calls
 	looks  *int
@@ -87,7 +88,8 @@ func TestNoLinkThatComesLateIsFollowed(t *testing.T) {
 	assert.NoFileExists(t, filepath.Join(base, "new"))
 }
 
-// TestReplacedFileIsOpenedAgain: what a rename brought between the open and the look at the name is opened then.
+// TestReplacedFileIsOpenedAgain: what a rename brought between the open and the look at the name is
+// opened then.
 func TestReplacedFileIsOpenedAgain(t *testing.T) {
 	base := t.TempDir()
 	d := openDir(t, base)

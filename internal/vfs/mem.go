@@ -18,8 +18,8 @@ var (
 	errInUse    = errors.New("the file is open")
 )
 
-// Mem is an FS in memory for tests. Relative and absolute names mean the same: there is one root, which always exists.
-// What its OpenRoot returns is a Mem as well.
+// Mem is an FS in memory for tests. Relative and absolute names mean the same: there is one root,
+// which always exists. What its OpenRoot returns is a Mem as well.
 type Mem struct {
 	mu   *sync.Mutex // guards everything below, through all nodes and handles
 	root *memDir
@@ -33,16 +33,16 @@ type Mem struct {
 // NewMem returns an empty FS.
 func NewMem() *Mem { return &Mem{mu: new(sync.Mutex), root: newMemDir()} }
 
-// NewFoldingMem returns an empty FS for which names that differ only in case are the same, as on Windows and macOS. A
-// file keeps the name that it was made with.
+// NewFoldingMem returns an empty FS for which names that differ only in case are the same, as on
+// Windows and macOS. A file keeps the name that it was made with.
 func NewFoldingMem() *Mem {
 	m := NewMem()
 	m.fold = true
 	return m
 }
 
-// NewWindowsMem returns what NewFoldingMem does, where a file that is open or mapped keeps its name, too: it can be neither
-// removed nor renamed nor replaced.
+// NewWindowsMem returns what NewFoldingMem does, where a file that is open or mapped keeps its
+// name, too: it can be neither removed nor renamed nor replaced.
 func NewWindowsMem() *Mem {
 	m := NewFoldingMem()
 	m.keep = true
@@ -82,15 +82,16 @@ func (m *Mem) Close() error {
 // node is a *memDir or a *memFile.
 type node any
 
-// memDir remembers what a crash would find: the names at the last SyncDir, and each change of names since.
+// memDir remembers what a crash would find: the names at the last SyncDir, and each change of names
+// since.
 type memDir struct {
 	names   map[string]node
 	durable map[string]node
 	pending []nameChange
 }
 
-// nameChange is one change of a directory that has not been synced: a node got a name, a name went, or both at once in
-// a rename.
+// nameChange is one change of a directory that has not been synced: a node got a name, a name went,
+// or both at once in a rename.
 type nameChange struct {
 	gone string // name removed, or empty
 	name string // name given to node, or empty
@@ -140,8 +141,8 @@ func (m *Mem) known(d *memDir, e string) string {
 	return e
 }
 
-// lookup returns the directory that holds, or would hold, the last element of name, that element, and what is there:
-// nil for nothing. The root has no last element.
+// lookup returns the directory that holds, or would hold, the last element of name, that element,
+// and what is there: nil for nothing. The root has no last element.
 func (m *Mem) lookup(op, name string) (dir *memDir, last string, n node, err error) {
 	elems, err := m.split(op, name)
 	if err != nil {
@@ -290,7 +291,8 @@ func (m *Mem) Rename(from, to string) error {
 	return nil
 }
 
-// Remove implements FS. Open handles keep working, as on Unix, unless the rules are those of Windows.
+// Remove implements FS. Open handles keep working, as on Unix, unless the rules are those of
+// Windows.
 func (m *Mem) Remove(name string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -407,7 +409,8 @@ func (m *Mem) SyncDir(name string) error {
 	return nil
 }
 
-// Map implements FS. The bytes are a copy, so that later writes to the file are no data race with its readers.
+// Map implements FS. The bytes are a copy, so that later writes to the file are no data race with
+// its readers.
 func (m *Mem) Map(name string) (Mapping, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -15,7 +15,8 @@ type memFile struct {
 	users   int // handles and mappings that are open
 }
 
-// fileChange is one change of a file that has not been synced: bytes written at an offset, or a new length.
+// fileChange is one change of a file that has not been synced: bytes written at an offset, or a new
+// length.
 type fileChange struct {
 	off      int64 // the new length if truncate
 	bytes    []byte
@@ -68,7 +69,8 @@ type memHandle struct {
 	closed   bool
 }
 
-// lock locks the FS and returns what unlocks it, or the reason why the handle must not be used for op.
+// lock locks the FS and returns what unlocks it, or the reason why the handle must not be used for
+// op.
 func (h *memHandle) lock(op string, write bool) (unlock func(), err error) {
 	h.fs.mu.Lock()
 	switch {

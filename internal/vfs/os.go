@@ -17,7 +17,8 @@ const (
 	dirMode  = 0o700
 )
 
-// ErrNotRegular matches the error for what stands in the place of a file and is none: a directory, a named pipe, a device.
+// ErrNotRegular matches the error for what stands in the place of a file and is none: a directory,
+// a named pipe, a device.
 var ErrNotRegular = errors.New("not a regular file")
 
 // OS returns the operating system's file system.
@@ -103,10 +104,11 @@ const openTries = 100
 // errReplaced is why a file must be opened again.
 var errReplaced = errors.New("it is replaced again and again")
 
-// openRegular opens a regular file. A symbolic link could lead a write to another file, opening a named pipe would wait
-// for its other end, and opening a device may do anything. All are refused before the open. As they may come between
-// that and the open, it does not wait, and what was opened is looked at again: it must be a regular file, and the one
-// that has the name. os.Root follows a link that stays within it, whatever flags it is given; so nothing is created where
+// openRegular opens a regular file. A symbolic link could lead a write to another file, opening a
+// named pipe would wait for its other end, and opening a device may do anything. All are refused
+// before the open. As they may come between that and the open, it does not wait, and what was
+// opened is looked at again: it must be a regular file, and the one that has the name. os.Root
+// follows a link that stays within it, whatever flags it is given; so nothing is created where
 // something is, nor emptied before that look.
 func (s osFS) openRegular(name string, flag int, perm fs.FileMode) (*os.File, fs.FileInfo, error) {
 	if err := s.within(name); err != nil {
@@ -123,7 +125,8 @@ func (s osFS) openRegular(name string, flag int, perm fs.FileMode) (*os.File, fs
 	return nil, nil, err
 }
 
-// openNamed is one try of openRegular. Its error is errReplaced if another file has the name by the time it is open.
+// openNamed is one try of openRegular. Its error is errReplaced if another file has the name by the
+// time it is open.
 func (s osFS) openNamed(name string, flag int, perm fs.FileMode) (*os.File, fs.FileInfo, error) {
 	replaced := fmt.Errorf("open %s: %w", s.Path(name), errReplaced)
 	info, err := s.calls.Lstat(name)
@@ -164,7 +167,8 @@ func (s osFS) openNamed(name string, flag int, perm fs.FileMode) (*os.File, fs.F
 	return f, info, nil
 }
 
-// checkNamed returns replaced unless name is that of the file that info describes, or why it may not be opened.
+// checkNamed returns replaced unless name is that of the file that info describes, or why it may
+// not be opened.
 func (s osFS) checkNamed(name string, info fs.FileInfo, replaced error) error {
 	now, err := s.calls.Lstat(name)
 	switch {
@@ -192,8 +196,9 @@ func (s osFS) checkRegular(name string, info fs.FileInfo) error {
 	}
 }
 
-// within refuses a name below a directory that passes through a symbolic link. That no name leads out of the directory,
-// whatever comes between, is the work of os.Root; this keeps one part of the directory from passing for another.
+// within refuses a name below a directory that passes through a symbolic link. That no name leads
+// out of the directory, whatever comes between, is the work of os.Root; this keeps one part of the
+// directory from passing for another.
 func (s osFS) within(name string) error {
 	if s.dir == "" {
 		return nil

@@ -14,8 +14,8 @@ const (
 	oDirectory = 0
 )
 
-// syncDir only checks that the directory is there: Windows writes directory changes through its own journal and gives
-// no way to wait for them.
+// syncDir only checks that the directory is there: Windows writes directory changes through its own
+// journal and gives no way to wait for them.
 func syncDir(c calls, dir string) error {
 	info, err := c.Lstat(dir)
 	if err == nil && !info.IsDir() && info.Mode()&fs.ModeSymlink == 0 {

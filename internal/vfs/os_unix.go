@@ -22,8 +22,8 @@ func syncDir(c calls, dir string) error {
 	}
 	defer d.Close()
 	err = d.Sync()
-	// Some network and FUSE file systems have no such operation. There is nothing more to be had from them, and failing
-	// would only make them unusable.
+	// Some network and FUSE file systems have no such operation. There is nothing more to be had
+	// from them, and failing would only make them unusable.
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOTSUP) {
 		return nil
 	}

@@ -1,17 +1,21 @@
-// Package vfs is the small part of a file system that flashdb's own files need, with three implementations:
+// Package vfs is the small part of a file system that flashdb's own files need, with three
+// implementations:
 //
-//   - [OS] is the real one. It makes files that only their owner can read, and refuses to open symbolic links and
-//     whatever else is not a regular file.
-//   - [Mem] lives in memory and knows what has been synced: [Mem.CrashClone] returns what a power failure could leave.
+//   - [OS] is the real one. It makes files that only their owner can read, and refuses to open
+//     symbolic links and whatever else is not a regular file.
+//   - [Mem] lives in memory and knows what has been synced: [Mem.CrashClone] returns what a power
+//     failure could leave.
 //   - [Faulty] wraps another and fails the operations a test picks.
 //
-// The files of a database are reached through a [Root]: a directory that is held, below which all names are looked up,
-// and out of which none leads. The system's is a [Dir].
+// The files of a database are reached through a [Root]: a directory that is held, below which all
+// names are looked up, and out of which none leads. The system's is a [Dir].
 //
-// Durability has the meaning POSIX gives it, and no more: what was written to a file survives a crash after the file's
-// Sync; that a file was created, renamed or removed survives after SyncDir of its directory.
+// Durability has the meaning POSIX gives it, and no more: what was written to a file survives a
+// crash after the file's Sync; that a file was created, renamed or removed survives after SyncDir
+// of its directory.
 //
-// An FS is safe for concurrent use. A File is too, except for Read and Write, which share one position.
+// An FS is safe for concurrent use. A File is too, except for Read and Write, which share one
+// position.
 package vfs
 
 import (
@@ -21,10 +25,11 @@ import (
 	"github.com/flashdb/flashdb/internal/mmap"
 )
 
-// FS is a file system. Names are paths as in package filepath. A name that does not exist gives an error that matches
-// fs.ErrNotExist.
+// FS is a file system. Names are paths as in package filepath. A name that does not exist gives an
+// error that matches fs.ErrNotExist.
 type FS interface {
-	// Create makes an empty file, or empties the one that is there, and opens it for reading and writing.
+	// Create makes an empty file, or empties the one that is there, and opens it for reading and
+	// writing.
 	Create(name string) (File, error)
 	// Open opens an existing file for reading.
 	Open(name string) (File, error)
@@ -34,7 +39,8 @@ type FS interface {
 	Rename(from, to string) error
 	// Remove removes a file or an empty directory.
 	Remove(name string) error
-	// RemoveAll removes a file or a directory with all that is in it. It is no error if there is nothing.
+	// RemoveAll removes a file or a directory with all that is in it. It is no error if there is
+	// nothing.
 	RemoveAll(name string) error
 	// MkdirAll makes a directory and its missing parents.
 	MkdirAll(dir string) error
@@ -42,7 +48,8 @@ type FS interface {
 	ReadDir(dir string) ([]string, error)
 	// Size returns the length of a file in bytes.
 	Size(name string) (int64, error)
-	// Type returns the type bits of what has the name: 0 for a regular file. A symbolic link is not followed.
+	// Type returns the type bits of what has the name: 0 for a regular file. A symbolic link is not
+	// followed.
 	Type(name string) (fs.FileMode, error)
 	// SyncDir makes durable which names the directory holds.
 	SyncDir(dir string) error
@@ -54,8 +61,9 @@ type FS interface {
 	Path(name string) string
 }
 
-// Root is the part of a file system below one directory. Names are relative to it, and one that would lead out of it,
-// or passes through a symbolic link, is an error. Remove, RemoveAll and Rename are of a link itself. It stays the same directory when that gets another name, or when its
+// Root is the part of a file system below one directory. Names are relative to it, and one that
+// would lead out of it, or passes through a symbolic link, is an error. Remove, RemoveAll and
+// Rename are of a link itself. It stays the same directory when that gets another name, or when its
 // path leads to another one. Close lets go of the directory; files that are open stay open.
 type Root interface {
 	FS
@@ -74,7 +82,8 @@ type File interface {
 	Sync() error
 	// Size returns the length of the file in bytes.
 	Size() (int64, error)
-	// Named tells whether the name that the file was opened by still leads to it. It takes no more than looking the name up.
+	// Named tells whether the name that the file was opened by still leads to it. It takes no more
+	// than looking the name up.
 	Named() (bool, error)
 	Close() error
 }
@@ -92,8 +101,8 @@ const (
 type Mapping interface {
 	// Bytes is valid until Close and must not be written to.
 	Bytes() []byte
-	// Advise says how length bytes from offset on will be read. It never changes what is read, and its errors can be
-	// ignored.
+	// Advise says how length bytes from offset on will be read. It never changes what is read, and
+	// its errors can be ignored.
 	Advise(a Advice, offset, length int64) error
 	Close() error
 }

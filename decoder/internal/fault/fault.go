@@ -1,5 +1,5 @@
-// Package fault words what decoder and decoder/weights refuse: one error of one line that lists every fault, and names of a file
-// in quotes.
+// Package fault words what decoder and decoder/weights refuse: one error of one line that lists
+// every fault, and names of a file in quotes.
 package fault
 
 import (
@@ -20,7 +20,8 @@ func (l *List) Add(format string, args ...any) { *l = append(*l, fmt.Errorf(form
 // shownFaults bounds the length of a message.
 const shownFaults = 12
 
-// Err returns nil if there are no faults and otherwise one error of one line that lists them after subject.
+// Err returns nil if there are no faults and otherwise one error of one line that lists them after
+// subject.
 func (l List) Err(subject string) error {
 	switch len(l) {
 	case 0:

@@ -1,5 +1,6 @@
-// Package pairwise recognises models whose score looks at the structure around the pair. There is no function of two embeddings to
-// bind, so they cannot be served. They are recognised so that the refusal can say why.
+// Package pairwise recognises models whose score looks at the structure around the pair. There is
+// no function of two embeddings to bind, so they cannot be served. They are recognised so that the
+// refusal can say why.
 package pairwise
 
 import (
@@ -11,7 +12,8 @@ import (
 	"github.com/flashdb/flashdb/decoder/internal/fault"
 )
 
-// methods are the names such models go by in a spec's kind, in lower case without punctuation, and the method each belongs to.
+// methods are the names such models go by in a spec's kind, in lower case without punctuation, and
+// the method each belongs to.
 var methods = map[string]string{
 	"seal": "SEAL", "dgcnn": "SEAL",
 	"ncn": "NCN", "ncnc": "NCN", "cnlinkpredictor": "NCN", "neuralcommonneighbor": "NCN",
@@ -39,8 +41,9 @@ func Method(kind string) string {
 	return methods[name]
 }
 
-// Find returns the method that gives itself away beside or above the tensor called member, and the key that does; "" if
-// there is none. Telltales elsewhere belong to another model in the same file. An empty member stands for any.
+// Find returns the method that gives itself away beside or above the tensor called member, and the
+// key that does; "" if there is none. Telltales elsewhere belong to another model in the same file.
+// An empty member stands for any.
 func Find[T any](tensors map[string]T, member string) (method, key string) {
 	found := telltaleModules(tensors)
 	for _, path := range slices.Sorted(maps.Keys(found)) {
@@ -59,7 +62,8 @@ func Find[T any](tensors map[string]T, member string) (method, key string) {
 	return "", ""
 }
 
-// telltaleModules returns the paths of the outermost modules with the name of a telltale, each with a key that lies there.
+// telltaleModules returns the paths of the outermost modules with the name of a telltale, each with
+// a key that lies there.
 func telltaleModules[T any](tensors map[string]T) map[string]string {
 	names := map[string]bool{}
 	for _, t := range telltales {

@@ -1,4 +1,5 @@
-// Package smooth has the smooth activations a decoder may use, as PyTorch defines them, and their slopes, in float64.
+// Package smooth has the smooth activations a decoder may use, as PyTorch defines them, and their
+// slopes, in float64.
 package smooth
 
 import "math"
@@ -27,8 +28,8 @@ func SiLUSlope(x float64) float64 {
 	return s * (1 + x*(1-s))
 }
 
-// normalCDF is the standard normal distribution function. Erfc keeps its relative precision in the lower tail, where 1+erf would
-// cancel.
+// normalCDF is the standard normal distribution function. Erfc keeps its relative precision in the
+// lower tail, where 1+erf would cancel.
 func normalCDF(x float64) float64 { return 0.5 * math.Erfc(-x/math.Sqrt2) }
 
 // GELU is x*Phi(x), by the error function.

@@ -15,9 +15,9 @@ const (
 	pageBase  = 16 << 20
 	pageRatio = 100
 
-	// What an element of a list in the footer may take in the memory of parquet-go,
-	// and a struct down to the depth where chunks of columns lie; and what all of
-	// the footer may: a base, and so many times the file.
+	// What an element of a list in the footer may take in the memory of parquet-go, and a struct
+	// down to the depth where chunks of columns lie; and what all of the footer may: a base, and so
+	// many times the file.
 	elementCost = 64
 	structCost  = 1024
 	chunkDepth  = 3
@@ -77,8 +77,8 @@ func checkFooter(r io.ReaderAt, size int64) error {
 	return fmt.Errorf("footer: %w", err)
 }
 
-// shape checks the tree of columns, which the footer holds as a list in
-// depth-first order: parquet-go takes memory for each column times its depth.
+// shape checks the tree of columns, which the footer holds as a list in depth-first order:
+// parquet-go takes memory for each column times its depth.
 type shape struct {
 	columns  int
 	children int64   // of the element being read

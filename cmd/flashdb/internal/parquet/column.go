@@ -14,8 +14,8 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// cursor reads the values of one leaf column, row by row, across pages and row groups. It holds the page it is in, its dictionary and
-// one row.
+// cursor reads the values of one leaf column, row by row, across pages and row groups. It holds the
+// page it is in, its dictionary and one row.
 type cursor struct {
 	file     *file
 	leaf     *parquet.Column
@@ -48,7 +48,8 @@ func newCursor(f *file, leaf *parquet.Column) *cursor {
 // repeated tells whether a row may have more than one value.
 func (c *cursor) repeated() bool { return c.leaf.MaxRepetitionLevel() > 0 }
 
-// next returns the values of the next row: at least one, which may be null. At the end it is io.EOF.
+// next returns the values of the next row: at least one, which may be null. At the end it is
+// io.EOF.
 func (c *cursor) next(limit int) ([]value, error) {
 	c.row = c.row[:0]
 	size := 0
@@ -238,7 +239,8 @@ func half(h uint16) float32 {
 
 // What a leaf can hold.
 
-// isNumbers: parquet-go does not keep what a fixed-length byte array stands for, so halves are looked up in the footer.
+// isNumbers: parquet-go does not keep what a fixed-length byte array stands for, so halves are
+// looked up in the footer.
 func (f *file) isNumbers(c *parquet.Column) bool {
 	if c.MaxRepetitionLevel() != 1 {
 		return false

@@ -1,5 +1,6 @@
-// Package parquet reads embeddings and edges from Apache Parquet files and writes these and predictions, on top of parquet-go.
-// Only the command imports it: programs that embed the database do not link that library.
+// Package parquet reads embeddings and edges from Apache Parquet files and writes these and
+// predictions, on top of parquet-go. Only the command imports it: programs that embed the database
+// do not link that library.
 //
 //	column      read from                                                       written as
 //	key         string, binary, int32 or int64                                  string, or binary if a key is not UTF-8
@@ -7,24 +8,30 @@
 //	tags        list of strings, or a string of tags separated by semicolons    list of string
 //	payload     string or binary                                                optional binary
 //
-// Edges have the columns source and target, predictions (see hitRow) also rank, score and probability.
+// Edges have the columns source and target, predictions (see hitRow) also rank, score and
+// probability.
 //
-// parquet-go decodes the footer and writes files. Pages are decoded here (page.go, runs.go, source.go), value by value: of each column
-// one page is held as it is after decompression, its dictionary, and one row. Read are pages of versions 1 and 2; snappy, gzip, zstd,
-// brotli and lz4_raw; values that are plain, of a dictionary, split by bytes, or stored as differences, lengths or prefixes.
+// parquet-go decodes the footer and writes files. Pages are decoded here (page.go, runs.go,
+// source.go), value by value: of each column one page is held as it is after decompression, its
+// dictionary, and one row. Read are pages of versions 1 and 2; snappy, gzip, zstd, brotli and
+// lz4_raw; values that are plain, of a dictionary, split by bytes, or stored as differences,
+// lengths or prefixes.
 //
 // # Untrusted bytes
 //
-// Every length and count of the footer must fit the bytes that are there, its columns lie at most 64 deep, and what its lists take in
-// memory is at most 16 MiB + 8 times the file (check.go): parquet-go takes memory for each column times its depth.
+// Every length and count of the footer must fit the bytes that are there, its columns lie at most
+// 64 deep, and what its lists take in memory is at most 16 MiB + 8 times the file (check.go):
+// parquet-go takes memory for each column times its depth.
 //
-// A page may declare 16 MiB + 100 times its compressed bytes. It must expand to exactly what it declares, and no more is decompressed.
-// Runs, differences and dictionary indexes are read as they are needed, so that a run of a billion values takes no memory. All pages
-// that are read, four bytes a value and every string, may come to 256 MiB + 256 times the file. A row has at most 32 MiB of strings.
+// A page may declare 16 MiB + 100 times its compressed bytes. It must expand to exactly what it
+// declares, and no more is decompressed. Runs, differences and dictionary indexes are read as they
+// are needed, so that a run of a billion values takes no memory. All pages that are read, four
+// bytes a value and every string, may come to 256 MiB + 256 times the file. A row has at most 32
+// MiB of strings.
 //
-// parquet-go's own decoders of pages are not used because they trust these numbers: a damaged lz4 page, a run-length of a billion
-// or prefixes of prefixes end the process for want of memory, which no recover can catch. A panic of the library on a damaged footer
-// becomes an error.
+// parquet-go's own decoders of pages are not used because they trust these numbers: a damaged lz4
+// page, a run-length of a billion or prefixes of prefixes end the process for want of memory, which
+// no recover can catch. A panic of the library on a damaged footer becomes an error.
 //
 // # Concurrency
 //

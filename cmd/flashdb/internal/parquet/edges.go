@@ -13,7 +13,8 @@ type EdgeWriter struct {
 	rows []parquet.Row
 }
 
-// NewEdgeWriter begins a file of edges. Keys are strings to other readers, or bytes if binaryKeys is set.
+// NewEdgeWriter begins a file of edges. Keys are strings to other readers, or bytes if binaryKeys
+// is set.
 func NewEdgeWriter(w io.Writer, binaryKeys bool) *EdgeWriter {
 	key := keyNode(binaryKeys)
 	schema := parquet.NewSchema("edges", parquet.Group{"source": key, "target": key})

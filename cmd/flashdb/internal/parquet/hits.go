@@ -22,7 +22,8 @@ type HitWriter interface {
 	Close() error
 }
 
-// NewHitWriter begins a file of predictions. Keys are strings to other readers, or bytes if binaryKeys is set.
+// NewHitWriter begins a file of predictions. Keys are strings to other readers, or bytes if
+// binaryKeys is set.
 func NewHitWriter(w io.Writer, binaryKeys bool) HitWriter {
 	if binaryKeys {
 		return newHitWriter[[]byte](w)

@@ -149,8 +149,8 @@ func deltas(n, first, difference int64) []byte {
 	return b
 }
 
-// drained reads the column s to its end, or some million values where a file has
-// more, so that no test hangs. It returns the first strings.
+// drained reads the column s to its end, or some million values where a file has more, so that no
+// test hangs. It returns the first strings.
 func drained(data []byte) (all []string, err error) {
 	f, err := newFile(bytes.NewReader(data), int64(len(data)), "x")
 	if err != nil {
@@ -184,8 +184,8 @@ func TestAssembled(t *testing.T) {
 	require.Equal(t, []string{"ab", "abcd", "abcdef"}, got)
 }
 
-// TestHostilePages: pages, dictionaries and levels that lie take bounded memory,
-// and the error says which column they are of.
+// TestHostilePages: pages, dictionaries and levels that lie take bounded memory, and the error says
+// which column they are of.
 func TestHostilePages(t *testing.T) {
 	const most = 64 << 20
 	zeros := make([]byte, 128<<20)
@@ -257,7 +257,8 @@ func TestHostilePages(t *testing.T) {
 	}
 }
 
-// refused reads a file that fails with want, or does not if that is empty, and returns how many bytes that allocated.
+// refused reads a file that fails with want, or does not if that is empty, and returns how many
+// bytes that allocated.
 func refused(t *testing.T, data []byte, want string) (allocated uint64, err error) {
 	t.Helper()
 	attempts.Count(t, 1, "files")

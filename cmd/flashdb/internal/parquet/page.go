@@ -16,8 +16,8 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// page is a data page whose values are decoded one at a time: the levels and
-// the values are readers over its bytes.
+// page is a data page whose values are decoded one at a time: the levels and the values are readers
+// over its bytes.
 type page struct {
 	left   int64 // values not yet read, nulls included
 	reps   *runs // nil where the level is always 0
@@ -25,9 +25,8 @@ type page struct {
 	values source
 }
 
-// readPage reads the page at an offset of the file, of which end is the end of
-// its chunk. It returns the data page, or nil after a dictionary, and where the
-// next one begins.
+// readPage reads the page at an offset of the file, of which end is the end of its chunk. It
+// returns the data page, or nil after a dictionary, and where the next one begins.
 func (c *cursor) readPage(at, end int64) (*page, int64, error) {
 	h, err := pageAt(c.file.at, c.head, at, end)
 	if err != nil {
@@ -95,8 +94,8 @@ func (c *cursor) dataPage(h pageHeader, body []byte) (*page, error) {
 	return p, err
 }
 
-// levelsV1 reads the length of levels and returns them and what follows. Those
-// of a level that is always 0 are not stored.
+// levelsV1 reads the length of levels and returns them and what follows. Those of a level that is
+// always 0 are not stored.
 func levelsV1(body []byte, most int, enc format.Encoding) (*runs, []byte, error) {
 	if most == 0 {
 		return nil, body, nil
@@ -133,7 +132,8 @@ func level(r *runs, most int) (int, error) {
 	return int(v), err
 }
 
-// decompress returns the n bytes that a page declares, no more and no fewer. Memory for them has been allowed.
+// decompress returns the n bytes that a page declares, no more and no fewer. Memory for them has
+// been allowed.
 func (c *cursor) decompress(src []byte, n int64, compressed bool) ([]byte, error) {
 	codec := c.codec
 	if !compressed || (len(src) == 0 && n == 0) {
@@ -191,8 +191,8 @@ func (c *cursor) decompress(src []byte, n int64, compressed bool) ([]byte, error
 	return dst, nil
 }
 
-// maxWindow is the largest window of a zstd frame accepted, of a large file. The
-// decoder takes the memory of a window at once.
+// maxWindow is the largest window of a zstd frame accepted, of a large file. The decoder takes the
+// memory of a window at once.
 const maxWindow = 128 << 20
 
 var errWindow = errors.New("zstd: the window is too large for a file of this size: write it again without a long window")

@@ -102,8 +102,8 @@ func opened(t testing.TB, data []byte) *file {
 	return f
 }
 
-// TestEveryLayout: what parquet-go writes is read as it was given, whatever the
-// encoding, the compression and the version of the pages.
+// TestEveryLayout: what parquet-go writes is read as it was given, whatever the encoding, the
+// compression and the version of the pages.
 func TestEveryLayout(t *testing.T) {
 	const n = 700
 	codecs := []parquet.WriterOption{

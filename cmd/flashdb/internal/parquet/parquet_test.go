@@ -227,7 +227,8 @@ func TestDamage(t *testing.T) {
 }
 
 func TestPageHeaderLimits(t *testing.T) {
-	// A struct with field 2 = 1 << 30 bytes, field 3 = 4 bytes, field 5 a struct with field 1 = 7 values.
+	// A struct with field 2 = 1 << 30 bytes, field 3 = 4 bytes, field 5 a struct with field 1 = 7
+	// values.
 	header := []byte{0x25, 0x80, 0x80, 0x80, 0x80, 0x08, 0x15, 0x08, 0x2c, 0x15, 0x0e, 0x00, 0x00}
 	p, err := readPageHeader(append(header, 9, 9))
 	require.NoError(t, err)
@@ -276,8 +277,8 @@ func FuzzRows(f *testing.F) {
 	})
 }
 
-// FuzzPages fuzzes what stands in the header and the bytes of a page of strings
-// behind a dictionary, within a sound file.
+// FuzzPages fuzzes what stands in the header and the bytes of a page of strings behind a
+// dictionary, within a sound file.
 func FuzzPages(f *testing.F) {
 	both := append(append(deltas(3, 0, 2), deltas(3, 2, 0)...), "abcdef"...)
 	f.Add(uint8(0), uint8(format.Plain), uint8(0), int64(2), int64(10), plain("b"), plain("a", "b"))

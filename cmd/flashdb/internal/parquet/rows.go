@@ -97,8 +97,9 @@ type Rows struct {
 
 var _ codec.RowReader = (*Rows)(nil)
 
-// OpenRows opens the embeddings of a file. Columns that are not named have their usual names: key, id or name; tags; payload; and the
-// embedding is the only column of lists of numbers. name is the file's for messages; empty, its path.
+// OpenRows opens the embeddings of a file. Columns that are not named have their usual names: key,
+// id or name; tags; payload; and the embedding is the only column of lists of numbers. name is the
+// file's for messages; empty, its path.
 func OpenRows(path, name string, columns codec.Columns) (*Rows, error) {
 	f, err := open(path, name)
 	if err != nil {

@@ -10,9 +10,8 @@ var (
 	errEnds = errors.New("damaged: the page ends too early")
 )
 
-// runs reads numbers of a fixed width in Parquet's hybrid of runs and groups of
-// eight packed numbers. It holds the run it is in and nothing else, so a long run
-// of few bytes takes no memory.
+// runs reads numbers of a fixed width in Parquet's hybrid of runs and groups of eight packed
+// numbers. It holds the run it is in and nothing else, so a long run of few bytes takes no memory.
 type runs struct {
 	b      []byte
 	width  int    // bits of a number, at most 32

@@ -9,7 +9,8 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// plainDictionary is deprecated and still written: of a dictionary page it means Plain, of a data page RLEDictionary.
+// plainDictionary is deprecated and still written: of a dictionary page it means Plain, of a data
+// page RLEDictionary.
 const plainDictionary format.Encoding = 2
 
 // maxText is the longest string read: twice what a payload may have.
@@ -127,7 +128,8 @@ func (s *texts) next(v *value) error {
 	return nil
 }
 
-// split reads values whose first bytes stand first, then their second bytes and so on, BYTE_STREAM_SPLIT.
+// split reads values whose first bytes stand first, then their second bytes and so on,
+// BYTE_STREAM_SPLIT.
 type split struct {
 	b    []byte
 	n, i int
@@ -191,7 +193,8 @@ func (s *lengths) next(v *value) error {
 	return nil
 }
 
-// prefixed reads strings that begin as the one before, DELTA_BYTE_ARRAY: the lengths of these beginnings, and what follows.
+// prefixed reads strings that begin as the one before, DELTA_BYTE_ARRAY: the lengths of these
+// beginnings, and what follows.
 type prefixed struct {
 	prefixes *delta
 	suffixes *lengths

@@ -9,8 +9,9 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// walker steps over values of Thrift's compact protocol, in which footers and page headers are written, and checks that each length and
-// count fits the bytes that follow. The first fault sticks.
+// walker steps over values of Thrift's compact protocol, in which footers and page headers are
+// written, and checks that each length and count fits the bytes that follow. The first fault
+// sticks.
 type walker struct {
 	b      []byte
 	memory int64 // bytes that the elements of lists may take, decoded
@@ -230,7 +231,8 @@ type pageHeader struct {
 	isCompressed bool // version 2
 }
 
-// readPageHeader reads PageHeader, of which DataPageHeader is field 5, DictionaryPageHeader 7 and DataPageHeaderV2 8.
+// readPageHeader reads PageHeader, of which DataPageHeader is field 5, DictionaryPageHeader 7 and
+// DataPageHeaderV2 8.
 func readPageHeader(b []byte) (p pageHeader, err error) {
 	p.isCompressed = true
 	w := walker{b: b}
@@ -250,8 +252,8 @@ func readPageHeader(b []byte) (p pageHeader, err error) {
 	return p, w.err
 }
 
-// possible refuses sizes and counts that parquet.thrift, where all of them are i32, has no room for. Sums and small multiples of the
-// others do not overflow.
+// possible refuses sizes and counts that parquet.thrift, where all of them are i32, has no room
+// for. Sums and small multiples of the others do not overflow.
 func (p *pageHeader) possible() error {
 	for _, n := range []int64{p.values, p.uncompressed, p.compressed, p.repBytes, p.defBytes} {
 		if n < 0 || n > math.MaxInt32 {

@@ -10,8 +10,8 @@ import (
 	"github.com/flashdb/flashdb/internal/codec"
 )
 
-// rowsBuffered is how many rows are handed to parquet-go at a time; groupBytes bounds the embeddings of a row group, which is held
-// until it is written.
+// rowsBuffered is how many rows are handed to parquet-go at a time; groupBytes bounds the
+// embeddings of a row group, which is held until it is written.
 const (
 	rowsBuffered = 512
 	groupBytes   = 32 << 20
@@ -26,7 +26,8 @@ type Writer struct {
 	group  int // rows it may have
 }
 
-// NewWriter begins a file of embeddings of dim values. Keys are strings to other readers, or bytes if binaryKeys is set.
+// NewWriter begins a file of embeddings of dim values. Keys are strings to other readers, or bytes
+// if binaryKeys is set.
 func NewWriter(w io.Writer, dim int, binaryKeys bool) *Writer {
 	schema := parquet.NewSchema("embeddings", parquet.Group{
 		"key":       keyNode(binaryKeys),

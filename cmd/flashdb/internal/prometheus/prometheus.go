@@ -1,4 +1,5 @@
-// Package prometheus writes what a database holds and has done in the text format of Prometheus, for a file or for scrapes.
+// Package prometheus writes what a database holds and has done in the text format of Prometheus,
+// for a file or for scrapes.
 package prometheus
 
 import (

@@ -48,7 +48,8 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestHandler: a scrape has what Write writes, other paths and methods have nothing, and a closed database is unavailable.
+// TestHandler: a scrape has what Write writes, other paths and methods have nothing, and a closed
+// database is unavailable.
 func TestHandler(t *testing.T) {
 	db, err := flashdb.Open(filepath.Join(t.TempDir(), "db"), nil)
 	require.NoError(t, err)

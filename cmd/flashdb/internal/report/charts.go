@@ -98,8 +98,8 @@ func (s logScale) ticks() (ticks []time.Duration) {
 // mostRecall is where recalls beyond are drawn.
 const mostRecall = 0.9999
 
-// missScale spreads recalls by the logarithm of what is missed, so that .9, .99
-// and .999 lie at equal distances.
+// missScale spreads recalls by the logarithm of what is missed, so that .9, .99 and .999 lie at
+// equal distances.
 func missScale(lo, r float64) float64 {
 	misses := func(r float64) float64 { return -math.Log10(1 - min(r, mostRecall)) }
 	return (misses(r) - misses(lo)) / (misses(mostRecall) - misses(lo))

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// A Growth says how the time of a query grows with the rows: the same sources
-// asked of subsets of a collection, each with an index of its own.
+// A Growth says how the time of a query grows with the rows: the same sources asked of subsets of a
+// collection, each with an index of its own.
 type Growth struct {
 	K       int
 	Sources int
-	// Points are in order of their rows, the last one being the collection
-	// itself. Fewer than two are not drawn.
+	// Points are in order of their rows, the last one being the collection itself. Fewer than two
+	// are not drawn.
 	Points []GrowthPoint
 	// Note says why there are no points, or not all.
 	Note string
@@ -36,9 +36,8 @@ func (g Growth) ExactExponent() float64 {
 	return exponent(g.Points, func(p GrowthPoint) time.Duration { return p.Exact })
 }
 
-// exponent returns the slope of the least squares line through the logarithms of
-// rows and times: time grows as rows to that power. It is 0 for fewer than two
-// different numbers of rows.
+// exponent returns the slope of the least squares line through the logarithms of rows and times:
+// time grows as rows to that power. It is 0 for fewer than two different numbers of rows.
 func exponent(points []GrowthPoint, of func(GrowthPoint) time.Duration) float64 {
 	var n, sx, sy, sxx, sxy float64
 	for _, p := range points {
@@ -52,8 +51,8 @@ func exponent(points []GrowthPoint, of func(GrowthPoint) time.Duration) float64 
 	return (n*sxy - sx*sy) / spread
 }
 
-// drawGrowth draws times against rows, both by their logarithms: a power law is a
-// straight line there.
+// drawGrowth draws times against rows, both by their logarithms: a power law is a straight line
+// there.
 func drawGrowth(g Growth) template.HTML {
 	if len(g.Points) < 2 {
 		return ""

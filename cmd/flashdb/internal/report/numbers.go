@@ -50,8 +50,7 @@ func quantile[T any](sorted []T, q float64) T {
 	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]
 }
 
-// bins counts values in n bins of equal width between the least and the
-// greatest.
+// bins counts values in n bins of equal width between the least and the greatest.
 func bins(values []float64, n int) (lo, hi float64, counts []int) {
 	lo, hi = slices.Min(values), slices.Max(values)
 	if lo == hi {

@@ -1,6 +1,5 @@
-// Package report writes what is known of a collection as one HTML page: facts,
-// charts and examples, readable on a phone and in the dark. The page asks the
-// network for nothing, and holds no script.
+// Package report writes what is known of a collection as one HTML page: facts, charts and examples,
+// readable on a phone and in the dark. The page asks the network for nothing, and holds no script.
 //
 // It draws what it is given and knows no database. Write may run concurrently.
 package report
@@ -22,8 +21,7 @@ type Page struct {
 	Facts    []Fact
 	Warnings []string // what a reader should do something about
 
-	// Lists are the sizes of the inverted lists, Norms the lengths of sampled
-	// embeddings.
+	// Lists are the sizes of the inverted lists, Norms the lengths of sampled embeddings.
 	Lists []int
 	Norms []float64
 
@@ -54,9 +52,8 @@ type Decoder struct {
 	Frontiers []Frontier
 }
 
-// A Layer is one layer of a network. Active is the share of its neurons that are
-// active at sampled pairs: those that were predicted, and any; below 0 when that
-// is not known.
+// A Layer is one layer of a network. Active is the share of its neurons that are active at sampled
+// pairs: those that were predicted, and any; below 0 when that is not known.
 type Layer struct {
 	In, Out           int
 	After             string // activation, norm
@@ -82,8 +79,7 @@ type Plan struct {
 	Time                   time.Duration
 }
 
-// Asked says what the default query did for sampled sources, beside the exact
-// scan of the same.
+// Asked says what the default query did for sampled sources, beside the exact scan of the same.
 type Asked struct {
 	K       int
 	Recalls []float64

@@ -37,8 +37,8 @@ func full() Page {
 	}
 }
 
-// TestPage checks that the page is whole, escapes what it is given, and asks the
-// network for nothing.
+// TestPage checks that the page is whole, escapes what it is given, and asks the network for
+// nothing.
 func TestPage(t *testing.T) {
 	for name, p := range map[string]Page{
 		"full":                         full(),

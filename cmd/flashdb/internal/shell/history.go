@@ -12,19 +12,19 @@ import (
 	"github.com/peterh/liner"
 )
 
-// maxHistory bounds the file of earlier lines: a longer one is begun anew with
-// the lines that are still recalled.
+// maxHistory bounds the file of earlier lines: a longer one is begun anew with the lines that are
+// still recalled.
 const maxHistory = 1 << 20 // bytes
 
-// A history keeps lines in a file as they are typed, so that a shell that is
-// killed has lost none and two shells do not overwrite each other's.
+// A history keeps lines in a file as they are typed, so that a shell that is killed has lost none
+// and two shells do not overwrite each other's.
 type history struct {
 	file *os.File // nil: nothing is kept
 	last string
 }
 
-// openHistory recalls the lines of a file and returns the history that goes on
-// in it. Only its owner may read it: lines hold keys and payloads.
+// openHistory recalls the lines of a file and returns the history that goes on in it. Only its
+// owner may read it: lines hold keys and payloads.
 func openHistory(name string, term *liner.State) (*history, error) {
 	if name == "" {
 		return &history{}, nil
@@ -73,8 +73,8 @@ func recall(r io.Reader) (lines []string, size int64, err error) {
 	}
 }
 
-// add keeps a line and tells whether it is one to recall: a line that begins
-// with a blank is not, as in other shells.
+// add keeps a line and tells whether it is one to recall: a line that begins with a blank is not,
+// as in other shells.
 func (h *history) add(line string) bool {
 	if strings.TrimSpace(line) == "" || line[0] == ' ' || !printable(line) {
 		return false

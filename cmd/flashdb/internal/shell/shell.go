@@ -25,9 +25,8 @@ var ErrQuit = errors.New("quit")
 
 // A Shell runs lines.
 type Shell struct {
-	// Run runs the words of one line; there is at least one. Its context ends
-	// with an interrupt from the keyboard. An error is printed, ErrQuit ends the
-	// shell.
+	// Run runs the words of one line; there is at least one. Its context ends with an interrupt
+	// from the keyboard. An error is printed, ErrQuit ends the shell.
 	Run func(ctx context.Context, words []string) error
 	// Complete returns what the word at the cursor may become, whole words.
 	Complete func(ctx context.Context, p Partial) []string
@@ -53,9 +52,8 @@ func (s *Shell) Ask(ctx context.Context, question string) (string, error) {
 	return prompt(ctx, s.term, question)
 }
 
-// Loop runs lines until the input ends. It returns an error when the input could
-// not be read, or when a line of a pipe failed: a script must not look as if it
-// had worked.
+// Loop runs lines until the input ends. It returns an error when the input could not be read, or
+// when a line of a pipe failed: a script must not look as if it had worked.
 func (s *Shell) Loop(ctx context.Context) error {
 	if s.Terminal {
 		return s.interactive(ctx)
@@ -63,8 +61,8 @@ func (s *Shell) Loop(ctx context.Context) error {
 	return s.Script(ctx, s.In, "line")
 }
 
-// Script runs the lines of r. A line that fails does not end it, but the failure
-// is returned in the end; name is what errors call a line.
+// Script runs the lines of r. A line that fails does not end it, but the failure is returned in the
+// end; name is what errors call a line.
 func (s *Shell) Script(ctx context.Context, r io.Reader, name string) error {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, maxLine)
@@ -99,12 +97,11 @@ func (s *Shell) line(ctx context.Context, text string) error {
 	return s.Run(ctx, words)
 }
 
-// interactive runs what a person types. An interrupt ends the line that runs, or
-// drops the one that is being typed; the shell goes on. It ends with the input,
-// and when the process is told to.
+// interactive runs what a person types. An interrupt ends the line that runs, or drops the one that
+// is being typed; the shell goes on. It ends with the input, and when the process is told to.
 func (s *Shell) interactive(ctx context.Context) error {
-	// The interrupt that ends a line must not end the next ones, as it would
-	// through a context of the whole program.
+	// The interrupt that ends a line must not end the next ones, as it would through a context of
+	// the whole program.
 	ctx, stop := signal.NotifyContext(context.WithoutCancel(ctx), syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	term := liner.NewLiner()
@@ -150,8 +147,8 @@ func (s *Shell) interactive(ctx context.Context) error {
 	}
 }
 
-// prompt reads a line. When ctx ends it returns at once, and what waits for the
-// keyboard stays behind: the process is about to end.
+// prompt reads a line. When ctx ends it returns at once, and what waits for the keyboard stays
+// behind: the process is about to end.
 func prompt(ctx context.Context, term *liner.State, text string) (string, error) {
 	type typed struct {
 		line string

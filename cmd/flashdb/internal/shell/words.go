@@ -27,8 +27,7 @@ type Partial struct {
 	Start int      // where that word begins in the line
 }
 
-// SplitPartial is Split for a line whose last word, and its quote, may not have
-// ended.
+// SplitPartial is Split for a line whose last word, and its quote, may not have ended.
 func SplitPartial(line string) Partial {
 	p := parser{line: line, open: true}
 	for p.next() {

@@ -1,0 +1,45 @@
+package show
+
+import (
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Text returns a key or other stored text fit for a terminal: as it is when it is printable UTF-8,
+// Go-quoted otherwise, so that no key can move the cursor.
+func Text(s string) string {
+	if !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsPrint(r) }) {
+		return strconv.Quote(s)
+	}
+	return s
+}
+
+// JSON returns s for a JSON string, which holds Unicode only: Go-quoted when it is not UTF-8, so
+// that different keys stay different.
+func JSON(s string) string {
+	if !utf8.ValidString(s) {
+		return strconv.Quote(s)
+	}
+	return s
+}
+
+// JSONs is JSON of each, and a list even of none.
+func JSONs(texts []string) []string {
+	out := make([]string, len(texts))
+	for i, s := range texts {
+		out[i] = JSON(s)
+	}
+	return out
+}
+
+// Clip shortens s to at most width runes by taking out its middle.
+func Clip(s string, width int) string {
+	runes := []rune(s)
+	if len(runes) <= width {
+		return s
+	}
+	head := (width - 1) / 2
+	tail := width - 1 - head
+	return string(runes[:head]) + "…" + string(runes[len(runes)-tail:])
+}

@@ -1,0 +1,45 @@
+// Package terminal is what the command shows where a person looks on: the progress of long work,
+// colours, and text folded to the width.
+package terminal
+
+import (
+	"io"
+	"os"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+)
+
+// Is tells whether a stream is a file that a person looks at or types in.
+func Is(stream any) bool {
+	f, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// Fold breaks a text at spaces so that it fits w: a terminal, or 108 columns of anything else.
+// Lines but the first are indented by so much.
+func Fold(w io.Writer, text string, indent int) string {
+	width := 108
+	if f, ok := w.(*os.File); ok {
+		if columns, _, err := term.GetSize(int(f.Fd())); err == nil {
+			width = max(40, min(width, columns-1))
+		}
+	}
+	var b strings.Builder
+	column := 0
+	for i, word := range strings.Split(text, " ") {
+		switch n := utf8.RuneCountInString(word); {
+		case i == 0:
+			column = n
+		case column+1+n > width:
+			b.WriteString("\n" + strings.Repeat(" ", indent))
+			column = indent + n
+		default:
+			b.WriteByte(' ')
+			column += 1 + n
+		}
+		b.WriteString(word)
+	}
+	return b.String()
+}

@@ -1,0 +1,328 @@
+package flashdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/flashdb/flashdb/index/ivf"
+	"github.com/flashdb/flashdb/internal/delta"
+	"github.com/flashdb/flashdb/internal/format"
+	"github.com/flashdb/flashdb/storage"
+	"github.com/flashdb/flashdb/wal"
+)
+
+// served is what the queries of one collection search: the served
+// generation, and the delta of the rows newer than it. Both are opened by the
+// first query, so that a program that only writes pays for neither; without a
+// generation the delta holds every row.
+//
+// mu makes the pair consistent: a generation is published and the delta retired
+// up to its build LSN in one step, and a query pins both in one.
+type served struct {
+	mu        sync.RWMutex
+	table     *delta.Table              // nil until opened
+	gen       *ivf.Index                // nil when none is served
+	number    uint64                    // of gen
+	lsn       uint64                    // of the last batch on the collection that the delta knows of
+	positions atomic.Pointer[positions] // of the generation last asked with a filter
+	closed    bool
+
+	unusable atomic.Uint64 // generation found damaged while it was served; 0: none
+	damaged  atomic.Uint64 // generation last found damaged or missing, served or not; 0: none
+	verified atomic.Uint64 // generation last found whole
+}
+
+// pinned is what one query searches. It stays valid until release.
+type pinned struct {
+	gen    *ivf.Index
+	number uint64
+	lsn    uint64 // of the last batch in it, as View.LSN of package storage has it
+	delta  *delta.Snapshot
+}
+
+func (p *pinned) release() {
+	if p.gen != nil {
+		p.gen.Release()
+	}
+	*p = pinned{}
+}
+
+// pin returns what is served now, and opens it when needed.
+func (c *Collection) pin(ctx context.Context) (pinned, error) {
+	s := &c.served
+	for {
+		s.mu.RLock()
+		if s.closed {
+			s.mu.RUnlock()
+			return pinned{}, fmt.Errorf("collection %q %w: it was dropped", c.name, ErrNotFound)
+		}
+		if s.table != nil {
+			p := pinned{gen: s.gen, number: s.number, lsn: s.lsn, delta: s.table.Snapshot()}
+			if p.gen != nil {
+				p.gen.Retain()
+			}
+			s.mu.RUnlock()
+			return p, nil
+		}
+		s.mu.RUnlock()
+		if err := c.openServed(ctx); err != nil {
+			return pinned{}, fmt.Errorf("open collection %q: %w", c.name, err)
+		}
+	}
+}
+
+// update changes the delta when it is open; otherwise the change is read from
+// the store when it is opened. No query is pinned meanwhile, so that one sees
+// the whole of a batch or nothing.
+func (s *served) update(lsn uint64, fn func(*delta.Table)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lsn = lsn
+	if s.table != nil {
+		fn(s.table)
+	}
+}
+
+// openServed maps the served generation and fills the delta. No batch is
+// published meanwhile, so none is missed. A generation that cannot be opened is
+// derived data: it is reported and left out, and every row is in the delta
+// until the next rebuild.
+func (c *Collection) openServed(ctx context.Context) error {
+	return c.db.log.Locked(func(durable wal.LSN) error {
+		s := &c.served
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.table != nil || s.closed {
+			return nil
+		}
+		applied, unflushed := c.db.settle()
+		var info storage.Info
+		err := c.db.store.View(func(v *storage.View) error {
+			var ok bool
+			if info, ok = v.Collection(c.name); !ok || info.UID != c.uid {
+				return ErrNotFound
+			}
+			s.lsn = v.LSN(c.uid)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		table := delta.New(c.schema.Dim)
+		if unflushed != nil {
+			if err := c.loadVisible(ctx, table, uint64(durable), info.NextID); err != nil {
+				return errors.Join(unflushed, err)
+			}
+			s.table = table
+			return nil
+		}
+		gen := c.openGeneration(info)
+		if gen == nil {
+			err = c.loadRows(ctx, table, applied, info.Count)
+		} else {
+			err = c.loadDirty(ctx, table, applied)
+		}
+		if err != nil {
+			if gen != nil {
+				gen.Release()
+			}
+			return err
+		}
+		s.gen, s.number, s.table = gen, info.Generation, table
+		if gen == nil {
+			s.number = 0
+		}
+		return nil
+	})
+}
+
+// openGeneration returns the served generation with all its checksums verified,
+// or nil when there is none that can be used.
+func (c *Collection) openGeneration(info storage.Info) *ivf.Index {
+	if info.Generation == 0 || info.Generation == c.served.unusable.Load() {
+		return nil
+	}
+	gen, err := c.db.mapGeneration(info)
+	if err == nil && !c.db.opts.LazyChecksums {
+		if err = gen.Verify(); err != nil {
+			gen.Release()
+		}
+	}
+	if err != nil {
+		c.served.damaged.Store(info.Generation)
+		c.db.events.indexUnusable(IndexUnusable{Collection: c.name, Generation: info.Generation, Err: err})
+		return nil
+	}
+	c.served.verified.Store(info.Generation)
+	return gen
+}
+
+// verifiedAtOnce is the largest index file that Stats reads in full to verify it.
+// The first query does so with any.
+const verifiedAtOnce = 64 << 20
+
+// checkedGeneration is mapGeneration of one whose checksums are verified, unless
+// the options leave that to queries or the file is large. It is done once for each
+// generation.
+func (c *Collection) checkedGeneration(info storage.Info) (*ivf.Index, error) {
+	s := &c.served
+	if info.Generation == s.damaged.Load() {
+		return nil, format.Corrupt(c.db.generationPath(info), "index", 0, "it was found damaged before")
+	}
+	gen, err := c.db.mapGeneration(info)
+	if err == nil && !c.db.opts.LazyChecksums && info.Generation != s.verified.Load() && gen.Info().Bytes <= verifiedAtOnce {
+		if err = gen.Verify(); err == nil {
+			s.verified.Store(info.Generation)
+		} else {
+			s.damaged.Store(info.Generation) // and not read all over again by the next Stats
+			gen.Release()
+		}
+	}
+	return gen, err
+}
+
+// mapGeneration opens the served generation of a collection, and makes sure
+// that it is the one the store means.
+func (db *DB) mapGeneration(info storage.Info) (*ivf.Index, error) {
+	if err := db.checkFolder(info.Name); err != nil {
+		return nil, err
+	}
+	gen, err := ivf.Open(db.fs, generationName(info.Name, info.Generation))
+	if err != nil {
+		return nil, err
+	}
+	got := gen.Info()
+	if got.Dim != info.Schema.Dim || got.Collection != info.UID || got.BuildLSN != info.BuildLSN {
+		gen.Release()
+		return nil, format.Corrupt(db.generationPath(info), "header", 0, "it was built for collection %d at LSN %d, want %d at %d", got.Collection, got.BuildLSN, info.UID, info.BuildLSN)
+	}
+	return gen, nil
+}
+
+// generationPath returns what messages call it.
+func (db *DB) generationPath(info storage.Info) string {
+	return db.path(generationName(info.Name, info.Generation))
+}
+
+// giveUp stops serving a generation that turned out damaged, because of cause.
+// Queries scan the rows in bbolt until the next rebuild.
+func (c *Collection) giveUp(number uint64, cause error) {
+	s := &c.served
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.gen == nil || s.number != number {
+		return // another query was faster, or a rebuild
+	}
+	s.unusable.Store(number)
+	s.damaged.Store(number)
+	gen := s.gen
+	s.gen, s.number, s.table = nil, 0, nil
+	c.db.events.indexUnusable(IndexUnusable{Collection: c.name, Generation: number, Err: cause})
+	if err := gen.Release(); err != nil {
+		c.db.slog.Warn("release index", "collection", c.name, "err", err)
+	}
+}
+
+// loadRows puts every row into the delta.
+func (c *Collection) loadRows(ctx context.Context, table *delta.Table, applied uint64, count int) error {
+	dim := c.schema.Dim
+	loaded := 0
+	err := c.db.store.Rows(ctx, c.uid, 0, func(ids []uint32, rows []float32) error {
+		for i, id := range ids {
+			table.Put(id, rows[i*dim:(i+1)*dim], applied)
+		}
+		loaded += len(ids)
+		return nil
+	})
+	if err == nil && loaded != count {
+		err = format.Corrupt(c.db.path(storeFile), "rows of "+strconv.Quote(c.name), 0, "%d rows, want %d", loaded, count)
+	}
+	return err
+}
+
+// loadVisible puts every row into the delta, of those too that cannot be flushed
+// any more: a database whose disk fails still answers queries.
+func (c *Collection) loadVisible(ctx context.Context, table *delta.Table, lsn uint64, next uint32) error {
+	row := make([]float32, c.schema.Dim)
+	const page = 4096 // ids a read transaction
+	for from := uint64(0); from < uint64(next); from += page {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		err := c.db.store.View(func(v *storage.View) error {
+			for id := from; id < min(uint64(next), from+page); id++ {
+				if v.Row(row, c.uid, uint32(id)) {
+					table.Put(uint32(id), row, lsn)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// loadDirty puts the rows newer than the generation into the delta, and masks
+// the deleted ids in the generation.
+func (c *Collection) loadDirty(ctx context.Context, table *delta.Table, applied uint64) error {
+	var dirty []uint32
+	err := c.db.store.Dirty(c.uid, func(id uint32, _ uint64) error {
+		dirty = append(dirty, id)
+		return ctx.Err()
+	})
+	if err != nil {
+		return err
+	}
+	row := make([]float32, c.schema.Dim)
+	return c.db.store.View(func(v *storage.View) error {
+		for _, id := range dirty {
+			if v.Row(row, c.uid, id) {
+				table.Put(id, row, applied)
+			}
+		}
+		if tombs := v.Tombs(c.uid); tombs != nil {
+			for it := tombs.Iterator(); it.HasNext(); {
+				table.Delete(it.Next(), applied)
+			}
+		}
+		return nil
+	})
+}
+
+// publish makes gen the served generation, in place of the earlier one, and
+// forgets what it holds from the delta. It runs while no batch is published. The
+// earlier generation is returned, to be released, when a query had opened it;
+// when none had, gen itself is returned: the first query will open it.
+func (s *served) publish(gen *ivf.Index, number, buildLSN uint64) (retired *ivf.Index) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.damaged.Store(0)
+	if s.table == nil {
+		return gen
+	}
+	retired, s.gen, s.number = s.gen, gen, number
+	s.table.Retire(buildLSN)
+	return retired
+}
+
+// close lets go of the generation; later pins fail.
+func (s *served) close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return ErrClosed
+	}
+	s.closed = true
+	gen := s.gen
+	s.gen, s.table = nil, nil
+	if gen != nil {
+		return gen.Release()
+	}
+	return nil
+}

@@ -1,0 +1,282 @@
+package storage
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/flashdb/flashdb/internal/format"
+)
+
+// A linkKey names the links of one node to the nodes of one collection: its own, or another.
+type linkKey struct{ uid, to, id uint32 }
+
+// linksOf returns the key of links from a node of collection uid to nodes of collection to, where 0 means uid.
+func linksOf(uid, id, to uint32) linkKey {
+	if to == 0 {
+		to = uid
+	}
+	return linkKey{uid, to, id}
+}
+
+func (o Link) links() linkKey   { return linksOf(o.UID, o.Source, o.To) }
+func (o Unlink) links() linkKey { return linksOf(o.UID, o.Source, o.To) }
+
+// across tells whether the links lead to another collection.
+func (k linkKey) across() bool { return k.to != k.uid }
+
+// bucket returns the bucket that holds the links.
+func (k linkKey) bucket() bucket {
+	if k.across() {
+		return acrossBucket
+	}
+	return linksBucket
+}
+
+// acrossKeyBytes is the length of a key of bucket across: the UID of the other collection and the id.
+const acrossKeyBytes = 8
+
+// appendTo appends the key in the bucket.
+func (k linkKey) appendTo(b []byte) []byte {
+	if k.across() {
+		b = binary.BigEndian.AppendUint32(b, k.to)
+	}
+	return binary.BigEndian.AppendUint32(b, k.id)
+}
+
+// compare orders the links of one collection as each of the two buckets does.
+func (k linkKey) compare(o linkKey) int {
+	return cmp.Or(cmp.Compare(k.to, o.to), cmp.Compare(k.id, o.id))
+}
+
+// links returns a bitmap that must not be changed, or nil. Of a collection that was dropped there is none.
+func (r *reader) links(k linkKey) *roaring.Bitmap {
+	if r.catalog.byUID[k.uid] == nil || r.catalog.byUID[k.to] == nil {
+		return nil
+	}
+	for i := len(r.layers) - 1; i >= 0; i-- {
+		if b, ok := r.layers[i].links[k]; ok {
+			return b
+		}
+	}
+	return r.bitmap(k.uid, k.bucket(), k.appendTo(r.linkKey[:0]))
+}
+
+// Links returns the ids in collection to that node id of collection uid is linked to, deleted ones included, or nil if there
+// are none. The two collections may be the same. The bitmap must not be changed.
+func (r *reader) Links(uid, id, to uint32) *roaring.Bitmap { return r.links(linksOf(uid, id, to)) }
+
+// LinkingTo returns the other collections whose nodes are, or once were, linked to nodes of collection to, in the order they
+// were created in.
+func (r *reader) LinkingTo(to uint32) []Info {
+	var infos []Info
+	for _, info := range r.catalog.infos() {
+		if slices.Contains(r.catalog.byUID[info.UID].across, to) {
+			infos = append(infos, info)
+		}
+	}
+	return infos
+}
+
+// ownLinks returns a bitmap for changing in place.
+func (c *Changes) ownLinks(k linkKey) *roaring.Bitmap {
+	b := c.own.links[k]
+	if b == nil {
+		b = copyBitmap(c.links(k))
+		c.own.links[k] = b
+	}
+	return b
+}
+
+// dropLinks removes the links that start at a node. It does not look whether there are any.
+func (c *Changes) dropLinks(col *edit, id uint32) {
+	c.own.links[linksOf(col.uid, id, 0)] = nil
+	for _, to := range col.across {
+		c.own.links[linksOf(col.uid, id, to)] = nil
+	}
+}
+
+// dropLinksTo forgets that other collections have links to one that was dropped. What the layers hold of them stays there,
+// unseen, until a flush drops it with what the file holds.
+func (c *Changes) dropLinksTo(uid uint32) error {
+	var linking []uint32
+	for _, other := range c.catalog.byUID {
+		if slices.Contains(other.across, uid) {
+			linking = append(linking, other.uid)
+		}
+	}
+	for _, other := range linking {
+		e, err := c.edit(other)
+		if err != nil {
+			return err
+		}
+		e.across = slices.DeleteFunc(slices.Clone(e.across), func(to uint32) bool { return to == uid })
+	}
+	return nil
+}
+
+func (o Link) apply(c *Changes, _ uint64) error {
+	col, err := c.edit(o.UID)
+	if err != nil {
+		return err
+	}
+	k := o.links()
+	to := c.catalog.byUID[k.to]
+	if to == nil {
+		return collectionNotFound(k.to)
+	}
+	if !col.live(o.Source) {
+		return fmt.Errorf("link in %q: node with id %d: %w", col.name, o.Source, ErrNotFound)
+	}
+	for _, id := range o.Targets {
+		if !to.live(id) {
+			return fmt.Errorf("link to %q: node with id %d: %w", to.name, id, ErrNotFound)
+		}
+	}
+	if len(o.Targets) == 0 {
+		return c.err
+	}
+	if k.across() {
+		if !c.layout.blocked() {
+			return fmt.Errorf("link from %q to %q: %w: %s is of version %d, and links to another collection need %d or later: export the collections, and import them into a new database",
+				col.name, to.name, format.ErrVersion, c.file, c.layout, versionBlocks)
+		}
+		if !slices.Contains(col.across, k.to) {
+			col.across = append(slices.Clone(col.across), k.to)
+		}
+	}
+	c.ownLinks(k).AddMany(o.Targets)
+	return c.err
+}
+
+func (o Unlink) apply(c *Changes, _ uint64) error {
+	col, err := c.edit(o.UID)
+	if err != nil {
+		return err
+	}
+	if !col.live(o.Source) {
+		return fmt.Errorf("unlink in %q: node with id %d: %w", col.name, o.Source, ErrNotFound)
+	}
+	k := o.links()
+	if c.links(k) == nil {
+		return c.err
+	}
+	links := c.ownLinks(k)
+	for _, t := range o.Targets {
+		links.Remove(t)
+	}
+	if links.IsEmpty() {
+		c.own.links[k] = nil
+	}
+	return c.err
+}
+
+// links writes links, in order, to collections that exist.
+func (w *writer) links(keys []linkKey, cat *catalog, all *layer) {
+	var t table
+	in := bucketCount // of t
+	for _, k := range keys {
+		if cat.byUID[k.to] == nil {
+			continue // dropped since
+		}
+		if b := k.bucket(); b != in {
+			t, in = w.table(b), b
+		}
+		var value []byte
+		if links := all.links[k]; links != nil {
+			var err error
+			value, err = encodeBitmap(links)
+			w.fail(err)
+		}
+		w.put(t, k.appendTo(w.linkKey[:0]), value)
+	}
+}
+
+// dropLinks removes the links to collections that were dropped: those that before names and now does not.
+func (w *writer) dropLinks(before, now *collection) {
+	if before == nil {
+		return
+	}
+	for _, to := range before.across {
+		switch {
+		case w.err != nil || slices.Contains(now.across, to):
+		case len(now.across) == 0:
+			if w.parent.Bucket.Bucket(bucketNames[acrossBucket]) != nil {
+				w.err = w.parent.DeleteBucket(bucketNames[acrossBucket])
+			}
+			return
+		default:
+			w.dropLinksTo(to)
+		}
+	}
+}
+
+// dropLinksTo removes the links to one collection.
+func (w *writer) dropLinksTo(to uint32) {
+	t := w.table(acrossBucket)
+	if w.err != nil {
+		return
+	}
+	var keys [][]byte
+	cur := t.Cursor()
+	for k, _ := cur.Seek(binary.BigEndian.AppendUint32(nil, to)); len(k) == acrossKeyBytes && binary.BigEndian.Uint32(k) == to; k, _ = cur.Next() {
+		keys = append(keys, slices.Clone(k)) // a cursor must not be used beside deletes
+	}
+	for _, k := range keys {
+		w.put(t, k, nil)
+	}
+}
+
+// putVersion notes that a file has links to other collections, which programs before version 4 would not keep.
+func (s *Store) putVersion(tx *bolt.Tx, cat *catalog) error {
+	for _, col := range cat.byUID {
+		if len(col.across) > 0 {
+			return tx.Bucket(bucketOfMeta).Put(metaFormat, binary.LittleEndian.AppendUint32(nil, uint32(versionAcross)))
+		}
+	}
+	return nil
+}
+
+// across checks the links to other collections.
+func (c *collectionChecker) across() {
+	for _, to := range c.col.across {
+		if to == c.col.uid || c.cat.byUID[to] == nil {
+			c.found("info: it has links to the collection with UID %d, and there is no other one of that", to)
+		}
+	}
+	c.each(acrossBucket, func(key, stored []byte) {
+		if len(key) != acrossKeyBytes {
+			c.found("across: key %x has %d bytes, want %d", key, len(key), acrossKeyBytes)
+			return
+		}
+		uid, id := binary.BigEndian.Uint32(key), binary.BigEndian.Uint32(key[4:])
+		if !slices.Contains(c.col.across, uid) {
+			c.found("across: id %d has links to the collection with UID %d, and info does not say so", id, uid)
+			return
+		}
+		to := c.cat.byUID[uid]
+		if to == nil || !c.isLive(acrossBucket, id) {
+			return
+		}
+		if value, ok := c.sound(acrossBucket, key, stored); ok {
+			c.links(acrossBucket, id, value, to.nextID)
+		}
+	})
+}
+
+// links checks the links of one id, to ids below next.
+func (c *collectionChecker) links(b bucket, id uint32, value []byte, next uint32) {
+	m, err := decodeBitmap(value)
+	switch {
+	case err != nil:
+		c.found("%s: id %d: %v", b, id, err)
+	case m.IsEmpty():
+		c.found("%s: those of id %d are empty", b, id)
+	case m.Maximum() >= next:
+		c.found("%s: id %d is linked to id %d, and the next id is %d", b, id, m.Maximum(), next)
+	}
+}

@@ -1,0 +1,147 @@
+package tests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/flashdb/flashdb"
+)
+
+// TestEverythingTogether makes every kind of call at once, from many goroutines, and closes the
+// database in their middle: each call succeeds or says that it is closed, and after a reopen all
+// that was acknowledged is there.
+func TestEverythingTogether(t *testing.T) {
+	const before = 4 // rounds of each loop before Close
+	ctx := context.Background()
+	dir := filepath.Join(t.TempDir(), "test.flash")
+	d := openDB(t, dir)
+	c, err := d.CreateCollection("c", flashdb.Schema{Dim: modelDim})
+	require.NoError(t, err)
+	first := seed(t)
+	require.NoError(t, c.PutDecoder(ctx, "dot", dotDecoder(t, modelDim)))
+	rng := rand.New(rand.NewPCG(first, 1))
+	for i := range 200 {
+		require.NoError(t, c.Upsert(ctx, flashdb.Node{Key: fmt.Sprintf("stable%d", i), Embedding: randomVector(rng, modelDim)}))
+	}
+	vec := randomVector(rng, modelDim)
+
+	var acting [writers]ledger
+	var actors [writers]*actor
+	var loops sync.WaitGroup
+	var warm atomic.Int64 // rounds that all loops still owe
+	enough := make(chan struct{})
+	// loop calls until the database is closed; other errors than allowed fail.
+	loop := func(name string, call func() error, allowed ...error) {
+		warm.Add(before)
+		loops.Go(func() {
+			for n := 1; ; n++ {
+				err := call()
+				if errors.Is(err, flashdb.ErrClosed) {
+					return
+				}
+				expected := err == nil
+				for _, a := range allowed {
+					expected = expected || errors.Is(err, a)
+				}
+				if !assert.True(t, expected, "%s: %v", name, err) {
+					return
+				}
+				if n <= before && warm.Add(-1) == 0 {
+					close(enough)
+				}
+			}
+		})
+	}
+	warm.Add(1) // while the loops are started
+	for w := range writers {
+		actors[w] = newActor(writerPrefix(w), first+uint64(w))
+		loop("act", func() error {
+			act := actors[w].next()
+			acting[w].tried++
+			err := act.do(ctx, c)
+			if err == nil {
+				actors[w].applied(act)
+				acting[w].acked++
+			}
+			return err
+		})
+	}
+	for name, call := range map[string]func() error{
+		"predict": func() error {
+			_, err := c.Predict(ctx, "stable7", 5, &flashdb.PredictOptions{Decoder: "dot"})
+			return err
+		},
+		"exact": func() error {
+			_, err := c.Predict(ctx, "stable8", 5, &flashdb.PredictOptions{Decoder: "dot", Mode: flashdb.ModeExact})
+			return err
+		},
+		"search": func() error { _, err := c.Search(ctx, vec, 5, &flashdb.SearchOptions{Filter: "red"}); return err },
+		"batch": func() error {
+			for _, err := range c.PredictBatch(ctx, []string{"stable1", "stable2"}, 3, &flashdb.PredictOptions{Decoder: "dot"}) {
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		"keys":  func() error { return c.Keys(ctx, func(uint32, string) error { return nil }) },
+		"stats": func() error { _, err := d.Stats(ctx); return err },
+		"rebuild": func() error {
+			_, err := c.Rebuild(ctx, &flashdb.RebuildOptions{Force: true, Lists: 3})
+			return err
+		},
+		"checkpoint": func() error { return d.Checkpoint(ctx) },
+		"backup":     func() error { _, err := d.Backup(ctx, io.Discard, nil); return err },
+		"compact":    func() error { _, err := d.Compact(ctx, nil); return err },
+		"check": func() error {
+			findings, err := d.Check(ctx)
+			if err == nil {
+				assert.Empty(t, findings)
+			}
+			return err
+		},
+	} {
+		loop(name, call)
+	}
+	loop("calibrate", func() error {
+		_, err := c.Calibrate(ctx, &flashdb.CalibrateOptions{Decoder: "dot", Sources: 3})
+		return err
+	}, flashdb.ErrInvalid) // before the first generation
+	loop("drop", func() error {
+		other, err := d.CreateCollection("other", flashdb.Schema{Dim: 2})
+		if err == nil {
+			err = other.Upsert(ctx, flashdb.Node{Key: "a", Embedding: []float32{1, 2}})
+		}
+		if err == nil {
+			err = d.DropCollection(ctx, "other")
+		}
+		return err
+	})
+	if warm.Add(-1) == 0 {
+		close(enough)
+	}
+	<-enough
+	require.NoError(t, d.Close())
+	loops.Wait()
+
+	d = openDB(t, dir)
+	defer checkAndClose(t, d)
+	c, err = d.Collection("c")
+	require.NoError(t, err)
+	acts := int64(0)
+	for w := range writers {
+		acts += acting[w].acked
+		replayed(t, c, writerPrefix(w), first+uint64(w), acting[w].acked, acting[w].tried)
+	}
+	t.Logf("%d acts acknowledged", acts)
+}

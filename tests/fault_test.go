@@ -1,0 +1,284 @@
+package tests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/internal/attempts"
+	"github.com/flashdb/flashdb/internal/vfs"
+)
+
+var errDisk = errors.New("disk on fire")
+
+// A trial is a fixed run of a database on a disk that fails at some point. The
+// log and the index are on fs, the bbolt file is a real one whose writes are
+// injected too.
+type trial struct {
+	t      *testing.T
+	dir    string
+	fs     vfs.FS
+	inject func(vfs.Op) error
+	// store is called before each write to the bbolt file, as inject before
+	// every other operation.
+	store func(off int64, b []byte) error
+
+	db    *flashdb.DB
+	c     *flashdb.Collection
+	actor *actor
+	ledger
+}
+
+// A ledger says what a database was asked to do, and what it acknowledged.
+type ledger struct {
+	created      bool   // the collection was acknowledged
+	acked, tried int64  // acts acknowledged, and begun
+	generation   uint64 // of the last rebuild that was acknowledged
+}
+
+func newTrial(t *testing.T, dir string, fs vfs.FS) *trial {
+	r := &trial{t: t, dir: dir, fs: fs, actor: newActor("", 11), inject: func(vfs.Op) error { return nil }}
+	r.store = func(int64, []byte) error {
+		return r.inject(vfs.Op{Kind: vfs.OpWrite, Path: filepath.Join(dir, "flash.db")})
+	}
+	return r
+}
+
+func (r *trial) open() (err error) {
+	inject := func(op vfs.Op) error { return r.inject(op) }
+	r.db, err = openOn(vfs.Faulty(r.fs, inject), r.dir, &flashdb.Options{FlushBytes: 1 << 40, Workers: 1, CalibrateTime: -1})
+	if err != nil {
+		return err
+	}
+	hookStoreWrites(r.db, func(off int64, b []byte) error { return r.store(off, b) })
+	if !r.created {
+		if r.c, err = r.db.CreateCollection("c", flashdb.Schema{Dim: modelDim}); err == nil {
+			r.created = true
+		} else if errors.Is(err, flashdb.ErrExists) { // not acknowledged, and there all the same
+			r.c, err = r.db.Collection("c")
+		}
+		return err
+	}
+	r.c, err = r.db.Collection("c")
+	return err
+}
+
+func (r *trial) acts(n int) error {
+	for range n {
+		act := r.actor.next()
+		r.tried++
+		if err := act.do(context.Background(), r.c); err != nil {
+			return fmt.Errorf("%s: %w", act.name, err)
+		}
+		r.actor.applied(act)
+		r.acked++
+	}
+	return nil
+}
+
+func (r *trial) checkpoint() error {
+	_, err := r.db.Stats(context.Background())
+	return err
+}
+
+func (r *trial) rebuild() error {
+	res, err := r.c.Rebuild(context.Background(), &flashdb.RebuildOptions{Force: true, Lists: 3})
+	if err == nil {
+		r.generation = res.Generation
+	}
+	return err
+}
+
+func (r *trial) predict() error {
+	for key := range r.actor.m.nodes {
+		_, err := r.c.Search(context.Background(), r.actor.m.nodes[key].Embedding, 5, nil)
+		return err
+	}
+	return nil
+}
+
+// other makes a collection with an index and drops it.
+func (r *trial) other() error {
+	c, err := r.db.CreateCollection("other", flashdb.Schema{Dim: 2})
+	if err == nil {
+		err = c.Upsert(context.Background(), flashdb.Node{Key: "a", Embedding: []float32{1, 2}})
+	}
+	if err == nil {
+		_, err = c.Rebuild(context.Background(), &flashdb.RebuildOptions{Force: true})
+	}
+	if err != nil {
+		return err
+	}
+	return r.db.DropCollection(context.Background(), "other")
+}
+
+func (r *trial) close() error {
+	db := r.db
+	r.db = nil
+	return db.Close()
+}
+
+// run does a bit of everything until the first error.
+func (r *trial) run() error {
+	acts := func(n int) func() error { return func() error { return r.acts(n) } }
+	steps := []func() error{
+		r.open, acts(10), r.checkpoint, acts(4), r.rebuild, acts(3), r.predict, r.rebuild, acts(2), r.close,
+		r.open, acts(3), r.predict, acts(2), r.checkpoint, r.other, acts(2), r.rebuild, r.checkpoint, acts(3), r.close,
+		r.open, acts(1), r.close,
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// afterFailure checks what a database that met err still does, and closes it.
+func (r *trial) afterFailure(err error) {
+	require.ErrorIs(r.t, err, errDisk)
+	if r.db == nil {
+		return
+	}
+	if errors.Is(err, flashdb.ErrReadOnly) && r.c != nil {
+		err := r.actor.next().do(context.Background(), r.c)
+		assert.ErrorIs(r.t, err, flashdb.ErrReadOnly)
+		assert.ErrorIs(r.t, err, errDisk, "the first reason stays")
+		assert.NoError(r.t, r.actor.m.diff(context.Background(), r.c, ""), "reads go on, and what failed is not seen")
+	}
+	_ = r.close() // may well fail
+}
+
+// verify opens what a trial left behind, without faults, and compares it with
+// what was acknowledged.
+func (l *ledger) verify(t *testing.T, dir string, fs vfs.FS) {
+	ctx := context.Background()
+	db, err := openOn(fs, dir, &flashdb.Options{Workers: 1, CalibrateTime: -1})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, db.Close()) }()
+	findings, err := db.Check(ctx)
+	require.NoError(t, err)
+	require.Empty(t, findings)
+	c, err := db.Collection("c")
+	if errors.Is(err, flashdb.ErrNotFound) {
+		require.False(t, l.created)
+		return
+	}
+	require.NoError(t, err)
+	a := replayed(t, c, "", 11, l.acked, l.tried)
+	stats, err := db.Stats(ctx)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, stats.Collections[0].Generation, l.generation)
+	d := dotDecoder(t, modelDim)
+	require.NoError(t, c.PutDecoder(ctx, "verify", d))
+	a.m.predicts(t, c, d, "verify", 3)
+}
+
+// replayed returns an actor that has done as many acts as c shows: all that
+// were acknowledged, and of the others those before some point.
+func replayed(t testing.TB, c *flashdb.Collection, prefix string, seed uint64, acked, tried int64) *actor {
+	t.Helper()
+	a := newActor(prefix, seed)
+	var diffs []string
+	for n := acked; n <= tried; n++ {
+		err := a.skipTo(int(n)).m.diff(context.Background(), c, prefix)
+		if err == nil {
+			return a
+		}
+		diffs = append(diffs, fmt.Sprintf("after act %d: %v", n, err))
+	}
+	require.Fail(t, "not what was acknowledged", "%d acts of %q acknowledged, %d tried:\n%s", acked, prefix, tried, strings.Join(diffs, "\n"))
+	return nil
+}
+
+// TestNthOperationFails lets every operation on the disk fail once, or for good,
+// in a run that does a bit of everything.
+func TestNthOperationFails(t *testing.T) {
+	modes := []struct {
+		name   string
+		inject func(n int64) func(vfs.Op) error
+	}{
+		{"once", func(n int64) func(vfs.Op) error { return vfs.FailNth(n, errDisk, nil) }},
+		{"changes from then on", func(n int64) func(vfs.Op) error {
+			var seen atomic.Int64
+			return func(op vfs.Op) error {
+				if seen.Add(1) >= n && op.Kind.Changes() {
+					return errDisk
+				}
+				return nil
+			}
+		}},
+	}
+	var ops []vfs.Op
+	whole := newTrial(t, filepath.Join(t.TempDir(), "whole"), vfs.NewMem())
+	whole.inject = func(op vfs.Op) error { ops = append(ops, op); return nil }
+	require.NoError(t, whole.run())
+	whole.verify(t, whole.dir, whole.fs)
+	require.Greater(t, len(ops), 200)
+
+	for _, mode := range modes {
+		t.Run(mode.name, func(t *testing.T) {
+			root := t.TempDir()
+			failed := 0
+			for n := 1; n <= len(ops); n++ {
+				r := newTrial(t, filepath.Join(root, fmt.Sprint(n)), vfs.NewMem())
+				r.inject = mode.inject(int64(n))
+				if err := r.run(); err != nil {
+					failed++
+					r.afterFailure(err)
+				}
+				require.Nil(t, r.db)
+				r.verify(t, r.dir, r.fs)
+				if t.Failed() {
+					require.Fail(t, "operation that failed", "number %d, %s", n, ops[n-1])
+				}
+			}
+			attempts.Count(t, len(ops), "operations")
+			t.Logf("%d operations, %d runs ended with an error", len(ops), failed)
+		})
+	}
+}
+
+// TestFailedFlush checks that a database whose bbolt file cannot be written
+// refuses writes, answers queries all the same, and has lost nothing.
+func TestFailedFlush(t *testing.T) {
+	for _, opened := range []bool{false, true} {
+		t.Run(fmt.Sprintf("queried before %v", opened), func(t *testing.T) {
+			ctx := context.Background()
+			r := newTrial(t, filepath.Join(t.TempDir(), "test.flash"), vfs.NewMem())
+			require.NoError(t, r.open())
+			require.NoError(t, r.acts(20))
+			require.NoError(t, r.checkpoint())
+			require.NoError(t, r.rebuild())
+			d := dotDecoder(t, modelDim)
+			require.NoError(t, r.c.PutDecoder(ctx, "z", d)) // a name that no act uses
+			require.NoError(t, r.acts(20))
+			if opened {
+				r.actor.m.predicts(t, r.c, d, "z", 1)
+				require.NoError(t, r.acts(10))
+			}
+			r.store = func(int64, []byte) error { return errDisk }
+			require.ErrorIs(t, r.checkpoint(), errDisk)
+
+			err := r.actor.next().do(ctx, r.c)
+			require.ErrorIs(t, err, flashdb.ErrReadOnly)
+			require.ErrorIs(t, err, errDisk)
+			r.actor.m.predicts(t, r.c, d, "z", 5)
+			require.ErrorIs(t, r.close(), errDisk)
+
+			r.store = func(int64, []byte) error { return nil }
+			require.NoError(t, r.open())
+			r.actor.m.predicts(t, r.c, d, "z", 5)
+			require.NoError(t, setMetaAct("a", "b").do(ctx, r.c))
+			require.NoError(t, r.close())
+		})
+	}
+}

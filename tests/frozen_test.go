@@ -1,0 +1,248 @@
+package tests
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/internal/backup"
+	"github.com/flashdb/flashdb/internal/dbtest"
+)
+
+var freeze = flag.Bool("freeze", false, "make the frozen database of the current formats, where there is none yet")
+
+// frozenDir holds a database directory of each version of flash.db, packed as a
+// backup stream, and what it must answer. A new version gets files of its own,
+// made with -freeze; those that are there are never rewritten.
+const frozenDir = "testdata"
+
+// frozenAnswers is what a frozen database must answer.
+type frozenAnswers struct {
+	Contents *dbtest.Contents
+	ByIndex  []string // keys, best first
+	Exact    []string
+}
+
+// TestFrozenDatabase opens a whole database as the first program of its formats
+// left it when it was killed: with a log tail that is not in flash.db, a
+// generation, rows newer than that, deletes, links, tags, decoders. That must
+// work for ever.
+func TestFrozenDatabase(t *testing.T) {
+	for _, version := range []string{"v2", "v3", "v4"} {
+		t.Run(version, func(t *testing.T) { testFrozen(t, version) })
+	}
+}
+
+func testFrozen(t *testing.T, version string) {
+	packed, answers := filepath.Join(frozenDir, "frozen-"+version+".zst"), filepath.Join(frozenDir, "frozen-"+version+".json")
+	if _, err := os.Stat(packed); os.IsNotExist(err) && *freeze {
+		makeFrozen(t, packed, answers)
+	}
+	var want frozenAnswers
+	b, err := os.ReadFile(answers)
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(b, &want))
+	stream, err := os.ReadFile(packed)
+	require.NoError(t, err)
+
+	dir := filepath.Join(t.TempDir(), "db")
+	unpackTo(t, dir, stream)
+	readOnly, err := flashdb.Open(dir, &flashdb.Options{ReadOnly: true})
+	require.NoError(t, err)
+	requireAnswers(t, want, readOnly)
+	require.NoError(t, readOnly.Close())
+
+	db := openDB(t, dir)
+	requireAnswers(t, want, db)
+	checkAndClose(t, db)
+
+	dir = filepath.Join(t.TempDir(), "restored.flash")
+	_, err = flashdb.Restore(context.Background(), bytes.NewReader(stream), dir, nil)
+	require.NoError(t, err)
+	restored := openDB(t, dir)
+	defer checkAndClose(t, restored)
+	requireAnswers(t, want, restored)
+	s, err := restored.Stats(context.Background())
+	require.NoError(t, err)
+	assert.Equal(t, uint64(1), s.Collections[0].Generation)
+}
+
+// TestEarlierFilesHaveNoLinksAcross: a database of an earlier version refuses what its
+// flash.db cannot hold, and nothing else.
+func TestEarlierFilesHaveNoLinksAcross(t *testing.T) {
+	ctx := context.Background()
+	stream, err := os.ReadFile(filepath.Join(frozenDir, "frozen-v2.zst"))
+	require.NoError(t, err)
+	dir := filepath.Join(t.TempDir(), "db")
+	unpackTo(t, dir, stream)
+	db := openDB(t, dir)
+	papers, err := db.Collection("papers")
+	require.NoError(t, err)
+	users, err := db.CreateCollection("users", flashdb.Schema{Dim: 4})
+	require.NoError(t, err)
+	require.NoError(t, users.Upsert(ctx, flashdb.Node{Key: "ann", Embedding: []float32{1, 2, 3, 4}}))
+	across := flashdb.Edge{SourceCollection: "users", Source: "ann", Target: "p1"}
+	err = papers.Link(ctx, across)
+	require.ErrorIs(t, err, flashdb.ErrVersion)
+	require.ErrorContains(t, err, "is of version 2, and links to another collection need 3 or later")
+	require.NoError(t, papers.Link(ctx, flashdb.Edge{Source: "p1", Target: "p9"}))
+	forgotten, err := papers.Unlink(ctx, across)
+	require.NoError(t, err)
+	assert.Zero(t, forgotten)
+	_, err = papers.Predict(ctx, "ann", 1, &flashdb.PredictOptions{SourceCollection: "users", Decoder: "cites"})
+	require.NoError(t, err)
+	checkAndClose(t, db)
+}
+
+func requireAnswers(t *testing.T, want frozenAnswers, db *flashdb.DB) {
+	t.Helper()
+	got := answersOf(t, db)
+	require.Equal(t, asJSON(t, want), asJSON(t, got))
+}
+
+func asJSON(t *testing.T, v any) string {
+	t.Helper()
+	b, err := json.MarshalIndent(v, "", " ")
+	require.NoError(t, err)
+	return string(b)
+}
+
+func answersOf(t *testing.T, db *flashdb.DB) frozenAnswers {
+	t.Helper()
+	contents, err := dbtest.ContentsOf(context.Background(), db)
+	require.NoError(t, err)
+	a := frozenAnswers{Contents: contents}
+	a.Contents.Exact = nil // scores differ in their last digits from machine to machine
+	c, err := db.Collection("papers")
+	require.NoError(t, err)
+	keys := func(o flashdb.PredictOptions) (keys []string) {
+		o.Decoder = "cites"
+		res, err := c.Predict(context.Background(), "p1", 10, &o)
+		require.NoError(t, err)
+		for _, h := range res.Hits {
+			keys = append(keys, h.Key)
+		}
+		return keys
+	}
+	a.ByIndex = keys(flashdb.PredictOptions{PerRound: 100, Probes: flashdb.Probes{Share: 1}})
+	a.Exact = keys(flashdb.PredictOptions{Mode: flashdb.ModeExact})
+	return a
+}
+
+// makeFrozen makes a database, packs it as a kill would leave it, and notes what
+// it answers.
+func makeFrozen(t *testing.T, packed, answers string) {
+	t.Helper()
+	const dim = 4
+	ctx := context.Background()
+	dir := filepath.Join(t.TempDir(), "db")
+	db, err := flashdb.Open(dir, &flashdb.Options{FlushBytes: 1 << 40})
+	require.NoError(t, err)
+	rng := rand.New(rand.NewPCG(20, 26))
+	c, err := db.CreateCollection("papers", flashdb.Schema{Dim: dim})
+	require.NoError(t, err)
+	var nodes []flashdb.Node
+	for i := range 50 {
+		nodes = append(nodes, flashdb.Node{
+			Key: fmt.Sprintf("p%d", i), Embedding: randomVector(rng, dim), Tags: []string{[]string{"red", "green"}[i%2]}, Payload: []byte{byte(i)},
+		})
+	}
+	require.NoError(t, c.Upsert(ctx, nodes...))
+	require.NoError(t, c.Link(ctx, flashdb.Edge{Source: "p1", Target: "p2"}, flashdb.Edge{Source: "p1", Target: "p3"}))
+	require.NoError(t, c.PutDecoder(ctx, "cites", randomMLP(t, rng, dim, 3)))
+	require.NoError(t, c.SetMeta(ctx, "origin", "test"))
+	_, err = c.Rebuild(ctx, &flashdb.RebuildOptions{Force: true, Lists: 3})
+	require.NoError(t, err)
+	_, err = c.Delete(ctx, "p4", "p5")
+	require.NoError(t, err)
+	users, err := db.CreateCollection("users", flashdb.Schema{Dim: dim})
+	require.NoError(t, err)
+	require.NoError(t, users.Upsert(ctx, flashdb.Node{Key: "ann", Embedding: randomVector(rng, dim)}, flashdb.Node{Key: "bob", Embedding: randomVector(rng, dim)}))
+	by := func(user, paper string) flashdb.Edge {
+		return flashdb.Edge{SourceCollection: "users", Source: user, Target: paper}
+	}
+	require.NoError(t, c.Link(ctx, by("ann", "p7"), by("ann", "p8"), by("bob", "p7")))
+	require.NoError(t, db.Checkpoint(ctx))
+	// From here on the log alone has it.
+	require.NoError(t, c.Upsert(ctx, flashdb.Node{Key: "new", Embedding: randomVector(rng, dim), Tags: []string{"blue"}}))
+	require.NoError(t, c.Link(ctx, flashdb.Edge{Source: "new", Target: "p1"}))
+	_, err = c.Unlink(ctx, flashdb.Edge{Source: "p1", Target: "p3"})
+	require.NoError(t, err)
+	require.NoError(t, c.Link(ctx, by("bob", "new"), by("ann", "p6")))
+	_, err = c.Unlink(ctx, by("ann", "p8"))
+	require.NoError(t, err)
+	_, err = c.Delete(ctx, "p6")
+	require.NoError(t, err)
+	killed := filepath.Join(t.TempDir(), "killed")
+	require.NoError(t, os.CopyFS(killed, os.DirFS(dir)))
+	require.NoError(t, os.WriteFile(answers, []byte(asJSON(t, answersOf(t, db))+"\n"), 0o644))
+	require.NoError(t, db.Close())
+	require.NoError(t, os.WriteFile(packed, packDir(t, killed), 0o644))
+}
+
+// packDir makes a stream of the files of a database directory.
+func packDir(t *testing.T, dir string) []byte {
+	t.Helper()
+	var entries []backup.Entry
+	var h backup.Header
+	require.NoError(t, fs.WalkDir(os.DirFS(dir), ".", func(name string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() || name == "owner.pid" {
+			return err
+		}
+		info, err := e.Info()
+		entry := backup.Entry{Kind: backup.Store, Name: name, Size: uint64(info.Size())}
+		switch filepath.Ext(name) {
+		case ".log":
+			entry.Kind = backup.Segment
+		case ".ivf":
+			entry.Kind = backup.Generation
+		}
+		entries = append(entries, entry)
+		h.Entries++
+		h.Bytes += entry.Size
+		return err
+	}))
+	var out bytes.Buffer
+	w, err := backup.NewWriter(&out, h)
+	require.NoError(t, err)
+	for _, e := range entries {
+		f, err := os.Open(filepath.Join(dir, e.Name))
+		require.NoError(t, err)
+		require.NoError(t, w.Entry(e, f))
+		require.NoError(t, f.Close())
+	}
+	require.NoError(t, w.Close())
+	return out.Bytes()
+}
+
+// unpackTo writes the files of a stream as they are.
+func unpackTo(t *testing.T, dir string, stream []byte) {
+	t.Helper()
+	r, err := backup.NewReader(bytes.NewReader(stream), nil)
+	require.NoError(t, err)
+	defer r.Close()
+	for {
+		e, err := r.Next()
+		if err == io.EOF {
+			return
+		}
+		require.NoError(t, err)
+		name := filepath.Join(dir, filepath.FromSlash(e.Name))
+		require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o700))
+		b, err := io.ReadAll(r)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(name, b, 0o600))
+	}
+}

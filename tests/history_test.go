@@ -1,0 +1,428 @@
+package tests
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/decoder"
+	"github.com/flashdb/flashdb/internal/attempts"
+	"github.com/flashdb/flashdb/internal/dbtest"
+	"github.com/flashdb/flashdb/internal/vfs"
+)
+
+// A world is what a database should hold: collections by name. It is immutable,
+// and an act leads to another one.
+type world map[string]*model
+
+// names returns the names of the collections, sorted.
+func (w world) names() []string { return slices.Sorted(maps.Keys(w)) }
+
+// after returns the world after an act on one of its collections.
+func (w world) after(name string, a act) world {
+	m := w[name].clone()
+	a.on(m)
+	next := maps.Clone(w)
+	next[name] = m
+	next.endLinks(name)
+	return next
+}
+
+// endLinks takes the links from nodes of a collection that are there no longer out
+// of the others.
+func (w world) endLinks(name string) {
+	ended := func(from source, _ map[string]bool) bool {
+		if from.collection != name {
+			return false
+		}
+		m := w[name]
+		return m == nil || m.nodes[from.key].Embedding == nil
+	}
+	for other, m := range w {
+		if other != name {
+			w[other] = m.clone()
+			maps.DeleteFunc(w[other].links, ended)
+		}
+	}
+}
+
+// A step is one call of a history, and the world that it leads to.
+type step struct {
+	name string
+	do   func(context.Context) error
+	then world
+}
+
+// history drives a database and a world with the same calls.
+type history struct {
+	t     *rapid.T
+	dir   string
+	db    *flashdb.DB
+	w     world
+	seed  uint64
+	rng   *rand.Rand
+	steps int // done
+	tally *tally
+}
+
+// historyNames are the collections that a history makes and drops.
+var historyNames = []string{"c", "d", "e"}
+
+func (h *history) open() {
+	// Without flushes in the background the files are at rest between calls,
+	// so that crash copies what a kill at that moment would leave.
+	db, err := openOn(vfs.Unsynced(vfs.OS()), h.dir, &flashdb.Options{FlushBytes: 1 << 40, CalibrateTime: -1})
+	require.NoError(h.t, err)
+	h.db = db
+}
+
+// close ends the database; rapid may abandon a history in the middle.
+func (h *history) close() { _ = h.db.Close() }
+
+func (h *history) key() string {
+	return fmt.Sprintf("n%d", rapid.IntRange(0, 60).Draw(h.t, "key"))
+}
+
+// existing draws a key that is stored; "" when there is none.
+func (h *history) existing(m *model) string {
+	keys := m.keys()
+	if len(keys) == 0 {
+		return ""
+	}
+	return rapid.SampledFrom(keys).Draw(h.t, "existing")
+}
+
+// draws are the calls of a history that may run beside reads: all public ones of
+// DB and Collection that change something on disk or in memory. Each returns
+// the call, or the two, that it drew for a world; none when none fits.
+func (h *history) draws() map[string]func(w world) []step {
+	all := map[string]func(w world) []step{
+		"create": h.create, "drop": h.drop,
+		"rebuild": h.rebuild, "calibrate": h.calibrate,
+		"checkpoint": h.atRest("checkpoint", func(ctx context.Context) error { return h.db.Checkpoint(ctx) }),
+		"stats":      h.atRest("stats", func(ctx context.Context) error { _, err := h.db.Stats(ctx); return err }),
+		"backup":     h.atRest("backup", func(ctx context.Context) error { _, err := h.db.Backup(ctx, io.Discard, nil); return err }),
+		"check": h.atRest("check", func(ctx context.Context) error {
+			findings, err := h.db.Check(ctx)
+			if err == nil && len(findings) > 0 {
+				err = fmt.Errorf("check found %q", findings)
+			}
+			return err
+		}),
+		"compact": func(w world) []step {
+			o := &flashdb.CompactOptions{Rebuild: rapid.Bool().Draw(h.t, "rebuild")}
+			return []step{{"compact", func(ctx context.Context) error { _, err := h.db.Compact(ctx, o); return err }, w}}
+		},
+	}
+	for name, draw := range map[string]func(m *model) (act, bool){
+		"upsert": h.upsert, "delete": h.delete, "decoders": h.decoders, "meta": h.meta,
+	} {
+		all[name] = func(w world) []step { return h.onOne(w, draw) }
+	}
+	for name, change := range map[string]func(...flashdb.Edge) act{"link": linkAct, "link more": linkAct, "unlink": unlinkAct} {
+		all[name] = func(w world) []step { return h.links(w, change) }
+	}
+	return all
+}
+
+// atRest is a call that changes nothing that a caller can see.
+func (h *history) atRest(name string, do func(context.Context) error) func(w world) []step {
+	return func(w world) []step { return []step{{name, do, w}} }
+}
+
+// onOne draws an act on one of the collections.
+func (h *history) onOne(w world, draw func(m *model) (act, bool)) []step {
+	name := rapid.SampledFrom(w.names()).Draw(h.t, "collection")
+	a, ok := draw(w[name])
+	if !ok {
+		return nil
+	}
+	return []step{h.act(w, name, a)}
+}
+
+// act makes a step of an act.
+func (h *history) act(w world, name string, a act) step {
+	return step{a.name, func(ctx context.Context) error {
+		c, err := h.db.Collection(name)
+		if err != nil {
+			return err
+		}
+		return a.do(ctx, c)
+	}, w.after(name, a)}
+}
+
+func (h *history) upsert(*model) (act, bool) {
+	var nodes []flashdb.Node
+	for range rapid.IntRange(1, 30).Draw(h.t, "batch") {
+		n := flashdb.Node{Key: h.key(), Embedding: randomVector(h.rng, modelDim), Payload: []byte{byte(h.rng.Uint32())}}
+		if h.rng.IntN(2) == 0 {
+			n.Tags = []string{"red"}
+		}
+		nodes = append(nodes, n)
+	}
+	return upsertAct(nodes...), true
+}
+
+func (h *history) delete(m *model) (act, bool) {
+	keys := []string{h.existing(m), h.existing(m), h.existing(m)}
+	slices.Sort(keys)
+	return deleteAct(slices.Compact(keys)...), keys[0] != ""
+}
+
+// links changes the links from nodes of one, two or three collections to those of one.
+func (h *history) links(w world, change func(...flashdb.Edge) act) []step {
+	name := rapid.SampledFrom(w.names()).Draw(h.t, "to")
+	var edges []flashdb.Edge
+	for range rapid.IntRange(1, 3).Draw(h.t, "collections") {
+		from := rapid.SampledFrom(w.names()).Draw(h.t, "from")
+		sources, targets := []string{h.existing(w[from]), h.existing(w[from])}, []string{h.existing(w[name]), h.existing(w[name])}
+		if sources[0] == "" || targets[0] == "" {
+			continue
+		}
+		some := edgesBetween(sources[:rapid.IntRange(1, 2).Draw(h.t, "sources")], targets)
+		for i := range some {
+			if from != name {
+				some[i].SourceCollection = from
+			}
+		}
+		edges = append(edges, some...)
+	}
+	return []step{h.act(w, name, change(edges...))}
+}
+
+func (h *history) decoders(*model) (act, bool) {
+	name := rapid.SampledFrom([]string{"a", "b", "mlp"}).Draw(h.t, "decoder")
+	if name != "mlp" && rapid.Bool().Draw(h.t, "drop") {
+		return dropDecoderAct(name), true
+	}
+	return putDecoderAct(name, h.mlp()), true
+}
+
+func (h *history) mlp() decoder.Decoder {
+	d, err := dbtest.RandomMLP(h.rng, modelDim, 8)
+	require.NoError(h.t, err)
+	return d
+}
+
+func (h *history) meta(*model) (act, bool) {
+	return setMetaAct("m", fmt.Sprint(h.rng.Uint64())), true
+}
+
+// create makes a collection that there is not, and gives it a decoder.
+func (h *history) create(w world) []step {
+	name := rapid.SampledFrom(historyNames).Draw(h.t, "create")
+	if w[name] != nil {
+		return nil
+	}
+	then := maps.Clone(w)
+	then[name] = newModel()
+	created := step{"create", func(context.Context) error {
+		_, err := h.db.CreateCollection(name, flashdb.Schema{Dim: modelDim})
+		return err
+	}, then}
+	return []step{created, h.act(then, name, putDecoderAct("mlp", h.mlp()))}
+}
+
+// drop deletes a collection, unless it is the last.
+func (h *history) drop(w world) []step {
+	name := rapid.SampledFrom(w.names()).Draw(h.t, "drop")
+	then := maps.Clone(w)
+	delete(then, name)
+	then.endLinks(name)
+	if len(then) == 0 {
+		return nil
+	}
+	return []step{{"drop", func(ctx context.Context) error { return h.db.DropCollection(ctx, name) }, then}}
+}
+
+func (h *history) rebuild(w world) []step {
+	name := rapid.SampledFrom(w.names()).Draw(h.t, "rebuild")
+	return []step{{"rebuild", func(ctx context.Context) error {
+		c, err := h.db.Collection(name)
+		if err != nil {
+			return err
+		}
+		res, err := c.Rebuild(ctx, &flashdb.RebuildOptions{Force: true, Lists: 3})
+		if err == nil && res.Built != (len(w[name].nodes) > 0) {
+			err = fmt.Errorf("rebuild of %d nodes: built is %v: %s", len(w[name].nodes), res.Built, res.Reason)
+		}
+		return err
+	}, w}}
+}
+
+// calibrate measures plans, where there is a generation to measure them on.
+func (h *history) calibrate(w world) []step {
+	name := rapid.SampledFrom(w.names()).Draw(h.t, "calibrate")
+	return []step{{"calibrate", func(ctx context.Context) error {
+		c, err := h.db.Collection(name)
+		if err != nil {
+			return err
+		}
+		sizes, err := c.ListSizes(ctx)
+		if err != nil || len(sizes) == 0 || len(w[name].nodes) < 5 || w[name].decoders["mlp"] == nil {
+			return err
+		}
+		_, err = c.Calibrate(ctx, &flashdb.CalibrateOptions{Decoder: "mlp", Sources: 2})
+		return err
+	}, w}}
+}
+
+// besides are calls that change nothing that a caller can see, and that writes
+// may go on beside.
+func (h *history) besides() map[string]func(context.Context) error {
+	name := rapid.SampledFrom(h.w.names()).Draw(h.t, "beside")
+	return map[string]func(context.Context) error{
+		"nothing": func(context.Context) error { return nil },
+		"rebuild": func(ctx context.Context) error {
+			c, err := h.db.Collection(name)
+			if err == nil {
+				_, err = c.Rebuild(ctx, &flashdb.RebuildOptions{Force: true, Lists: 3})
+			}
+			return unexpected(err) // it may be dropped
+		},
+		"compact": func(ctx context.Context) error {
+			_, err := h.db.Compact(ctx, &flashdb.CompactOptions{Rebuild: true})
+			return err
+		},
+		"backup":     func(ctx context.Context) error { _, err := h.db.Backup(ctx, io.Discard, nil); return err },
+		"checkpoint": func(ctx context.Context) error { return h.db.Checkpoint(ctx) },
+	}
+}
+
+// several runs some calls in a row, with the same reads beside all of them, and
+// beside them one of those that take long.
+func (h *history) several(*rapid.T) {
+	draws := h.draws()
+	names := slices.Sorted(maps.Keys(draws))
+	var steps []step
+	w := h.w
+	for range rapid.IntRange(2, 6).Draw(h.t, "calls") {
+		if drawn := draws[rapid.SampledFrom(names).Draw(h.t, "call")](w); len(drawn) > 0 {
+			steps = append(steps, drawn...)
+			w = steps[len(steps)-1].then
+		}
+	}
+	beside := rapid.SampledFrom([]string{"nothing", "rebuild", "rebuild", "rebuild", "compact", "backup", "checkpoint"}).Draw(h.t, "long")
+	h.runBeside(beside, h.besides()[beside], steps)
+}
+
+// restore goes on with what a backup holds.
+func (h *history) restore(*rapid.T) {
+	ctx := context.Background()
+	file := h.dir + ".zst"
+	_, err := h.db.BackupFile(ctx, file, nil)
+	require.NoError(h.t, err)
+	stream, err := os.ReadFile(file)
+	require.NoError(h.t, err)
+	require.NoError(h.t, os.Remove(file))
+	_, err = flashdb.VerifyBackup(ctx, bytes.NewReader(stream), nil)
+	require.NoError(h.t, err)
+	next := h.dir + "r"
+	_, err = flashdb.Restore(ctx, bytes.NewReader(stream), next, nil)
+	require.NoError(h.t, err)
+	h.moveTo(next)
+}
+
+func (h *history) moveTo(dir string) {
+	require.NoError(h.t, h.db.Close())
+	require.NoError(h.t, os.RemoveAll(h.dir))
+	h.dir = dir
+	h.open()
+}
+
+func (h *history) reopen(*rapid.T) {
+	require.NoError(h.t, h.db.Close())
+	h.open()
+}
+
+// readOnly reads what a database opened read-only shows, and opens it again.
+func (h *history) readOnly(*rapid.T) {
+	require.NoError(h.t, h.db.Close())
+	db, err := flashdb.Open(h.dir, &flashdb.Options{ReadOnly: true})
+	require.NoError(h.t, err)
+	h.db = db
+	h.same(nil)
+	h.run()
+	h.reopen(nil)
+}
+
+// crash opens a copy of the directory as it is on disk at this moment, as after
+// a kill: nothing was closed or flushed.
+func (h *history) crash(*rapid.T) {
+	next := h.dir + "x"
+	require.NoError(h.t, os.CopyFS(next, os.DirFS(h.dir)))
+	h.moveTo(next)
+}
+
+// same compares everything that can be read with the world.
+func (h *history) same(*rapid.T) {
+	names, err := h.db.Collections(context.Background())
+	require.NoError(h.t, err)
+	require.Equal(h.t, h.w.names(), names)
+	for name, m := range h.w {
+		c, err := h.db.Collection(name)
+		require.NoError(h.t, err)
+		require.NoError(h.t, m.diff(context.Background(), c, ""), name)
+	}
+}
+
+// TestModel runs random histories of every public call against maps and an exact
+// scan. While the calls that do not end the database take place, readers check
+// that each answer is one of the moments before and after the call. Only calls
+// that return what they were given (Dir, Name, Schema) are left out.
+func TestModel(t *testing.T) {
+	root := t.TempDir()
+	var total tally
+	t.Cleanup(func() {
+		if seen := total.seen.Load(); seen != nil {
+			t.Log(*seen)
+		}
+	})
+	rapid.Check(t, func(rt *rapid.T) {
+		n := total.histories.Add(1)
+		seed := rapid.Uint64().Draw(rt, "seed")
+		h := &history{
+			t:     rt,
+			dir:   filepath.Join(root, fmt.Sprint(n)),
+			w:     world{},
+			seed:  seed,
+			rng:   rand.New(rand.NewPCG(seed, 1)),
+			tally: &total,
+		}
+		h.open()
+		defer h.close()
+		h.run(h.create(h.w)...)
+		actions := map[string]func(*rapid.T){
+			"several": h.several, "several again": h.several, "several more": h.several, "and more": h.several, "reads": func(*rapid.T) { h.run() },
+			"reopen": h.reopen, "crash": h.crash, "restore": h.restore, "read-only": h.readOnly, "": h.same,
+		}
+		for name, draw := range h.draws() {
+			actions[name] = func(*rapid.T) {
+				if steps := draw(h.w); len(steps) > 0 {
+					h.run(steps...)
+				}
+			}
+		}
+		rt.Repeat(actions)
+		findings, err := h.db.Check(context.Background())
+		require.NoError(rt, err)
+		require.Empty(rt, findings)
+		require.NoError(rt, h.db.Close())
+		require.NoError(rt, os.RemoveAll(h.dir))
+	})
+	attempts.Count(t, int(total.histories.Load()), "histories")
+	attempts.Count(t, int(total.steps.Load()), "calls")
+	attempts.Count(t, int(total.reads.Load()), "reads beside them")
+	t.Logf("%d histories, %d calls, %d reads beside them", total.histories.Load(), total.steps.Load(), total.reads.Load())
+}

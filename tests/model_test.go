@@ -1,0 +1,409 @@
+package tests
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/decoder"
+	"github.com/flashdb/flashdb/internal/dbtest"
+)
+
+const modelDim = 6
+
+// model is what a collection should hold: maps, and an exact scan.
+type model struct {
+	nodes    map[string]flashdb.Node
+	links    map[source]map[string]bool // those that lead to nodes of it
+	ids      map[string]int             // in the order of insertion, as ties are broken
+	next     int
+	decoders map[string]decoder.Decoder
+	meta     map[string]string
+}
+
+// A source is a node that links start at: of another collection, or of the model's
+// own where it names none.
+type source struct{ collection, key string }
+
+func sourceOf(e flashdb.Edge) source { return source{e.SourceCollection, e.Source} }
+
+func newModel() *model {
+	return &model{
+		nodes:    map[string]flashdb.Node{},
+		links:    map[source]map[string]bool{},
+		ids:      map[string]int{},
+		decoders: map[string]decoder.Decoder{},
+		meta:     map[string]string{},
+	}
+}
+
+func (m *model) keys() []string { return slices.Sorted(maps.Keys(m.nodes)) }
+
+// clone returns a copy that acts may change.
+func (m *model) clone() *model {
+	c := *m
+	c.nodes, c.ids, c.decoders, c.meta = maps.Clone(m.nodes), maps.Clone(m.ids), maps.Clone(m.decoders), maps.Clone(m.meta)
+	c.links = map[source]map[string]bool{}
+	for from, targets := range m.links {
+		c.links[from] = maps.Clone(targets)
+	}
+	return &c
+}
+
+// merge adds what other models hold to m; no key is in two.
+func (m *model) merge(others ...*model) *model {
+	for _, o := range others {
+		maps.Copy(m.nodes, o.nodes)
+		maps.Copy(m.links, o.links)
+		maps.Copy(m.decoders, o.decoders)
+		maps.Copy(m.meta, o.meta)
+	}
+	return m
+}
+
+// predict scores every allowed node with the decoder and sorts.
+func (m *model) predict(d decoder.Decoder, key string, k int, opts flashdb.PredictOptions) []flashdb.Hit {
+	bound := d.Bind(nil, m.nodes[key].Embedding)
+	var scratch decoder.Scratch
+	var hits []flashdb.Hit
+	for target, n := range m.nodes {
+		linked := m.links[source{key: key}][target] && !opts.IncludeLinked
+		tagged := opts.Filter == "" || slices.Contains(n.Tags, opts.Filter)
+		if target == key || linked || !tagged || slices.Contains(opts.Exclude, target) {
+			continue
+		}
+		var score [1]float32
+		bound.Score(&scratch, score[:], n.Embedding)
+		hits = append(hits, flashdb.Hit{Key: target, Score: score[0]})
+	}
+	slices.SortFunc(hits, func(a, b flashdb.Hit) int {
+		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(m.ids[a.Key], m.ids[b.Key]))
+	})
+	return hits[:min(k, len(hits))]
+}
+
+// diff compares everything that can be read of the keys and names that begin
+// with prefix with the model, and returns the first difference.
+func (m *model) diff(ctx context.Context, c *flashdb.Collection, prefix string) error {
+	var keys []string
+	err := c.Keys(ctx, func(_ uint32, key string) error {
+		if strings.HasPrefix(key, prefix) {
+			keys = append(keys, key)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	slices.Sort(keys)
+	if want := m.keys(); !slices.Equal(want, keys) {
+		return fmt.Errorf("keys are %q, want %q", keys, want)
+	}
+	for key, want := range m.nodes {
+		got, err := c.Get(ctx, key)
+		if err != nil {
+			return err
+		}
+		same := slices.Equal(want.Embedding, got.Embedding) && sameTags(want.Tags, got.Tags) && slices.Equal(want.Payload, got.Payload)
+		if !same {
+			return fmt.Errorf("node %v, want %v", got, want)
+		}
+	}
+	return cmp.Or(m.diffLinks(ctx, c, prefix), m.diffNamed(c, prefix))
+}
+
+// diffLinks compares the links, as Links and as Linked tell them.
+func (m *model) diffLinks(ctx context.Context, c *flashdb.Collection, prefix string) error {
+	got := map[source][]string{}
+	for e, err := range c.Links(ctx) {
+		if err != nil {
+			return err
+		}
+		if strings.HasPrefix(e.Source, prefix) {
+			got[sourceOf(e)] = append(got[sourceOf(e)], e.Target)
+		}
+	}
+	for from, targets := range m.links {
+		want := slices.Sorted(maps.Keys(targets))
+		if len(want) == 0 {
+			continue
+		}
+		linked, err := c.Linked(ctx, from.key, &flashdb.LinkedOptions{SourceCollection: from.collection})
+		if err != nil {
+			return err
+		}
+		if !slices.Equal(linked, got[from]) {
+			return fmt.Errorf("%v is linked to %q, and Links yields %q", from, linked, got[from])
+		}
+		slices.Sort(linked)
+		if !slices.Equal(linked, want) {
+			return fmt.Errorf("%v is linked to %q, want %q", from, linked, want)
+		}
+		delete(got, from)
+	}
+	if len(got) > 0 {
+		return fmt.Errorf("links that should not be: %v", got)
+	}
+	return nil
+}
+
+func sameTags(a, b []string) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
+}
+
+// diffNamed compares decoders and meta values.
+func (m *model) diffNamed(c *flashdb.Collection, prefix string) error {
+	stored, err := c.Decoders(context.Background())
+	if err != nil {
+		return err
+	}
+	names := slices.DeleteFunc(stored, func(name string) bool { return !strings.HasPrefix(name, prefix) })
+	if want := slices.Sorted(maps.Keys(m.decoders)); !slices.Equal(want, names) {
+		return fmt.Errorf("decoders are %q, want %q", names, want)
+	}
+	for name, want := range m.decoders {
+		got, err := c.Decoder(name)
+		if err != nil {
+			return err
+		}
+		if !slices.Equal(decoder.Marshal(want), decoder.Marshal(got)) {
+			return fmt.Errorf("decoder %q is another", name)
+		}
+	}
+	for name, want := range m.meta {
+		if got, _, err := c.Meta(context.Background(), name); err != nil || got != want {
+			return fmt.Errorf("meta %q is %q, %v, want %q", name, got, err, want)
+		}
+	}
+	return nil
+}
+
+// predicts compares queries, by every plan, with an exact scan of the model.
+func (m *model) predicts(t testing.TB, c *flashdb.Collection, d decoder.Decoder, name string, sources int) {
+	t.Helper()
+	keys := m.keys()
+	for i := range min(sources, len(keys)) {
+		from := keys[i*len(keys)/min(sources, len(keys))]
+		want := m.predict(d, from, 20, flashdb.PredictOptions{})
+		for _, o := range []*flashdb.PredictOptions{
+			{Decoder: name, Mode: flashdb.ModeExact},
+			{Decoder: name, PerRound: len(keys), Probes: flashdb.Probes{Share: 1}},
+		} {
+			got, err := c.Predict(context.Background(), from, 20, o)
+			require.NoError(t, err)
+			require.Len(t, got.Hits, len(want), "%s: %s", got.Stats.Plan, got.Stats.Short)
+			for i, w := range want {
+				assert.Equal(t, w.Key, got.Hits[i].Key, "hit %d of %q by %s", i, from, got.Stats.Plan)
+				assert.InDelta(t, w.Score, got.Hits[i].Score, 1e-4)
+			}
+		}
+	}
+}
+
+// An act is one public call that changes a collection, and what it means for
+// the model.
+type act struct {
+	name string
+	do   func(context.Context, *flashdb.Collection) error
+	on   func(*model)
+}
+
+func upsertAct(nodes ...flashdb.Node) act {
+	return act{
+		"upsert", func(ctx context.Context, c *flashdb.Collection) error { return c.Upsert(ctx, nodes...) },
+		func(m *model) {
+			for _, n := range nodes {
+				if _, ok := m.nodes[n.Key]; !ok {
+					m.ids[n.Key] = m.next
+					m.next++
+				}
+				m.nodes[n.Key] = n
+			}
+		},
+	}
+}
+
+// deleteAct deletes keys that exist, and one that does not.
+func deleteAct(keys ...string) act {
+	return act{
+		"delete", func(ctx context.Context, c *flashdb.Collection) error {
+			n, err := c.Delete(ctx, append(slices.Clone(keys), "never stored")...)
+			if err == nil && n != len(keys) {
+				return fmt.Errorf("deleted %d nodes of %d", n, len(keys))
+			}
+			return err
+		},
+		func(m *model) {
+			for _, key := range keys {
+				delete(m.nodes, key)
+				delete(m.links, source{key: key})
+				for _, l := range m.links {
+					delete(l, key)
+				}
+			}
+		},
+	}
+}
+
+// edgesBetween are the edges from each source to each target.
+func edgesBetween(sources, targets []string) (edges []flashdb.Edge) {
+	for _, s := range sources {
+		for _, t := range targets {
+			edges = append(edges, flashdb.Edge{Source: s, Target: t})
+		}
+	}
+	return edges
+}
+
+func linkAct(edges ...flashdb.Edge) act {
+	return act{
+		"link", func(ctx context.Context, c *flashdb.Collection) error { return c.Link(ctx, edges...) },
+		func(m *model) {
+			for _, e := range edges {
+				from := sourceOf(e)
+				if m.links[from] == nil {
+					m.links[from] = map[string]bool{}
+				}
+				m.links[from][e.Target] = true
+			}
+		},
+	}
+}
+
+func unlinkAct(edges ...flashdb.Edge) act {
+	return act{
+		"unlink", func(ctx context.Context, c *flashdb.Collection) error {
+			_, err := c.Unlink(ctx, edges...)
+			return err
+		},
+		func(m *model) {
+			for _, e := range edges {
+				delete(m.links[sourceOf(e)], e.Target)
+			}
+		},
+	}
+}
+
+func putDecoderAct(name string, d decoder.Decoder) act {
+	return act{
+		"put decoder", func(ctx context.Context, c *flashdb.Collection) error { return c.PutDecoder(ctx, name, d) },
+		func(m *model) { m.decoders[name] = d },
+	}
+}
+
+// dropDecoderAct drops a decoder, which need not exist.
+func dropDecoderAct(name string) act {
+	return act{
+		"drop decoder", func(ctx context.Context, c *flashdb.Collection) error {
+			if err := c.DropDecoder(ctx, name); !errors.Is(err, flashdb.ErrNotFound) {
+				return err
+			}
+			return nil
+		},
+		func(m *model) { delete(m.decoders, name) },
+	}
+}
+
+func setMetaAct(name, value string) act {
+	return act{
+		"set meta", func(ctx context.Context, c *flashdb.Collection) error { return c.SetMeta(ctx, name, value) },
+		func(m *model) { m.meta[name] = value },
+	}
+}
+
+// An actor makes up acts on the keys and names that begin with its prefix, the
+// same ones for the same seed: whoever knows how many of them took place knows
+// what the collection holds.
+type actor struct {
+	prefix string
+	rng    *rand.Rand
+	m      *model
+	done   int
+}
+
+func newActor(prefix string, seed uint64) *actor {
+	return &actor{prefix: prefix, rng: rand.New(rand.NewPCG(seed, 0xac7)), m: newModel()}
+}
+
+// next makes up an act that fits the model. The actor waits for applied.
+func (a *actor) next() act {
+	keys := a.m.keys()
+	some := func(n int) []string {
+		var list []string
+		for range 1 + a.rng.IntN(n) {
+			list = append(list, keys[a.rng.IntN(len(keys))])
+		}
+		slices.Sort(list)
+		return slices.Compact(list)
+	}
+	kind := a.rng.IntN(100)
+	switch {
+	case len(keys) < 5 || kind < 50:
+		var nodes []flashdb.Node
+		for range 1 + a.rng.IntN(8) {
+			nodes = append(nodes, a.node())
+		}
+		return upsertAct(nodes...)
+	case kind < 65:
+		return deleteAct(some(4)...)
+	case kind < 80:
+		return linkAct(edgesBetween(some(1), some(5))...)
+	case kind < 87:
+		return unlinkAct(edgesBetween(some(1), some(5))...)
+	case kind < 91:
+		d, err := dbtest.RandomMLP(a.rng, modelDim, 3)
+		if err != nil {
+			panic(err)
+		}
+		return putDecoderAct(a.name("d", 3), d)
+	case kind < 94:
+		return dropDecoderAct(a.name("d", 3))
+	default:
+		return setMetaAct(a.name("m", 3), fmt.Sprint(a.rng.Uint64()))
+	}
+}
+
+// applied says that the act took place.
+func (a *actor) applied(act act) {
+	act.on(a.m)
+	a.done++
+}
+
+// skipTo lets acts take place in the model alone, until n have.
+func (a *actor) skipTo(n int) *actor {
+	for a.done < n {
+		a.applied(a.next())
+	}
+	return a
+}
+
+func (a *actor) name(kind string, n int) string {
+	return fmt.Sprintf("%s%s%d", a.prefix, kind, a.rng.IntN(n))
+}
+
+func (a *actor) node() flashdb.Node {
+	n := flashdb.Node{
+		Key:       a.name("n", 150),
+		Embedding: randomVector(a.rng, modelDim),
+		Payload:   make([]byte, 1+a.rng.IntN(60)),
+	}
+	for i := range n.Payload {
+		n.Payload[i] = byte(a.rng.Uint32())
+	}
+	for _, tag := range []string{"blue", "red"} {
+		if a.rng.IntN(2) == 0 {
+			n.Tags = append(n.Tags, tag)
+		}
+	}
+	return n
+}
