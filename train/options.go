@@ -142,7 +142,8 @@ func (o Options) withDefaults(g *Graph, links int) Options {
 	if conv {
 		set(&o.EncoderHidden, o.Dim)
 		set(&o.EncoderLayers, 2)
-		set(&o.BatchEdges, 1<<16)
+		// As in OGB's examples, but with 16 steps an epoch at least.
+		set(&o.BatchEdges, min(1<<16, max(256, 1<<bits.Len(uint(links/32)))))
 	}
 	set(&o.EncoderHidden, 256)
 	set(&o.PerLink, 4)
