@@ -23,8 +23,10 @@
 //
 // where c_l is the centroid, s_l the spread of the list and p_d the variance of the residuals in
 // each dimension, relative to its mean over all: lists are taken to be of one shape and to differ
-// in size. The root is one number per query. A query that wants few of many lists looks only at
-// groups of lists that are likely to hold one of them, see groups.go.
+// in size. The root is one number per query. A query that wants a part of many lists chooses it by
+// centroids of 8 bits, see rounded.go. One that wants few of them looks only at groups of lists
+// that are likely to hold one of these, see groups.go. What is computed with the lists that were
+// chosen takes their centroids as they are.
 //
 // The set of visited lists belongs to a Search and only grows: each further query adds its best
 // unvisited lists, and scans every list visited so far, best first, except those that lie too low

@@ -26,6 +26,7 @@ type Index struct {
 	// On the heap, as every query reads all of it:
 	centroids []float32 // row-major, lists x dim
 	spread    []float32 // what the residuals of every list were divided by: see spreads
+	rounded   rounded   // the centroids in 8 bits; empty when there are few
 	groups    groups    // of lists; empty when there are few
 	breadth   []float32 // spread times sqrt(2 ln n_l) of every list, the expected maximum of n_l standard Gaussians
 	profile   []float32 // variance of a residual in each dimension, of residuals with a spread of 1: see profile
@@ -132,6 +133,9 @@ func (ix *Index) load() error {
 	}
 	if err := ix.loadLists(found); err != nil {
 		return err
+	}
+	if ix.header.lists >= roundedLists {
+		ix.rounded = roundCentroids(ix.centroids, ix.header.dim)
 	}
 	if s := found[kindGroups]; s != nil {
 		if err := ix.loadGroups(s); err != nil {
@@ -324,6 +328,12 @@ func (ix *Index) Gather(dst []float32, candidates []index.Candidate) error {
 func (ix *Index) row(at uint32) []float32 {
 	d := ix.header.dim
 	return ix.rows[int(at)*d : (int(at)+1)*d]
+}
+
+// centroid returns the centroid of a list.
+func (ix *Index) centroid(l uint32) []float32 {
+	d := ix.header.dim
+	return ix.centroids[int(l)*d : (int(l)+1)*d]
 }
 
 // IDs returns the ids of the rows by position. The slice lies in the mapping and must not be

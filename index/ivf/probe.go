@@ -13,16 +13,20 @@ import (
 func (s *Search) visitMore(queries []queryVector, probes index.Probes) {
 	if !s.Exhausted() && s.reached(probes) {
 		for i := range queries {
+			queries[i].resize(s.ix)
 			queries[i].computeProducts(s.ix, s.lists)
 		}
 		return
 	}
-	byGroup := s.wantsFew(probes)
-	if byGroup {
+	byGroup, part := s.wantsFew(probes), s.wantsPart(probes)
+	switch {
+	case byGroup:
 		for i := range queries {
 			queries[i].rateGroups(s.ix)
 		}
-	} else {
+	case part:
+		rateRounded(s.ix, queries)
+	default:
 		rateAll(s.ix, queries)
 	}
 	if probes.All() {
@@ -34,9 +38,11 @@ func (s *Search) visitMore(queries []queryVector, probes index.Probes) {
 		s.takeTurns(queries, probes, byGroup)
 	}
 	s.lists = s.visited.appendTo(s.lists[:0])
-	if byGroup {
-		for i := range queries {
+	for i := range queries {
+		if byGroup {
 			queries[i].computeMissingProducts(s.ix, s.lists)
+		} else if part {
+			queries[i].computeProducts(s.ix, s.lists)
 		}
 	}
 }
@@ -117,14 +123,14 @@ func (q *queryVector) rateLists(ix *Index, begin, end int) {
 	simd.Axpy(priorities, q.unit, ix.breadth[begin:end])
 }
 
-// computeProducts computes the products with the centroids of some lists. It leaves the others
-// undefined, and all priorities.
+// computeProducts computes the products with the centroids of some lists. It leaves the others as
+// they are.
 func (q *queryVector) computeProducts(ix *Index, lists []uint32) {
-	q.resize(ix)
-	d := ix.header.dim
-	for _, list := range lists {
-		l := int(list)
-		q.products[l] = simd.Dot(q.vector, ix.centroids[l*d:(l+1)*d])
+	for i, l := range lists {
+		if i+aheadRows < len(lists) {
+			simd.Prefetch(ix.centroid(lists[i+aheadRows]))
+		}
+		q.products[l] = simd.Dot(q.vector, ix.centroid(l))
 	}
 }
 

@@ -66,6 +66,9 @@ type queryVector struct {
 	unscale     float64           // turns inner products with vector into those with what was given
 	products    []float32         // with the centroid of every list
 	priorities  []float32         // of every list, while lists are being chosen
+	inUnits     []float32         // the vector in units of the rounded centroids
+	rounded     []int8            // that in steps, padded with zeros
+	step        float32           // see rounded.go
 	squares     []float32         // of the vector
 	tops        []float32         // priority that the lists of each group are likely to reach
 	alongs      []float32         // variance of the centroids of each group along the vector, relative to that in all dimensions

@@ -90,3 +90,8 @@ func prefetchAVX2(x *byte, n int)
 //
 //go:noescape
 func packAVX2(panel *float32, w *float32, scale *float32, in int, inputs int)
+
+// dotBytesAVX2 is dotBytesGeneric for blocks blocks of groups groups, a positive even number.
+//
+//go:noescape
+func dotBytesAVX2(dst *float32, q *int8, rows *int8, factors *float32, blocks int, groups int, scale float32)

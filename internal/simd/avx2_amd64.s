@@ -1861,3 +1861,72 @@ tile:
 	JNZ            tile
 	VZEROUPPER
 	RET
+
+// func dotBytesAVX2(dst *float32, q *int8, rows *int8, factors *float32, blocks int, groups int, scale float32)
+// Requires: AVX, AVX2
+TEXT ·dotBytesAVX2(SB), NOSPLIT, $0-52
+	MOVQ         dst+0(FP), AX
+	MOVQ         q+8(FP), CX
+	MOVQ         rows+16(FP), DX
+	MOVQ         factors+24(FP), BX
+	MOVQ         blocks+32(FP), SI
+	MOVQ         groups+40(FP), DI
+	VBROADCASTSS scale+48(FP), Y0
+	VPCMPEQW     Y1, Y1, Y1
+	VPSRLW       $0x0f, Y1, Y1
+
+block:
+	TESTQ  SI, SI
+	JZ     done
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	MOVQ   CX, R8
+	MOVQ   DI, R9
+
+pair:
+	VPBROADCASTD (R8), Y4
+	VMOVDQU      (DX), Y5
+	VPABSB       Y5, Y6
+	VPSIGNB      Y5, Y4, Y5
+	VPMADDUBSW   Y5, Y6, Y5
+	VPMADDWD     Y1, Y5, Y5
+	VPADDD       Y5, Y2, Y2
+	VMOVDQU      32(DX), Y5
+	VPABSB       Y5, Y6
+	VPSIGNB      Y5, Y4, Y4
+	VPMADDUBSW   Y4, Y6, Y4
+	VPMADDWD     Y1, Y4, Y4
+	VPADDD       Y4, Y3, Y3
+	VPBROADCASTD 4(R8), Y4
+	VMOVDQU      64(DX), Y5
+	VPABSB       Y5, Y6
+	VPSIGNB      Y5, Y4, Y5
+	VPMADDUBSW   Y5, Y6, Y5
+	VPMADDWD     Y1, Y5, Y5
+	VPADDD       Y5, Y2, Y2
+	VMOVDQU      96(DX), Y5
+	VPABSB       Y5, Y6
+	VPSIGNB      Y5, Y4, Y4
+	VPMADDUBSW   Y4, Y6, Y4
+	VPMADDWD     Y1, Y4, Y4
+	VPADDD       Y4, Y3, Y3
+	ADDQ         $0x08, R8
+	ADDQ         $+128, DX
+	SUBQ         $0x02, R9
+	JNZ          pair
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       (BX), Y2, Y2
+	VMULPS       Y0, Y2, Y2
+	VMOVUPS      Y2, (AX)
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       32(BX), Y3, Y3
+	VMULPS       Y0, Y3, Y3
+	VMOVUPS      Y3, 32(AX)
+	ADDQ         $+64, BX
+	ADDQ         $+64, AX
+	DECQ         SI
+	JMP          block
+
+done:
+	VZEROUPPER
+	RET

@@ -79,3 +79,8 @@ func scan4AVX512(pos *uint32, sums *uint16, codes *byte, lut *byte, blocks int, 
 //
 //go:noescape
 func scan4VBMI(pos *uint32, sums *uint16, codes *byte, lut *byte, blocks int, pairs int, min uint16) int
+
+// dotBytesVNNI is dotBytesGeneric for blocks blocks of groups groups, a positive even number.
+//
+//go:noescape
+func dotBytesVNNI(dst *float32, q *int8, rows *int8, factors *float32, blocks int, groups int, scale float32)

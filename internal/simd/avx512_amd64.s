@@ -3005,3 +3005,58 @@ DATA interleave1<>+58(SB)/2, $+62
 DATA interleave1<>+60(SB)/2, $+31
 DATA interleave1<>+62(SB)/2, $+63
 GLOBL interleave1<>(SB), RODATA|NOPTR, $64
+
+// func dotBytesVNNI(dst *float32, q *int8, rows *int8, factors *float32, blocks int, groups int, scale float32)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·dotBytesVNNI(SB), NOSPLIT, $0-52
+	MOVQ         dst+0(FP), AX
+	MOVQ         q+8(FP), CX
+	MOVQ         rows+16(FP), DX
+	MOVQ         factors+24(FP), BX
+	MOVQ         blocks+32(FP), SI
+	MOVQ         groups+40(FP), DI
+	VBROADCASTSS scale+48(FP), Z0
+	MOVL         $0x80808080, R8
+	VPBROADCASTD R8, Z1
+	VPXORD       Z3, Z3, Z3
+	MOVQ         CX, R8
+	MOVQ         DI, R9
+
+raise:
+	VPDPBUSD.BCST (R8), Z1, Z3
+	ADDQ          $0x04, R8
+	DECQ          R9
+	JNZ           raise
+	VPXORD        Z2, Z2, Z2
+	VPSUBD        Z3, Z2, Z2
+
+block:
+	TESTQ     SI, SI
+	JZ        done
+	VMOVDQA64 Z2, Z3
+	VPXORD    Z4, Z4, Z4
+	MOVQ      CX, R8
+	MOVQ      DI, R9
+
+pair:
+	VPXORD        (DX), Z1, Z5
+	VPDPBUSD.BCST (R8), Z5, Z3
+	VPXORD        64(DX), Z1, Z5
+	VPDPBUSD.BCST 4(R8), Z5, Z4
+	ADDQ          $0x08, R8
+	ADDQ          $+128, DX
+	SUBQ          $0x02, R9
+	JNZ           pair
+	VPADDD        Z4, Z3, Z3
+	VCVTDQ2PS     Z3, Z3
+	VMULPS        (BX), Z3, Z3
+	VMULPS        Z0, Z3, Z3
+	VMOVUPS       Z3, (AX)
+	ADDQ          $+64, BX
+	ADDQ          $+64, AX
+	DECQ          SI
+	JMP           block
+
+done:
+	VZEROUPPER
+	RET

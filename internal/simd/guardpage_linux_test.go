@@ -39,6 +39,21 @@ func testNoAccessBeyondArguments(t *testing.T) {
 		edgeMatrix(&mem)
 		edgeProduct(&mem)
 		edgeScan(&mem)
+		edgeBytes(&mem)
+	}
+}
+
+func edgeBytes(mem *[4]edge) {
+	for _, dim := range []int{1, 8, 9, 64} {
+		for _, n := range []int{1, 15, 16, 17, 64} {
+			m := PackBytes(make([]int8, n*dim), make([]float32, n), dim)
+			values, factors := view[int8](mem[0].bytes(len(m.values)), len(m.values)), mem[1].floats(len(m.factors))
+			copy(values, m.values)
+			copy(factors, m.factors)
+			m.values, m.factors = values, factors
+			q := view[int8](mem[2].bytes(m.PaddedDim()), m.PaddedDim())
+			m.Dot(mem[3].floats(n), q, 0, 0.5)
+		}
 	}
 }
 

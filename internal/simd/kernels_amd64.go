@@ -33,6 +33,10 @@ func best() class {
 	}
 }
 
+// hasVNNI says whether dotBytes of the AVX-512 classes may use VPDPBUSD; without, it is that of
+// AVX2.
+var hasVNNI = cpu.X86.HasAVX512VNNI
+
 func (c class) String() string {
 	return [...]string{generic: "generic", avx2: "avx2+fma", avx512: "avx512", avx512VBMI: "avx512+vbmi"}[c]
 }
@@ -153,6 +157,18 @@ func dotRows(dst, q, rows []float32) {
 		dotRowsAVX2(dst, q, rows)
 	default:
 		dotRowsGeneric(dst, q, rows)
+	}
+}
+
+func dotBytes(dst []float32, q, rows []int8, factors []float32, scale float32) {
+	blocks, groups := len(dst)/byteRows, len(q)/byteGroup
+	switch {
+	case active >= avx512 && hasVNNI:
+		dotBytesVNNI(&dst[0], &q[0], &rows[0], &factors[0], blocks, groups, scale)
+	case active >= avx2:
+		dotBytesAVX2(&dst[0], &q[0], &rows[0], &factors[0], blocks, groups, scale)
+	default:
+		dotBytesGeneric(dst, q, rows, factors, scale)
 	}
 }
 

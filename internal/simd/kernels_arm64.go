@@ -96,6 +96,14 @@ func dotRows(dst, q, rows []float32) {
 	dotRowsNEON(dst, q, rows)
 }
 
+func dotBytes(dst []float32, q, rows []int8, factors []float32, scale float32) {
+	if active == generic {
+		dotBytesGeneric(dst, q, rows, factors, scale)
+		return
+	}
+	dotBytesNEON(&dst[0], &q[0], &rows[0], &factors[0], len(dst)/byteRows, len(q)/byteGroup, scale)
+}
+
 func prefetch(x *byte, n int) {
 	if active != generic {
 		prefetchNEON(x, n)

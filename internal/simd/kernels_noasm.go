@@ -18,6 +18,10 @@ func dotRows(dst, q, rows []float32)                    { dotRowsGeneric(dst, q,
 func atLeast(bits []uint64, x []float32, least float32) { atLeastGeneric(bits, x, least) }
 func prefetch(*byte, int)                               {}
 
+func dotBytes(dst []float32, q, rows []int8, factors []float32, scale float32) {
+	dotBytesGeneric(dst, q, rows, factors, scale)
+}
+
 func (m *Matrix) mulPanels(dst, rows, bias []float32, n int) {
 	m.mulPanelsGeneric(dst, rows, bias, n)
 }

@@ -85,3 +85,8 @@ func packNEON(panel, w, scale *float32, in, inputs int)
 //
 //go:noescape
 func scan4NEON(pos *uint32, sums *uint16, codes, lut *byte, blocks, pairs int, min uint16) int
+
+// dotBytesNEON is dotBytesGeneric for blocks blocks of groups groups, a positive even number.
+//
+//go:noescape
+func dotBytesNEON(dst *float32, q, rows *int8, factors *float32, blocks, groups int, scale float32)

@@ -2067,3 +2067,90 @@ next:
 	LSR $1, R1, R1
 	MOVD R1, ret+56(FP)
 	RET
+
+// func dotBytesNEON(dst *float32, q, rows *int8, factors *float32, blocks, groups int, scale float32)
+TEXT ·dotBytesNEON(SB), NOSPLIT|NOFRAME, $0-52
+	MOVD dst+0(FP), R0
+	MOVD q+8(FP), R1
+	MOVD rows+16(FP), R2
+	MOVD factors+24(FP), R3
+	MOVD blocks+32(FP), R4
+	MOVD groups+40(FP), R5
+	FMOVS scale+48(FP), F31
+	VDUP V31.S[0], V31.S4
+	CBZ R4, done
+
+block:
+	VMOVI $0, V0.B16
+	VMOVI $0, V1.B16
+	VMOVI $0, V2.B16
+	VMOVI $0, V3.B16
+	VMOVI $0, V4.B16
+	VMOVI $0, V5.B16
+	VMOVI $0, V6.B16
+	VMOVI $0, V7.B16
+	MOVD R1, R6
+	MOVD R5, R7
+
+pair:
+	VLD1R.P 4(R6), [V16.S4]
+	VLD1R.P 4(R6), [V17.S4]
+	FLDPQ.P 32(R2), (F8, F9)
+	FLDPQ.P 32(R2), (F10, F11)
+	FLDPQ.P 32(R2), (F12, F13)
+	FLDPQ.P 32(R2), (F14, F15)
+	WORD $0x0e30c112 // smull v18.8h, v8.8b, v16.8b
+	WORD $0x0e318192 // smlal v18.8h, v12.8b, v17.8b
+	WORD $0x4e606a40 // sadalp v0.4s, v18.8h
+	WORD $0x4e30c113 // smull2 v19.8h, v8.16b, v16.16b
+	WORD $0x4e318193 // smlal2 v19.8h, v12.16b, v17.16b
+	WORD $0x4e606a61 // sadalp v1.4s, v19.8h
+	WORD $0x0e30c132 // smull v18.8h, v9.8b, v16.8b
+	WORD $0x0e3181b2 // smlal v18.8h, v13.8b, v17.8b
+	WORD $0x4e606a42 // sadalp v2.4s, v18.8h
+	WORD $0x4e30c133 // smull2 v19.8h, v9.16b, v16.16b
+	WORD $0x4e3181b3 // smlal2 v19.8h, v13.16b, v17.16b
+	WORD $0x4e606a63 // sadalp v3.4s, v19.8h
+	WORD $0x0e30c152 // smull v18.8h, v10.8b, v16.8b
+	WORD $0x0e3181d2 // smlal v18.8h, v14.8b, v17.8b
+	WORD $0x4e606a44 // sadalp v4.4s, v18.8h
+	WORD $0x4e30c153 // smull2 v19.8h, v10.16b, v16.16b
+	WORD $0x4e3181d3 // smlal2 v19.8h, v14.16b, v17.16b
+	WORD $0x4e606a65 // sadalp v5.4s, v19.8h
+	WORD $0x0e30c172 // smull v18.8h, v11.8b, v16.8b
+	WORD $0x0e3181f2 // smlal v18.8h, v15.8b, v17.8b
+	WORD $0x4e606a46 // sadalp v6.4s, v18.8h
+	WORD $0x4e30c173 // smull2 v19.8h, v11.16b, v16.16b
+	WORD $0x4e3181f3 // smlal2 v19.8h, v15.16b, v17.16b
+	WORD $0x4e606a67 // sadalp v7.4s, v19.8h
+	SUBS $2, R7, R7
+	BNE pair
+	VADDP V1.S4, V0.S4, V0.S4
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	FMOVQ.P 16(R3), F8
+	WORD $0x6e28dc00 // fmul v0.4s, v0.4s, v8.4s
+	WORD $0x6e3fdc00 // fmul v0.4s, v0.4s, v31.4s
+	FMOVQ.P F0, 16(R0)
+	VADDP V3.S4, V2.S4, V1.S4
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	FMOVQ.P 16(R3), F9
+	WORD $0x6e29dc21 // fmul v1.4s, v1.4s, v9.4s
+	WORD $0x6e3fdc21 // fmul v1.4s, v1.4s, v31.4s
+	FMOVQ.P F1, 16(R0)
+	VADDP V5.S4, V4.S4, V2.S4
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	FMOVQ.P 16(R3), F10
+	WORD $0x6e2adc42 // fmul v2.4s, v2.4s, v10.4s
+	WORD $0x6e3fdc42 // fmul v2.4s, v2.4s, v31.4s
+	FMOVQ.P F2, 16(R0)
+	VADDP V7.S4, V6.S4, V3.S4
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	FMOVQ.P 16(R3), F11
+	WORD $0x6e2bdc63 // fmul v3.4s, v3.4s, v11.4s
+	WORD $0x6e3fdc63 // fmul v3.4s, v3.4s, v31.4s
+	FMOVQ.P F3, 16(R0)
+	SUBS $1, R4, R4
+	BNE block
+
+done:
+	RET

@@ -38,10 +38,12 @@ func kernels(c class) func() {
 		c.scan4()
 		if c == avx512 {
 			vbmi.scan4()
+			vnni.dotBytes()
 		}
 		if c == avx2 {
 			c.prefetch()
 			c.pack()
+			c.dotBytes()
 		}
 	}
 }

@@ -67,7 +67,7 @@ func (a *assembly) function(name, params, result string, doc ...string) *functio
 
 // layout assigns stack offsets to the arguments and returns their size.
 func (f *function) layout(params, result string) int {
-	sizes := map[string]int{"[]float32": 24, "[]float64": 24, "*float32": 8, "*uint32": 8, "*uint16": 8, "*uint64": 8, "*byte": 8, "int": 8, "float32": 4, "float64": 8, "uint16": 2}
+	sizes := map[string]int{"[]float32": 24, "[]float64": 24, "*float32": 8, "*uint32": 8, "*uint16": 8, "*uint64": 8, "*byte": 8, "*int8": 8, "int": 8, "float32": 4, "float64": 8, "uint16": 2}
 	offset := 0
 	place := func(name, kind string) {
 		size, ok := sizes[kind]

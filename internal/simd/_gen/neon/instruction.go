@@ -64,7 +64,8 @@ func (f *function) positive(d, n vec) {
 	f.word(0x4ea0c800|uint32(n)<<5|uint32(d), "fcmgt v%d.4s, v%d.4s, #0.0", int(d), int(n))
 }
 
-// below sets the lanes of d to ones where m is less than n, to zeros where it is not, or one is NaN.
+// below sets the lanes of d to ones where m is less than n, to zeros where it is not, or one is
+// NaN.
 func (f *function) below(d, n, m vec) { f.three(0x6ea0e400, "fcmgt", "4s", "4s", d, n, m) }
 
 // uaddl adds the low eight bytes of n and m in lanes of 16 bits, uaddl2 the high
@@ -75,3 +76,20 @@ func (f *function) uaddl2(d, n, m vec) { f.three(0x6e200000, "uaddl2", "8h", "16
 // atLeast sets the 16-bit lanes of d to ones where n >= m, unsigned, else to
 // zeros.
 func (f *function) atLeast(d, n, m vec) { f.three(0x6e603c00, "cmhs", "8h", "8h", d, n, m) }
+
+// smull sets d to the products of the low eight bytes of n and m, signed, in lanes of 16 bits,
+// smlal adds them to d; smull2 and smlal2 take the high eight.
+func (f *function) smull(d, n, m vec)  { f.three(0x0e20c000, "smull", "8h", "8b", d, n, m) }
+func (f *function) smull2(d, n, m vec) { f.three(0x4e20c000, "smull2", "8h", "16b", d, n, m) }
+func (f *function) smlal(d, n, m vec)  { f.three(0x0e208000, "smlal", "8h", "8b", d, n, m) }
+func (f *function) smlal2(d, n, m vec) { f.three(0x4e208000, "smlal2", "8h", "16b", d, n, m) }
+
+// sadalp adds the sums of neighbours of n, lanes of 16 bits, signed, to the 32-bit lanes of d.
+func (f *function) sadalp(d, n vec) {
+	f.word(0x4e606800|uint32(n)<<5|uint32(d), "sadalp v%d.4s, v%d.8h", int(d), int(n))
+}
+
+// scvtf sets d to the 32-bit integers of n as float32.
+func (f *function) scvtf(d, n vec) {
+	f.word(0x4e21d800|uint32(n)<<5|uint32(d), "scvtf v%d.4s, v%d.4s", int(d), int(n))
+}

@@ -33,5 +33,6 @@ func kernels() *assembly {
 	mulPanel(a)
 	pack(a)
 	scan4(a)
+	dotBytes(a)
 	return a
 }
