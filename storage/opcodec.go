@@ -10,7 +10,8 @@ import (
 const (
 	opsVersion1   = 1
 	opsVersion2   = 2 // SetPlans was added
-	newestVersion = opsVersion2
+	opsVersion3   = 3 // SetTags and SetPayload were added
+	newestVersion = opsVersion3
 )
 
 // The first byte of each operation. These numbers are in log files: they never change their meaning.
@@ -25,6 +26,10 @@ const (
 	kindDropDecoder
 	kindSetMeta
 	kindSetPlans // from version 2 on
+	_            // 11 and 12 are taken by links across collections
+	_
+	kindSetTags // from version 3 on, as the next
+	kindSetPayload
 )
 
 // flagNormalize is the bit of Schema.Normalize in the flags byte of a schema.
@@ -46,6 +51,8 @@ const flagNormalize = 1
 //	8 DropDecoder       name, string
 //	9 SetMeta           name, string | value, string
 //	10 SetPlans         as PutDecoder; from version 2 on
+//	13 SetTags          id, varint | number of tags, varint | tags, strings; from version 3 on
+//	14 SetPayload       id, varint | payload, blob; from version 3 on
 //
 // Float32s are little-endian; a string or blob is its length as a varint and its bytes.
 func EncodeOps(ops []Op) []byte {
@@ -71,12 +78,16 @@ func count(ops []Op) int {
 
 // versionOf returns the version that an encoding of ops states: that of the first program which can read it.
 func versionOf(ops []Op) uint8 {
+	version := uint8(opsVersion1)
 	for _, op := range ops {
-		if _, ok := op.(SetPlans); ok {
-			return opsVersion2
+		switch op.(type) {
+		case SetPlans:
+			version = max(version, opsVersion2)
+		case SetTags, SetPayload:
+			version = max(version, opsVersion3)
 		}
 	}
-	return opsVersion1
+	return version
 }
 
 // encodedSize guesses how long the encoding will be, so that a batch of rows is written without growing the buffer.
@@ -94,6 +105,8 @@ func encodedSize(ops []Op) int {
 			n += len(op.Blob)
 		case SetPlans:
 			n += len(op.Blob)
+		case SetPayload:
+			n += len(op.Payload)
 		}
 	}
 	return n
@@ -122,11 +135,15 @@ func (o PutNode) encode(w *format.Writer) {
 	w.String(o.Key)
 	w.Uvarint(uint64(len(o.Row)))
 	w.Bytes(format.Float32Bytes(o.Row))
-	w.Uvarint(uint64(len(o.Tags)))
-	for _, tag := range o.Tags {
+	encodeTags(w, o.Tags)
+	w.Blob(o.Payload)
+}
+
+func encodeTags(w *format.Writer, tags []string) {
+	w.Uvarint(uint64(len(tags)))
+	for _, tag := range tags {
 		w.String(tag)
 	}
-	w.Blob(o.Payload)
 }
 
 func (o DeleteNode) encode(w *format.Writer) {
@@ -243,6 +260,10 @@ func decodeOp(r *format.Reader) Op {
 		return SetMeta{UID: uid, Name: r.String(), Value: r.String()}
 	case kindSetPlans:
 		return SetPlans{UID: uid, Name: r.String(), Blob: r.Blob()}
+	case kindSetTags:
+		return SetTags{UID: uid, ID: uvarint32(r), Tags: decodeTags(r)}
+	case kindSetPayload:
+		return SetPayload{UID: uid, ID: uvarint32(r), Payload: r.Blob()}
 	}
 	r.Fail("operation of unknown kind %d", kind)
 	return nil
