@@ -3,6 +3,7 @@ package flashdb
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"strings"
 
 	"github.com/flashdb/flashdb/decoder"
@@ -32,8 +33,8 @@ func (c *Collection) PutDecoder(ctx context.Context, name string, d decoder.Deco
 		return fmt.Errorf("put decoder %q into %q: %w: it takes embeddings of %d values, the collection holds %d", name, c.name, ErrDim, d.Dim(), c.schema.Dim)
 	}
 	blob := decoder.Marshal(d)
-	err = c.commit(ctx, "put decoder into", func(b *batch, _ storage.Info) error {
-		return b.emit(storage.PutDecoder{UID: c.uid, Name: name, Blob: blob})
+	err = c.commit(ctx, "put decoder into", func(r *record, _ storage.Info) error {
+		return r.emit(storage.PutDecoder{UID: c.uid, Name: name, Blob: blob})
 	})
 	if err != nil {
 		return err
@@ -51,11 +52,11 @@ func (c *Collection) DropDecoder(ctx context.Context, name string) error {
 		return err
 	}
 	defer leave()
-	return c.commit(ctx, "drop decoder from", func(b *batch, _ storage.Info) error {
-		if _, ok := b.changes.Decoder(c.uid, name); !ok {
+	return c.commit(ctx, "drop decoder from", func(r *record, _ storage.Info) error {
+		if _, ok := r.changes.Decoder(c.uid, name); !ok {
 			return fmt.Errorf("decoder %q %w", name, ErrNotFound)
 		}
-		return b.emit(storage.DropDecoder{UID: c.uid, Name: name})
+		return r.emit(storage.DropDecoder{UID: c.uid, Name: name})
 	})
 }
 
@@ -123,6 +124,33 @@ func (c *Collection) trained(name string) (*trained, error) {
 		c.only = t
 	}
 	return t, err
+}
+
+// viewedWith calls fn with a decoder and with what is committed, both of one
+// moment: a batch may hold rows and the decoder that was trained on them. fn may
+// run more than once.
+func (c *Collection) viewedWith(ctx context.Context, name string, fn func(v *storage.View, t *trained) error) error {
+	for {
+		lsn := c.served.applied() // the decoder is as of this batch or a later one
+		t, err := c.trained(name)
+		if err != nil {
+			return err
+		}
+		later := false
+		err = c.db.store.View(func(v *storage.View) error {
+			if info, ok := v.Collection(c.name); !ok || info.UID != c.uid {
+				return fmt.Errorf("collection %q %w: it was dropped", c.name, ErrNotFound)
+			}
+			if later = v.LSN(c.uid) != lsn; later {
+				return ctx.Err()
+			}
+			return fn(v, t)
+		})
+		if err != nil || !later {
+			return err
+		}
+		runtime.Gosched()
+	}
 }
 
 // onlyDecoder returns the name of the one decoder there is.

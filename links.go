@@ -21,7 +21,7 @@ func (c *Collection) Link(ctx context.Context, source string, targets ...string)
 
 // LinkAll records many known links in one atomic write.
 func (c *Collection) LinkAll(ctx context.Context, edges ...Edge) error {
-	return c.changeLinks(ctx, "link in", edges, func(_ *batch, source uint32, targets []uint32) storage.Op {
+	return c.changeLinks(ctx, "link in", edges, func(_ *record, source uint32, targets []uint32) storage.Op {
 		return storage.Link{UID: c.uid, Source: source, Targets: targets}
 	})
 }
@@ -36,8 +36,8 @@ func (c *Collection) Unlink(ctx context.Context, source string, targets ...strin
 // UnlinkAll forgets many known links in one atomic write, and returns how many
 // there were. A link that is not known is passed over; every key must exist.
 func (c *Collection) UnlinkAll(ctx context.Context, edges ...Edge) (forgotten int, err error) {
-	err = c.changeLinks(ctx, "unlink in", edges, func(b *batch, source uint32, targets []uint32) storage.Op {
-		if known := b.changes.Links(c.uid, source); known != nil {
+	err = c.changeLinks(ctx, "unlink in", edges, func(r *record, source uint32, targets []uint32) storage.Op {
+		if known := r.changes.Links(c.uid, source); known != nil {
 			forgotten += int(known.AndCardinality(roaring.BitmapOf(targets...)))
 		}
 		return storage.Unlink{UID: c.uid, Source: source, Targets: targets}
@@ -58,21 +58,21 @@ func edgesFrom(source string, targets []string) []Edge {
 
 // changeLinks resolves edges to ids and emits one operation a source, sources
 // in the order of their first edge.
-func (c *Collection) changeLinks(ctx context.Context, verb string, edges []Edge, op func(b *batch, source uint32, targets []uint32) storage.Op) error {
+func (c *Collection) changeLinks(ctx context.Context, verb string, edges []Edge, op func(r *record, source uint32, targets []uint32) storage.Op) error {
 	leave, err := c.db.enter()
 	if err != nil {
 		return err
 	}
 	defer leave()
-	return c.commit(ctx, verb, func(b *batch, _ storage.Info) error {
+	return c.commit(ctx, verb, func(r *record, _ storage.Info) error {
 		targets := map[uint32][]uint32{}
 		var sources []uint32
 		for _, e := range edges {
-			s, ok := b.changes.ID(c.uid, e.Source)
+			s, ok := r.changes.ID(c.uid, e.Source)
 			if !ok {
 				return fmt.Errorf("edge %q -> %q: node %q %w", e.Source, e.Target, e.Source, ErrNotFound)
 			}
-			t, ok := b.changes.ID(c.uid, e.Target)
+			t, ok := r.changes.ID(c.uid, e.Target)
 			if !ok {
 				return fmt.Errorf("edge %q -> %q: node %q %w", e.Source, e.Target, e.Target, ErrNotFound)
 			}
@@ -82,7 +82,7 @@ func (c *Collection) changeLinks(ctx context.Context, verb string, edges []Edge,
 			targets[s] = append(targets[s], t)
 		}
 		for _, s := range sources {
-			if err := b.emit(op(b, s, targets[s])); err != nil {
+			if err := r.emit(op(r, s, targets[s])); err != nil {
 				return err
 			}
 		}

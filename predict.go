@@ -93,17 +93,16 @@ func (c *Collection) predictWith(ctx context.Context, start time.Time, key strin
 	if err != nil {
 		return Result{}, err
 	}
-	dec, err := c.trained(o.Decoder)
-	if err != nil {
+	if _, err := c.trained(o.Decoder); err != nil { // before rows are read for it
 		return Result{}, err
 	}
-	sel := selection{source: key, links: !o.IncludeLinked, exclude: o.Exclude, filter: filter}
+	sel := selection{source: key, links: !o.IncludeLinked, exclude: o.Exclude, filter: filter, decodes: true, decoder: o.Decoder}
 	return c.ask(ctx, sel, func(q *query) (Result, error) {
 		if key == "" {
 			q.source = append(q.source[:0], source...)
 		}
-		q.bind(dec.Decoder)
-		q.measured, q.decodes = dec.on(&q.view.pinned), true
+		q.bind(q.decoder.Decoder)
+		q.measured = q.decoder.on(&q.view.pinned)
 		if of := q.measured; of != nil && of.Seeds.Len() > 0 {
 			q.run.Seeds = of.Seeds
 			if key != "" && of.SourcesFrom != "" {
@@ -206,13 +205,11 @@ func (c *Collection) Score(ctx context.Context, decoderName, source string, cand
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	dec, err := c.decoder(decoderName)
-	if err != nil {
-		return nil, fmt.Errorf("score: %w", err)
-	}
 	dim := c.schema.Dim
 	rows := make([]float32, (1+len(candidates))*dim)
-	err = c.db.store.View(func(v *storage.View) error {
+	var dec decoder.Decoder
+	err = c.viewedWith(ctx, decoderName, func(v *storage.View, t *trained) error {
+		dec = t.Decoder
 		for i := range len(candidates) + 1 {
 			key := source
 			if i > 0 {

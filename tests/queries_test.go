@@ -63,7 +63,7 @@ func (q *question) predictVector(ctx context.Context, c *flashdb.Collection) (ve
 func (r *reader) batch(ctx context.Context, q *question) ([]verdict, error) {
 	c, err := r.db.Collection(q.name)
 	if err != nil {
-		return []verdict{found(q.name, "", "", nil, err)}, unexpected(err)
+		return []verdict{found("", "", nil, err)}, unexpected(err)
 	}
 	var checks []verdict
 	for got, err := range c.PredictBatch(ctx, q.others, q.k, &q.o) {
@@ -71,7 +71,7 @@ func (r *reader) batch(ctx context.Context, q *question) ([]verdict, error) {
 			return nil, err
 		}
 		key := q.others[len(checks)]
-		checks = append(checks, found(q.name, key, q.dec, q.predicted(key, got), err))
+		checks = append(checks, found(key, q.dec, q.predicted(key, got), err))
 	}
 	if len(checks) != len(q.others) {
 		return nil, fmt.Errorf("%d answers to %d questions", len(checks), len(q.others))
@@ -80,7 +80,7 @@ func (r *reader) batch(ctx context.Context, q *question) ([]verdict, error) {
 }
 
 // predicted checks an answer to the source under key, or to the vector if it is
-// "". The decoder was looked up first.
+// "". The decoder is that of the same moment as the nodes.
 func (q *question) predicted(key string, got flashdb.Result) verdict {
 	return func(m *model, worlds []world, at int) error {
 		if got.Source != key {
@@ -93,24 +93,18 @@ func (q *question) predicted(key string, got flashdb.Result) verdict {
 				return unequal("answer", got, "no such node")
 			}
 		}
-		var why error
-		for _, d := range decodersOf(q.name, q.dec, worlds[:at+1]) {
-			if d == nil {
-				why = fmt.Errorf("there is no decoder %q", q.dec)
-				continue
-			}
-			bound := d.Bind(nil, source)
-			scores := q.scores(m, key, func(row []float32) float32 {
-				var scratch decoder.Scratch
-				var s [1]float32
-				bound.Score(&scratch, s[:], row)
-				return s[0]
-			})
-			if why = q.hits(got, scores, true, m, worlds[at:]); why == nil {
-				return nil
-			}
+		d := m.decoders[q.dec]
+		if d == nil {
+			return fmt.Errorf("there is no decoder %q", q.dec)
 		}
-		return why
+		bound := d.Bind(nil, source)
+		scores := q.scores(m, key, func(row []float32) float32 {
+			var scratch decoder.Scratch
+			var s [1]float32
+			bound.Score(&scratch, s[:], row)
+			return s[0]
+		})
+		return q.hits(got, scores, true, m, worlds[at:])
 	}
 }
 
@@ -149,13 +143,11 @@ func (q *question) score(ctx context.Context, c *flashdb.Collection) (verdict, e
 		if row == nil || len(got) != 1 || got[0].Key != q.key {
 			return unequal("scores", got, q.key)
 		}
-		for _, d := range decodersOf(q.name, q.dec, worlds[:at+1]) {
-			var scratch decoder.Scratch
-			var s [1]float32
-			if d != nil {
-				if d.Bind(nil, row).Score(&scratch, s[:], row); near(s[0], got[0].Score) {
-					return nil
-				}
+		var scratch decoder.Scratch
+		var s [1]float32
+		if d := m.decoders[q.dec]; d != nil {
+			if d.Bind(nil, row).Score(&scratch, s[:], row); near(s[0], got[0].Score) {
+				return nil
 			}
 		}
 		return unequal("score", got[0].Score, "that of the decoder")

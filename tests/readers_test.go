@@ -170,7 +170,7 @@ func (r *reader) kinds(name string) map[string]func(context.Context) ([]verdict,
 			if err == nil {
 				ok, err = do(ctx, c)
 			}
-			return []verdict{found(name, key, dec, ok, err)}, unexpected(err)
+			return []verdict{found(key, dec, ok, err)}, unexpected(err)
 		}
 	}
 	about := r.question(name, key, dec)
@@ -197,7 +197,7 @@ func unexpected(err error) error {
 
 // found checks what a read returned, and that what it did not find was not there:
 // the collection, the node or the decoder that it was about, if not "".
-func found(name, key, dec string, ok verdict, err error) verdict {
+func found(key, dec string, ok verdict, err error) verdict {
 	return func(m *model, worlds []world, at int) error {
 		switch {
 		case m == nil && err != nil:
@@ -210,26 +210,11 @@ func found(name, key, dec string, ok verdict, err error) verdict {
 		if _, has := m.nodes[key]; key != "" && !has {
 			return nil
 		}
-		if dec != "" && slices.Contains(decodersOf(name, dec, worlds[:at+1]), nil) {
+		if dec != "" && m.decoders[dec] == nil {
 			return nil
 		}
 		return err
 	}
-}
-
-// decodersOf returns what a decoder was in some worlds; nil where it was not.
-func decodersOf(name, dec string, worlds []world) []decoder.Decoder {
-	var all []decoder.Decoder
-	for _, w := range worlds {
-		var d decoder.Decoder
-		if m := w[name]; m != nil {
-			d = m.decoders[dec]
-		}
-		if !slices.Contains(all, d) {
-			all = append(all, d)
-		}
-	}
-	return all
 }
 
 func unequal(what string, got, want any) error {
