@@ -202,28 +202,52 @@ func (c *Collection) Schema() Schema { return c.schema }
 // payload of those that exist; known links stay. The whole batch is one atomic
 // write: after a crash all of it is there or none. It keeps nothing of the nodes.
 func (c *Collection) Upsert(ctx context.Context, nodes ...Node) error {
-	leave, err := c.db.enter()
-	if err != nil {
-		return err
-	}
-	defer leave()
+	_, err := c.write(ctx, write{kind: writeUpsert, nodes: nodes})
+	return err
+}
+
+// puts checks nodes and returns them as they are stored, without ids.
+func (c *Collection) puts(nodes []Node) (storage.PutNodes, error) {
 	puts := make(storage.PutNodes, len(nodes))
 	for i, n := range nodes {
 		row, err := c.schema.row(n)
 		if err != nil {
-			return fmt.Errorf("upsert into %q: %w", c.name, err)
+			return nil, err
 		}
 		puts[i] = storage.PutNode{UID: c.uid, Key: n.Key, Row: row, Tags: n.Tags, Payload: n.Payload}
 	}
-	return c.commit(ctx, "upsert into", func(r *record, _ storage.Info) error {
-		if len(puts) == 0 {
-			return nil
-		}
-		if err := r.changes.Resolve(c.uid, puts); err != nil {
-			return err
-		}
-		return r.emit(puts)
-	})
+	return puts, nil
+}
+
+// SetTags replaces the tags of the node under key, or returns ErrNotFound. No tags
+// take away those it has. Embedding, payload and links stay as they are, and so does
+// the row in the index: no rebuild is needed.
+func (c *Collection) SetTags(ctx context.Context, key string, tags []string) error {
+	_, err := c.write(ctx, write{kind: writeTags, keys: []string{key}, tags: tags})
+	return err
+}
+
+func (c *Collection) setTags(r *record, key string, tags []string) error {
+	id, ok := r.changes.ID(c.uid, key)
+	if !ok {
+		return fmt.Errorf("node %q %w", key, ErrNotFound)
+	}
+	return r.emit(storage.SetTags{UID: c.uid, ID: id, Tags: tags})
+}
+
+// SetPayload replaces the payload of the node under key, or returns ErrNotFound.
+// The rest of the node stays, as with SetTags.
+func (c *Collection) SetPayload(ctx context.Context, key string, payload []byte) error {
+	_, err := c.write(ctx, write{kind: writePayload, keys: []string{key}, payload: payload})
+	return err
+}
+
+func (c *Collection) setPayload(r *record, key string, payload []byte) error {
+	id, ok := r.changes.ID(c.uid, key)
+	if !ok {
+		return fmt.Errorf("node %q %w", key, ErrNotFound)
+	}
+	return r.emit(storage.SetPayload{UID: c.uid, ID: id, Payload: payload})
 }
 
 // row checks a node and returns its row as it is stored.
@@ -302,27 +326,19 @@ func (c *Collection) noRow(key string) error {
 // Delete removes nodes with their tags, payload and links, and returns how many
 // there were. Keys that do not exist are passed over.
 func (c *Collection) Delete(ctx context.Context, keys ...string) (deleted int, err error) {
-	leave, err := c.db.enter()
-	if err != nil {
-		return 0, err
-	}
-	defer leave()
-	err = c.commit(ctx, "delete from", func(r *record, _ storage.Info) error {
-		deleted = 0
-		for _, key := range keys {
-			id, ok := r.changes.ID(c.uid, key)
-			if !ok {
-				continue
-			}
-			if err := r.emit(storage.DeleteNode{UID: c.uid, ID: id}); err != nil {
-				return err
-			}
-			deleted++
+	return c.write(ctx, write{kind: writeDelete, keys: keys})
+}
+
+func (c *Collection) deleteNodes(r *record, keys []string) (deleted int, err error) {
+	for _, key := range keys {
+		id, ok := r.changes.ID(c.uid, key)
+		if !ok {
+			continue
 		}
-		return nil
-	})
-	if err != nil {
-		return 0, err
+		if err := r.emit(storage.DeleteNode{UID: c.uid, ID: id}); err != nil {
+			return 0, err
+		}
+		deleted++
 	}
 	return deleted, nil
 }
@@ -354,17 +370,8 @@ func (c *Collection) KeysWithPrefix(ctx context.Context, prefix string, limit in
 // SetMeta stores a string of the caller's own beside the collection. Names that
 // begin with "flashdb." are reserved for what flashdb and its command remember.
 func (c *Collection) SetMeta(ctx context.Context, name, value string) error {
-	leave, err := c.db.enter()
-	if err != nil {
-		return err
-	}
-	defer leave()
-	if err := validateKey(name); err != nil {
-		return fmt.Errorf("set meta of %q: %w", c.name, err)
-	}
-	return c.commit(ctx, "set meta of", func(r *record, _ storage.Info) error {
-		return r.emit(storage.SetMeta{UID: c.uid, Name: name, Value: value})
-	})
+	_, err := c.write(ctx, write{kind: writeMeta, name: name, value: value})
+	return err
 }
 
 // Meta returns what SetMeta stored under name, and whether it stored anything.

@@ -18,46 +18,50 @@ import (
 // Options.CalibrateTime allows: see Calibrate. The decoder is durable before,
 // and a calibration that fails or that ctx cuts short is logged, no error.
 func (c *Collection) PutDecoder(ctx context.Context, name string, d decoder.Decoder) error {
+	if _, err := c.write(ctx, write{kind: writeDecoder, name: name, decoder: d}); err != nil {
+		return err
+	}
 	leave, err := c.db.enter()
 	if err != nil {
-		return err
+		return nil // it is stored
 	}
 	defer leave()
-	if err := validateKey(name); err != nil {
-		return fmt.Errorf("put decoder into %q: %w", c.name, err)
-	}
-	if d == nil {
-		return fmt.Errorf("put decoder %q into %q: %w: the decoder is nil", name, c.name, ErrInvalid)
-	}
-	if d.Dim() != c.schema.Dim {
-		return fmt.Errorf("put decoder %q into %q: %w: it takes embeddings of %d values, the collection holds %d", name, c.name, ErrDim, d.Dim(), c.schema.Dim)
-	}
-	blob := decoder.Marshal(d)
-	err = c.commit(ctx, "put decoder into", func(r *record, _ storage.Info) error {
-		return r.emit(storage.PutDecoder{UID: c.uid, Name: name, Blob: blob})
-	})
-	if err != nil {
-		return err
-	}
+	c.calibrateStored(ctx, name)
+	return nil
+}
+
+// calibrateStored calibrates a decoder that was just stored.
+func (c *Collection) calibrateStored(ctx context.Context, name string) {
 	if err := c.calibrateNew(ctx, name); err != nil {
 		c.db.slog.Warn("decoder stored, but not calibrated", "collection", c.name, "decoder", name, "err", err)
 	}
-	return nil
+}
+
+// decoderBlob checks a decoder and returns it as it is stored.
+func (c *Collection) decoderBlob(name string, d decoder.Decoder) ([]byte, error) {
+	if err := validateKey(name); err != nil {
+		return nil, err
+	}
+	if d == nil {
+		return nil, fmt.Errorf("%w: decoder %q is nil", ErrInvalid, name)
+	}
+	if d.Dim() != c.schema.Dim {
+		return nil, fmt.Errorf("%w: decoder %q takes embeddings of %d values, the collection holds %d", ErrDim, name, d.Dim(), c.schema.Dim)
+	}
+	return decoder.Marshal(d), nil
 }
 
 // DropDecoder removes a decoder, or returns ErrNotFound.
 func (c *Collection) DropDecoder(ctx context.Context, name string) error {
-	leave, err := c.db.enter()
-	if err != nil {
-		return err
+	_, err := c.write(ctx, write{kind: writeNoDecoder, name: name})
+	return err
+}
+
+func (c *Collection) dropDecoder(r *record, name string) error {
+	if _, ok := r.changes.Decoder(c.uid, name); !ok {
+		return fmt.Errorf("decoder %q %w", name, ErrNotFound)
 	}
-	defer leave()
-	return c.commit(ctx, "drop decoder from", func(r *record, _ storage.Info) error {
-		if _, ok := r.changes.Decoder(c.uid, name); !ok {
-			return fmt.Errorf("decoder %q %w", name, ErrNotFound)
-		}
-		return r.emit(storage.DropDecoder{UID: c.uid, Name: name})
-	})
+	return r.emit(storage.DropDecoder{UID: c.uid, Name: name})
 }
 
 // Decoders returns the names of the stored decoders, sorted.

@@ -21,7 +21,12 @@ func (c *Collection) Link(ctx context.Context, source string, targets ...string)
 
 // LinkAll records many known links in one atomic write.
 func (c *Collection) LinkAll(ctx context.Context, edges ...Edge) error {
-	return c.changeLinks(ctx, "link in", edges, func(_ *record, source uint32, targets []uint32) storage.Op {
+	_, err := c.write(ctx, write{kind: writeLink, edges: edges})
+	return err
+}
+
+func (c *Collection) link(r *record, edges []Edge) error {
+	return c.changeLinks(r, edges, func(source uint32, targets []uint32) storage.Op {
 		return storage.Link{UID: c.uid, Source: source, Targets: targets}
 	})
 }
@@ -36,16 +41,17 @@ func (c *Collection) Unlink(ctx context.Context, source string, targets ...strin
 // UnlinkAll forgets many known links in one atomic write, and returns how many
 // there were. A link that is not known is passed over; every key must exist.
 func (c *Collection) UnlinkAll(ctx context.Context, edges ...Edge) (forgotten int, err error) {
-	err = c.changeLinks(ctx, "unlink in", edges, func(r *record, source uint32, targets []uint32) storage.Op {
+	return c.write(ctx, write{kind: writeUnlink, edges: edges})
+}
+
+func (c *Collection) unlink(r *record, edges []Edge) (forgotten int, err error) {
+	err = c.changeLinks(r, edges, func(source uint32, targets []uint32) storage.Op {
 		if known := r.changes.Links(c.uid, source); known != nil {
 			forgotten += int(known.AndCardinality(roaring.BitmapOf(targets...)))
 		}
 		return storage.Unlink{UID: c.uid, Source: source, Targets: targets}
 	})
-	if err != nil {
-		return 0, err
-	}
-	return forgotten, nil
+	return forgotten, err
 }
 
 func edgesFrom(source string, targets []string) []Edge {
@@ -58,36 +64,29 @@ func edgesFrom(source string, targets []string) []Edge {
 
 // changeLinks resolves edges to ids and emits one operation a source, sources
 // in the order of their first edge.
-func (c *Collection) changeLinks(ctx context.Context, verb string, edges []Edge, op func(r *record, source uint32, targets []uint32) storage.Op) error {
-	leave, err := c.db.enter()
-	if err != nil {
-		return err
+func (c *Collection) changeLinks(r *record, edges []Edge, op func(source uint32, targets []uint32) storage.Op) error {
+	targets := map[uint32][]uint32{}
+	var sources []uint32
+	for _, e := range edges {
+		s, ok := r.changes.ID(c.uid, e.Source)
+		if !ok {
+			return fmt.Errorf("edge %q -> %q: node %q %w", e.Source, e.Target, e.Source, ErrNotFound)
+		}
+		t, ok := r.changes.ID(c.uid, e.Target)
+		if !ok {
+			return fmt.Errorf("edge %q -> %q: node %q %w", e.Source, e.Target, e.Target, ErrNotFound)
+		}
+		if targets[s] == nil {
+			sources = append(sources, s)
+		}
+		targets[s] = append(targets[s], t)
 	}
-	defer leave()
-	return c.commit(ctx, verb, func(r *record, _ storage.Info) error {
-		targets := map[uint32][]uint32{}
-		var sources []uint32
-		for _, e := range edges {
-			s, ok := r.changes.ID(c.uid, e.Source)
-			if !ok {
-				return fmt.Errorf("edge %q -> %q: node %q %w", e.Source, e.Target, e.Source, ErrNotFound)
-			}
-			t, ok := r.changes.ID(c.uid, e.Target)
-			if !ok {
-				return fmt.Errorf("edge %q -> %q: node %q %w", e.Source, e.Target, e.Target, ErrNotFound)
-			}
-			if targets[s] == nil {
-				sources = append(sources, s)
-			}
-			targets[s] = append(targets[s], t)
+	for _, s := range sources {
+		if err := r.emit(op(s, targets[s])); err != nil {
+			return err
 		}
-		for _, s := range sources {
-			if err := r.emit(op(r, s, targets[s])); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // Linked returns the keys that key is known to be linked to, in id order.

@@ -89,7 +89,7 @@ func (h *history) existing(m *model) string {
 // the call, or the two, that it drew for a world; none when none fits.
 func (h *history) draws() map[string]func(w world) []step {
 	all := map[string]func(w world) []step{
-		"create": h.create, "drop": h.drop,
+		"create": h.create, "drop": h.drop, "batch": h.batch, "batch again": h.batch,
 		"rebuild": h.rebuild, "calibrate": h.calibrate,
 		"checkpoint": h.atRest("checkpoint", func(ctx context.Context) error { return h.db.Checkpoint(ctx) }),
 		"stats":      h.atRest("stats", func(ctx context.Context) error { _, err := h.db.Stats(ctx); return err }),
@@ -106,13 +106,35 @@ func (h *history) draws() map[string]func(w world) []step {
 			return []step{{"compact", func(ctx context.Context) error { _, err := h.db.Compact(ctx, o); return err }, w}}
 		},
 	}
-	for name, draw := range map[string]func(m *model) (act, bool){
-		"upsert": h.upsert, "delete": h.delete, "link": h.link, "link all": h.linkAll, "unlink": h.unlink, "unlink all": h.unlinkAll,
-		"decoders": h.decoders, "meta": h.meta,
-	} {
+	for name, draw := range h.acts() {
 		all[name] = func(w world) []step { return h.onOne(w, draw) }
 	}
 	return all
+}
+
+// acts are the calls that change one collection.
+func (h *history) acts() map[string]func(m *model) (act, bool) {
+	return map[string]func(m *model) (act, bool){
+		"upsert": h.upsert, "delete": h.delete, "link": h.link, "link all": h.linkAll, "unlink": h.unlink, "unlink all": h.unlinkAll,
+		"set tags": h.setTags, "set payload": h.setPayload, "decoders": h.decoders, "meta": h.meta,
+	}
+}
+
+// batch draws a batch of some acts on any of the collections. Each fits the world
+// that those before it lead to.
+func (h *history) batch(w world) []step {
+	draws := h.acts()
+	kinds := append(slices.Sorted(maps.Keys(draws)), "upsert", "upsert", "upsert", "decoders", "decoders")
+	var b flashdb.Batch
+	then := w
+	for range rapid.IntRange(1, 8).Draw(h.t, "writes") {
+		name := rapid.SampledFrom(w.names()).Draw(h.t, "collection")
+		if a, ok := draws[rapid.SampledFrom(kinds).Draw(h.t, "write")](then[name]); ok {
+			a.add(&b, name, then[name])
+			then = then.after(name, a)
+		}
+	}
+	return []step{{"batch", func(ctx context.Context) error { return h.db.Apply(ctx, &b) }, then}}
 }
 
 // atRest is a call that changes nothing that a caller can see.
@@ -151,6 +173,16 @@ func (h *history) upsert(*model) (act, bool) {
 		nodes = append(nodes, n)
 	}
 	return upsertAct(nodes...), true
+}
+
+func (h *history) setTags(m *model) (act, bool) {
+	key := h.existing(m)
+	return setTagsAct(key, []string{"blue", "red"}[h.rng.IntN(3):]...), key != ""
+}
+
+func (h *history) setPayload(m *model) (act, bool) {
+	key := h.existing(m)
+	return setPayloadAct(key, []byte{byte(h.rng.Uint32())}), key != ""
 }
 
 func (h *history) delete(m *model) (act, bool) {

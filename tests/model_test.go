@@ -174,17 +174,29 @@ func (m *model) predicts(t testing.TB, c *flashdb.Collection, d decoder.Decoder,
 	}
 }
 
-// An act is one public call that changes a collection, and what it means for
-// the model.
+// An act is one public call that changes a collection, the same as a part of a
+// batch, and what it means for the model.
 type act struct {
 	name string
 	do   func(context.Context, *flashdb.Collection) error
+	add  func(b *flashdb.Batch, collection string, m *model) // m: as it is before
 	on   func(*model)
+}
+
+// applyAll carries out an act on several collections by one write. All of them are
+// as m is.
+func (a act) applyAll(ctx context.Context, db *flashdb.DB, m *model, collections ...string) error {
+	var b flashdb.Batch
+	for _, name := range collections {
+		a.add(&b, name, m)
+	}
+	return db.Apply(ctx, &b)
 }
 
 func upsertAct(nodes ...flashdb.Node) act {
 	return act{
 		"upsert", func(ctx context.Context, c *flashdb.Collection) error { return c.Upsert(ctx, nodes...) },
+		func(b *flashdb.Batch, name string, _ *model) { b.Upsert(name, nodes...) },
 		func(m *model) {
 			for _, n := range nodes {
 				if _, ok := m.nodes[n.Key]; !ok {
@@ -193,6 +205,30 @@ func upsertAct(nodes ...flashdb.Node) act {
 				}
 				m.nodes[n.Key] = n
 			}
+		},
+	}
+}
+
+func setTagsAct(key string, tags ...string) act {
+	return act{
+		"set tags", func(ctx context.Context, c *flashdb.Collection) error { return c.SetTags(ctx, key, tags) },
+		func(b *flashdb.Batch, name string, _ *model) { b.SetTags(name, key, tags) },
+		func(m *model) {
+			n := m.nodes[key]
+			n.Tags = tags
+			m.nodes[key] = n
+		},
+	}
+}
+
+func setPayloadAct(key string, payload []byte) act {
+	return act{
+		"set payload", func(ctx context.Context, c *flashdb.Collection) error { return c.SetPayload(ctx, key, payload) },
+		func(b *flashdb.Batch, name string, _ *model) { b.SetPayload(name, key, payload) },
+		func(m *model) {
+			n := m.nodes[key]
+			n.Payload = payload
+			m.nodes[key] = n
 		},
 	}
 }
@@ -206,6 +242,9 @@ func deleteAct(keys ...string) act {
 				return fmt.Errorf("deleted %d nodes of %d", n, len(keys))
 			}
 			return err
+		},
+		func(b *flashdb.Batch, name string, _ *model) {
+			b.Delete(name, append(slices.Clone(keys), "never stored")...)
 		},
 		func(m *model) {
 			for _, key := range keys {
@@ -222,6 +261,9 @@ func deleteAct(keys ...string) act {
 func linkAct(source string, targets ...string) act {
 	return act{
 		"link", func(ctx context.Context, c *flashdb.Collection) error { return c.Link(ctx, source, targets...) },
+		func(b *flashdb.Batch, name string, _ *model) {
+			b.Link(name, edgesBetween([]string{source}, targets)...)
+		},
 		func(m *model) {
 			if m.links[source] == nil {
 				m.links[source] = map[string]bool{}
@@ -248,6 +290,7 @@ func linkAllAct(sources, targets []string) act {
 	edges := edgesBetween(sources, targets)
 	return act{
 		"link all", func(ctx context.Context, c *flashdb.Collection) error { return c.LinkAll(ctx, edges...) },
+		func(b *flashdb.Batch, name string, _ *model) { b.Link(name, edges...) },
 		func(m *model) {
 			for _, s := range sources {
 				linkAct(s, targets...).on(m)
@@ -259,6 +302,9 @@ func linkAllAct(sources, targets []string) act {
 func unlinkAct(source string, targets ...string) act {
 	return act{
 		"unlink", func(ctx context.Context, c *flashdb.Collection) error { return c.Unlink(ctx, source, targets...) },
+		func(b *flashdb.Batch, name string, _ *model) {
+			b.Unlink(name, edgesBetween([]string{source}, targets)...)
+		},
 		func(m *model) {
 			for _, t := range targets {
 				delete(m.links[source], t)
@@ -275,6 +321,7 @@ func unlinkAllAct(sources, targets []string) act {
 			_, err := c.UnlinkAll(ctx, edges...)
 			return err
 		},
+		func(b *flashdb.Batch, name string, _ *model) { b.Unlink(name, edges...) },
 		func(m *model) {
 			for _, s := range sources {
 				unlinkAct(s, targets...).on(m)
@@ -286,6 +333,7 @@ func unlinkAllAct(sources, targets []string) act {
 func putDecoderAct(name string, d decoder.Decoder) act {
 	return act{
 		"put decoder", func(ctx context.Context, c *flashdb.Collection) error { return c.PutDecoder(ctx, name, d) },
+		func(b *flashdb.Batch, collection string, _ *model) { b.PutDecoder(collection, name, d) },
 		func(m *model) { m.decoders[name] = d },
 	}
 }
@@ -299,6 +347,11 @@ func dropDecoderAct(name string) act {
 			}
 			return nil
 		},
+		func(b *flashdb.Batch, collection string, m *model) {
+			if m.decoders[name] != nil {
+				b.DropDecoder(collection, name)
+			}
+		},
 		func(m *model) { delete(m.decoders, name) },
 	}
 }
@@ -306,6 +359,7 @@ func dropDecoderAct(name string) act {
 func setMetaAct(name, value string) act {
 	return act{
 		"set meta", func(ctx context.Context, c *flashdb.Collection) error { return c.SetMeta(ctx, name, value) },
+		func(b *flashdb.Batch, collection string, _ *model) { b.SetMeta(collection, name, value) },
 		func(m *model) { m.meta[name] = value },
 	}
 }
@@ -343,7 +397,11 @@ func (a *actor) next() act {
 			nodes = append(nodes, a.node())
 		}
 		return upsertAct(nodes...)
-	case kind < 65:
+	case kind < 55:
+		return setTagsAct(some(1)[0], a.tags()...)
+	case kind < 60:
+		return setPayloadAct(some(1)[0], a.payload())
+	case kind < 67:
 		return deleteAct(some(4)...)
 	case kind < 80:
 		return linkAct(some(1)[0], some(5)...)
@@ -381,18 +439,27 @@ func (a *actor) name(kind string, n int) string {
 }
 
 func (a *actor) node() flashdb.Node {
-	n := flashdb.Node{
+	return flashdb.Node{
 		Key:       a.name("n", 150),
 		Embedding: randomVector(a.rng, modelDim),
-		Payload:   make([]byte, 1+a.rng.IntN(60)),
+		Payload:   a.payload(),
+		Tags:      a.tags(),
 	}
-	for i := range n.Payload {
-		n.Payload[i] = byte(a.rng.Uint32())
+}
+
+func (a *actor) payload() []byte {
+	payload := make([]byte, 1+a.rng.IntN(60))
+	for i := range payload {
+		payload[i] = byte(a.rng.Uint32())
 	}
+	return payload
+}
+
+func (a *actor) tags() (tags []string) {
 	for _, tag := range []string{"blue", "red"} {
 		if a.rng.IntN(2) == 0 {
-			n.Tags = append(n.Tags, tag)
+			tags = append(tags, tag)
 		}
 	}
-	return n
+	return tags
 }

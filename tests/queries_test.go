@@ -79,6 +79,25 @@ func (r *reader) batch(ctx context.Context, q *question) ([]verdict, error) {
 	return checks, nil
 }
 
+// vectors asks by several vectors, as batch does.
+func (r *reader) vectors(ctx context.Context, q *question) ([]verdict, error) {
+	c, err := r.db.Collection(q.name)
+	if err != nil {
+		return []verdict{found("", "", nil, err)}, unexpected(err)
+	}
+	var checks []verdict
+	for got, err := range c.PredictVectors(ctx, [][]float32{q.vector, q.vector}, q.k, &q.o) {
+		if unexpected(err) != nil {
+			return nil, err
+		}
+		checks = append(checks, found("", q.dec, q.predicted("", got), err))
+	}
+	if len(checks) != 2 {
+		return nil, fmt.Errorf("%d answers to 2 questions", len(checks))
+	}
+	return checks, nil
+}
+
 // predicted checks an answer to the source under key, or to the vector if it is
 // "". The decoder is that of the same moment as the nodes.
 func (q *question) predicted(key string, got flashdb.Result) verdict {
