@@ -99,6 +99,11 @@ func ask(t *testing.T, c *Client) transcript {
 	))
 	said["get"], err = in.Get(ctx, "a")
 	ok(err)
+	ok(in.SetTags(ctx, binary, []string{"u", "t"}))
+	ok(in.SetPayload(ctx, binary, []byte{255, 0}))
+	said["set"], err = in.Get(ctx, binary)
+	ok(err)
+	askBatch(t, c, in, said)
 	said["delete"], err = in.Delete(ctx, "gone", "nobody")
 	ok(err)
 	ok(in.LinkAll(ctx, flashdb.Edge{Source: "a", Target: binary}, flashdb.Edge{Source: "a", Target: "base64:"}))
@@ -142,6 +147,36 @@ func ask(t *testing.T, c *Client) transcript {
 	return said
 }
 
+// askBatch makes one write of many.
+func askBatch(t *testing.T, c *Client, in *Collection, said transcript) {
+	t.Helper()
+	ctx := context.Background()
+	dot, err := decoder.NewDot(2)
+	require.NoError(t, err)
+	var b flashdb.Batch
+	b.Upsert("c", flashdb.Node{Key: "late\xff", Embedding: []float32{2, 2}, Tags: []string{"x"}, Payload: []byte{0}})
+	b.PutDecoder("c", "late", dot)
+	b.SetMeta("c", "late", binary)
+	require.NoError(t, c.Apply(ctx, &b))
+	said["late"], err = in.Get(ctx, "late\xff")
+	require.NoError(t, err)
+	said["late meta"], err = in.Meta(ctx, "late")
+	require.NoError(t, err)
+	b.Reset()
+	b.DropDecoder("c", "late")
+	b.Delete("c", "late\xff")
+	b.SetTags("c", "nobody", nil)
+	err = c.Apply(ctx, &b)
+	require.ErrorIs(t, err, flashdb.ErrNotFound)
+	require.ErrorContains(t, err, `apply batch: write 3 of 3, set tags in "c": node "nobody" not found`)
+	_, err = in.Get(ctx, "late\xff")
+	require.NoError(t, err, "nothing of it took place")
+	b = flashdb.Batch{}
+	b.DropDecoder("c", "late")
+	b.Delete("c", "late\xff")
+	require.NoError(t, c.Apply(ctx, &b))
+}
+
 // timeless is a result without what differs from one call to the next.
 func timeless(r flashdb.Result) flashdb.Result {
 	r.Stats.Elapsed = 0
@@ -174,6 +209,12 @@ func askQuestions(t *testing.T, in *Collection, said transcript) {
 	for range in.PredictBatch(ctx, []string{"a", binary}, 5, nil) {
 		break
 	}
+	many = nil
+	for res, err := range in.PredictVectors(ctx, [][]float32{{1, 0}, {3e38, 3e38}}, 5, nil) {
+		require.NoError(t, err)
+		many = append(many, timeless(res))
+	}
+	said["vectors"] = many
 	said["score"], err = in.Score(ctx, "", "a", binary, "base64:")
 	require.NoError(t, err)
 	res, err = in.Search(ctx, []float32{0, 1}, 2, &flashdb.SearchOptions{Metric: flashdb.MetricL2})

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"os"
 
@@ -69,6 +70,46 @@ var strays = onDB("strays", func(ctx context.Context, db *flashdb.DB, _ none, _ 
 // Strays is that of flashdb.DB.
 func (c *Client) Strays(ctx context.Context) ([]string, error) {
 	return strays.ask(ctx, c, none{}, out{})
+}
+
+// A batch is a flashdb.Batch as it travels: its bytes.
+type batch struct{ *flashdb.Batch }
+
+// MarshalJSON implements json.Marshaler.
+func (b batch) MarshalJSON() ([]byte, error) {
+	if b.Batch == nil {
+		return []byte("null"), nil
+	}
+	encoded, err := b.MarshalBinary()
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(encoded)
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (b *batch) UnmarshalJSON(text []byte) error {
+	var encoded []byte
+	if err := json.Unmarshal(text, &encoded); err != nil || encoded == nil {
+		return err
+	}
+	b.Batch = new(flashdb.Batch)
+	return b.UnmarshalBinary(encoded)
+}
+
+type writes struct {
+	Batch batch `json:"batch"`
+}
+
+var apply = onDB("apply", func(ctx context.Context, db *flashdb.DB, r writes, _ out) (none, error) {
+	return none{}, db.Apply(ctx, r.Batch.Batch)
+})
+
+// Apply is that of flashdb.DB. A batch that travels has at most three quarters of
+// the 256 MB that a call may have.
+func (c *Client) Apply(ctx context.Context, b *flashdb.Batch) error {
+	_, err := apply.ask(ctx, c, writes{batch{b}}, out{})
+	return err
 }
 
 var checkpoint = onDB("checkpoint", func(ctx context.Context, db *flashdb.DB, _ none, _ out) (none, error) {
