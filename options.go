@@ -115,31 +115,41 @@ const (
 	ModeExact Mode = "exact"
 )
 
-// Seed is what the first round's query is: see the constants.
-type Seed = flashlight.Seed
+// Seed says what the first query of a search is made of: see the constants.
+type Seed string
 
-// AnchorsFrom says which retrieved nodes the decoder is linearised at.
-type AnchorsFrom = flashlight.AnchorsFrom
-
-// Seeds and anchor rules of Flashlight (see package flashlight).
+// The seeds.
 const (
-	SeedOnes    = flashlight.SeedOnes
-	SeedSource  = flashlight.SeedSource
-	SeedBoth    = flashlight.SeedBoth
-	SeedLearned = flashlight.SeedLearned // seed ones where no calibration has learned any
+	SeedOnes    = Seed(flashlight.SeedOnes)    // the source through the decoder with every neuron active, as in the paper
+	SeedSource  = Seed(flashlight.SeedSource)  // the source's own embedding
+	SeedBoth    = Seed(flashlight.SeedBoth)    // two queries, one of each, half of the round each
+	SeedLearned = Seed(flashlight.SeedLearned) // what calibration learned from the searches of similar sources; ones where it has learned nothing
 
-	SeedLearnedOnes = flashlight.SeedLearnedOnes // likewise
-
-	AnchorsRound = flashlight.AnchorsRound
-	AnchorsAll   = flashlight.AnchorsAll
-	AnchorsBoth  = flashlight.AnchorsBoth
-
-	AnchorsRoundOnes = flashlight.AnchorsRoundOnes
+	SeedLearnedOnes = Seed(flashlight.SeedLearnedOnes) // two queries, learned and ones, half of the round each
 )
 
-// Probes says how much of the index a query may visit: a number of lists, or a
-// share of the rows in (0, 1]. The zero value means the default plan's share.
-type Probes = index.Probes
+// AnchorsFrom says at which of the nodes found so far the decoder is linearised for
+// the queries of the next round: see the constants.
+type AnchorsFrom string
+
+// The anchors.
+const (
+	AnchorsRound = AnchorsFrom(flashlight.AnchorsRound) // the best of the round that just ended: explores
+	AnchorsAll   = AnchorsFrom(flashlight.AnchorsAll)   // the best of all rounds: exploits
+	AnchorsBoth  = AnchorsFrom(flashlight.AnchorsBoth)  // two queries, one at each, half of the round each
+
+	AnchorsRoundOnes = AnchorsFrom(flashlight.AnchorsRoundOnes) // two queries, one at the best of the round, and the ones seed again
+)
+
+// Probes says how much of the index a query may visit, counted from its beginning.
+// The zero value means the default plan's share.
+type Probes struct {
+	Lists int     // number of lists; 0 leaves it to Share
+	Share float64 // share of the rows, in (0, 1]; ignored when Lists is set
+}
+
+// String returns it in words, such as "40 lists", "2.5%" or "all".
+func (p Probes) String() string { return index.Probes(p).String() }
 
 // PredictOptions refine one Predict. The zero value, or nil, means the
 // defaults. A knob set by hand is used as it is and echoed in QueryStats.Plan.

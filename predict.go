@@ -160,7 +160,9 @@ func (q *query) answer(ctx context.Context, k int, p planned, o answerOptions) (
 		res.Stats.Plan += fmt.Sprintf("; ran %v, as there is no learned seed for this source", report.Plan)
 	}
 	if q.run.Explain {
-		res.Stats.SeedSources = q.seedSources(report.Trace)
+		if res.Stats.Trace, err = q.trace(report.Trace); err != nil {
+			return Result{}, err
+		}
 	}
 	if len(res.Hits) < k {
 		res.Stats.Short = q.short(len(res.Hits), report)

@@ -217,40 +217,15 @@ func (q *query) stats(report flashlight.Report) QueryStats {
 		RowsVisited:  report.Cost.Rows,
 		CodesScanned: report.Cost.Codes,
 		RowsScored:   report.RowsScored,
-		Stop:         report.Stop,
+		Stop:         Stop(report.Stop),
 		Generation:   q.view.pinned.number,
 		DeltaRows:    q.view.pinned.delta.Len(),
-		Trace:        report.Trace,
 	}
 }
 
 // indexDamaged reports whether there is an index that could not be pinned.
 func (q *query) indexDamaged() bool {
 	return q.view.pinned.gen == nil && q.c.served.damaged.Load() != 0
-}
-
-// seedSources returns the keys of the stored sources that led to a learned seed,
-// most alike first. Those deleted since are left out.
-func (q *query) seedSources(trace []flashlight.Round) (keys []string) {
-	if len(trace) == 0 || len(trace[0].Aims) == 0 || q.measured == nil {
-		return nil
-	}
-	from := q.c
-	if name := q.measured.SourcesFrom; name != "" {
-		var err error
-		if from, err = q.c.db.collection(name); err != nil {
-			return nil // dropped since
-		}
-	}
-	_ = q.c.db.store.View(func(v *storage.View) error {
-		for _, id := range trace[0].Aims[0].Sources {
-			if key, ok := v.Key(from.uid, id); ok {
-				keys = append(keys, key)
-			}
-		}
-		return nil
-	})
-	return keys
 }
 
 // grow returns s with length n, in its own memory when it suffices.

@@ -48,7 +48,7 @@ func (a *app) searchCommand() *cobra.Command {
 				if err := a.remarkOn(cmd.Context(), db, c, res.Stats); err != nil {
 					return err
 				}
-				return a.printResult(res, resultColumns{score: scoreTitle(opts.Metric), noLogit: true}, nil)
+				return a.printResult(res, resultColumns{score: scoreTitle(opts.Metric), noLogit: true})
 			})
 		},
 	}
