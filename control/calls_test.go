@@ -245,7 +245,7 @@ func askUpkeep(t *testing.T, c *Client, in *Collection, said transcript) {
 
 	var stream bytes.Buffer
 	told := false
-	res, err := c.Backup(ctx, &stream, &flashdb.BackupOptions{Progress: func(int64, int64) { told = true }})
+	res, err := c.Backup(ctx, &stream, &flashdb.BackupOptions{Progress: func(string, int64, int64) { told = true }})
 	require.NoError(t, err)
 	assert.True(t, told)
 	file := filepath.Join(t.TempDir(), "backup.zst")

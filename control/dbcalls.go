@@ -149,23 +149,17 @@ func (w chunks) Write(b []byte) (int, error) {
 }
 
 var backup = onDB("backup", func(ctx context.Context, db *flashdb.DB, r flashdb.BackupOptions, o reply[chunk]) (flashdb.BackupResult, error) {
-	if o.progress != nil {
-		r.Progress = func(done, total int64) { o.progress("back up", done, total) }
-	}
+	r.Progress = o.progress
 	return db.Backup(ctx, chunks(o.item), &r)
 })
 
 // Backup is that of flashdb.DB. The bytes come to w.
 func (c *Client) Backup(ctx context.Context, w io.Writer, opts *flashdb.BackupOptions) (flashdb.BackupResult, error) {
 	o := deref(opts)
-	to := reply[chunk]{item: func(part chunk) error {
+	return backup.ask(ctx, c, o, reply[chunk]{progress: o.Progress, item: func(part chunk) error {
 		_, err := w.Write(part.Bytes)
 		return err
-	}}
-	if o.Progress != nil {
-		to.progress = func(_ string, done, total int64) { o.Progress(done, total) }
-	}
-	return backup.ask(ctx, c, o, to)
+	}})
 }
 
 // BackupFile is that of flashdb.DB. The file is this process's to write, and written
