@@ -267,22 +267,22 @@ func (o *PredictOptions) byHand() bool {
 	return o.Rounds > 0 || o.PerRound > 0 || o.Growth > 0 || o.Tail > 0 || o.Anchors > 0 || o.AnchorsFrom != "" || o.Seed != ""
 }
 
-// Metric is the similarity of Search.
-type Metric string
+// Similarity is what Search ranks by.
+type Similarity string
 
-// The metrics of Search. A score is larger for a nearer node under each.
+// The similarities of Search. A score is larger for a nearer node under each.
 const (
-	MetricIP     Metric = "ip"     // inner product
-	MetricCosine Metric = "cosine" // cosine of the angle, in [-1, 1]
-	MetricL2     Metric = "l2"     // minus the squared Euclidean distance
+	SimilarityIP     Similarity = "ip"     // inner product
+	SimilarityCosine Similarity = "cosine" // cosine of the angle, in [-1, 1]
+	SimilarityL2     Similarity = "l2"     // minus the squared Euclidean distance
 )
 
 // SearchOptions refine one Search. The zero value, or nil, means the defaults.
 type SearchOptions struct {
-	// Metric is ip (the default), cosine or l2. The index serves ip, and
+	// Similarity is ip (the default), cosine or l2. The index serves ip, and
 	// cosine in a collection whose schema normalises; the others, and those in
 	// other collections, are answered by an exact scan.
-	Metric Metric
+	Similarity Similarity
 	// Exact scans every node.
 	Exact bool
 	// Probes says how much of the index to visit.
@@ -300,10 +300,10 @@ func (o *SearchOptions) Validate() error {
 		return nil
 	}
 	var errs []error
-	switch o.Metric {
-	case "", MetricIP, MetricCosine, MetricL2:
+	switch o.Similarity {
+	case "", SimilarityIP, SimilarityCosine, SimilarityL2:
 	default:
-		errs = append(errs, fmt.Errorf("%w: metric %q is unknown: use ip, cosine or l2", ErrInvalid, o.Metric))
+		errs = append(errs, fmt.Errorf("%w: similarity %q is unknown: use ip, cosine or l2", ErrInvalid, o.Similarity))
 	}
 	p := PredictOptions{Probes: o.Probes, Filter: o.Filter, MinScore: o.MinScore}
 	return errors.Join(append(errs, p.Validate())...)

@@ -13,7 +13,7 @@ type Result struct {
 // A Hit is one returned node.
 type Hit struct {
 	Key string
-	// Score is the decoder's raw logit (for Search, the metric's value). It is
+	// Score is the decoder's raw logit (for Search, the similarity). It is
 	// exact for what is returned: only membership is approximate. It may be
 	// infinite, and NaN where a decoder overflows: see Node.Embedding.
 	Score float32

@@ -217,7 +217,7 @@ func askQuestions(t *testing.T, in *Collection, said transcript) {
 	said["vectors"] = many
 	said["score"], err = in.Score(ctx, "", "a", binary, "base64:")
 	require.NoError(t, err)
-	res, err = in.Search(ctx, []float32{0, 1}, 2, &flashdb.SearchOptions{Metric: flashdb.MetricL2})
+	res, err = in.Search(ctx, []float32{0, 1}, 2, &flashdb.SearchOptions{Similarity: flashdb.SimilarityL2})
 	require.NoError(t, err)
 	said["search"] = timeless(res)
 }

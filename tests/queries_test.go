@@ -16,7 +16,7 @@ type question struct {
 	vector         []float32
 	k              int
 	o              flashdb.PredictOptions
-	metric         flashdb.Metric
+	by             flashdb.Similarity
 	exact          bool // every allowed node is scored
 	others         []string
 }
@@ -26,7 +26,7 @@ func (r *reader) question(name, key, dec string) *question {
 	coin := func() bool { return r.rng.IntN(2) == 0 }
 	q := &question{
 		name: name, key: key, dec: dec, vector: randomVector(r.rng, modelDim), k: 1 + r.rng.IntN(80),
-		metric: []flashdb.Metric{flashdb.MetricIP, flashdb.MetricCosine, flashdb.MetricL2}[r.rng.IntN(3)],
+		by: []flashdb.Similarity{flashdb.SimilarityIP, flashdb.SimilarityCosine, flashdb.SimilarityL2}[r.rng.IntN(3)],
 	}
 	q.o = flashdb.PredictOptions{
 		Decoder:       dec,
@@ -129,7 +129,7 @@ func (q *question) predicted(key string, got flashdb.Result) verdict {
 
 func (q *question) search(ctx context.Context, c *flashdb.Collection) (verdict, error) {
 	got, err := c.Search(ctx, q.vector, q.k, &flashdb.SearchOptions{
-		Metric: q.metric, Exact: q.exact, Exclude: q.o.Exclude, Filter: q.o.Filter, WithNode: q.o.WithNode,
+		Similarity: q.by, Exact: q.exact, Exclude: q.o.Exclude, Filter: q.o.Filter, WithNode: q.o.WithNode,
 	})
 	return func(m *model, worlds []world, at int) error {
 		return q.hits(got, q.scores(m, "", q.similarity), false, m, worlds[at:])
@@ -146,10 +146,10 @@ func (q *question) similarity(row []float32) float32 {
 		a += float64(x) * float64(x)
 		b += y * y
 	}
-	switch q.metric {
-	case flashdb.MetricL2:
+	switch q.by {
+	case flashdb.SimilarityL2:
 		return float32(-l2)
-	case flashdb.MetricCosine:
+	case flashdb.SimilarityCosine:
 		return float32(dot / math.Sqrt(a*b))
 	}
 	return float32(dot)
