@@ -129,7 +129,7 @@ func (db *DB) holdBack(ctx context.Context) error {
 
 // refused returns the error of a write after the log or a flush has failed.
 func (db *DB) refused(cause error) error {
-	db.failed.Do(func() { db.events.readOnly(ReadOnly{Err: cause}) })
+	db.failed.Do(func() { db.events.writesRefused(WritesRefused{Err: cause}) })
 	return fmt.Errorf("%w until it is reopened: %w", ErrReadOnly, cause)
 }
 

@@ -216,3 +216,11 @@ func TestOpenCollection(t *testing.T) {
 	all.Wait()
 	require.ErrorIs(t, d.collection("e", 2).PutDecoder(t.Context(), "links", nil), flashdb.ErrInvalid)
 }
+
+// The documentation of an alias shows no fields: errors.go lists those of CorruptError.
+var _ = struct {
+	File    string
+	Section string
+	Offset  int64
+	Cause   error
+}(flashdb.CorruptError{})
