@@ -23,8 +23,9 @@ type BackupOptions struct {
 	// WithoutIndex leaves the generation files out. The restored database scans
 	// exactly until its first Rebuild.
 	WithoutIndex bool
-	// Progress is called now and then with the bytes of files done and to do.
-	Progress func(done, total int64)
+	// Progress is called now and then, with the stage "back up" and the bytes of
+	// files done and to do.
+	Progress func(stage string, done, total int64)
 }
 
 // A BackupResult says what a backup holds.
@@ -137,7 +138,7 @@ func (db *DB) backup(ctx context.Context, w io.Writer, o BackupOptions) (res Bac
 	if err != nil {
 		return res, err
 	}
-	in := &progressReader{ctx: ctx, progress: o.Progress, total: int64(header.Bytes)}
+	in := &progressReader{ctx: ctx, stage: "back up", progress: o.Progress, total: int64(header.Bytes)}
 	for _, f := range image.files {
 		in.r = io.NewSectionReader(f.data, 0, int64(f.entry.Size))
 		if err := bw.Entry(f.entry, in); err != nil {
@@ -338,7 +339,8 @@ func removeIfThere(fsys vfs.FS, name string) error {
 type progressReader struct {
 	ctx         context.Context
 	r           io.Reader
-	progress    func(done, total int64) // nil: nobody asks
+	stage       string
+	progress    func(stage string, done, total int64) // nil: nobody asks
 	done, total int64
 }
 
@@ -348,7 +350,7 @@ func (p *progressReader) Read(b []byte) (int, error) {
 	}
 	n, err := p.r.Read(b)
 	if p.done += int64(n); p.progress != nil {
-		p.progress(p.done, p.total)
+		p.progress(p.stage, p.done, p.total)
 	}
 	return n, err
 }

@@ -106,7 +106,7 @@ func TestRestoreGivesTheSameDatabase(t *testing.T) {
 	before := contentsOf(t, d.DB)
 	var calls int
 	var last, total int64
-	stream := backUp(t, d.DB, &flashdb.BackupOptions{Progress: func(done, all int64) { calls, last, total = calls+1, done, all }})
+	stream := backUp(t, d.DB, &flashdb.BackupOptions{Progress: func(_ string, done, all int64) { calls, last, total = calls+1, done, all }})
 	assert.Positive(t, calls)
 	assert.Equal(t, total, last)
 	requireNames(t, d.dir, "flash.db", "index", "owner.pid", "wal")
@@ -307,7 +307,7 @@ func TestBackupFileIsAllOrNothing(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte("the backup of yesterday"), 0o600))
 
 	cancelled, cancel := context.WithCancel(ctx)
-	_, err := d.BackupFile(cancelled, file, &flashdb.BackupOptions{Progress: func(int64, int64) { cancel() }})
+	_, err := d.BackupFile(cancelled, file, &flashdb.BackupOptions{Progress: func(string, int64, int64) { cancel() }})
 	require.ErrorIs(t, err, context.Canceled)
 	requireNames(t, dir, "b.zst")
 	b, err := os.ReadFile(file)

@@ -181,11 +181,11 @@ func (c *Collection) rememberSources(ctx context.Context, name string) error {
 	if from.schema.Dim != c.schema.Dim {
 		return fmt.Errorf("%w: sources from %q have %d values, collection %q holds %d", ErrDim, name, from.schema.Dim, c.name, c.schema.Dim)
 	}
-	return c.commit(ctx, "remember sources of", func(b *batch, _ storage.Info) error {
-		if was, _ := b.changes.Meta(c.uid, metaSources); was == name || (was == "" && name == c.name) {
+	return c.commit(ctx, "remember sources of", func(r *record, _ storage.Info) error {
+		if was, _ := r.changes.Meta(c.uid, metaSources); was == name || (was == "" && name == c.name) {
 			return nil
 		}
-		return b.emit(storage.SetMeta{UID: c.uid, Name: metaSources, Value: name})
+		return r.emit(storage.SetMeta{UID: c.uid, Name: metaSources, Value: name})
 	})
 }
 
@@ -367,12 +367,12 @@ func (c *Collection) storePlans(ctx context.Context, t *trained, of calibrate.Ca
 	stored = slices.DeleteFunc(stored, func(other calibrate.Calibration) bool { return other.Generation == of.Generation })
 	slices.SortFunc(stored, func(a, b calibrate.Calibration) int { return cmp.Compare(b.Generation, a.Generation) })
 	set := append(calibrate.Set{of}, stored[:min(1, len(stored))]...)
-	return c.commit(ctx, "store plans in", func(b *batch, _ storage.Info) error {
-		blob, ok := b.changes.Decoder(c.uid, t.name)
+	return c.commit(ctx, "store plans in", func(r *record, _ storage.Info) error {
+		blob, ok := r.changes.Decoder(c.uid, t.name)
 		if !ok || hashOf(blob) != t.hash {
 			return fmt.Errorf("decoder %q was replaced or dropped meanwhile: %w", t.name, ErrNotFound)
 		}
-		return b.emit(storage.SetPlans{UID: c.uid, Name: t.name, Blob: set.Marshal()})
+		return r.emit(storage.SetPlans{UID: c.uid, Name: t.name, Blob: set.Marshal()})
 	})
 }
 

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/flashdb/flashdb"
-	"github.com/flashdb/flashdb/flashlight"
 )
 
 // fillRandom stores n random nodes.
@@ -89,7 +88,7 @@ func TestCalibrate(t *testing.T) {
 			stats := plan(p.Bound, k)
 			assert.Contains(t, stats.Plan, "calibrated for recall")
 			assert.Contains(t, stats.Plan, p.Plan.String())
-			assert.NotEqual(t, flashlight.StopExact, stats.Stop)
+			assert.NotEqual(t, flashdb.StopExact, stats.Stop)
 		}
 	}
 	assert.Contains(t, plan(1, 10).Plan, "no plan reached recall 1 on", "nobody can promise all")

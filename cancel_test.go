@@ -43,6 +43,14 @@ func TestCancelledContext(t *testing.T) {
 		{"PutDecoder", func(ctx context.Context) error { return c.PutDecoder(ctx, "other", dec) }},
 		{"DropDecoder", func(ctx context.Context) error { return c.DropDecoder(ctx, "dot") }},
 		{"SetMeta", func(ctx context.Context) error { return c.SetMeta(ctx, "a", "b") }},
+		{"SetTags", func(ctx context.Context) error { return c.SetTags(ctx, "a", nil) }},
+		{"SetPayload", func(ctx context.Context) error { return c.SetPayload(ctx, "a", nil) }},
+		{"PredictVectors", func(ctx context.Context) error {
+			for _, err := range c.PredictVectors(ctx, [][]float32{vec}, 1, nil) {
+				return err
+			}
+			return nil
+		}},
 		{"Get", func(ctx context.Context) error { _, err := c.Get(ctx, "a"); return err }},
 		{"Keys", func(ctx context.Context) error { return c.Keys(ctx, func(uint32, string) error { return nil }) }},
 		{"Linked", func(ctx context.Context) error { _, err := c.Linked(ctx, "a", nil); return err }},

@@ -35,7 +35,7 @@ func TestCallbacksCallWhileClosing(t *testing.T) {
 			return err
 		},
 		"backup": func(d *testDB, _ *flashdb.Collection, inside func()) error {
-			_, err := d.Backup(ctx, io.Discard, &flashdb.BackupOptions{Progress: func(int64, int64) { inside() }})
+			_, err := d.Backup(ctx, io.Discard, &flashdb.BackupOptions{Progress: func(string, int64, int64) { inside() }})
 			return err
 		},
 	} {

@@ -65,16 +65,16 @@ func (db *DB) CreateCollection(name string, s Schema) (*Collection, error) {
 	if s.Dim < 1 || s.Dim > maxDim {
 		return nil, fmt.Errorf("create collection %q: %w: dim is %d, want 1 to %d", name, ErrInvalid, s.Dim, maxDim)
 	}
-	err = db.commit(context.Background(), func(b *batch) error {
-		switch other, ok := b.changes.CollectionLike(name); {
+	err = db.commit(context.Background(), func(r *record) error {
+		switch other, ok := r.changes.CollectionLike(name); {
 		case other == name && ok:
-			info, _ := b.changes.Collection(name)
+			info, _ := r.changes.Collection(name)
 			return fmt.Errorf("collection %q %w, of dimension %d", name, ErrExists, info.Schema.Dim)
 		case ok:
 			return fmt.Errorf("%w: name %q differs from collection %q only in case, and file names have none on some systems", ErrInvalid, name, other)
 		}
-		return b.emit(storage.CreateCollection{
-			UID:    b.changes.NextUID(),
+		return r.emit(storage.CreateCollection{
+			UID:    r.changes.NextUID(),
 			Name:   name,
 			Schema: storage.Schema{Dim: s.Dim, Normalize: s.Normalize},
 		})
@@ -140,6 +140,8 @@ func (db *DB) collection(name string) (*Collection, error) {
 			decoders: map[string]*trained{},
 		}
 		c.queries.New = func() any { return newQuery(c) }
+		// What is published from here on is applied to c, since that needs db.mu.
+		_, c.served.lsn, _ = db.store.Collection(name)
 		db.collections[info.UID] = c
 	}
 	return c, nil
@@ -168,13 +170,13 @@ func (db *DB) DropCollection(ctx context.Context, name string) error {
 	}
 	defer db.rebuilds.pass()
 	var uid uint32
-	err = db.commit(ctx, func(b *batch) error {
-		info, ok := b.changes.Collection(name)
+	err = db.commit(ctx, func(r *record) error {
+		info, ok := r.changes.Collection(name)
 		if !ok {
 			return fmt.Errorf("collection %q %w", name, ErrNotFound)
 		}
 		uid = info.UID
-		return b.emit(storage.DropCollection{UID: uid})
+		return r.emit(storage.DropCollection{UID: uid})
 	})
 	if err != nil {
 		return fmt.Errorf("drop collection: %w", err)
@@ -201,28 +203,52 @@ func (c *Collection) Schema() Schema { return c.schema }
 // payload of those that exist; known links stay. The whole batch is one atomic
 // write: after a crash all of it is there or none. It keeps nothing of the nodes.
 func (c *Collection) Upsert(ctx context.Context, nodes ...Node) error {
-	leave, err := c.db.enter()
-	if err != nil {
-		return err
-	}
-	defer leave()
+	_, err := c.write(ctx, write{kind: writeUpsert, nodes: nodes})
+	return err
+}
+
+// puts checks nodes and returns them as they are stored, without ids.
+func (c *Collection) puts(nodes []Node) (storage.PutNodes, error) {
 	puts := make(storage.PutNodes, len(nodes))
 	for i, n := range nodes {
 		row, err := c.schema.row(n)
 		if err != nil {
-			return fmt.Errorf("upsert into %q: %w", c.name, err)
+			return nil, err
 		}
 		puts[i] = storage.PutNode{UID: c.uid, Key: n.Key, Row: row, Tags: n.Tags, Payload: n.Payload}
 	}
-	return c.commit(ctx, "upsert into", func(b *batch, _ storage.Info) error {
-		if len(puts) == 0 {
-			return nil
-		}
-		if err := b.changes.Resolve(c.uid, puts); err != nil {
-			return err
-		}
-		return b.emit(puts)
-	})
+	return puts, nil
+}
+
+// SetTags replaces the tags of the node under key, or returns ErrNotFound. No tags
+// take away those it has. Embedding, payload and links stay as they are, and so does
+// the row in the index: no rebuild is needed.
+func (c *Collection) SetTags(ctx context.Context, key string, tags []string) error {
+	_, err := c.write(ctx, write{kind: writeTags, keys: []string{key}, tags: tags})
+	return err
+}
+
+func (c *Collection) setTags(r *record, key string, tags []string) error {
+	id, ok := r.changes.ID(c.uid, key)
+	if !ok {
+		return fmt.Errorf("node %q %w", key, ErrNotFound)
+	}
+	return r.emit(storage.SetTags{UID: c.uid, ID: id, Tags: tags})
+}
+
+// SetPayload replaces the payload of the node under key, or returns ErrNotFound.
+// The rest of the node stays, as with SetTags.
+func (c *Collection) SetPayload(ctx context.Context, key string, payload []byte) error {
+	_, err := c.write(ctx, write{kind: writePayload, keys: []string{key}, payload: payload})
+	return err
+}
+
+func (c *Collection) setPayload(r *record, key string, payload []byte) error {
+	id, ok := r.changes.ID(c.uid, key)
+	if !ok {
+		return fmt.Errorf("node %q %w", key, ErrNotFound)
+	}
+	return r.emit(storage.SetPayload{UID: c.uid, ID: id, Payload: payload})
 }
 
 // row checks a node and returns its row as it is stored.
@@ -252,13 +278,13 @@ func (s Schema) ValidateNodes(nodes ...Node) error {
 }
 
 // commit runs resolve as one batch on this collection.
-func (c *Collection) commit(ctx context.Context, verb string, resolve func(b *batch, info storage.Info) error) error {
-	err := c.db.commit(ctx, func(b *batch) error {
-		info, ok := b.changes.Collection(c.name)
+func (c *Collection) commit(ctx context.Context, verb string, resolve func(r *record, info storage.Info) error) error {
+	err := c.db.commit(ctx, func(r *record) error {
+		info, ok := r.changes.Collection(c.name)
 		if !ok || info.UID != c.uid {
 			return fmt.Errorf("it was dropped: %w", ErrNotFound)
 		}
-		return resolve(b, info)
+		return resolve(r, info)
 	})
 	if err != nil {
 		return fmt.Errorf("%s %q: %w", verb, c.name, err)
@@ -303,27 +329,19 @@ func (db *DB) noRowIn(collection, key string) error {
 // Delete removes nodes with their tags, payload and links, and returns how many
 // there were. Keys that do not exist are passed over.
 func (c *Collection) Delete(ctx context.Context, keys ...string) (deleted int, err error) {
-	leave, err := c.db.enter()
-	if err != nil {
-		return 0, err
-	}
-	defer leave()
-	err = c.commit(ctx, "delete from", func(b *batch, _ storage.Info) error {
-		deleted = 0
-		for _, key := range keys {
-			id, ok := b.changes.ID(c.uid, key)
-			if !ok {
-				continue
-			}
-			if err := b.emit(storage.DeleteNode{UID: c.uid, ID: id}); err != nil {
-				return err
-			}
-			deleted++
+	return c.write(ctx, write{kind: writeDelete, keys: keys})
+}
+
+func (c *Collection) deleteNodes(r *record, keys []string) (deleted int, err error) {
+	for _, key := range keys {
+		id, ok := r.changes.ID(c.uid, key)
+		if !ok {
+			continue
 		}
-		return nil
-	})
-	if err != nil {
-		return 0, err
+		if err := r.emit(storage.DeleteNode{UID: c.uid, ID: id}); err != nil {
+			return 0, err
+		}
+		deleted++
 	}
 	return deleted, nil
 }
@@ -355,17 +373,8 @@ func (c *Collection) KeysWithPrefix(ctx context.Context, prefix string, limit in
 // SetMeta stores a string of the caller's own beside the collection. Names that
 // begin with "flashdb." are reserved for what flashdb and its command remember.
 func (c *Collection) SetMeta(ctx context.Context, name, value string) error {
-	leave, err := c.db.enter()
-	if err != nil {
-		return err
-	}
-	defer leave()
-	if err := validateKey(name); err != nil {
-		return fmt.Errorf("set meta of %q: %w", c.name, err)
-	}
-	return c.commit(ctx, "set meta of", func(b *batch, _ storage.Info) error {
-		return b.emit(storage.SetMeta{UID: c.uid, Name: name, Value: value})
-	})
+	_, err := c.write(ctx, write{kind: writeMeta, name: name, value: value})
+	return err
 }
 
 // Meta returns what SetMeta stored under name, and whether it stored anything.
@@ -377,9 +386,20 @@ func (c *Collection) Meta(ctx context.Context, name string) (value string, ok bo
 	return value, ok, err
 }
 
-// apply brings one durable batch into the collection's memory. It runs under the
-// commit leader, in log order.
+// apply brings what one durable batch changes of the collection into its memory. It
+// runs under the commit leader, in log order. Decoders come first: whoever pins what
+// is served as of a batch must find no decoder from before it.
 func (c *Collection) apply(ops []storage.Op, lsn uint64) {
+	for _, op := range ops {
+		switch op := op.(type) {
+		case storage.PutDecoder:
+			c.forgetDecoder(op.Name)
+		case storage.DropDecoder:
+			c.forgetDecoder(op.Name)
+		case storage.SetPlans:
+			c.forgetDecoder(op.Name)
+		}
+	}
 	c.served.update(lsn, func(t *delta.Table) {
 		for _, op := range ops {
 			switch op := op.(type) {
@@ -392,16 +412,6 @@ func (c *Collection) apply(ops []storage.Op, lsn uint64) {
 			}
 		}
 	})
-	for _, op := range ops {
-		switch op := op.(type) {
-		case storage.PutDecoder:
-			c.forgetDecoder(op.Name)
-		case storage.DropDecoder:
-			c.forgetDecoder(op.Name)
-		case storage.SetPlans:
-			c.forgetDecoder(op.Name)
-		}
-	}
 }
 
 // release lets go of the served generation.

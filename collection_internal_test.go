@@ -29,8 +29,8 @@ func TestNamesWithoutCase(t *testing.T) {
 	require.NoError(t, err)
 	_, err = db.CreateCollection("papers", Schema{Dim: 2})
 	require.ErrorIs(t, err, ErrInvalid)
-	require.NoError(t, db.commit(ctx, func(b *batch) error { // as an earlier version did
-		return b.emit(storage.CreateCollection{UID: b.changes.NextUID(), Name: "papers", Schema: storage.Schema{Dim: 2}})
+	require.NoError(t, db.commit(ctx, func(r *record) error { // as an earlier version did
+		return r.emit(storage.CreateCollection{UID: r.changes.NextUID(), Name: "papers", Schema: storage.Schema{Dim: 2}})
 	}))
 	for i, name := range []string{"Papers", "papers"} {
 		c, err := db.Collection(name)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -17,21 +16,21 @@ import (
 // trace in the log.
 var errNoChange = errors.New("no change")
 
-// A batch collects the operations of one atomic change. Its resolve function
-// reads the newest state from changes and emits operations; each is visible to
-// the next.
-type batch struct {
+// A record is one atomic write in the making, which becomes one record of the log.
+// What resolves keys into operations on ids reads the newest state from changes
+// and emits the operations; each is visible to the next.
+type record struct {
 	changes *storage.Changes
 	lsn     uint64
 	ops     []storage.Op
 }
 
-// emit applies op to the batch's changes and records it for the log.
-func (b *batch) emit(op storage.Op) error {
-	if err := b.changes.Apply(op, b.lsn); err != nil {
+// emit applies op to the changes and keeps it for the log.
+func (r *record) emit(op storage.Op) error {
+	if err := r.changes.Apply(op, r.lsn); err != nil {
 		return err
 	}
-	b.ops = append(b.ops, op)
+	r.ops = append(r.ops, op)
 	return nil
 }
 
@@ -46,8 +45,8 @@ func (b *batch) emit(op storage.Op) error {
 //     collections' deltas: acknowledged implies durable, and nothing is
 //     visible that a crash could take back;
 //  4. later the flusher moves the overlay into bbolt: applied <= durable.
-func (db *DB) commit(ctx context.Context, resolve func(b *batch) error) error {
-	var b batch
+func (db *DB) commit(ctx context.Context, resolve func(r *record) error) error {
+	var r record
 	if err := db.writable(); err != nil {
 		return err
 	}
@@ -60,29 +59,29 @@ func (db *DB) commit(ctx context.Context, resolve func(b *batch) error) error {
 	}
 	_, err := db.log.Do(ctx, wal.Write{
 		Prepare: func(lsn wal.LSN) ([]byte, error) {
-			b = batch{changes: db.store.Begin(), lsn: uint64(lsn)}
-			err := resolve(&b)
-			if damage := b.changes.Err(); damage != nil {
+			r = record{changes: db.store.Begin(), lsn: uint64(lsn)}
+			err := resolve(&r)
+			if damage := r.changes.Err(); damage != nil {
 				err = damage // not what resolve concluded from what it could not read
 			}
 			if err != nil {
 				return nil, err
 			}
-			if len(b.ops) == 0 {
+			if len(r.ops) == 0 {
 				return nil, errNoChange
 			}
-			payload := storage.EncodeOps(b.ops)
+			payload := storage.EncodeOps(r.ops)
 			if len(payload) > wal.MaxPayload {
 				return nil, fmt.Errorf("%w: a batch of %d bytes is too large to be atomic, at most %d fit: split it", ErrInvalid, len(payload), wal.MaxPayload)
 			}
-			db.store.Stage(b.changes)
+			db.store.Stage(r.changes)
 			return payload, nil
 		},
 		Publish: func(wal.LSN) {
 			// The first batch of a group publishes what all of them staged: the
 			// sync covered them together.
 			db.store.Publish()
-			db.apply(&b)
+			db.apply(&r)
 		},
 	})
 	if errors.Is(err, errNoChange) {
@@ -130,25 +129,33 @@ func (db *DB) holdBack(ctx context.Context) error {
 
 // refused returns the error of a write after the log or a flush has failed.
 func (db *DB) refused(cause error) error {
-	db.failed.Do(func() { db.events.readOnly(ReadOnly{Err: cause}) })
+	db.failed.Do(func() { db.events.writesRefused(WritesRefused{Err: cause}) })
 	return fmt.Errorf("%w until it is reopened: %w", ErrReadOnly, cause)
 }
 
-// apply brings a durable batch into the memory of the collections that it
-// concerns, where they are open. More than one are concerned by links alone, which
-// change no rows.
-func (db *DB) apply(b *batch) {
-	var done []uint32
-	for _, op := range b.ops {
-		uid := op.Collection()
-		if slices.Contains(done, uid) {
-			continue
-		}
-		done = append(done, uid)
+// apply brings a durable record into the memory of those of its collections that
+// are open. Readers of one collection see the batch once that collection has it:
+// see Collection.begin and Collection.viewedWith. Links are in the store alone.
+func (db *DB) apply(r *record) {
+	uids, ops := byCollection(r.ops)
+	for _, uid := range uids {
 		if c := db.loaded(uid); c != nil {
-			c.apply(b.ops, b.lsn)
+			c.apply(ops[uid], r.lsn)
 		}
 	}
+}
+
+// byCollection divides operations by the collection that they change, in order.
+func byCollection(ops []storage.Op) (uids []uint32, of map[uint32][]storage.Op) {
+	of = map[uint32][]storage.Op{}
+	for _, op := range ops {
+		uid := op.Collection()
+		if of[uid] == nil {
+			uids = append(uids, uid)
+		}
+		of[uid] = append(of[uid], op)
+	}
+	return uids, of
 }
 
 // flush moves the overlay into bbolt and drops the log segments that are no

@@ -3,6 +3,7 @@ package flashdb
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"strings"
 
 	"github.com/flashdb/flashdb/decoder"
@@ -17,46 +18,50 @@ import (
 // Options.CalibrateTime allows: see Calibrate. The decoder is durable before,
 // and a calibration that fails or that ctx cuts short is logged, no error.
 func (c *Collection) PutDecoder(ctx context.Context, name string, d decoder.Decoder) error {
+	if _, err := c.write(ctx, write{kind: writeDecoder, name: name, decoder: d}); err != nil {
+		return err
+	}
 	leave, err := c.db.enter()
 	if err != nil {
-		return err
+		return nil // it is stored
 	}
 	defer leave()
-	if err := validateKey(name); err != nil {
-		return fmt.Errorf("put decoder into %q: %w", c.name, err)
-	}
-	if d == nil {
-		return fmt.Errorf("put decoder %q into %q: %w: the decoder is nil", name, c.name, ErrInvalid)
-	}
-	if d.Dim() != c.schema.Dim {
-		return fmt.Errorf("put decoder %q into %q: %w: it takes embeddings of %d values, the collection holds %d", name, c.name, ErrDim, d.Dim(), c.schema.Dim)
-	}
-	blob := decoder.Marshal(d)
-	err = c.commit(ctx, "put decoder into", func(b *batch, _ storage.Info) error {
-		return b.emit(storage.PutDecoder{UID: c.uid, Name: name, Blob: blob})
-	})
-	if err != nil {
-		return err
-	}
+	c.calibrateStored(ctx, name)
+	return nil
+}
+
+// calibrateStored calibrates a decoder that was just stored.
+func (c *Collection) calibrateStored(ctx context.Context, name string) {
 	if err := c.calibrateNew(ctx, name); err != nil {
 		c.db.slog.Warn("decoder stored, but not calibrated", "collection", c.name, "decoder", name, "err", err)
 	}
-	return nil
+}
+
+// decoderBlob checks a decoder and returns it as it is stored.
+func (c *Collection) decoderBlob(name string, d decoder.Decoder) ([]byte, error) {
+	if err := validateKey(name); err != nil {
+		return nil, err
+	}
+	if d == nil {
+		return nil, fmt.Errorf("%w: decoder %q is nil", ErrInvalid, name)
+	}
+	if d.Dim() != c.schema.Dim {
+		return nil, fmt.Errorf("%w: decoder %q takes embeddings of %d values, the collection holds %d", ErrDim, name, d.Dim(), c.schema.Dim)
+	}
+	return decoder.Marshal(d), nil
 }
 
 // DropDecoder removes a decoder, or returns ErrNotFound.
 func (c *Collection) DropDecoder(ctx context.Context, name string) error {
-	leave, err := c.db.enter()
-	if err != nil {
-		return err
+	_, err := c.write(ctx, write{kind: writeNoDecoder, name: name})
+	return err
+}
+
+func (c *Collection) dropDecoder(r *record, name string) error {
+	if _, ok := r.changes.Decoder(c.uid, name); !ok {
+		return fmt.Errorf("decoder %q %w", name, ErrNotFound)
 	}
-	defer leave()
-	return c.commit(ctx, "drop decoder from", func(b *batch, _ storage.Info) error {
-		if _, ok := b.changes.Decoder(c.uid, name); !ok {
-			return fmt.Errorf("decoder %q %w", name, ErrNotFound)
-		}
-		return b.emit(storage.DropDecoder{UID: c.uid, Name: name})
-	})
+	return r.emit(storage.DropDecoder{UID: c.uid, Name: name})
 }
 
 // Decoders returns the names of the stored decoders, sorted.
@@ -123,6 +128,33 @@ func (c *Collection) trained(name string) (*trained, error) {
 		c.only = t
 	}
 	return t, err
+}
+
+// viewedWith calls fn with a decoder and with what is committed, both of one
+// moment: a batch may hold rows and the decoder that was trained on them. fn may
+// run more than once.
+func (c *Collection) viewedWith(ctx context.Context, name string, fn func(v *storage.View, t *trained) error) error {
+	for {
+		lsn := c.served.applied() // the decoder is as of this batch or a later one
+		t, err := c.trained(name)
+		if err != nil {
+			return err
+		}
+		later := false
+		err = c.db.store.View(func(v *storage.View) error {
+			if info, ok := v.Collection(c.name); !ok || info.UID != c.uid {
+				return fmt.Errorf("collection %q %w: it was dropped", c.name, ErrNotFound)
+			}
+			if later = v.LSN(c.uid) != lsn; later {
+				return ctx.Err()
+			}
+			return fn(v, t)
+		})
+		if err != nil || !later {
+			return err
+		}
+		runtime.Gosched()
+	}
 }
 
 // onlyDecoder returns the name of the one decoder there is.

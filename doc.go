@@ -16,15 +16,15 @@
 // # What is promised
 //
 //   - An acknowledged write is durable: it has been synced to the log.
-//   - A batch is atomic: Upsert, Delete, Link and Unlink happen wholly or
-//     not at all, also across a crash.
+//   - A write is atomic: each call happens wholly or not at all, also across a
+//     crash. A Batch makes many calls, on several collections, one write.
 //   - Scores are those of the full decoder. An index changes only which nodes
 //     are found, never what they score. With ModeExact every node is scored.
 //   - The share of the exact answer that is found, 0.98 unless
 //     PredictOptions.Recall says otherwise, is one that was measured: see
 //     Collection.Calibrate. QueryStats.Plan says how it is met.
-//   - A query sees the nodes, links and tags of one moment, so of a batch all or
-//     nothing. Nodes that are deleted while it runs are left out.
+//   - A query sees the decoder, nodes, links and tags of one moment, so of a batch
+//     all or nothing. Nodes that are deleted while it runs are left out.
 //   - A write is visible to every query that begins after it was acknowledged,
 //     with or without an index.
 //   - The index is derived data: when it is missing or damaged, queries scan

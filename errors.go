@@ -41,6 +41,12 @@ var (
 	ErrLocked = storage.ErrLocked
 )
 
-// A CorruptError says which file is damaged, in which section and at which
-// byte offset. It matches ErrCorrupt.
+// A CorruptError says what is damaged, and where. It matches ErrCorrupt.
+//
+//	type CorruptError struct {
+//		File    string // its path; empty when the bytes came from memory
+//		Section string // part of the file's format
+//		Offset  int64  // of the first byte that is wrong, from the start of the file
+//		Cause   error  // what is wrong there
+//	}
 type CorruptError = format.CorruptError

@@ -79,8 +79,8 @@ func TestBadInput(t *testing.T) {
 		{"collection name", func() error { _, err := d.CreateCollection("../c", flashdb.Schema{Dim: 2}); return err }, flashdb.ErrInvalid, "letters"},
 		{"dim of 0", func() error { _, err := d.CreateCollection("z", flashdb.Schema{}); return err }, flashdb.ErrInvalid, "dim is 0"},
 		{"unknown collection", func() error { _, err := d.Collection("z"); return err }, flashdb.ErrNotFound, `"z"`},
-		{"unknown metric", func() error {
-			_, err := c.Search(ctx, []float32{1, 2}, 1, &flashdb.SearchOptions{Metric: "hamming"})
+		{"unknown similarity", func() error {
+			_, err := c.Search(ctx, []float32{1, 2}, 1, &flashdb.SearchOptions{Similarity: "hamming"})
 			return err
 		}, flashdb.ErrInvalid, "ip, cosine or l2"},
 		{"bits", func() error { _, err := c.Rebuild(ctx, &flashdb.RebuildOptions{Bits: 5}); return err }, flashdb.ErrInvalid, "4 or 8"},
@@ -218,3 +218,11 @@ func TestOpenCollection(t *testing.T) {
 	all.Wait()
 	require.ErrorIs(t, d.collection("e", 2).PutDecoder(t.Context(), "links", nil), flashdb.ErrInvalid)
 }
+
+// The documentation of an alias shows no fields: errors.go lists those of CorruptError.
+var _ = struct {
+	File    string
+	Section string
+	Offset  int64
+	Cause   error
+}(flashdb.CorruptError{})

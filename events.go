@@ -25,9 +25,9 @@ type EventListener struct {
 	// Flushed follows each move from the log into the bbolt file in the
 	// background.
 	Flushed func(Flushed)
-	// ReadOnly is told once, when the log or the bbolt file cannot be
+	// WritesRefused is told once, when the log or the bbolt file cannot be
 	// written any more.
-	ReadOnly func(ReadOnly)
+	WritesRefused func(WritesRefused)
 }
 
 // RebuildStarted begins a rebuild.
@@ -74,8 +74,8 @@ type Flushed struct {
 	Err     error
 }
 
-// ReadOnly says why the database takes no writes until it is reopened.
-type ReadOnly struct{ Err error }
+// WritesRefused says why the database takes no writes until it is reopened.
+type WritesRefused struct{ Err error }
 
 // events tells the listener and the log, and counts. There is one place for each event.
 type events struct {
@@ -130,7 +130,7 @@ func (ev *events) flushed(e Flushed) {
 	tell(ev.listener.Flushed, e)
 }
 
-func (ev *events) readOnly(e ReadOnly) {
+func (ev *events) writesRefused(e WritesRefused) {
 	ev.log.Error("the log cannot be written: read-only until reopened", "dir", ev.dir, "err", e.Err)
-	tell(ev.listener.ReadOnly, e)
+	tell(ev.listener.WritesRefused, e)
 }

@@ -54,7 +54,7 @@ func (r *recorder) listener() flashdb.EventListener {
 		IndexUnusable: func(e flashdb.IndexUnusable) { r.add(e) },
 		TornTail:      func(e flashdb.TornTail) { r.add(e) },
 		Flushed:       func(e flashdb.Flushed) { e.Elapsed = 0; r.add(e) },
-		ReadOnly:      func(e flashdb.ReadOnly) { r.add(e) },
+		WritesRefused: func(e flashdb.WritesRefused) { r.add(e) },
 	}
 }
 
@@ -143,7 +143,7 @@ func TestReadOnlyIsToldOnce(t *testing.T) {
 	}
 	events := r.take()
 	require.Len(t, events, 1)
-	require.ErrorContains(t, events[0].(flashdb.ReadOnly).Err, "no space left")
+	require.ErrorContains(t, events[0].(flashdb.WritesRefused).Err, "no space left")
 	broken.Store(false)
 	require.NoError(t, db.Close())
 }

@@ -92,6 +92,42 @@ func ExamplePredictOptions_sourceCollection() {
 	// tea 0.2
 }
 
+// A batch makes writes to several collections one: after a crash, and for every
+// reader, all of them are there or none.
+func ExampleBatch() {
+	dir, remove := temporaryDir()
+	defer remove()
+	ctx := context.Background()
+
+	db, err := flashdb.Open(dir, nil)
+	check(err)
+	defer db.Close()
+	_, err = db.CreateCollection("users", flashdb.Schema{Dim: 2})
+	check(err)
+	books, err := db.CreateCollection("books", flashdb.Schema{Dim: 2})
+	check(err)
+
+	// A new model: its embeddings of both kinds of node, its decoder, and a note.
+	dec, err := decoder.NewDot(2)
+	check(err)
+	var b flashdb.Batch
+	b.Upsert("users", flashdb.Node{Key: "ann", Embedding: []float32{1, 0}})
+	b.Upsert("books",
+		flashdb.Node{Key: "dune", Embedding: []float32{0.9, 0.2}},
+		flashdb.Node{Key: "emma", Embedding: []float32{0.1, 0.8}},
+	)
+	b.PutDecoder("books", "reads", dec)
+	b.SetMeta("books", "model", "2024-06-01")
+	check(db.Apply(ctx, &b))
+
+	// Tags and payload change without the embedding.
+	check(books.SetTags(ctx, "dune", []string{"lent"}))
+	res, err := books.PredictVector(ctx, []float32{1, 0}, 1, &flashdb.PredictOptions{Filter: "not lent"})
+	check(err)
+	fmt.Println(res.Hits[0].Key)
+	// Output: emma
+}
+
 // A source that is not stored, such as a user who has just come, is asked about by
 // its embedding.
 func ExampleCollection_PredictVector() {

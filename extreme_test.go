@@ -69,7 +69,7 @@ func times(row []float32, by float64) {
 }
 
 // TestExtremeRows asks collections of extreme rows with and without an index: every decoder and
-// metric gives as many hits as there are, in the order of the exact scan and with its scores.
+// similarity gives as many hits as there are, in the order of the exact scan and with its scores.
 func TestExtremeRows(t *testing.T) {
 	const n, dim = 300, 6
 	for i, tt := range extremeRows {
@@ -110,8 +110,8 @@ func TestExtremeRows(t *testing.T) {
 	}
 }
 
-// askAll asks every decoder and metric for the k best by every vector, some of which are of nodes;
-// by name.
+// askAll asks every decoder and similarity for the k best by every vector, some of which are of
+// nodes; by name.
 func askAll(t *testing.T, c *flashdb.Collection, vectors [][]float32, n, k int, exact bool) map[string][]flashdb.Hit {
 	t.Helper()
 	answers := map[string][]flashdb.Hit{}
@@ -139,9 +139,9 @@ func askAll(t *testing.T, c *flashdb.Collection, vectors [][]float32, n, k int, 
 			res, err := c.PredictVector(t.Context(), v, k, &o)
 			add(fmt.Sprintf("%s of vector %d", name, i), res, err, n)
 		}
-		for _, metric := range []flashdb.Metric{flashdb.MetricIP, flashdb.MetricCosine, flashdb.MetricL2} {
-			res, err := c.Search(t.Context(), v, k, &flashdb.SearchOptions{Metric: metric, Exact: exact})
-			add(fmt.Sprintf("search by %s for vector %d", metric, i), res, err, n)
+		for _, by := range []flashdb.Similarity{flashdb.SimilarityIP, flashdb.SimilarityCosine, flashdb.SimilarityL2} {
+			res, err := c.Search(t.Context(), v, k, &flashdb.SearchOptions{Similarity: by, Exact: exact})
+			add(fmt.Sprintf("search by %s for vector %d", by, i), res, err, n)
 		}
 	}
 	return answers

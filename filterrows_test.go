@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/flashdb/flashdb"
-	"github.com/flashdb/flashdb/flashlight"
 )
 
 // TestFilteredScans compares the scan of the rows that a filter keeps with the scores of all, with
@@ -38,7 +37,7 @@ func TestFilteredScans(t *testing.T) {
 				got, err := c.Predict(ctx, "n1", 3000, &flashdb.PredictOptions{Mode: flashdb.ModeExact, WithNode: true, Filter: "t3"})
 				require.NoError(t, err)
 				assert.Equal(t, want, got.Hits)
-				assert.Equal(t, flashlight.StopExact, got.Stats.Stop)
+				assert.Equal(t, flashdb.StopExact, got.Stats.Stop)
 				assert.Equal(t, len(want), got.Stats.RowsScored, "no other rows are scored")
 			}
 			check()

@@ -34,43 +34,42 @@ type LinkedOptions struct {
 // An edge from another collection is refused with ErrVersion by a database whose
 // flash.db is of version 1 or 2 (docs/format.md).
 func (c *Collection) Link(ctx context.Context, edges ...Edge) error {
-	return c.changeLinks(ctx, "link in", edges, func(b *batch, l storage.Link) error { return b.emit(l) })
+	_, err := c.write(ctx, write{kind: writeLink, edges: edges})
+	return err
+}
+
+func (c *Collection) link(r *record, edges []Edge) error {
+	return c.changeLinks(r, edges, func(l storage.Link) error { return r.emit(l) })
 }
 
 // Unlink forgets known links in one atomic write, and returns how many there were.
 // A link that is not known is passed over; every key must exist.
 func (c *Collection) Unlink(ctx context.Context, edges ...Edge) (forgotten int, err error) {
-	err = c.changeLinks(ctx, "unlink in", edges, func(b *batch, l storage.Link) error {
-		if known := b.changes.Links(l.UID, l.Source, l.To); known != nil {
+	return c.write(ctx, write{kind: writeUnlink, edges: edges})
+}
+
+func (c *Collection) unlink(r *record, edges []Edge) (forgotten int, err error) {
+	err = c.changeLinks(r, edges, func(l storage.Link) error {
+		if known := r.changes.Links(l.UID, l.Source, l.To); known != nil {
 			forgotten += int(known.AndCardinality(roaring.BitmapOf(l.Targets...)))
 		}
-		return b.emit(storage.Unlink(l))
+		return r.emit(storage.Unlink(l))
 	})
-	if err != nil {
-		return 0, err
-	}
-	return forgotten, nil
+	return forgotten, err
 }
 
 // changeLinks calls change with the edges as ids, once for each source.
-func (c *Collection) changeLinks(ctx context.Context, verb string, edges []Edge, change func(*batch, storage.Link) error) error {
-	leave, err := c.db.enter()
+func (c *Collection) changeLinks(r *record, edges []Edge, change func(storage.Link) error) error {
+	links, err := c.resolveEdges(r.changes, edges)
 	if err != nil {
 		return err
 	}
-	defer leave()
-	return c.commit(ctx, verb, func(b *batch, _ storage.Info) error {
-		links, err := c.resolveEdges(b.changes, edges)
-		if err != nil {
+	for _, l := range links {
+		if err := change(l); err != nil {
 			return err
 		}
-		for _, l := range links {
-			if err := change(b, l); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // resolveEdges returns the edges as ids: one storage.Link for each source, in the

@@ -3,8 +3,6 @@ package flashdb
 import (
 	"sync/atomic"
 	"time"
-
-	"github.com/flashdb/flashdb/flashlight"
 )
 
 // Metrics count what a database has done since Open. All of them only grow. A
@@ -93,7 +91,7 @@ func (m *metrics) query(kind *atomic.Uint64, s *QueryStats, err error) {
 		return
 	}
 	kind.Add(1)
-	if s.Stop == flashlight.StopExact {
+	if s.Stop == StopExact {
 		m.exactScans.Add(1)
 	}
 	m.rounds.Add(uint64(s.Rounds))

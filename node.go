@@ -43,16 +43,29 @@ func (n *Node) validate(dim int) error {
 	if i := firstNonFinite(n.Embedding); i >= 0 {
 		return fmt.Errorf("node %q: %w: embedding value %d is %v, want a finite number", n.Key, ErrInvalid, i, n.Embedding[i])
 	}
-	if len(n.Payload) > maxPayloadBytes {
-		return fmt.Errorf("node %q: %w: its payload has %d bytes, at most %d are stored", n.Key, ErrInvalid, len(n.Payload), maxPayloadBytes)
+	if err := validatePayload(n.Key, n.Payload); err != nil {
+		return err
 	}
-	if len(n.Tags) > maxTags {
-		return fmt.Errorf("node %q: %w: it has %d tags, at most %d are stored", n.Key, ErrInvalid, len(n.Tags), maxTags)
+	return validateTags(n.Key, n.Tags)
+}
+
+// validateTags checks the tags of the node under key.
+func validateTags(key string, tags []string) error {
+	if len(tags) > maxTags {
+		return fmt.Errorf("node %q: %w: it has %d tags, at most %d are stored", key, ErrInvalid, len(tags), maxTags)
 	}
-	for _, t := range n.Tags {
+	for _, t := range tags {
 		if len(t) == 0 || len(t) > maxTagBytes || !utf8.ValidString(t) {
-			return fmt.Errorf("node %q: %w: tag %q must be valid UTF-8 of 1 to %d bytes", n.Key, ErrInvalid, t, maxTagBytes)
+			return fmt.Errorf("node %q: %w: tag %q must be valid UTF-8 of 1 to %d bytes", key, ErrInvalid, t, maxTagBytes)
 		}
+	}
+	return nil
+}
+
+// validatePayload checks the payload of the node under key.
+func validatePayload(key string, payload []byte) error {
+	if len(payload) > maxPayloadBytes {
+		return fmt.Errorf("node %q: %w: its payload has %d bytes, at most %d are stored", key, ErrInvalid, len(payload), maxPayloadBytes)
 	}
 	return nil
 }

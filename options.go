@@ -115,31 +115,41 @@ const (
 	ModeExact Mode = "exact"
 )
 
-// Seed is what the first round's query is: see the constants.
-type Seed = flashlight.Seed
+// Seed says what the first query of a search is made of: see the constants.
+type Seed string
 
-// AnchorsFrom says which retrieved nodes the decoder is linearised at.
-type AnchorsFrom = flashlight.AnchorsFrom
-
-// Seeds and anchor rules of Flashlight (see package flashlight).
+// The seeds.
 const (
-	SeedOnes    = flashlight.SeedOnes
-	SeedSource  = flashlight.SeedSource
-	SeedBoth    = flashlight.SeedBoth
-	SeedLearned = flashlight.SeedLearned // seed ones where no calibration has learned any
+	SeedOnes    = Seed(flashlight.SeedOnes)    // the source through the decoder with every neuron active, as in the paper
+	SeedSource  = Seed(flashlight.SeedSource)  // the source's own embedding
+	SeedBoth    = Seed(flashlight.SeedBoth)    // two queries, one of each, half of the round each
+	SeedLearned = Seed(flashlight.SeedLearned) // what calibration learned from the searches of similar sources; ones where it has learned nothing
 
-	SeedLearnedOnes = flashlight.SeedLearnedOnes // likewise
-
-	AnchorsRound = flashlight.AnchorsRound
-	AnchorsAll   = flashlight.AnchorsAll
-	AnchorsBoth  = flashlight.AnchorsBoth
-
-	AnchorsRoundOnes = flashlight.AnchorsRoundOnes
+	SeedLearnedOnes = Seed(flashlight.SeedLearnedOnes) // two queries, learned and ones, half of the round each
 )
 
-// Probes says how much of the index a query may visit: a number of lists, or a
-// share of the rows in (0, 1]. The zero value means the default plan's share.
-type Probes = index.Probes
+// AnchorsFrom says at which of the nodes found so far the decoder is linearised for
+// the queries of the next round: see the constants.
+type AnchorsFrom string
+
+// The anchors.
+const (
+	AnchorsRound = AnchorsFrom(flashlight.AnchorsRound) // the best of the round that just ended: explores
+	AnchorsAll   = AnchorsFrom(flashlight.AnchorsAll)   // the best of all rounds: exploits
+	AnchorsBoth  = AnchorsFrom(flashlight.AnchorsBoth)  // two queries, one at each, half of the round each
+
+	AnchorsRoundOnes = AnchorsFrom(flashlight.AnchorsRoundOnes) // two queries, one at the best of the round, and the ones seed again
+)
+
+// Probes says how much of the index a query may visit, counted from its beginning.
+// The zero value means the default plan's share.
+type Probes struct {
+	Lists int     // number of lists; 0 leaves it to Share
+	Share float64 // share of the rows, in (0, 1]; ignored when Lists is set
+}
+
+// String returns it in words, such as "40 lists", "2.5%" or "all".
+func (p Probes) String() string { return index.Probes(p).String() }
 
 // PredictOptions refine one Predict. The zero value, or nil, means the
 // defaults. A knob set by hand is used as it is and echoed in QueryStats.Plan.
@@ -268,22 +278,22 @@ func (o *PredictOptions) byHand() bool {
 	return o.Rounds > 0 || o.PerRound > 0 || o.Growth > 0 || o.Tail > 0 || o.Anchors > 0 || o.AnchorsFrom != "" || o.Seed != ""
 }
 
-// Metric is the similarity of Search.
-type Metric string
+// Similarity is what Search ranks by.
+type Similarity string
 
-// The metrics of Search. A score is larger for a nearer node under each.
+// The similarities of Search. A score is larger for a nearer node under each.
 const (
-	MetricIP     Metric = "ip"     // inner product
-	MetricCosine Metric = "cosine" // cosine of the angle, in [-1, 1]
-	MetricL2     Metric = "l2"     // minus the squared Euclidean distance
+	SimilarityIP     Similarity = "ip"     // inner product
+	SimilarityCosine Similarity = "cosine" // cosine of the angle, in [-1, 1]
+	SimilarityL2     Similarity = "l2"     // minus the squared Euclidean distance
 )
 
 // SearchOptions refine one Search. The zero value, or nil, means the defaults.
 type SearchOptions struct {
-	// Metric is ip (the default), cosine or l2. The index serves ip, and
+	// Similarity is ip (the default), cosine or l2. The index serves ip, and
 	// cosine in a collection whose schema normalises; the others, and those in
 	// other collections, are answered by an exact scan.
-	Metric Metric
+	Similarity Similarity
 	// Exact scans every node.
 	Exact bool
 	// Probes says how much of the index to visit.
@@ -301,10 +311,10 @@ func (o *SearchOptions) Validate() error {
 		return nil
 	}
 	var errs []error
-	switch o.Metric {
-	case "", MetricIP, MetricCosine, MetricL2:
+	switch o.Similarity {
+	case "", SimilarityIP, SimilarityCosine, SimilarityL2:
 	default:
-		errs = append(errs, fmt.Errorf("%w: metric %q is unknown: use ip, cosine or l2", ErrInvalid, o.Metric))
+		errs = append(errs, fmt.Errorf("%w: similarity %q is unknown: use ip, cosine or l2", ErrInvalid, o.Similarity))
 	}
 	p := PredictOptions{Probes: o.Probes, Filter: o.Filter, MinScore: o.MinScore}
 	return errors.Join(append(errs, p.Validate())...)

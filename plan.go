@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/flashdb/flashdb/flashlight"
+	"github.com/flashdb/flashdb/index"
 	"github.com/flashdb/flashdb/internal/calibrate"
 )
 
@@ -95,14 +96,14 @@ func (q *query) handmade(o PredictOptions, k int) planned {
 		p.Anchors = o.Anchors
 	}
 	if o.AnchorsFrom != "" {
-		p.AnchorsFrom = o.AnchorsFrom
+		p.AnchorsFrom = flashlight.AnchorsFrom(o.AnchorsFrom)
 	}
 	if o.Seed != "" {
-		p.Seed = o.Seed
+		p.Seed = flashlight.Seed(o.Seed)
 	}
 	switch {
 	case o.Probes != (Probes{}):
-		p.Probes = o.Probes
+		p.Probes = index.Probes(o.Probes)
 	case q.allowed != nil:
 		p = p.Filtered(int(q.allowed.GetCardinality()), int(q.nodes))
 	}

@@ -96,20 +96,22 @@ func (c *Collection) predictWith(ctx context.Context, start time.Time, key strin
 	if err != nil {
 		return Result{}, err
 	}
-	dec, err := c.trained(o.Decoder)
-	if err != nil {
+	if _, err := c.trained(o.Decoder); err != nil { // before rows are read for it
 		return Result{}, err
 	}
 	if o.SourceCollection == c.name {
 		o.SourceCollection = ""
 	}
-	sel := selection{source: key, from: o.SourceCollection, links: !o.IncludeLinked, exclude: o.Exclude, filter: filter}
+	sel := selection{
+		source: key, from: o.SourceCollection, links: !o.IncludeLinked, exclude: o.Exclude, filter: filter,
+		decodes: true, decoder: o.Decoder,
+	}
 	return c.ask(ctx, sel, func(q *query) (Result, error) {
 		if key == "" {
 			q.source = append(q.source[:0], source...)
 		}
-		q.bind(dec.Decoder)
-		q.measured, q.decodes = dec.on(&q.view.pinned), true
+		q.bind(q.decoder.Decoder)
+		q.measured = q.decoder.on(&q.view.pinned)
 		if of := q.measured; of != nil && of.Seeds.Len() > 0 {
 			q.run.Seeds = of.Seeds
 			if key != "" && of.SourcesFrom != o.SourceCollection {
@@ -167,7 +169,9 @@ func (q *query) answer(ctx context.Context, k int, p planned, o answerOptions) (
 		res.Stats.Plan += fmt.Sprintf("; ran %v, as there is no learned seed for this source", report.Plan)
 	}
 	if q.run.Explain {
-		res.Stats.SeedSources = q.seedSources(report.Trace)
+		if res.Stats.Trace, err = q.trace(report.Trace); err != nil {
+			return Result{}, err
+		}
 	}
 	if len(res.Hits) < k {
 		res.Stats.Short = q.short(len(res.Hits), report)
@@ -216,21 +220,19 @@ func (c *Collection) Score(ctx context.Context, source string, candidates []stri
 	if opts != nil {
 		o = *opts
 	}
-	hits, err := c.score(source, candidates, o)
+	hits, err := c.score(ctx, source, candidates, o)
 	if err != nil {
 		return nil, fmt.Errorf("score in %q: %w", c.name, err)
 	}
 	return hits, nil
 }
 
-func (c *Collection) score(source string, candidates []string, o ScoreOptions) ([]Hit, error) {
-	dec, err := c.decoder(o.Decoder)
-	if err != nil {
-		return nil, err
-	}
+func (c *Collection) score(ctx context.Context, source string, candidates []string, o ScoreOptions) ([]Hit, error) {
 	dim := c.schema.Dim
 	from, rows := make([]float32, dim), make([]float32, len(candidates)*dim)
-	err = c.db.store.View(func(v *storage.View) error {
+	var dec decoder.Decoder
+	err := c.viewedWith(ctx, o.Decoder, func(v *storage.View, t *trained) error {
+		dec = t.Decoder
 		info, err := c.rowsOfSources(v, o.SourceCollection)
 		if err != nil {
 			return err

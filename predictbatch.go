@@ -12,23 +12,43 @@ import (
 // ends the sequence with its error. A caller that stops early waits for the few
 // queries under way.
 func (c *Collection) PredictBatch(ctx context.Context, keys []string, k int, opts *PredictOptions) iter.Seq2[Result, error] {
+	source := func(i int) string { return keys[i] }
+	return c.each(ctx, len(keys), source, func(ctx context.Context, i int) (Result, error) {
+		return c.Predict(ctx, keys[i], k, opts)
+	})
+}
+
+// PredictVectors is PredictBatch for sources that are not nodes of the collection,
+// as PredictVector takes them. Result.Source is empty: the results are in the order
+// of the vectors, one for each.
+func (c *Collection) PredictVectors(ctx context.Context, sources [][]float32, k int, opts *PredictOptions) iter.Seq2[Result, error] {
+	source := func(int) string { return "" }
+	return c.each(ctx, len(sources), source, func(ctx context.Context, i int) (Result, error) {
+		return c.PredictVector(ctx, sources[i], k, opts)
+	})
+}
+
+// each asks n questions, several at a time, and yields their answers in order, each
+// with its source.
+func (c *Collection) each(ctx context.Context, n int, source func(i int) string, ask func(ctx context.Context, i int) (Result, error)) iter.Seq2[Result, error] {
 	return func(yield func(Result, error) bool) {
 		running, cancel := context.WithCancel(ctx)
 		var work sync.WaitGroup
 		defer work.Wait()
 		defer cancel()
 		slots := make(chan chan answered, max(0, c.db.opts.Workers-1))
-		work.Go(func() { c.startBatch(running, &work, slots, keys, k, opts) })
+		work.Go(func() { start(running, &work, slots, n, ask) })
 		done := 0
 		for slot := range slots {
 			a := <-slot
+			a.res.Source = source(done)
 			if !yield(a.res, a.err) {
 				return
 			}
 			done++
 		}
-		if err := ctx.Err(); err != nil && done < len(keys) {
-			yield(Result{Source: keys[done]}, err)
+		if err := ctx.Err(); err != nil && done < n {
+			yield(Result{Source: source(done)}, err)
 		}
 	}
 }
@@ -38,11 +58,11 @@ type answered struct {
 	err error
 }
 
-// startBatch starts a query for each key as slots has room, and hands over in
-// order where its answer will be.
-func (c *Collection) startBatch(ctx context.Context, work *sync.WaitGroup, slots chan<- chan answered, keys []string, k int, opts *PredictOptions) {
+// start starts n questions as slots has room, and hands over in order where their
+// answers will be.
+func start(ctx context.Context, work *sync.WaitGroup, slots chan<- chan answered, n int, ask func(ctx context.Context, i int) (Result, error)) {
 	defer close(slots)
-	for _, key := range keys {
+	for i := range n {
 		slot := make(chan answered, 1)
 		select {
 		case slots <- slot:
@@ -50,8 +70,7 @@ func (c *Collection) startBatch(ctx context.Context, work *sync.WaitGroup, slots
 			return
 		}
 		work.Go(func() {
-			res, err := c.Predict(ctx, key, k, opts)
-			res.Source = key
+			res, err := ask(ctx, i)
 			slot <- answered{res, err}
 		})
 	}

@@ -33,6 +33,7 @@ type query struct {
 	allowed  *roaring.Bitmap        // nil when there is no filter
 	unknown  []string               // tags of the filter that no node has
 	nodes    uint64                 // live nodes of the collection
+	decoder  *trained               // of selection.decoder
 	measured *calibrate.Calibration // of the decoder on the pinned generation; nil: none
 	decodes  bool                   // a decoder of the user's is asked, which may be calibrated
 	broken   bool                   // a fault ended it halfway: it is not used again
@@ -44,21 +45,29 @@ func newQuery(c *Collection) *query {
 	return &query{c: c, view: view{c: c}, excluded: roaring.New()}
 }
 
-// begin takes a query from the pool, pins what is served and resolves the
-// selection, both at one point in time: a query whose filter knew of a batch
-// that its rows do not would answer with half of it. A batch is published in
-// the store and then in the delta; a query that comes between the two, which
-// are a few microseconds apart, tries again.
+// begin takes a query from the pool, pins what is served, looks up the decoder and
+// resolves the selection, all as of one point in time: a query whose filter or
+// decoder knew of a batch that its rows do not would answer with half of it. A
+// batch is published in the store, then its decoders replace those in memory, and
+// then the delta has it. A query that comes in between, which is a few
+// microseconds, tries again. The decoder is looked up after the pin and before the
+// store is read: if these two agree, it is as of the same batch. A source of another
+// collection, and its links, are as of the moment at which the store is read.
 func (c *Collection) begin(ctx context.Context, sel selection) (*query, error) {
 	q := c.queries.Get().(*query)
 	for {
 		q.excluded.Clear()
-		q.allowed, q.measured, q.decodes = nil, nil, false
+		q.allowed, q.measured, q.decodes = nil, nil, sel.decodes
 		q.hits, q.unknown = q.hits[:0], q.unknown[:0]
 		p, err := c.pin(ctx)
 		var lsn uint64
 		if err == nil {
 			q.view.open(p)
+			if sel.decodes {
+				q.decoder, err = c.trained(sel.decoder)
+			}
+		}
+		if err == nil {
 			lsn, err = q.resolve(sel)
 		}
 		if err == nil && lsn == p.lsn {
@@ -79,7 +88,7 @@ func (c *Collection) begin(ctx context.Context, sel selection) (*query, error) {
 // end releases the pin and returns the query to the pool.
 func (q *query) end() {
 	q.view.close()
-	q.run = flashlight.Query{}
+	q.run, q.decoder = flashlight.Query{}, nil
 	if !q.broken {
 		q.c.queries.Put(q)
 	}
@@ -130,6 +139,8 @@ type selection struct {
 	links   bool   // known links of the source are left out
 	exclude []string
 	filter  *filterNode
+	decodes bool   // a decoder is asked
+	decoder string // its name; "" for the only one
 }
 
 // resolve reads what the selection names from the store: the source's row into
@@ -250,40 +261,15 @@ func (q *query) stats(report flashlight.Report) QueryStats {
 		RowsVisited:  report.Cost.Rows,
 		CodesScanned: report.Cost.Codes,
 		RowsScored:   report.RowsScored,
-		Stop:         report.Stop,
+		Stop:         Stop(report.Stop),
 		Generation:   q.view.pinned.number,
 		DeltaRows:    q.view.pinned.delta.Len(),
-		Trace:        report.Trace,
 	}
 }
 
 // indexDamaged reports whether there is an index that could not be pinned.
 func (q *query) indexDamaged() bool {
 	return q.view.pinned.gen == nil && q.c.served.damaged.Load() != 0
-}
-
-// seedSources returns the keys of the stored sources that led to a learned seed,
-// most alike first. Those deleted since are left out.
-func (q *query) seedSources(trace []flashlight.Round) (keys []string) {
-	if len(trace) == 0 || len(trace[0].Aims) == 0 || q.measured == nil {
-		return nil
-	}
-	from := q.c
-	if name := q.measured.SourcesFrom; name != "" {
-		var err error
-		if from, err = q.c.db.collection(name); err != nil {
-			return nil // dropped since
-		}
-	}
-	_ = q.c.db.store.View(func(v *storage.View) error {
-		for _, id := range trace[0].Aims[0].Sources {
-			if key, ok := v.Key(from.uid, id); ok {
-				keys = append(keys, key)
-			}
-		}
-		return nil
-	})
-	return keys
 }
 
 // grow returns s with length n, in its own memory when it suffices.

@@ -27,6 +27,8 @@ func killed(t *testing.T) (dir string, want *dbtest.Contents) {
 	require.NoError(t, err)
 	ctx := context.Background()
 	require.NoError(t, c.Upsert(ctx, flashdb.Node{Key: "p1", Embedding: make([]float32, 8), Tags: []string{"moved"}}))
+	require.NoError(t, c.SetTags(ctx, "p2", []string{"moved"}))
+	require.NoError(t, c.SetPayload(ctx, "p1", []byte("after its row")))
 	dir = filepath.Join(t.TempDir(), "killed")
 	require.NoError(t, os.CopyFS(dir, os.DirFS(d.dir)))
 	want = contentsOf(t, d.DB)
@@ -93,6 +95,13 @@ func TestReadOnlyReadersShareADirectoryAndLeaveItAlone(t *testing.T) {
 		"unlink":  func() error { _, err := c.Unlink(ctx, flashdb.Edge{Source: "p1", Target: "p2"}); return err },
 		"decoder": func() error { return c.PutDecoder(ctx, "x", dotDecoder(t, 8)) },
 		"meta":    func() error { return c.SetMeta(ctx, "x", "y") },
+		"tags":    func() error { return c.SetTags(ctx, "p1", nil) },
+		"payload": func() error { return c.SetPayload(ctx, "p1", nil) },
+		"batch": func() error {
+			var b flashdb.Batch
+			b.SetMeta("papers", "x", "y")
+			return db.Apply(ctx, &b)
+		},
 		"rebuild": func() error { _, err := c.Rebuild(ctx, &flashdb.RebuildOptions{Force: true}); return err },
 		"compact": func() error { _, err := db.Compact(ctx, nil); return err },
 		"backup":  func() error { _, err := db.BackupFile(ctx, filepath.Join(t.TempDir(), "b"), nil); return err },

@@ -29,8 +29,9 @@ type RestoreOptions struct {
 	// MaxBytes bounds what the stream may unpack to. Default 64 MiB and 1000
 	// times the bytes read of it, which only a stream made to fill a disk exceeds.
 	MaxBytes uint64
-	// Progress is called now and then with the bytes of files done and to do.
-	Progress func(done, total int64)
+	// Progress is called now and then, with the stage "restore" and the bytes of
+	// files done and to do.
+	Progress func(stage string, done, total int64)
 }
 
 // Restore makes the database directory dir of a stream that Backup wrote. The
@@ -284,7 +285,7 @@ func readBackup(ctx context.Context, r io.Reader, opts *RestoreOptions, take fun
 	}
 	defer br.Close()
 	header := br.Header()
-	data := &progressReader{ctx: ctx, r: br, progress: o.Progress, total: int64(header.Bytes)}
+	data := &progressReader{ctx: ctx, r: br, stage: "restore", progress: o.Progress, total: int64(header.Bytes)}
 	seen := map[string]bool{}
 	for {
 		e, err := br.Next()

@@ -140,7 +140,7 @@ func TestRestoreEndsWithItsContext(t *testing.T) {
 	parent := t.TempDir()
 	ctx, cancel := context.WithCancel(context.Background())
 	_, err := flashdb.Restore(ctx, bytes.NewReader(stream), filepath.Join(parent, "db"), &flashdb.RestoreOptions{
-		Progress: func(int64, int64) { cancel() },
+		Progress: func(string, int64, int64) { cancel() },
 	})
 	require.ErrorIs(t, err, context.Canceled)
 	require.NotErrorIs(t, err, flashdb.ErrCorrupt)

@@ -1,10 +1,6 @@
 package flashdb
 
-import (
-	"time"
-
-	"github.com/flashdb/flashdb/flashlight"
-)
+import "time"
 
 // A Result is the answer of one query, best hit first.
 type Result struct {
@@ -17,7 +13,7 @@ type Result struct {
 // A Hit is one returned node.
 type Hit struct {
 	Key string
-	// Score is the decoder's raw logit (for Search, the metric's value). It is
+	// Score is the decoder's raw logit (for Search, the similarity). It is
 	// exact for what is returned: only membership is approximate. It may be
 	// infinite, and NaN where a decoder overflows: see Node.Embedding.
 	Score float32
@@ -42,7 +38,7 @@ type QueryStats struct {
 	// RowsScored counts rows the full decoder scored.
 	RowsScored int
 	// Stop says why the query ended.
-	Stop flashlight.Stop
+	Stop Stop
 	// Short says why fewer than k hits came back; empty when k did.
 	Short string
 	// Generation is the index generation that served, 0 for none; DeltaRows
@@ -56,11 +52,7 @@ type QueryStats struct {
 	// UnknownTags are the tags of the filter that no node has, each once.
 	UnknownTags []string
 	// Trace holds one entry for each round when PredictOptions.Explain is set.
-	Trace []flashlight.Round
-	// SeedSources are the keys, in the collection that the calibration's sources
-	// are from, of the stored sources whose searches taught the first query, most
-	// alike first, when PredictOptions.Explain is set and the seed is learned.
-	SeedSources []string
+	Trace []Round
 	// Verification is there when PredictOptions.Verify is set.
 	Verification *Verification
 }

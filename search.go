@@ -10,7 +10,7 @@ import (
 	"github.com/flashdb/flashdb/decoder"
 )
 
-// Search returns the k nodes nearest to vec under a plain metric, without a
+// Search returns the k nodes nearest to vec by a plain similarity, without a
 // decoder: the inner product by default.
 func (c *Collection) Search(ctx context.Context, vec []float32, k int, opts *SearchOptions) (Result, error) {
 	leave, err := c.db.enter()
@@ -50,9 +50,9 @@ func (c *Collection) search(ctx context.Context, vec []float32, k int, o SearchO
 		q.source = append(q.source[:0], vec...)
 
 		q.run.MinScore = o.MinScore
-		if o.Metric == MetricL2 || (o.Metric == MetricCosine && !c.schema.Normalize) {
-			q.run.Bound = newMetricBound(o.Metric, vec)
-			return q.answer(ctx, k, exactPlan("the index does not serve metric "+string(o.Metric)+" here"), answerOptions{start: start, withNode: o.WithNode})
+		if o.Similarity == SimilarityL2 || (o.Similarity == SimilarityCosine && !c.schema.Normalize) {
+			q.run.Bound = newSimilarityBound(o.Similarity, vec)
+			return q.answer(ctx, k, exactPlan("the index does not serve similarity "+string(o.Similarity)+" here"), answerOptions{start: start, withNode: o.WithNode})
 		}
 		q.bind(c.dot)
 		plan := q.plan(PredictOptions{Probes: o.Probes}, k)
@@ -63,16 +63,16 @@ func (c *Collection) search(ctx context.Context, vec []float32, k int, o SearchO
 	})
 }
 
-// metricBound scores rows by cosine or by minus the squared distance. It is
+// similarityBound scores rows by cosine or by minus the squared distance. It is
 // only ever scanned exactly.
-type metricBound struct {
-	metric Metric
-	query  []float32
-	norm   float64 // of query
+type similarityBound struct {
+	by    Similarity
+	query []float32
+	norm  float64 // of query
 }
 
-func newMetricBound(m Metric, query []float32) *metricBound {
-	return &metricBound{metric: m, query: slices.Clone(query), norm: math.Sqrt(squaredNorm(query))}
+func newSimilarityBound(by Similarity, query []float32) *similarityBound {
+	return &similarityBound{by: by, query: slices.Clone(query), norm: math.Sqrt(squaredNorm(query))}
 }
 
 func squaredNorm(v []float32) (sum float64) {
@@ -83,12 +83,12 @@ func squaredNorm(v []float32) (sum float64) {
 }
 
 // Score implements decoder.Bound.
-func (b *metricBound) Score(_ *decoder.Scratch, dst, rows []float32) {
+func (b *similarityBound) Score(_ *decoder.Scratch, dst, rows []float32) {
 	d := len(b.query)
 	for i := range dst {
 		row := rows[i*d : (i+1)*d]
 		var sum, norm float64
-		if b.metric == MetricL2 {
+		if b.by == SimilarityL2 {
 			for j, x := range row {
 				diff := float64(x) - float64(b.query[j])
 				sum -= diff * diff
@@ -108,12 +108,12 @@ func (b *metricBound) Score(_ *decoder.Scratch, dst, rows []float32) {
 }
 
 // Gradient implements decoder.Bound; an exact scan never asks for it.
-func (b *metricBound) Gradient(*decoder.Scratch, []float32, []float32, []float32) {
-	panic("flashdb: metricBound has no gradient")
+func (b *similarityBound) Gradient(*decoder.Scratch, []float32, []float32, []float32) {
+	panic("flashdb: similarityBound has no gradient")
 }
 
 // Ones implements decoder.Bound; an exact scan never asks for it.
-func (b *metricBound) Ones(dst []float32) { copy(dst, b.query) }
+func (b *similarityBound) Ones(dst []float32) { copy(dst, b.query) }
 
 // Linear implements decoder.Bound.
-func (b *metricBound) Linear() bool { return false }
+func (b *similarityBound) Linear() bool { return false }

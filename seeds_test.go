@@ -17,7 +17,7 @@ import (
 // learnable are options of a calibration with time to learn seeds.
 var learnable = flashdb.CalibrateOptions{Sources: 20, Time: 20 * time.Second}
 
-var learned = flashdb.PredictOptions{Seed: flashlight.SeedLearned, Rounds: 1, PerRound: 200, Explain: true}
+var learned = flashdb.PredictOptions{Seed: flashdb.SeedLearned, Rounds: 1, PerRound: 200, Explain: true}
 
 // TestLearnedSeeds: a calibration learns seeds, they last, queries use them and say who led, and they go with the decoder.
 func TestLearnedSeeds(t *testing.T) {
@@ -33,7 +33,7 @@ func TestLearnedSeeds(t *testing.T) {
 	before := ask()
 	assert.Contains(t, before.Plan, "as there is no learned seed for this source")
 	assert.Equal(t, "ones", before.Trace[0].Aims[0].From)
-	assert.Empty(t, before.SeedSources)
+	assert.Empty(t, before.Trace[0].Aims[0].Sources)
 
 	all, err := c.Calibrate(ctx, &learnable)
 	require.NoError(t, err)
@@ -41,8 +41,8 @@ func TestLearnedSeeds(t *testing.T) {
 	stats := ask()
 	assert.NotContains(t, stats.Plan, "no learned seed")
 	assert.Equal(t, "learned", stats.Trace[0].Aims[0].From)
-	require.NotEmpty(t, stats.SeedSources)
-	for _, key := range stats.SeedSources {
+	require.NotEmpty(t, stats.Trace[0].Aims[0].Sources)
+	for _, key := range stats.Trace[0].Aims[0].Sources {
 		_, err := c.Get(ctx, key)
 		require.NoError(t, err, "they are nodes")
 	}
@@ -50,10 +50,10 @@ func TestLearnedSeeds(t *testing.T) {
 	db.reopen()
 	c, err = db.Collection("papers")
 	require.NoError(t, err)
-	assert.Equal(t, stats.SeedSources, ask().SeedSources, "they are durable")
-	_, err = c.Delete(ctx, stats.SeedSources[0])
+	assert.Equal(t, stats.Trace[0].Aims[0].Sources, ask().Trace[0].Aims[0].Sources, "they are durable")
+	_, err = c.Delete(ctx, stats.Trace[0].Aims[0].Sources[0])
 	require.NoError(t, err)
-	assert.Equal(t, stats.SeedSources[1:], ask().SeedSources, "who is deleted is not named any more")
+	assert.Equal(t, stats.Trace[0].Aims[0].Sources[1:], ask().Trace[0].Aims[0].Sources, "who is deleted is not named any more")
 
 	require.NoError(t, c.PutDecoder(ctx, "cites", randomMLP(t, rand.New(rand.NewPCG(8, 8)), 16, 8)))
 	assert.Equal(t, "ones", ask().Trace[0].Aims[0].From, "they go with the decoder")
@@ -96,12 +96,13 @@ func TestSeedsOfAnotherCollection(t *testing.T) {
 	res, err := c.PredictVector(ctx, user.Embedding, 10, &learned)
 	require.NoError(t, err)
 	assert.Equal(t, "learned", res.Stats.Trace[0].Aims[0].From)
-	assert.NotEmpty(t, res.Stats.SeedSources)
+	assert.NotEmpty(t, res.Stats.Trace[0].Aims[0].Sources)
 	across := learned
 	across.SourceCollection = "users"
 	res, err = c.Predict(ctx, "n5", 10, &across)
 	require.NoError(t, err)
 	assert.Equal(t, "learned", res.Stats.Trace[0].Aims[0].From)
+	assert.NotEmpty(t, res.Stats.Trace[0].Aims[0].Sources)
 	res, err = c.Predict(ctx, "n5", 10, &learned)
 	require.NoError(t, err)
 	assert.Equal(t, "ones", res.Stats.Trace[0].Aims[0].From)
@@ -113,7 +114,7 @@ func TestSeedsOfAnotherCollection(t *testing.T) {
 	res, err = c.PredictVector(ctx, user.Embedding, 10, &learned)
 	require.NoError(t, err)
 	assert.Equal(t, "learned", res.Stats.Trace[0].Aims[0].From, "what was learned of them holds on")
-	assert.Empty(t, res.Stats.SeedSources)
+	assert.Empty(t, res.Stats.Trace[0].Aims[0].Sources)
 }
 
 // TestCalibrateFreshRows: rows newer than the index are sampled and found like the others.

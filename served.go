@@ -27,7 +27,7 @@ type served struct {
 	table     *delta.Table              // nil until opened
 	gen       *ivf.Index                // nil when none is served
 	number    uint64                    // of gen
-	lsn       uint64                    // of the last batch on the collection that the delta knows of
+	lsn       uint64                    // of the last batch on the collection that was applied: see Collection.apply
 	positions atomic.Pointer[positions] // of the generation last asked with a filter
 	closed    bool
 
@@ -85,6 +85,13 @@ func (s *served) update(lsn uint64, fn func(*delta.Table)) {
 	if s.table != nil {
 		fn(s.table)
 	}
+}
+
+// applied returns the LSN of the last batch on the collection that was applied.
+func (s *served) applied() uint64 {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.lsn
 }
 
 // openServed maps the served generation and fills the delta. No batch is

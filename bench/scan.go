@@ -178,7 +178,7 @@ func scanSetting(ctx context.Context, ix *ivf.Index, share float64, keep int, qu
 	r.Setting = fmt.Sprintf("IVF%d, %d bytes a code, %d probes, best %d", lists, ix.Info().Dim/4, r.Probes, keep)
 	probes := index.Probes{Lists: r.Probes}
 	if share == 1 {
-		probes = everyList
+		probes = index.Probes(everyList)
 	}
 	search := ix.NewSearch()
 	dst := make([][]index.Candidate, 1)

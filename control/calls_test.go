@@ -99,6 +99,14 @@ func ask(t *testing.T, c *Client) transcript {
 	))
 	said["get"], err = in.Get(ctx, "a")
 	ok(err)
+	ok(in.SetTags(ctx, binary, []string{"u", "t"}))
+	ok(in.SetPayload(ctx, binary, []byte{255, 0}))
+	said["set"], err = in.Get(ctx, binary)
+	ok(err)
+	from, err := c.CreateCollection(ctx, "from", flashdb.Schema{Dim: 2})
+	ok(err)
+	ok(from.Upsert(ctx, flashdb.Node{Key: binary, Embedding: []float32{1, 2}}))
+	askBatch(t, c, in, said)
 	said["delete"], err = in.Delete(ctx, "gone", "nobody")
 	ok(err)
 	ok(in.Link(ctx, flashdb.Edge{Source: "a", Target: binary}, flashdb.Edge{Source: "a", Target: "base64:"}))
@@ -106,9 +114,6 @@ func ask(t *testing.T, c *Client) transcript {
 	ok(err)
 	said["linked"], err = in.Linked(ctx, "a", nil)
 	ok(err)
-	from, err := c.CreateCollection(ctx, "from", flashdb.Schema{Dim: 2})
-	ok(err)
-	ok(from.Upsert(ctx, flashdb.Node{Key: binary, Embedding: []float32{1, 2}}))
 	ok(in.Link(ctx, flashdb.Edge{SourceCollection: "from", Source: binary, Target: "a"}))
 	said["linked across"], err = in.Linked(ctx, binary, &flashdb.LinkedOptions{SourceCollection: "from"})
 	ok(err)
@@ -158,6 +163,40 @@ func ask(t *testing.T, c *Client) transcript {
 	return said
 }
 
+// askBatch makes one write of many.
+func askBatch(t *testing.T, c *Client, in *Collection, said transcript) {
+	t.Helper()
+	ctx := context.Background()
+	dot, err := decoder.NewDot(2)
+	require.NoError(t, err)
+	var b flashdb.Batch
+	b.Upsert("c", flashdb.Node{Key: "late\xff", Embedding: []float32{2, 2}, Tags: []string{"x"}, Payload: []byte{0}})
+	b.Link("c", flashdb.Edge{SourceCollection: "from", Source: binary, Target: "late\xff"})
+	b.PutDecoder("c", "late", dot)
+	b.SetMeta("c", "late", binary)
+	require.NoError(t, c.Apply(ctx, &b))
+	said["late"], err = in.Get(ctx, "late\xff")
+	require.NoError(t, err)
+	said["late links"], err = in.Linked(ctx, binary, &flashdb.LinkedOptions{SourceCollection: "from"})
+	require.NoError(t, err)
+	require.Len(t, said["late links"], 1)
+	said["late meta"], err = in.Meta(ctx, "late")
+	require.NoError(t, err)
+	b.Reset()
+	b.DropDecoder("c", "late")
+	b.Delete("c", "late\xff")
+	b.SetTags("c", "nobody", nil)
+	err = c.Apply(ctx, &b)
+	require.ErrorIs(t, err, flashdb.ErrNotFound)
+	require.ErrorContains(t, err, `apply batch: write 3 of 3, set tags in "c": node "nobody" not found`)
+	_, err = in.Get(ctx, "late\xff")
+	require.NoError(t, err, "nothing of it took place")
+	b = flashdb.Batch{}
+	b.DropDecoder("c", "late")
+	b.Delete("c", "late\xff")
+	require.NoError(t, c.Apply(ctx, &b))
+}
+
 // timeless is a result without what differs from one call to the next.
 func timeless(r flashdb.Result) flashdb.Result {
 	r.Stats.Elapsed = 0
@@ -196,9 +235,15 @@ func askQuestions(t *testing.T, in *Collection, said transcript) {
 	said["across"] = timeless(res)
 	said["score across"], err = in.Score(ctx, binary, []string{"a"}, &flashdb.ScoreOptions{SourceCollection: "from"})
 	require.NoError(t, err)
+	many = nil
+	for res, err := range in.PredictVectors(ctx, [][]float32{{1, 0}, {3e38, 3e38}}, 5, nil) {
+		require.NoError(t, err)
+		many = append(many, timeless(res))
+	}
+	said["vectors"] = many
 	said["score"], err = in.Score(ctx, "a", []string{binary, "base64:"}, nil)
 	require.NoError(t, err)
-	res, err = in.Search(ctx, []float32{0, 1}, 2, &flashdb.SearchOptions{Metric: flashdb.MetricL2})
+	res, err = in.Search(ctx, []float32{0, 1}, 2, &flashdb.SearchOptions{Similarity: flashdb.SimilarityL2})
 	require.NoError(t, err)
 	said["search"] = timeless(res)
 }
@@ -226,7 +271,7 @@ func askUpkeep(t *testing.T, c *Client, in *Collection, said transcript) {
 
 	var stream bytes.Buffer
 	told := false
-	res, err := c.Backup(ctx, &stream, &flashdb.BackupOptions{Progress: func(int64, int64) { told = true }})
+	res, err := c.Backup(ctx, &stream, &flashdb.BackupOptions{Progress: func(string, int64, int64) { told = true }})
 	require.NoError(t, err)
 	assert.True(t, told)
 	file := filepath.Join(t.TempDir(), "backup.zst")

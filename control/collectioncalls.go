@@ -74,6 +74,36 @@ func (c *Collection) Delete(ctx context.Context, names ...string) (deleted int, 
 	return deleteNodes.ask(ctx, c, keys{names}, out{})
 }
 
+type tagged struct {
+	Key  string   `json:"key"`
+	Tags []string `json:"tags"`
+}
+
+var setTags = onCollection("settags", func(ctx context.Context, c *flashdb.Collection, r tagged, _ out) (none, error) {
+	return none{}, c.SetTags(ctx, r.Key, r.Tags)
+})
+
+// SetTags is that of flashdb.Collection.
+func (c *Collection) SetTags(ctx context.Context, name string, tags []string) error {
+	_, err := setTags.ask(ctx, c, tagged{name, tags}, out{})
+	return err
+}
+
+type loaded struct {
+	Key     string `json:"key"`
+	Payload []byte `json:"payload"`
+}
+
+var setPayload = onCollection("setpayload", func(ctx context.Context, c *flashdb.Collection, r loaded, _ out) (none, error) {
+	return none{}, c.SetPayload(ctx, r.Key, r.Payload)
+})
+
+// SetPayload is that of flashdb.Collection.
+func (c *Collection) SetPayload(ctx context.Context, name string, payload []byte) error {
+	_, err := setPayload.ask(ctx, c, loaded{name, payload}, out{})
+	return err
+}
+
 var link = onCollection("link", func(ctx context.Context, c *flashdb.Collection, r edges, _ out) (none, error) {
 	return none{}, c.Link(ctx, r.Edges...)
 })

@@ -52,12 +52,7 @@ type answer struct {
 }
 
 var predictBatch = onCollection("predictbatch", func(ctx context.Context, c *flashdb.Collection, r questions, o reply[answer]) (none, error) {
-	for res, err := range c.PredictBatch(ctx, r.Keys, r.K, r.Options) {
-		if err := o.item(answer{res, failed{ended(ctx, err)}}); err != nil {
-			return none{}, err
-		}
-	}
-	return none{}, nil
+	return none{}, send(ctx, c.PredictBatch(ctx, r.Keys, r.K, r.Options), o)
 })
 
 // errEnough ends a reply that the caller does not want to read to its end: the
@@ -67,8 +62,46 @@ var errEnough = errors.New("enough")
 // PredictBatch is that of flashdb.Collection. An error that keeps the rest of the
 // answers from coming is the last.
 func (c *Collection) PredictBatch(ctx context.Context, keys []string, k int, opts *flashdb.PredictOptions) iter.Seq2[flashdb.Result, error] {
+	return answers(ctx, c, predictBatch, questions{keys, k, opts})
+}
+
+type vectorQuestions struct {
+	Vectors []wire.Vector           `json:"vectors"`
+	K       int                     `json:"k"`
+	Options *flashdb.PredictOptions `json:"options,omitempty"`
+}
+
+var predictVectors = onCollection("predictvectors", func(ctx context.Context, c *flashdb.Collection, r vectorQuestions, o reply[answer]) (none, error) {
+	sources := make([][]float32, len(r.Vectors))
+	for i, v := range r.Vectors {
+		sources[i] = v
+	}
+	return none{}, send(ctx, c.PredictVectors(ctx, sources, r.K, r.Options), o)
+})
+
+// PredictVectors is that of flashdb.Collection, as PredictBatch is.
+func (c *Collection) PredictVectors(ctx context.Context, sources [][]float32, k int, opts *flashdb.PredictOptions) iter.Seq2[flashdb.Result, error] {
+	vectors := make([]wire.Vector, len(sources))
+	for i, v := range sources {
+		vectors[i] = v
+	}
+	return answers(ctx, c, predictVectors, vectorQuestions{vectors, k, opts})
+}
+
+// send sends answers as they come.
+func send(ctx context.Context, all iter.Seq2[flashdb.Result, error], o reply[answer]) error {
+	for res, err := range all {
+		if err := o.item(answer{res, failed{ended(ctx, err)}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// answers asks many questions in one call, and yields what comes back.
+func answers[Req any](ctx context.Context, c *Collection, k call[*flashdb.Collection, Req, answer, none], r Req) iter.Seq2[flashdb.Result, error] {
 	return func(yield func(flashdb.Result, error) bool) {
-		_, err := predictBatch.ask(ctx, c, questions{keys, k, opts}, reply[answer]{item: func(a answer) error {
+		_, err := k.ask(ctx, c, r, reply[answer]{item: func(a answer) error {
 			if !yield(a.Result, a.Failed.error) {
 				return errEnough
 			}

@@ -90,15 +90,20 @@ func (o PutNode) check(col *edit) (tags []string, err error) {
 	if err := checkBlob("payload", len(o.Payload)); err != nil {
 		return nil, err
 	}
-	for _, tag := range o.Tags {
+	return checkTags(o.Tags)
+}
+
+// checkTags returns tags sorted and without duplicates.
+func checkTags(tags []string) ([]string, error) {
+	for _, tag := range tags {
 		if err := checkName("tag", tag); err != nil {
 			return nil, err
 		}
 	}
-	if len(o.Tags) < 2 {
-		return o.Tags, nil
+	if len(tags) < 2 {
+		return tags, nil
 	}
-	tags = slices.Clone(o.Tags)
+	tags = slices.Clone(tags)
 	slices.Sort(tags)
 	return slices.Compact(tags), nil
 }

@@ -16,6 +16,9 @@ func (w *writer) nodes(ids []uint32, all *layer) {
 		n, _ := all.node(nodeKey{w.uid, id})
 		w.put(keys, bigEndian(&w.key, id), n.record)
 	}
+	if ids = all.withRows(w.uid, ids); len(ids) == 0 {
+		return
+	}
 	rows, dirty := w.table(rowsBucket), w.table(dirtyBucket)
 	if !w.parent.layout.blocked() {
 		w.rowOfEach(rows, dirty, ids, all)

@@ -191,7 +191,11 @@ func (h *history) randomOp(m *model) storage.Op {
 	if len(c.nodes) == 0 {
 		return h.putNode(c)
 	}
-	switch n := r.IntN(20); {
+	switch n := r.IntN(24); {
+	case n >= 22:
+		return storage.SetPayload{UID: uid, ID: pick(r, c.nodes), Payload: make([]byte, r.IntN(20))}
+	case n >= 20:
+		return storage.SetTags{UID: uid, ID: pick(r, c.nodes), Tags: h.tags()}
 	case n < 1 && c.info.NextID < 250:
 		return h.putNodes(c)
 	case n < 9:
@@ -261,9 +265,7 @@ func (h *history) putNode(c *modelCollection) storage.PutNode {
 	for i := range o.Row {
 		o.Row[i] = r.Float32()
 	}
-	for range r.IntN(4) {
-		o.Tags = append(o.Tags, fmt.Sprintf("t%d", r.IntN(5)))
-	}
+	o.Tags = h.tags()
 	if r.IntN(2) == 0 {
 		o.Payload = make([]byte, r.IntN(20))
 	}
@@ -277,6 +279,13 @@ func (h *history) linkTo(m *model, from *modelCollection) *modelCollection {
 		return other
 	}
 	return from
+}
+
+func (h *history) tags() (tags []string) {
+	for range h.rng.IntN(4) {
+		tags = append(tags, fmt.Sprintf("t%d", h.rng.IntN(5)))
+	}
+	return tags
 }
 
 func (h *history) liveIDs(c *modelCollection) []uint32 {

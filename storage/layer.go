@@ -36,11 +36,23 @@ type blobKey struct {
 	name string
 }
 
-// A node is a record and the row that came with it. Both are nil if the node was deleted.
+// A node is a record and the row that came with it. Both are nil if the node was deleted. The row alone is nil if only
+// the record changed: then the row, and the LSN of it, are those of a layer below or of bbolt.
 type node struct {
 	record []byte // as appendRecord makes it
 	row    []float32
-	lsn    uint64
+	lsn    uint64 // of the row
+}
+
+// recordOnly tells whether n leaves the row to the layers below.
+func (n node) recordOnly() bool { return n.record != nil && n.row == nil }
+
+// over returns n with what it leaves to an older state of the node.
+func (n node) over(older node) node {
+	if n.recordOnly() {
+		n.row, n.lsn = older.row, older.lsn
+	}
+	return n
 }
 
 // An idOf is what a key leads to.
@@ -70,13 +82,18 @@ func (l *layer) len() int {
 
 // node returns what l says of a node, if it mentions it.
 func (l *layer) node(k nodeKey) (node, bool) {
-	if n, ok := l.nodes[k]; ok {
+	n, ok := l.nodes[k]
+	if ok && !n.recordOnly() {
 		return n, true
 	}
 	if r := findRun(l.runs, k.uid, k.id); r != nil {
-		return r.node(k.id), true
+		put := r.node(k.id)
+		if !ok {
+			return put, true
+		}
+		return n.over(put), true
 	}
-	return node{}, false
+	return n, ok
 }
 
 // id returns what l says of a key, if it mentions it.
@@ -98,7 +115,9 @@ func (l *layer) id(k nameKey, hash uint32) (idOf, bool) {
 
 // cover lays the newer layer over l. It changes l.
 func (l *layer) cover(newer *layer) {
-	cover(l.nodes, newer.nodes)
+	for k, n := range newer.nodes {
+		l.nodes[k] = n.over(l.nodes[k])
+	}
 	cover(l.ids, newer.ids)
 	cover(l.links, newer.links)
 	cover(l.tags, newer.tags)
@@ -131,7 +150,12 @@ func cover[K comparable, V any](older, newer map[K]V) {
 
 // absorb lays l over the older layer. It changes l.
 func (l *layer) absorb(older *layer) {
-	absorb(l.nodes, older.nodes)
+	for k, old := range older.nodes {
+		if n, ok := l.nodes[k]; ok {
+			old = n.over(old)
+		}
+		l.nodes[k] = old
+	}
 	absorb(l.ids, older.ids)
 	absorb(l.links, older.links)
 	absorb(l.tags, older.tags)

@@ -98,6 +98,14 @@ func (m *model) apply(op storage.Op, lsn uint64) {
 		slices.Sort(tags)
 		c.nodes[o.ID] = modelNode{o.Key, slices.Clone(o.Row), slices.Compact(tags), bytes.Clone(o.Payload)}
 		c.dirty[o.ID] = lsn
+	case storage.SetTags:
+		n := c.nodes[o.ID]
+		n.tags = slices.Compact(slices.Sorted(slices.Values(o.Tags)))
+		c.nodes[o.ID] = n
+	case storage.SetPayload:
+		n := c.nodes[o.ID]
+		n.payload = bytes.Clone(o.Payload)
+		c.nodes[o.ID] = n
 	case storage.DeleteNode:
 		delete(c.nodes, o.ID)
 		maps.DeleteFunc(c.links, func(from linksFrom, _ map[uint32]bool) bool { return from.id == o.ID })

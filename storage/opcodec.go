@@ -10,7 +10,7 @@ import (
 const (
 	opsVersion1   = 1
 	opsVersion2   = 2 // SetPlans was added
-	opsVersion3   = 3 // links across collections were added
+	opsVersion3   = 3 // links across collections, SetTags and SetPayload were added
 	newestVersion = opsVersion3
 )
 
@@ -26,8 +26,10 @@ const (
 	kindDropDecoder
 	kindSetMeta
 	kindSetPlans   // from version 2 on
-	kindLinkAcross // from version 3 on, as the next
+	kindLinkAcross // from version 3 on, as the next ones
 	kindUnlinkAcross
+	kindSetTags
+	kindSetPayload
 )
 
 // flagNormalize is the bit of Schema.Normalize in the flags byte of a schema.
@@ -51,6 +53,8 @@ const flagNormalize = 1
 //	10 SetPlans         as PutDecoder; from version 2 on
 //	11 Link             UID of the targets' collection, varint | as 5; from version 3 on, for another collection than the source's
 //	12 Unlink           as 11; from version 3 on
+//	13 SetTags          id, varint | number of tags, varint | tags, strings; from version 3 on
+//	14 SetPayload       id, varint | payload, blob; from version 3 on
 //
 // Float32s are little-endian; a string or blob is its length as a varint and its bytes.
 func EncodeOps(ops []Op) []byte {
@@ -89,6 +93,8 @@ func versionOf(ops []Op) uint8 {
 			if op.links().across() {
 				version = opsVersion3
 			}
+		case SetTags, SetPayload:
+			version = opsVersion3
 		}
 	}
 	return version
@@ -109,6 +115,8 @@ func encodedSize(ops []Op) int {
 			n += len(op.Blob)
 		case SetPlans:
 			n += len(op.Blob)
+		case SetPayload:
+			n += len(op.Payload)
 		}
 	}
 	return n
@@ -137,11 +145,15 @@ func (o PutNode) encode(w *format.Writer) {
 	w.String(o.Key)
 	w.Uvarint(uint64(len(o.Row)))
 	w.Bytes(format.Float32Bytes(o.Row))
-	w.Uvarint(uint64(len(o.Tags)))
-	for _, tag := range o.Tags {
+	encodeTags(w, o.Tags)
+	w.Blob(o.Payload)
+}
+
+func encodeTags(w *format.Writer, tags []string) {
+	w.Uvarint(uint64(len(tags)))
+	for _, tag := range tags {
 		w.String(tag)
 	}
-	w.Blob(o.Payload)
 }
 
 func (o DeleteNode) encode(w *format.Writer) {
@@ -271,6 +283,10 @@ func decodeOp(r *format.Reader) Op {
 		to := uvarint32(r)
 		source, targets := decodeEdges(r)
 		return Unlink{UID: uid, Source: source, To: to, Targets: targets}
+	case kindSetTags:
+		return SetTags{UID: uid, ID: uvarint32(r), Tags: decodeTags(r)}
+	case kindSetPayload:
+		return SetPayload{UID: uid, ID: uvarint32(r), Payload: r.Blob()}
 	}
 	r.Fail("operation of unknown kind %d", kind)
 	return nil

@@ -70,6 +70,12 @@ var opCases = []struct {
 	{"set_plans", storage.SetPlans{UID: 1, Name: "cites", Blob: []byte{0xca, 0x1f}}, []part{
 		{1, "UID 1"}, {6, "name: cites"}, {3, "blob of 2 bytes"},
 	}},
+	{"set_tags", storage.SetTags{UID: 1, ID: 70000, Tags: []string{"cs.CL", "attention"}}, []part{
+		{1, "UID 1"}, {3, "id 70000"}, {1, "2 tags"}, {6, "cs.CL"}, {10, "attention"},
+	}},
+	{"set_payload", storage.SetPayload{UID: 1, ID: 70000, Payload: []byte("{}")}, []part{
+		{1, "UID 1"}, {3, "id 70000"}, {3, "payload: {}"},
+	}},
 }
 
 type part struct {
@@ -87,7 +93,7 @@ func TestEncodeOpsGolden(t *testing.T) {
 		switch c.name {
 		case "set_plans":
 			version = "version 2"
-		case "link_across", "unlink_across":
+		case "link_across", "unlink_across", "set_tags", "set_payload":
 			version = "version 3"
 		}
 		parts := append([]part{{1, version}, {1, "1 operation"}, {1, "kind"}}, c.parts...)
@@ -149,6 +155,8 @@ func TestDecodeOpsRefuses(t *testing.T) {
 		{"UID beyond 32 bits", []byte{1, 1, 2, 0x80, 0x80, 0x80, 0x80, 0x10}, format.ErrCorrupt, "does not fit 32 bits"},
 		{"bytes left", []byte{1, 1, 2, 1, 9}, format.ErrCorrupt, "1 bytes too many"},
 		{"row cut off", []byte{1, 1, 3, 1, 0, 1, 'k', 200, 1, 0, 0}, format.ErrCorrupt, "200 elements"},
+		{"tags to set cut off", []byte{3, 1, 13, 1, 0, 9}, format.ErrCorrupt, "9 elements"},
+		{"payload to set cut off", []byte{3, 1, 14, 1, 0, 9, 'x'}, format.ErrCorrupt, "9 elements"},
 		{"tags cut off", []byte{1, 1, 3, 1, 0, 1, 'k', 0, 9}, format.ErrCorrupt, "9 elements"},
 		{"dim 0", []byte{1, 1, 1, 1, 1, 'c', 0, 0}, format.ErrCorrupt, "dim 0"},
 		{"unknown flags", []byte{1, 1, 1, 1, 1, 'c', 1, 6}, format.ErrCorrupt, "unknown schema flags 0x6"},
@@ -180,6 +188,8 @@ func TestDecodeOpsAllocation(t *testing.T) {
 		"targets":    {1, 1, 5, 1, 0},
 		"blob":       {1, 1, 7, 1, 1, 'd'},
 		"across":     {3, 1, 11, 1, 2, 0},
+		"set tags":   {3, 1, 13, 1, 0},
+		"set bytes":  {3, 1, 14, 1, 0},
 	} {
 		b := append(append(bytes.Clone(head), huge...), make([]byte, 1000)...)
 		var before, after runtime.MemStats

@@ -1,24 +1,42 @@
 package storage
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
 // A store opened read-only never flushes: what was replayed into it stays in its overlay, and its streams have to look
 // there too. The overlay does not change once the replay is over.
 
-// tail returns the overlay as one layer, and the ids of a collection that it mentions in order.
+// tail returns the overlay as one layer, and the ids of a collection whose rows it holds or took away, in order.
 func (s *Store) tail(uid uint32) (all *layer, ids []uint32) {
 	all = flatten(s.state.Load().layers)
 	if t := all.touched()[uid]; t != nil {
-		ids = t.nodes
+		ids = all.withRows(uid, t.nodes)
 	}
 	return all, ids
+}
+
+// rowIn tells whether a node's row is in the layer, or was taken away by it.
+func (l *layer) rowIn(k nodeKey) bool {
+	n, ok := l.node(k)
+	return ok && !n.recordOnly()
+}
+
+// withRows returns those of some ids whose rows are in the layer, or were taken away by it.
+func (l *layer) withRows(uid uint32, ids []uint32) []uint32 {
+	recordOnly := func(id uint32) bool { return !l.rowIn(nodeKey{uid, id}) }
+	if !slices.ContainsFunc(ids, recordOnly) {
+		return ids
+	}
+	return slices.DeleteFunc(slices.Clone(ids), recordOnly)
 }
 
 // tailDirty is Dirty of what the file and the overlay have together. Ids of the overlay come last.
 func (s *Store) tailDirty(uid uint32, fn func(id uint32, lsn uint64) error) error {
 	tail, ids := s.tail(uid)
 	err := s.fileDirty(uid, func(id uint32, lsn uint64) error {
-		if _, ok := tail.node(nodeKey{uid, id}); ok {
+		if tail.rowIn(nodeKey{uid, id}) {
 			return nil
 		}
 		return fn(id, lsn)
@@ -40,7 +58,7 @@ func (s *Store) tailRows(ctx context.Context, uid, fromID uint32, fn func(ids []
 	err := s.fileRows(ctx, uid, fromID, func(ids []uint32, rows []float32) error {
 		dim, kept := len(rows)/len(ids), 0
 		for i, id := range ids {
-			if _, ok := tail.node(nodeKey{uid, id}); ok {
+			if tail.rowIn(nodeKey{uid, id}) {
 				continue
 			}
 			ids[kept] = id

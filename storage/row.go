@@ -17,7 +17,7 @@ func (r *reader) Row(dst []float32, uid, id uint32) bool {
 	}
 	k := nodeKey{uid, id}
 	for i := len(r.layers) - 1; i >= 0; i-- {
-		if n, ok := r.layers[i].node(k); ok {
+		if n, ok := r.layers[i].node(k); ok && !n.recordOnly() {
 			copy(dst, n.row)
 			return n.record != nil
 		}

@@ -19,8 +19,11 @@ import (
 
 var errDisk = errors.New("disk on fire")
 
-// A trial is a fixed run of a database on a disk that fails at some point. The
-// log and the index are on fs, the bbolt file is a real one whose writes are
+// twins are collections that every act of a trial changes by one write.
+var twins = []string{"c", "twin"}
+
+// A trial is a fixed run of a database on a disk that fails at some point. Its acts
+// are batches across two collections, which must always be the same. The log and the index are on fs, the bbolt file is a real one whose writes are
 // injected too.
 type trial struct {
 	t      *testing.T
@@ -59,14 +62,15 @@ func (r *trial) open() (err error) {
 		return err
 	}
 	hookStoreWrites(r.db, func(off int64, b []byte) error { return r.store(off, b) })
-	if !r.created {
-		if r.c, err = r.db.CreateCollection("c", flashdb.Schema{Dim: modelDim}); err == nil {
-			r.created = true
-		} else if errors.Is(err, flashdb.ErrExists) { // not acknowledged, and there all the same
-			r.c, err = r.db.Collection("c")
+	for _, name := range twins {
+		if !r.created {
+			_, err = r.db.CreateCollection(name, flashdb.Schema{Dim: modelDim})
 		}
-		return err
+		if err != nil && !errors.Is(err, flashdb.ErrExists) { // it may be there and not acknowledged
+			return err
+		}
 	}
+	r.created = true
 	r.c, err = r.db.Collection("c")
 	return err
 }
@@ -75,7 +79,7 @@ func (r *trial) acts(n int) error {
 	for range n {
 		act := r.actor.next()
 		r.tried++
-		if err := act.do(context.Background(), r.c); err != nil {
+		if err := act.applyAll(context.Background(), r.db, r.actor.m, twins...); err != nil {
 			return fmt.Errorf("%s: %w", act.name, err)
 		}
 		r.actor.applied(act)
@@ -168,12 +172,17 @@ func (l *ledger) verify(t *testing.T, dir string, fs vfs.FS) {
 	require.NoError(t, err)
 	require.Empty(t, findings)
 	c, err := db.Collection("c")
+	var twin *flashdb.Collection
+	if err == nil {
+		twin, err = db.Collection("twin")
+	}
 	if errors.Is(err, flashdb.ErrNotFound) {
 		require.False(t, l.created)
 		return
 	}
 	require.NoError(t, err)
 	a := replayed(t, c, "", 11, l.acked, l.tried)
+	require.NoError(t, a.m.diff(ctx, twin, ""), "both have what a batch did, or none")
 	stats, err := db.Stats(ctx)
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, stats.Collections[0].Generation, l.generation)

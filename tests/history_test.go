@@ -108,7 +108,7 @@ func (h *history) existing(m *model) string {
 // the call, or the two, that it drew for a world; none when none fits.
 func (h *history) draws() map[string]func(w world) []step {
 	all := map[string]func(w world) []step{
-		"create": h.create, "drop": h.drop,
+		"create": h.create, "drop": h.drop, "batch": h.batch, "batch again": h.batch,
 		"rebuild": h.rebuild, "calibrate": h.calibrate,
 		"checkpoint": h.atRest("checkpoint", func(ctx context.Context) error { return h.db.Checkpoint(ctx) }),
 		"stats":      h.atRest("stats", func(ctx context.Context) error { _, err := h.db.Stats(ctx); return err }),
@@ -125,15 +125,42 @@ func (h *history) draws() map[string]func(w world) []step {
 			return []step{{"compact", func(ctx context.Context) error { _, err := h.db.Compact(ctx, o); return err }, w}}
 		},
 	}
-	for name, draw := range map[string]func(m *model) (act, bool){
-		"upsert": h.upsert, "delete": h.delete, "decoders": h.decoders, "meta": h.meta,
-	} {
+	for name, draw := range h.acts() {
 		all[name] = func(w world) []step { return h.onOne(w, draw) }
 	}
-	for name, change := range map[string]func(...flashdb.Edge) act{"link": linkAct, "link more": linkAct, "unlink": unlinkAct} {
-		all[name] = func(w world) []step { return h.links(w, change) }
+	return all
+}
+
+// acts are the calls that change one collection of a world.
+func (h *history) acts() map[string]func(w world, name string) (act, bool) {
+	all := map[string]func(w world, name string) (act, bool){}
+	for kind, draw := range map[string]func(m *model) (act, bool){
+		"upsert": h.upsert, "delete": h.delete, "set tags": h.setTags, "set payload": h.setPayload,
+		"decoders": h.decoders, "meta": h.meta,
+	} {
+		all[kind] = func(w world, name string) (act, bool) { return draw(w[name]) }
+	}
+	for kind, change := range map[string]func(...flashdb.Edge) act{"link": linkAct, "link more": linkAct, "unlink": unlinkAct} {
+		all[kind] = func(w world, name string) (act, bool) { return change(h.edges(w, name)...), true }
 	}
 	return all
+}
+
+// batch draws a batch of some acts on any of the collections. Each fits the world
+// that those before it lead to.
+func (h *history) batch(w world) []step {
+	draws := h.acts()
+	kinds := append(slices.Sorted(maps.Keys(draws)), "upsert", "upsert", "upsert", "decoders", "decoders")
+	var b flashdb.Batch
+	then := w
+	for range rapid.IntRange(1, 8).Draw(h.t, "writes") {
+		name := rapid.SampledFrom(w.names()).Draw(h.t, "collection")
+		if a, ok := draws[rapid.SampledFrom(kinds).Draw(h.t, "write")](then, name); ok {
+			a.add(&b, name, then[name])
+			then = then.after(name, a)
+		}
+	}
+	return []step{{"batch", func(ctx context.Context) error { return h.db.Apply(ctx, &b) }, then}}
 }
 
 // atRest is a call that changes nothing that a caller can see.
@@ -142,9 +169,9 @@ func (h *history) atRest(name string, do func(context.Context) error) func(w wor
 }
 
 // onOne draws an act on one of the collections.
-func (h *history) onOne(w world, draw func(m *model) (act, bool)) []step {
+func (h *history) onOne(w world, draw func(w world, name string) (act, bool)) []step {
 	name := rapid.SampledFrom(w.names()).Draw(h.t, "collection")
-	a, ok := draw(w[name])
+	a, ok := draw(w, name)
 	if !ok {
 		return nil
 	}
@@ -174,16 +201,24 @@ func (h *history) upsert(*model) (act, bool) {
 	return upsertAct(nodes...), true
 }
 
+func (h *history) setTags(m *model) (act, bool) {
+	key := h.existing(m)
+	return setTagsAct(key, []string{"blue", "red"}[h.rng.IntN(3):]...), key != ""
+}
+
+func (h *history) setPayload(m *model) (act, bool) {
+	key := h.existing(m)
+	return setPayloadAct(key, []byte{byte(h.rng.Uint32())}), key != ""
+}
+
 func (h *history) delete(m *model) (act, bool) {
 	keys := []string{h.existing(m), h.existing(m), h.existing(m)}
 	slices.Sort(keys)
 	return deleteAct(slices.Compact(keys)...), keys[0] != ""
 }
 
-// links changes the links from nodes of one, two or three collections to those of one.
-func (h *history) links(w world, change func(...flashdb.Edge) act) []step {
-	name := rapid.SampledFrom(w.names()).Draw(h.t, "to")
-	var edges []flashdb.Edge
+// edges draws some from nodes of one, two or three collections to those of one.
+func (h *history) edges(w world, name string) (edges []flashdb.Edge) {
 	for range rapid.IntRange(1, 3).Draw(h.t, "collections") {
 		from := rapid.SampledFrom(w.names()).Draw(h.t, "from")
 		sources, targets := []string{h.existing(w[from]), h.existing(w[from])}, []string{h.existing(w[name]), h.existing(w[name])}
@@ -198,7 +233,7 @@ func (h *history) links(w world, change func(...flashdb.Edge) act) []step {
 		}
 		edges = append(edges, some...)
 	}
-	return []step{h.act(w, name, change(edges...))}
+	return edges
 }
 
 func (h *history) decoders(*model) (act, bool) {

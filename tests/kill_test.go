@@ -32,7 +32,8 @@ const childEnv = "FLASHDB_TEST_CHILD"
 const writers = 3
 
 // A life is what a child process does with a database: its writers act until
-// each has done Acts, while another goroutine rebuilds, flushes, checks and so
+// each has done Acts, the first of them by batches across two collections, while
+// another goroutine rebuilds, flushes, checks and so
 // on. It says on its standard output what it begins and what was acknowledged,
 // one line each:
 //
@@ -71,9 +72,9 @@ func live(spec string) {
 		say("error open: %v", err)
 		return
 	}
-	c, err := db.Collection("c")
-	if err != nil {
-		c, err = db.CreateCollection("c", flashdb.Schema{Dim: modelDim})
+	c, err := db.OpenCollection("c", flashdb.Schema{Dim: modelDim})
+	if err == nil {
+		_, err = db.OpenCollection("twin", flashdb.Schema{Dim: modelDim})
 	}
 	if err != nil {
 		say("error create: %v", err)
@@ -84,7 +85,7 @@ func live(spec string) {
 	var chores sync.WaitGroup
 	var over atomic.Bool
 	for w := range writers {
-		acting.Go(func() { l.act(c, w) })
+		acting.Go(func() { l.act(db, c, w) })
 	}
 	chores.Go(func() { l.chores(db, c, &over) })
 	acting.Wait()
@@ -103,12 +104,18 @@ func say(format string, args ...any) { fmt.Fprintf(os.Stdout, format+"\n", args.
 
 func writerPrefix(w int) string { return fmt.Sprintf("w%d/", w) }
 
-func (l *life) act(c *flashdb.Collection, w int) {
+func (l *life) act(db *flashdb.DB, c *flashdb.Collection, w int) {
 	a := newActor(writerPrefix(w), l.Seed+uint64(w)).skipTo(l.Done[w])
 	for range l.Acts {
 		act := a.next()
 		say("try %d", w)
-		if err := act.do(context.Background(), c); err != nil {
+		var err error
+		if w == 0 {
+			err = act.applyAll(context.Background(), db, a.m, "c", "twin")
+		} else {
+			err = act.do(context.Background(), c)
+		}
+		if err != nil {
 			say("error %s: %v", act.name, err)
 			return
 		}
@@ -228,6 +235,10 @@ func (s *saga) verify() {
 	require.NoError(s.t, err)
 	require.Empty(s.t, findings)
 	c, err := db.Collection("c")
+	var twin *flashdb.Collection
+	if err == nil {
+		twin, err = db.Collection("twin")
+	}
 	if err != nil {
 		require.ErrorIs(s.t, err, flashdb.ErrNotFound)
 		require.False(s.t, s.created)
@@ -239,6 +250,9 @@ func (s *saga) verify() {
 		a := replayed(s.t, c, writerPrefix(w), s.life.Seed+uint64(w), done+s.acked[w], done+s.tried[w])
 		s.life.Done[w] = a.done
 		all.merge(a.m)
+		if w == 0 {
+			require.NoError(s.t, a.m.diff(ctx, twin, ""), "both have what a batch did, or none")
+		}
 	}
 	stats, err := db.Stats(ctx)
 	require.NoError(s.t, err)

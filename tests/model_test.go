@@ -210,17 +210,29 @@ func (m *model) predicts(t testing.TB, c *flashdb.Collection, d decoder.Decoder,
 	}
 }
 
-// An act is one public call that changes a collection, and what it means for
-// the model.
+// An act is one public call that changes a collection, the same as a part of a
+// batch, and what it means for the model.
 type act struct {
 	name string
 	do   func(context.Context, *flashdb.Collection) error
+	add  func(b *flashdb.Batch, collection string, m *model) // m: as it is before
 	on   func(*model)
+}
+
+// applyAll carries out an act on several collections by one write. All of them are
+// as m is.
+func (a act) applyAll(ctx context.Context, db *flashdb.DB, m *model, collections ...string) error {
+	var b flashdb.Batch
+	for _, name := range collections {
+		a.add(&b, name, m)
+	}
+	return db.Apply(ctx, &b)
 }
 
 func upsertAct(nodes ...flashdb.Node) act {
 	return act{
 		"upsert", func(ctx context.Context, c *flashdb.Collection) error { return c.Upsert(ctx, nodes...) },
+		func(b *flashdb.Batch, name string, _ *model) { b.Upsert(name, nodes...) },
 		func(m *model) {
 			for _, n := range nodes {
 				if _, ok := m.nodes[n.Key]; !ok {
@@ -229,6 +241,30 @@ func upsertAct(nodes ...flashdb.Node) act {
 				}
 				m.nodes[n.Key] = n
 			}
+		},
+	}
+}
+
+func setTagsAct(key string, tags ...string) act {
+	return act{
+		"set tags", func(ctx context.Context, c *flashdb.Collection) error { return c.SetTags(ctx, key, tags) },
+		func(b *flashdb.Batch, name string, _ *model) { b.SetTags(name, key, tags) },
+		func(m *model) {
+			n := m.nodes[key]
+			n.Tags = tags
+			m.nodes[key] = n
+		},
+	}
+}
+
+func setPayloadAct(key string, payload []byte) act {
+	return act{
+		"set payload", func(ctx context.Context, c *flashdb.Collection) error { return c.SetPayload(ctx, key, payload) },
+		func(b *flashdb.Batch, name string, _ *model) { b.SetPayload(name, key, payload) },
+		func(m *model) {
+			n := m.nodes[key]
+			n.Payload = payload
+			m.nodes[key] = n
 		},
 	}
 }
@@ -242,6 +278,9 @@ func deleteAct(keys ...string) act {
 				return fmt.Errorf("deleted %d nodes of %d", n, len(keys))
 			}
 			return err
+		},
+		func(b *flashdb.Batch, name string, _ *model) {
+			b.Delete(name, append(slices.Clone(keys), "never stored")...)
 		},
 		func(m *model) {
 			for _, key := range keys {
@@ -268,6 +307,7 @@ func edgesBetween(sources, targets []string) (edges []flashdb.Edge) {
 func linkAct(edges ...flashdb.Edge) act {
 	return act{
 		"link", func(ctx context.Context, c *flashdb.Collection) error { return c.Link(ctx, edges...) },
+		func(b *flashdb.Batch, name string, _ *model) { b.Link(name, edges...) },
 		func(m *model) {
 			for _, e := range edges {
 				from := sourceOf(e)
@@ -286,6 +326,7 @@ func unlinkAct(edges ...flashdb.Edge) act {
 			_, err := c.Unlink(ctx, edges...)
 			return err
 		},
+		func(b *flashdb.Batch, name string, _ *model) { b.Unlink(name, edges...) },
 		func(m *model) {
 			for _, e := range edges {
 				delete(m.links[sourceOf(e)], e.Target)
@@ -297,6 +338,7 @@ func unlinkAct(edges ...flashdb.Edge) act {
 func putDecoderAct(name string, d decoder.Decoder) act {
 	return act{
 		"put decoder", func(ctx context.Context, c *flashdb.Collection) error { return c.PutDecoder(ctx, name, d) },
+		func(b *flashdb.Batch, collection string, _ *model) { b.PutDecoder(collection, name, d) },
 		func(m *model) { m.decoders[name] = d },
 	}
 }
@@ -310,6 +352,11 @@ func dropDecoderAct(name string) act {
 			}
 			return nil
 		},
+		func(b *flashdb.Batch, collection string, m *model) {
+			if m.decoders[name] != nil {
+				b.DropDecoder(collection, name)
+			}
+		},
 		func(m *model) { delete(m.decoders, name) },
 	}
 }
@@ -317,6 +364,7 @@ func dropDecoderAct(name string) act {
 func setMetaAct(name, value string) act {
 	return act{
 		"set meta", func(ctx context.Context, c *flashdb.Collection) error { return c.SetMeta(ctx, name, value) },
+		func(b *flashdb.Batch, collection string, _ *model) { b.SetMeta(collection, name, value) },
 		func(m *model) { m.meta[name] = value },
 	}
 }
@@ -354,7 +402,11 @@ func (a *actor) next() act {
 			nodes = append(nodes, a.node())
 		}
 		return upsertAct(nodes...)
-	case kind < 65:
+	case kind < 55:
+		return setTagsAct(some(1)[0], a.tags()...)
+	case kind < 60:
+		return setPayloadAct(some(1)[0], a.payload())
+	case kind < 67:
 		return deleteAct(some(4)...)
 	case kind < 80:
 		return linkAct(edgesBetween(some(1), some(5))...)
@@ -392,18 +444,27 @@ func (a *actor) name(kind string, n int) string {
 }
 
 func (a *actor) node() flashdb.Node {
-	n := flashdb.Node{
+	return flashdb.Node{
 		Key:       a.name("n", 150),
 		Embedding: randomVector(a.rng, modelDim),
-		Payload:   make([]byte, 1+a.rng.IntN(60)),
+		Payload:   a.payload(),
+		Tags:      a.tags(),
 	}
-	for i := range n.Payload {
-		n.Payload[i] = byte(a.rng.Uint32())
+}
+
+func (a *actor) payload() []byte {
+	payload := make([]byte, 1+a.rng.IntN(60))
+	for i := range payload {
+		payload[i] = byte(a.rng.Uint32())
 	}
+	return payload
+}
+
+func (a *actor) tags() (tags []string) {
 	for _, tag := range []string{"blue", "red"} {
 		if a.rng.IntN(2) == 0 {
-			n.Tags = append(n.Tags, tag)
+			tags = append(tags, tag)
 		}
 	}
-	return n
+	return tags
 }

@@ -17,7 +17,7 @@ type question struct {
 	vector         []float32
 	k              int
 	o              flashdb.PredictOptions
-	metric         flashdb.Metric
+	by             flashdb.Similarity
 	exact          bool // every allowed node is scored
 	others         []string
 }
@@ -27,7 +27,7 @@ func (r *reader) question(name, key, dec string) *question {
 	coin := func() bool { return r.rng.IntN(2) == 0 }
 	q := &question{
 		name: name, key: key, dec: dec, from: historyNames[r.rng.IntN(len(historyNames))], vector: randomVector(r.rng, modelDim), k: 1 + r.rng.IntN(80),
-		metric: []flashdb.Metric{flashdb.MetricIP, flashdb.MetricCosine, flashdb.MetricL2}[r.rng.IntN(3)],
+		by: []flashdb.Similarity{flashdb.SimilarityIP, flashdb.SimilarityCosine, flashdb.SimilarityL2}[r.rng.IntN(3)],
 	}
 	q.o = flashdb.PredictOptions{
 		Decoder:       dec,
@@ -64,7 +64,7 @@ func (q *question) predictVector(ctx context.Context, c *flashdb.Collection) (ve
 func (r *reader) batch(ctx context.Context, q *question) ([]verdict, error) {
 	c, err := r.db.Collection(q.name)
 	if err != nil {
-		return []verdict{found(q.name, "", "", nil, err)}, unexpected(err)
+		return []verdict{found("", "", nil, err)}, unexpected(err)
 	}
 	var checks []verdict
 	for got, err := range c.PredictBatch(ctx, q.others, q.k, &q.o) {
@@ -72,10 +72,29 @@ func (r *reader) batch(ctx context.Context, q *question) ([]verdict, error) {
 			return nil, err
 		}
 		key := q.others[len(checks)]
-		checks = append(checks, found(q.name, key, q.dec, q.predicted(source{key: key}, got), err))
+		checks = append(checks, found(key, q.dec, q.predicted(source{key: key}, got), err))
 	}
 	if len(checks) != len(q.others) {
 		return nil, fmt.Errorf("%d answers to %d questions", len(checks), len(q.others))
+	}
+	return checks, nil
+}
+
+// vectors asks by several vectors, as batch does.
+func (r *reader) vectors(ctx context.Context, q *question) ([]verdict, error) {
+	c, err := r.db.Collection(q.name)
+	if err != nil {
+		return []verdict{found("", "", nil, err)}, unexpected(err)
+	}
+	var checks []verdict
+	for got, err := range c.PredictVectors(ctx, [][]float32{q.vector, q.vector}, q.k, &q.o) {
+		if unexpected(err) != nil {
+			return nil, err
+		}
+		checks = append(checks, found("", q.dec, q.predicted(source{}, got), err))
+	}
+	if len(checks) != 2 {
+		return nil, fmt.Errorf("%d answers to 2 questions", len(checks))
 	}
 	return checks, nil
 }
@@ -84,7 +103,7 @@ func (r *reader) batch(ctx context.Context, q *question) ([]verdict, error) {
 func (r *reader) across(ctx context.Context, q *question) ([]verdict, error) {
 	c, err := r.db.Collection(q.name)
 	if err != nil {
-		return []verdict{found(q.name, "", "", nil, err)}, unexpected(err)
+		return []verdict{found("", "", nil, err)}, unexpected(err)
 	}
 	o, from := q.o, source{q.from, q.key}
 	o.SourceCollection = q.from
@@ -92,7 +111,36 @@ func (r *reader) across(ctx context.Context, q *question) ([]verdict, error) {
 		from.collection = ""
 	}
 	got, err := c.Predict(ctx, q.key, q.k, &o)
-	answered := found(q.name, "", q.dec, q.predicted(from, got), err)
+	answered := found("", q.dec, q.predicted(from, got), err)
+	return []verdict{func(m *model, worlds []world, at int) error {
+		if of := worlds[at][q.from]; err != nil && (of == nil || of.nodes[q.key].Embedding == nil) {
+			return nil
+		}
+		return answered(m, worlds, at)
+	}}, unexpected(err)
+}
+
+// scoreAcross scores a node of the collection against a source of another one.
+func (r *reader) scoreAcross(ctx context.Context, q *question) ([]verdict, error) {
+	c, err := r.db.Collection(q.name)
+	if err != nil {
+		return []verdict{found("", "", nil, err)}, unexpected(err)
+	}
+	key := q.others[0]
+	got, err := c.Score(ctx, q.key, []string{key}, &flashdb.ScoreOptions{Decoder: q.dec, SourceCollection: q.from})
+	answered := found(key, q.dec, func(m *model, worlds []world, at int) error {
+		of, row := worlds[at][q.from], m.nodes[key].Embedding
+		if of == nil || of.nodes[q.key].Embedding == nil || row == nil || m.decoders[q.dec] == nil || len(got) != 1 {
+			return unequal("scores", got, key)
+		}
+		var scratch decoder.Scratch
+		var s [1]float32
+		m.decoders[q.dec].Bind(nil, of.nodes[q.key].Embedding).Score(&scratch, s[:], row)
+		if !near(s[0], got[0].Score) {
+			return unequal("score", got[0].Score, s[0])
+		}
+		return nil
+	}, err)
 	return []verdict{func(m *model, worlds []world, at int) error {
 		if of := worlds[at][q.from]; err != nil && (of == nil || of.nodes[q.key].Embedding == nil) {
 			return nil
@@ -102,7 +150,7 @@ func (r *reader) across(ctx context.Context, q *question) ([]verdict, error) {
 }
 
 // predicted checks an answer to a source, or to the vector if that has no key. The
-// decoder was looked up first.
+// decoder and the source are those of the same moment as the nodes.
 func (q *question) predicted(from source, got flashdb.Result) verdict {
 	return func(m *model, worlds []world, at int) error {
 		if got.Source != from.key {
@@ -118,30 +166,24 @@ func (q *question) predicted(from source, got flashdb.Result) verdict {
 			}
 			embedding = of.nodes[from.key].Embedding
 		}
-		var why error
-		for _, d := range decodersOf(q.name, q.dec, worlds[:at+1]) {
-			if d == nil {
-				why = fmt.Errorf("there is no decoder %q", q.dec)
-				continue
-			}
-			bound := d.Bind(nil, embedding)
-			scores := q.scores(m, from, func(row []float32) float32 {
-				var scratch decoder.Scratch
-				var s [1]float32
-				bound.Score(&scratch, s[:], row)
-				return s[0]
-			})
-			if why = q.hits(got, scores, true, m, worlds[at:]); why == nil {
-				return nil
-			}
+		d := m.decoders[q.dec]
+		if d == nil {
+			return fmt.Errorf("there is no decoder %q", q.dec)
 		}
-		return why
+		bound := d.Bind(nil, embedding)
+		scores := q.scores(m, from, func(row []float32) float32 {
+			var scratch decoder.Scratch
+			var s [1]float32
+			bound.Score(&scratch, s[:], row)
+			return s[0]
+		})
+		return q.hits(got, scores, true, m, worlds[at:])
 	}
 }
 
 func (q *question) search(ctx context.Context, c *flashdb.Collection) (verdict, error) {
 	got, err := c.Search(ctx, q.vector, q.k, &flashdb.SearchOptions{
-		Metric: q.metric, Exact: q.exact, Exclude: q.o.Exclude, Filter: q.o.Filter, WithNode: q.o.WithNode,
+		Similarity: q.by, Exact: q.exact, Exclude: q.o.Exclude, Filter: q.o.Filter, WithNode: q.o.WithNode,
 	})
 	return func(m *model, worlds []world, at int) error {
 		return q.hits(got, q.scores(m, source{}, q.similarity), false, m, worlds[at:])
@@ -158,10 +200,10 @@ func (q *question) similarity(row []float32) float32 {
 		a += float64(x) * float64(x)
 		b += y * y
 	}
-	switch q.metric {
-	case flashdb.MetricL2:
+	switch q.by {
+	case flashdb.SimilarityL2:
 		return float32(-l2)
-	case flashdb.MetricCosine:
+	case flashdb.SimilarityCosine:
 		return float32(dot / math.Sqrt(a*b))
 	}
 	return float32(dot)
@@ -174,13 +216,11 @@ func (q *question) score(ctx context.Context, c *flashdb.Collection) (verdict, e
 		if row == nil || len(got) != 1 || got[0].Key != q.key {
 			return unequal("scores", got, q.key)
 		}
-		for _, d := range decodersOf(q.name, q.dec, worlds[:at+1]) {
-			var scratch decoder.Scratch
-			var s [1]float32
-			if d != nil {
-				if d.Bind(nil, row).Score(&scratch, s[:], row); near(s[0], got[0].Score) {
-					return nil
-				}
+		var scratch decoder.Scratch
+		var s [1]float32
+		if d := m.decoders[q.dec]; d != nil {
+			if d.Bind(nil, row).Score(&scratch, s[:], row); near(s[0], got[0].Score) {
+				return nil
 			}
 		}
 		return unequal("score", got[0].Score, "that of the decoder")

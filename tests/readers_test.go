@@ -128,32 +128,63 @@ type verdict func(m *model, worlds []world, at int) error
 // A call reads a collection.
 type call func(context.Context, *flashdb.Collection) (verdict, error)
 
-// read makes one read, and checks it.
-func (r *reader) read() error {
-	name := historyNames[r.rng.IntN(len(historyNames))]
+// A seen is what one read returned.
+type seen struct {
+	kind, name string // name: of the collection
+	checks     []verdict
+	from, to   int // the first and the last of the worlds that it may be of
+}
+
+// look makes one read.
+func (r *reader) look(name string) (seen, error) {
 	kinds := r.kinds(name)
-	kind := slices.Sorted(maps.Keys(kinds))[r.rng.IntN(len(kinds))]
-	from := r.over.Load()
-	checks, err := kinds[kind](context.Background())
-	to := r.begun.Load()
+	s := seen{kind: slices.Sorted(maps.Keys(kinds))[r.rng.IntN(len(kinds))], name: name, from: int(r.over.Load())}
+	var err error
+	s.checks, err = kinds[s.kind](context.Background())
+	s.to = int(r.begun.Load())
 	r.tally.reads.Add(1)
 	if err != nil {
-		return fmt.Errorf("%s in %q: %w", kind, name, err)
+		err = fmt.Errorf("%s in %q: %w", s.kind, name, err)
 	}
-	worlds := r.worlds[from : to+1]
-	for _, check := range checks {
-		var why error
-		for at := range worlds {
-			err := check(worlds[at][name], worlds, at)
-			if err == nil {
-				why = nil
-				break
+	return s, err
+}
+
+// moment returns the first of all worlds, from least on, that a check passes.
+func (s seen) moment(check verdict, all []world, least int) (int, error) {
+	worlds := all[s.from : s.to+1]
+	var why error
+	for at := range worlds {
+		if s.from+at < least {
+			continue
+		}
+		err := check(worlds[at][s.name], worlds, at)
+		if err == nil {
+			return s.from + at, nil
+		}
+		why = errors.Join(why, fmt.Errorf("after step %d: %w", s.from+at, err))
+	}
+	return 0, fmt.Errorf("%s in %q is the answer of no moment from %d on: %w", s.kind, s.name, least, why)
+}
+
+// read makes some reads in a row, of any collections, and checks them. What one
+// shows of a write, those after it show too: so of a batch across collections
+// nobody sees a part.
+func (r *reader) read() error {
+	least := 0
+	for range 1 + r.rng.IntN(3) {
+		s, err := r.look(historyNames[r.rng.IntN(len(historyNames))])
+		if err != nil {
+			return err
+		}
+		next := least
+		for _, check := range s.checks {
+			at, err := s.moment(check, r.worlds, least)
+			if err != nil {
+				return err
 			}
-			why = errors.Join(why, fmt.Errorf("after step %d: %w", int(from)+at, err))
+			next = max(next, at)
 		}
-		if why != nil {
-			return fmt.Errorf("%s in %q is the answer of no moment: %w", kind, name, why)
-		}
+		least = next
 	}
 	return nil
 }
@@ -170,7 +201,7 @@ func (r *reader) kinds(name string) map[string]func(context.Context) ([]verdict,
 			if err == nil {
 				ok, err = do(ctx, c)
 			}
-			return []verdict{found(name, key, dec, ok, err)}, unexpected(err)
+			return []verdict{found(key, dec, ok, err)}, unexpected(err)
 		}
 	}
 	about := r.question(name, key, dec)
@@ -178,11 +209,13 @@ func (r *reader) kinds(name string) map[string]func(context.Context) ([]verdict,
 		"collections": r.collections, "metrics": r.metrics, "stats": r.stats,
 		"predict": of(key, dec, about.predict), "predict again": of(key, dec, about.predict),
 		"predict vector": of("", dec, about.predictVector), "search": of("", "", about.search),
-		"score":  of(key, dec, about.score),
-		"batch":  func(ctx context.Context) ([]verdict, error) { return r.batch(ctx, about) },
-		"across": func(ctx context.Context) ([]verdict, error) { return r.across(ctx, about) },
-		"links":  of("", "", r.links),
-		"get":    of(key, "", get(key)), "linked": of(key, "", linked(key)), "meta": of("", "", meta),
+		"score":        of(key, dec, about.score),
+		"batch":        func(ctx context.Context) ([]verdict, error) { return r.batch(ctx, about) },
+		"vectors":      func(ctx context.Context) ([]verdict, error) { return r.vectors(ctx, about) },
+		"across":       func(ctx context.Context) ([]verdict, error) { return r.across(ctx, about) },
+		"links":        of("", "", r.links),
+		"score across": func(ctx context.Context) ([]verdict, error) { return r.scoreAcross(ctx, about) },
+		"get":          of(key, "", get(key)), "linked": of(key, "", linked(key)), "meta": of("", "", meta),
 		"keys": of("", "", keys), "prefix": of("", "", r.prefix), "key": of("", "", r.key),
 		"decoders": of("", "", decoders), "decoder": of("", dec, decoderNamed(dec)), "index": of("", "", index),
 	}
@@ -199,7 +232,7 @@ func unexpected(err error) error {
 
 // found checks what a read returned, and that what it did not find was not there:
 // the collection, the node or the decoder that it was about, if not "".
-func found(name, key, dec string, ok verdict, err error) verdict {
+func found(key, dec string, ok verdict, err error) verdict {
 	return func(m *model, worlds []world, at int) error {
 		switch {
 		case m == nil && err != nil:
@@ -212,26 +245,11 @@ func found(name, key, dec string, ok verdict, err error) verdict {
 		if _, has := m.nodes[key]; key != "" && !has {
 			return nil
 		}
-		if dec != "" && slices.Contains(decodersOf(name, dec, worlds[:at+1]), nil) {
+		if dec != "" && m.decoders[dec] == nil {
 			return nil
 		}
 		return err
 	}
-}
-
-// decodersOf returns what a decoder was in some worlds; nil where it was not.
-func decodersOf(name, dec string, worlds []world) []decoder.Decoder {
-	var all []decoder.Decoder
-	for _, w := range worlds {
-		var d decoder.Decoder
-		if m := w[name]; m != nil {
-			d = m.decoders[dec]
-		}
-		if !slices.Contains(all, d) {
-			all = append(all, d)
-		}
-	}
-	return all
 }
 
 func unequal(what string, got, want any) error {

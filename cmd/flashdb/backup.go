@@ -56,7 +56,7 @@ func (a *app) backup(ctx context.Context, dir, file string, opts flashdb.BackupO
 		}
 	}
 	p := terminal.NewProgress(a.err)
-	opts.Progress = func(done, total int64) { p.Update("back up", done, total) }
+	opts.Progress = p.Update
 	var res flashdb.BackupResult
 	err := a.withReadableDB(ctx, dir, func(db database) (err error) {
 		switch {
@@ -174,7 +174,7 @@ func (a *app) restore(ctx context.Context, file, dir string, limit int64) error 
 	opts := flashdb.RestoreOptions{
 		Name:     file,
 		MaxBytes: uint64(limit),
-		Progress: func(done, total int64) { p.Update("restore", done, total) },
+		Progress: p.Update,
 	}
 	var res flashdb.BackupResult
 	var err error

@@ -59,7 +59,7 @@ rebuild and decoder add calibrate by themselves.`,
 func (a *app) calibrate(ctx context.Context, c collection, opts flashdb.CalibrateOptions) error {
 	p := terminal.NewProgress(a.err)
 	defer p.Clear()
-	opts.Progress = func(stage string, done, total int64) { p.Update(stage, done, total) }
+	opts.Progress = p.Update
 	all, err := c.Calibrate(ctx, &opts)
 	p.Clear()
 	if err != nil {

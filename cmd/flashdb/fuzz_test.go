@@ -56,7 +56,7 @@ func FuzzParseProbes(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if err := p.Validate(); err != nil || math.IsNaN(p.Share) {
+		if err := (&flashdb.PredictOptions{Probes: p}).Validate(); err != nil || p == (flashdb.Probes{}) || math.IsNaN(p.Share) {
 			t.Fatalf("%q was accepted as %+v: %v", s, p, err)
 		}
 	})

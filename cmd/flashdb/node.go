@@ -171,42 +171,6 @@ func summarize(v []float32) string {
 	return fmt.Sprintf("%s(%s, norm %.4g)", b.String(), show.Count(len(v), "value"), math.Sqrt(sum))
 }
 
-func (a *app) putCommand() *cobra.Command {
-	var embedding, payload string
-	var tags []string
-	cmd := &cobra.Command{
-		Use:        "put DIR COLLECTION KEY --embedding 0.1,0.2,...|@FILE|- [--tag T]... [--payload S]",
-		SuggestFor: []string{"add", "insert", "upsert", "set"},
-		Short:      "Store one node, in place of an earlier one of that key",
-		Long: `Put stores one node, in place of an earlier one of that key; its known links stay.
-The embedding is a list of numbers, @FILE with one row (.npy, .npz, .safetensors),
-or - for numbers on standard input.`,
-		Example: `  flashdb put papers.flash papers 2209.10100 --embedding @new.npy --tag cs.LG --payload "Flashlight"
-  echo 0.1 -0.2 0.3 | flashdb put papers.flash tiny a --embedding -`,
-		Args: usage.Args(3, 3),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			row, err := a.readEmbedding(embedding)
-			if err != nil {
-				return fmt.Errorf("--embedding: %w", err)
-			}
-			n := flashdb.Node{Key: args[2], Embedding: row, Tags: tags}
-			if cmd.Flags().Changed("payload") {
-				n.Payload = []byte(payload)
-			}
-			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{}, func(_ database, c collection) error {
-				if err := c.Upsert(cmd.Context(), n); err != nil {
-					return err
-				}
-				return a.done("put", n.Key, 1, "put %s\n", show.Text(n.Key))
-			})
-		},
-	}
-	cmd.Flags().StringVar(&embedding, "embedding", "", "numbers, @`FILE` with one row, or - for numbers on stdin (needed)")
-	cmd.Flags().StringArrayVar(&tags, "tag", nil, "`tag` of the node; may be repeated")
-	cmd.Flags().StringVar(&payload, "payload", "", "`text` stored with the node")
-	return cmd
-}
-
 // done reports one finished change.
 func (a *app) done(verb, key string, nodes int, format string, args ...any) error {
 	if a.json {

@@ -119,13 +119,7 @@ func (a *app) predict(ctx context.Context, r predictRequest) error {
 				fmt.Fprintln(a.out)
 			}
 			first = false
-			var names map[uint32]string
-			if r.opts.Explain {
-				if names, err = anchorKeys(ctx, c, res.Stats.Trace); err != nil {
-					return err
-				}
-			}
-			if err := a.printResult(res, a.predicted(d), names); err != nil {
+			if err := a.printResult(res, a.predicted(d)); err != nil {
 				return err
 			}
 		}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -11,7 +10,6 @@ import (
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/terminal"
 	"github.com/flashdb/flashdb/decoder"
-	"github.com/flashdb/flashdb/flashlight"
 )
 
 // resultColumns say what a result's scores are.
@@ -28,11 +26,10 @@ func (a *app) predicted(d decoder.Decoder) resultColumns {
 	return resultColumns{score: "score", probability: a.tables != nil || d.Kind() != decoder.Dot || d.Spec().Output == "sigmoid"}
 }
 
-// printResult prints the answer of one query. names are the keys of the trace's
-// anchors.
-func (a *app) printResult(res flashdb.Result, columns resultColumns, names map[uint32]string) error {
+// printResult prints the answer of one query.
+func (a *app) printResult(res flashdb.Result, columns resultColumns) error {
 	if a.json {
-		return a.emit(newJSONResult(res, columns, names))
+		return a.emit(newJSONResult(res, columns))
 	}
 	fmt.Fprintln(a.out, show.Text(res.Source))
 	err := a.titled(func(w io.Writer) {
@@ -61,7 +58,7 @@ func (a *app) printResult(res flashdb.Result, columns resultColumns, names map[u
 		fmt.Fprintf(a.out, "  %s: %s\n", show.Count(len(res.Hits), "hit"), s)
 	}
 	fmt.Fprintf(a.out, "%s\n%s\n", a.dim(a.folded("  "+describeStats(res.Stats), 4)), a.dim(terminal.Fold(a.out, "  plan: "+res.Stats.Plan, 8)))
-	a.printTrace(res.Stats, names)
+	a.printTrace(res.Stats)
 	a.printVerification(len(res.Hits), res.Stats.Verification)
 	return nil
 }
@@ -105,10 +102,10 @@ func describeStats(s flashdb.QueryStats) string {
 }
 
 // printTrace explains the rounds of a query, a line or two each.
-func (a *app) printTrace(s flashdb.QueryStats, names map[uint32]string) {
+func (a *app) printTrace(s flashdb.QueryStats) {
 	for i, r := range s.Trace {
 		line := fmt.Sprintf("  round %d: may visit %s; %s more, %s scanned; %s scored, %d entered the top-k",
-			i+1, r.Probes, show.Count(r.Cost.Lists, "list"), show.Count(r.Cost.Codes, "code"), show.Count(r.Scored, "row"), r.Entered)
+			i+1, r.Probes, show.Count(r.Lists, "list"), show.Count(r.Codes, "code"), show.Count(r.Scored, "row"), r.Entered)
 		if r.Scored > 0 {
 			line += fmt.Sprintf(", best %s", score(r.Best))
 		}
@@ -118,7 +115,7 @@ func (a *app) printTrace(s flashdb.QueryStats, names map[uint32]string) {
 		}
 		fmt.Fprintln(a.out, a.folded(line, 4))
 		for _, aim := range r.Aims {
-			fmt.Fprintln(a.out, a.folded("    query: "+describeAim(aim, names, s.SeedSources), 8))
+			fmt.Fprintln(a.out, a.folded("    query: "+describeAim(aim), 8))
 		}
 	}
 }
@@ -132,19 +129,14 @@ var aimWords = map[string]string{
 	"all":     "mean gradient at the best of all rounds",
 }
 
-func describeAim(aim flashlight.Aim, names map[uint32]string, seedSources []string) string {
+func describeAim(aim flashdb.Aim) string {
 	words := aimWords[aim.From]
 	if words == "" {
 		words = aim.From
 	}
-	var keys []string
-	switch {
-	case len(aim.Sources) > 0:
-		keys = seedSources
-	default:
-		for _, id := range aim.Anchors {
-			keys = append(keys, names[id])
-		}
+	keys := aim.Anchors
+	if len(aim.Sources) > 0 {
+		keys = aim.Sources
 	}
 	if len(keys) == 0 {
 		return words
@@ -163,17 +155,6 @@ func describeAim(aim flashlight.Aim, names map[uint32]string, seedSources []stri
 		changed = fmt.Sprintf("; %.3g%% of the neurons changed", 100*float64(aim.Changed)/float64(aim.Neurons))
 	}
 	return fmt.Sprintf("%s: %s%s%s", words, strings.Join(keys, ", "), more, changed)
-}
-
-// anchorKeys finds the keys of a trace's anchors.
-func anchorKeys(ctx context.Context, c collection, trace []flashlight.Round) (map[uint32]string, error) {
-	var ids []uint32
-	for _, r := range trace {
-		for _, aim := range r.Aims {
-			ids = append(ids, aim.Anchors...)
-		}
-	}
-	return c.KeysOf(ctx, ids)
 }
 
 type jsonHit struct {
@@ -199,7 +180,7 @@ type jsonQueryStats struct {
 	RowsVisited  int               `json:"rows_visited"`
 	CodesScanned int               `json:"codes_scanned"`
 	RowsScored   int               `json:"rows_scored"`
-	Stop         flashlight.Stop   `json:"stop"`
+	Stop         flashdb.Stop      `json:"stop"`
 	Short        string            `json:"short,omitempty"`
 	Generation   uint64            `json:"generation"`
 	DeltaRows    int               `json:"delta_rows"`
@@ -263,7 +244,7 @@ type jsonResult struct {
 	Stats  jsonQueryStats `json:"stats"`
 }
 
-func newJSONResult(res flashdb.Result, columns resultColumns, names map[uint32]string) jsonResult {
+func newJSONResult(res flashdb.Result, columns resultColumns) jsonResult {
 	s := res.Stats
 	j := jsonResult{
 		Source: show.JSON(res.Source),
@@ -283,18 +264,28 @@ func newJSONResult(res flashdb.Result, columns resultColumns, names map[uint32]s
 	for _, tag := range s.UnknownTags {
 		j.Stats.UnknownTags = append(j.Stats.UnknownTags, show.JSON(tag))
 	}
-	for _, key := range s.SeedSources {
-		j.Stats.SeedSources = append(j.Stats.SeedSources, show.JSON(key))
-	}
-	for _, r := range s.Trace {
-		j.Stats.Trace = append(j.Stats.Trace, newJSONRound(r, names))
+	for i, r := range s.Trace {
+		if i == 0 {
+			j.Stats.SeedSources = seedSources(r)
+		}
+		j.Stats.Trace = append(j.Stats.Trace, newJSONRound(r))
 	}
 	return j
 }
 
-func newJSONRound(r flashlight.Round, names map[uint32]string) jsonRound {
+// seedSources returns the keys of the sources that taught the seed, as text.
+func seedSources(first flashdb.Round) (keys []string) {
+	for _, aim := range first.Aims {
+		for _, key := range aim.Sources {
+			keys = append(keys, show.JSON(key))
+		}
+	}
+	return keys
+}
+
+func newJSONRound(r flashdb.Round) jsonRound {
 	j := jsonRound{
-		Probes: r.Probes.String(), Lists: r.Cost.Lists, Codes: r.Cost.Codes, Rows: r.Cost.Rows,
+		Probes: r.Probes.String(), Lists: r.Lists, Codes: r.Codes, Rows: r.Rows,
 		Scored: r.Scored, Entered: r.Entered, Widening: r.Widening, ElapsedMS: show.Millis(r.Elapsed),
 	}
 	if r.Scored > 0 {
@@ -303,8 +294,8 @@ func newJSONRound(r flashlight.Round, names map[uint32]string) jsonRound {
 	}
 	for _, aim := range r.Aims {
 		ja := jsonAim{From: aim.From, Neurons: aim.Neurons, Changed: aim.Changed}
-		for _, id := range aim.Anchors {
-			ja.Anchors = append(ja.Anchors, show.JSON(names[id]))
+		for _, key := range aim.Anchors {
+			ja.Anchors = append(ja.Anchors, show.JSON(key))
 		}
 		j.Aims = append(j.Aims, ja)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/flashdb/flashdb"
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/usage"
@@ -9,7 +10,7 @@ import (
 
 func (a *app) searchCommand() *cobra.Command {
 	var opts flashdb.SearchOptions
-	var metric, sourceCollection string
+	var similarity, sourceCollection string
 	var probes probesFlag
 	var minScore float32
 	k := 10
@@ -17,11 +18,11 @@ func (a *app) searchCommand() *cobra.Command {
 		Use:   "search DIR COLLECTION KEY [-k N]",
 		Short: "Print the nodes nearest to a node's embedding, without a decoder",
 		Example: `  flashdb search papers.flash papers 1706.03762 -k 5
-  flashdb search papers.flash papers 1706.03762 --metric cosine --filter "cs.CL and not survey"
+  flashdb search papers.flash papers 1706.03762 --similarity cosine --filter "cs.CL and not survey"
   flashdb search shop.flash items user-17 --source-collection users`,
 		Args: usage.Args(3, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			opts.Metric = flashdb.Metric(metric)
+			opts.Similarity = flashdb.Similarity(similarity)
 			opts.Probes = probes.probes
 			if cmd.Flags().Changed("min-score") {
 				opts.MinScore = &minScore
@@ -47,29 +48,35 @@ func (a *app) searchCommand() *cobra.Command {
 				if err := a.remarkOn(cmd.Context(), db, c, res.Stats); err != nil {
 					return err
 				}
-				return a.printResult(res, resultColumns{score: scoreTitle(opts.Metric), noLogit: true}, nil)
+				return a.printResult(res, resultColumns{score: scoreTitle(opts.Similarity), noLogit: true})
 			})
 		},
 	}
 	fs := cmd.Flags()
+	fs.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "metric" { // as earlier versions called it
+			name = "similarity"
+		}
+		return pflag.NormalizedName(name)
+	})
 	fs.IntVarP(&k, "k", "k", k, "number of nodes")
-	fs.StringVar(&metric, "metric", "ip", "ip (inner product), cosine or l2 (minus the squared distance)")
+	fs.StringVar(&similarity, "similarity", "ip", "ip (inner product), cosine or l2 (minus the squared distance)")
 	fs.BoolVar(&opts.Exact, "exact", false, "scan every node")
 	fs.Var(&probes, "probes", "how much of the index to visit: a number of lists, a share such as 5%, or all")
 	fs.StringArrayVar(&opts.Exclude, "exclude", nil, "`key` to leave out; may be repeated")
 	fs.StringVar(&opts.Filter, "filter", "", "tag `expression`: tags, and, or, not, parentheses")
 	fs.Float32Var(&minScore, "min-score", 0, "leave out nodes that score less")
 	fs.StringVar(&sourceCollection, "source-collection", "", "take the source's embedding from this `collection`")
-	completeWords(cmd, "metric", "ip", "cosine", "l2")
+	completeWords(cmd, "similarity", "ip", "cosine", "l2")
 	return cmd
 }
 
-// scoreTitle names the score column of a metric.
-func scoreTitle(m flashdb.Metric) string {
-	switch m {
-	case flashdb.MetricCosine:
+// scoreTitle names the score column of a similarity.
+func scoreTitle(by flashdb.Similarity) string {
+	switch by {
+	case flashdb.SimilarityCosine:
 		return "cosine"
-	case flashdb.MetricL2:
+	case flashdb.SimilarityL2:
 		return "-distance²"
 	}
 	return "inner product"

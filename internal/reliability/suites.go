@@ -36,7 +36,7 @@ var suites = []suite{
 	{"import hostile pickles and archives", "./internal/codec", "TestHostilePickles|TestHostileArchives", nil},
 	{"import hostile Parquet pages and footers", "./cmd/flashdb/internal/parquet", "TestHostilePages|TestHostileFooters", nil},
 	{"build and search indexes of extreme rows drawn by chance", "./index/ivf", "TestExtremeRowsByChance", nil},
-	{"query collections of extreme rows by every decoder and metric", ".", "TestExtremeRows", nil},
+	{"query collections of extreme rows by every decoder and similarity", ".", "TestExtremeRows", nil},
 	{"direct every output into a database, by every way", "./cmd/flashdb", "TestNoOutputIntoADatabase", nil},
 }
 

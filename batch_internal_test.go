@@ -1,0 +1,19 @@
+package flashdb
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestBatchLimit refuses a batch that is too large by the write that makes it so.
+func TestBatchLimit(t *testing.T) {
+	var b Batch
+	b.Upsert("c", Node{Key: "a", Embedding: make([]float32, 100), Tags: []string{"1234567890"}})
+	b.SetPayload("c", "a", make([]byte, 500))
+	b.SetMeta("c", "m", "value")
+	require.NoError(t, b.fits(1000))
+	err := b.fits(900)
+	require.ErrorIs(t, err, ErrInvalid)
+	require.ErrorContains(t, err, `write 2 of 3, set payload in "c": invalid argument: up to here the batch has 912 bytes, and at most 900 can be atomic: split it`)
+}

@@ -1,0 +1,161 @@
+package flashdb
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/flashdb/flashdb/decoder"
+	"github.com/flashdb/flashdb/storage"
+)
+
+// A writeKind says what a write does. These numbers travel in encoded batches.
+type writeKind uint8
+
+const (
+	writeUpsert writeKind = 1 + iota
+	writeTags
+	writePayload
+	writeDelete
+	writeLink
+	writeUnlink
+	writeDecoder
+	writeNoDecoder
+	writeMeta
+	writeKinds = iota
+)
+
+// String returns what errors say before the name of the collection.
+func (k writeKind) String() string {
+	return [...]string{
+		writeUpsert: "upsert into", writeTags: "set tags in", writePayload: "set payload in", writeDelete: "delete from",
+		writeLink: "link in", writeUnlink: "unlink in", writeDecoder: "put decoder into", writeNoDecoder: "drop decoder from",
+		writeMeta: "set meta of",
+	}[k]
+}
+
+// A write is one call that changes a collection, of a Batch or alone. Which fields
+// it uses, its kind says.
+type write struct {
+	kind       writeKind
+	collection string // of a Batch's
+
+	nodes   []Node          // upsert
+	keys    []string        // delete; the one of set tags and set payload
+	tags    []string        // set tags
+	payload []byte          // set payload
+	edges   []Edge          // link, unlink
+	name    string          // decoders, meta
+	decoder decoder.Decoder // put decoder
+	value   string          // meta
+}
+
+// size estimates how many bytes the record of w has.
+func (w *write) size() int {
+	n := len(w.payload) + len(w.name) + len(w.value)
+	for i := range w.nodes {
+		node := &w.nodes[i]
+		n += len(node.Key) + 4*len(node.Embedding) + len(node.Payload) + bytesOf(node.Tags)
+	}
+	for _, e := range w.edges {
+		n += len(e.SourceCollection) + len(e.Source) + len(e.Target)
+	}
+	return n + bytesOf(w.keys) + bytesOf(w.tags)
+}
+
+func bytesOf(texts []string) (n int) {
+	for _, s := range texts {
+		n += len(s)
+	}
+	return n
+}
+
+// A prepared write has been checked as far as its collection's schema tells. What
+// remains is to resolve its keys, against the newest state.
+type prepared struct {
+	c     *Collection
+	of    int              // its place in a batch
+	puts  storage.PutNodes // of an upsert, with rows as they are stored
+	do    func(r *record) error
+	count int // nodes that were deleted, links that were forgotten
+}
+
+// prepare checks w.
+func (w *write) prepare(c *Collection) (*prepared, error) {
+	p := &prepared{c: c}
+	switch w.kind {
+	case writeUpsert:
+		puts, err := c.puts(w.nodes)
+		p.puts = puts
+		return p, err
+	case writeTags:
+		p.do = func(r *record) error { return c.setTags(r, w.keys[0], w.tags) }
+		return p, validateTags(w.keys[0], w.tags)
+	case writePayload:
+		p.do = func(r *record) error { return c.setPayload(r, w.keys[0], w.payload) }
+		return p, validatePayload(w.keys[0], w.payload)
+	case writeDelete:
+		p.do = func(r *record) (err error) { p.count, err = c.deleteNodes(r, w.keys); return err }
+	case writeLink:
+		p.do = func(r *record) error { return c.link(r, w.edges) }
+	case writeUnlink:
+		p.do = func(r *record) (err error) { p.count, err = c.unlink(r, w.edges); return err }
+	case writeDecoder:
+		blob, err := c.decoderBlob(w.name, w.decoder)
+		p.do = func(r *record) error { return r.emit(storage.PutDecoder{UID: c.uid, Name: w.name, Blob: blob}) }
+		return p, err
+	case writeNoDecoder:
+		p.do = func(r *record) error { return c.dropDecoder(r, w.name) }
+	case writeMeta:
+		p.do = func(r *record) error {
+			return r.emit(storage.SetMeta{UID: c.uid, Name: w.name, Value: w.value})
+		}
+		return p, validateKey(w.name)
+	}
+	return p, nil
+}
+
+// resolve emits the operations of p.
+func (p *prepared) resolve(r *record) error {
+	info, ok := r.changes.Collection(p.c.name)
+	if !ok || info.UID != p.c.uid {
+		return fmt.Errorf("it was dropped: %w", ErrNotFound)
+	}
+	if p.do != nil {
+		return p.do(r)
+	}
+	if len(p.puts) == 0 {
+		return nil
+	}
+	if err := r.changes.Resolve(p.c.uid, p.puts); err != nil {
+		return err
+	}
+	return r.emit(p.puts)
+}
+
+// appendPrepared adds p to prepared writes. Upserts into one collection that follow
+// each other become one: rows that come together are stored at a lower cost.
+func appendPrepared(all []*prepared, p *prepared) []*prepared {
+	if n := len(all); n > 0 && p.do == nil && all[n-1].do == nil && all[n-1].c == p.c {
+		all[n-1].puts = append(all[n-1].puts, p.puts...)
+		return all
+	}
+	return append(all, p)
+}
+
+// write carries out one write on c, as a call of its own, and returns how many
+// nodes it deleted or links it forgot.
+func (c *Collection) write(ctx context.Context, w write) (count int, err error) {
+	leave, err := c.db.enter()
+	if err != nil {
+		return 0, err
+	}
+	defer leave()
+	p, err := w.prepare(c)
+	if err == nil {
+		err = c.db.commit(ctx, p.resolve)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("%s %q: %w", w.kind, c.name, err)
+	}
+	return p.count, nil
+}
