@@ -20,11 +20,11 @@ import (
 
 // BackupOptions refine one Backup. The zero value, or nil, means the defaults.
 type BackupOptions struct {
-	// WithoutIndex leaves the generation files out. The restored database scans
-	// exactly until its first Rebuild.
+	// WithoutIndex leaves the generation files out. The restored database scans exactly until its
+	// first Rebuild.
 	WithoutIndex bool
-	// Progress is called now and then, with the stage "back up" and the bytes of
-	// files done and to do.
+	// Progress is called now and then, with the stage "back up" and the bytes of files done and to
+	// do.
 	Progress func(stage string, done, total int64)
 }
 
@@ -32,36 +32,33 @@ type BackupOptions struct {
 type BackupResult struct {
 	// LSN numbers the last acknowledged write that is in it.
 	LSN uint64
-	// Files is how many there are, Bytes what they take unpacked, and Packed the
-	// length of the stream.
+	// Files is how many there are, Bytes what they take unpacked, and Packed the length of the
+	// stream.
 	Files         int
 	Bytes, Packed int64
-	// LeftOut names the collections whose index Backup left out because it is
-	// damaged or missing; it can be rebuilt.
+	// LeftOut names the collections whose index Backup left out because it is damaged or missing;
+	// it can be rebuilt.
 	LeftOut []string
 	Elapsed time.Duration
 }
 
-// Backup writes everything acknowledged before the call, and perhaps some of
-// what comes during it, to w: one state between two batches, which Restore makes a
-// database again. The stream is compressed and checksummed (see package
-// internal/backup); it is whole only if Backup returns nil. Memory does not
-// depend on the size of the database.
+// Backup writes everything acknowledged before the call, and perhaps some of what comes during it,
+// to w: one state between two batches, which Restore makes a database again. The stream is
+// compressed and checksummed (see package internal/backup); it is whole only if Backup returns nil.
+// Memory does not depend on the size of the database.
 //
-// Reads and writes go on throughout. A long read transaction would keep bbolt
-// from reusing pages and, worse, from growing its mapping, behind which all
-// readers would wait; and the end of w may be a slow network. So the bbolt file
-// is first copied into a temporary file beside it, at the speed of the disk and
-// while only flushes wait, and then streamed from there. That takes as much room
-// as the bbolt file has pages in use. Copying records instead would need no
-// room, but many transactions, between which nothing holds the state still.
-// Generation files are immutable: they are held open, whatever is published
-// meanwhile. In a database opened read-only nothing is flushed, so that the bbolt
-// file is streamed as it lies there; ErrReadOnly is returned when the log holds
-// what is not in it yet.
+// Reads and writes go on throughout. A long read transaction would keep bbolt from reusing pages
+// and, worse, from growing its mapping, behind which all readers would wait; and the end of w may
+// be a slow network. So the bbolt file is first copied into a temporary file beside it, at the
+// speed of the disk and while only flushes wait, and then streamed from there. That takes as much
+// room as the bbolt file has pages in use. Copying records instead would need no room, but many
+// transactions, between which nothing holds the state still. Generation files are immutable: they
+// are held open, whatever is published meanwhile. In a database opened read-only nothing is
+// flushed, so that the bbolt file is streamed as it lies there; ErrReadOnly is returned when the
+// log holds what is not in it yet.
 //
-// Close ends a Backup under way with ErrClosed, once w takes or refuses the bytes
-// at hand; so does a done ctx with its error.
+// Close ends a Backup under way with ErrClosed, once w takes or refuses the bytes at hand; so does
+// a done ctx with its error.
 func (db *DB) Backup(ctx context.Context, w io.Writer, opts *BackupOptions) (BackupResult, error) {
 	leave, err := db.enter()
 	if err != nil {
@@ -81,10 +78,9 @@ func (db *DB) Backup(ctx context.Context, w io.Writer, opts *BackupOptions) (Bac
 	return res, nil
 }
 
-// BackupFile is Backup into a file. The stream goes to a temporary file beside
-// it, which is synced and then renamed, so that the file is either what it was
-// before or the whole backup. A file in the directory of a database, this one or
-// another, is ErrInvalid.
+// BackupFile is Backup into a file. The stream goes to a temporary file beside it, which is synced
+// and then renamed, so that the file is either what it was before or the whole backup. A file in
+// the directory of a database, this one or another, is ErrInvalid.
 func (db *DB) BackupFile(ctx context.Context, file string, opts *BackupOptions) (res BackupResult, err error) {
 	target, err := output.Resolve(file, db.dir)
 	if err == nil && target.Stream {
@@ -159,8 +155,8 @@ func (db *DB) backup(ctx context.Context, w io.Writer, o BackupOptions) (res Bac
 	}, nil
 }
 
-// mayBackUp makes sure that the bbolt file can be copied, which needs room in the
-// directory, or that it holds everything and is at rest.
+// mayBackUp makes sure that the bbolt file can be copied, which needs room in the directory, or
+// that it holds everything and is at rest.
 func (db *DB) mayBackUp() error {
 	switch {
 	case !db.opts.ReadOnly:
@@ -171,8 +167,8 @@ func (db *DB) mayBackUp() error {
 	return nil
 }
 
-// An image is the files of a database as of one LSN, held so that nothing that
-// goes on can change or remove their bytes.
+// An image is the files of a database as of one LSN, held so that nothing that goes on can change
+// or remove their bytes.
 type image struct {
 	lsn     uint64
 	files   []imageFile
@@ -188,8 +184,8 @@ type imageFile struct {
 	collection string
 }
 
-// image copies the bbolt file and opens the generations it names, while nothing
-// is flushed or published.
+// image copies the bbolt file and opens the generations it names, while nothing is flushed or
+// published.
 func (db *DB) image(ctx context.Context, o BackupOptions) (im *image, err error) {
 	im = &image{fs: db.fs}
 	if !db.opts.ReadOnly {
@@ -276,8 +272,8 @@ func (im *image) leaveOut(db *DB, collection string, cause error) {
 	db.slog.Warn("index left out of the backup: it can be rebuilt", "collection", collection, "err", cause)
 }
 
-// checkIndexes reads all of every generation and leaves out those that are
-// damaged: Restore refuses what Check would find.
+// checkIndexes reads all of every generation and leaves out those that are damaged: Restore refuses
+// what Check would find.
 func (im *image) checkIndexes(db *DB) error {
 	kept := im.files[:0]
 	for _, f := range im.files {

@@ -19,8 +19,8 @@ import (
 	"github.com/flashdb/flashdb/internal/dbtest"
 )
 
-// fill makes two collections that use everything a database can hold: "papers"
-// with an index, rows newer and deleted since, and "plain" without one.
+// fill makes two collections that use everything a database can hold: "papers" with an index, rows
+// newer and deleted since, and "plain" without one.
 func fill(t testing.TB, d *testDB) {
 	t.Helper()
 	const dim, n = 8, 300
@@ -75,8 +75,8 @@ func backUp(t testing.TB, db *flashdb.DB, opts *flashdb.BackupOptions) []byte {
 	return out.Bytes()
 }
 
-// restoreDB restores a stream into a new directory and opens it; the cleanup
-// demands that DB.Check finds nothing.
+// restoreDB restores a stream into a new directory and opens it; the cleanup demands that DB.Check
+// finds nothing.
 func restoreDB(t testing.TB, stream []byte) *testDB {
 	t.Helper()
 	d := &testDB{t: t, dir: filepath.Join(t.TempDir(), "restored.flash")}
@@ -182,9 +182,9 @@ func TestBackupLeavesOutADamagedIndex(t *testing.T) {
 	}
 }
 
-// TestBackupBesideEverything backs up while writers, a deleter, queries and
-// rebuilds run. Writers put pairs in one batch each; a backup must hold both or
-// none of a pair, and every pair acknowledged before it began.
+// TestBackupBesideEverything backs up while writers, a deleter, queries and rebuilds run. Writers
+// put pairs in one batch each; a backup must hold both or none of a pair, and every pair
+// acknowledged before it began.
 func TestBackupBesideEverything(t *testing.T) {
 	const dim, writers = 4, 3
 	ctx := context.Background()

@@ -10,8 +10,8 @@ import (
 	"github.com/flashdb/flashdb/wal"
 )
 
-// A Batch collects writes to one or several collections. DB.Apply makes all of
-// them one atomic write:
+// A Batch collects writes to one or several collections. DB.Apply makes all of them one atomic
+// write:
 //
 //	var b flashdb.Batch
 //	b.Upsert("users", ann)
@@ -19,11 +19,10 @@ import (
 //	b.PutDecoder("items", "reads", trained)
 //	err := db.Apply(ctx, &b)
 //
-// The writes take place in the order of the calls. Each finds what those before it
-// did, so that of two writes to the same thing the later one stays. Nothing is
-// checked before Apply, and a Batch belongs to no DB. It keeps copies of what it is
-// given, decoders excepted, which must not change. The zero value is an empty
-// batch. A Batch is for one goroutine at a time.
+// The writes take place in the order of the calls. Each finds what those before it did, so that of
+// two writes to the same thing the later one stays. Nothing is checked before Apply, and a Batch
+// belongs to no DB. It keeps copies of what it is given, decoders excepted, which must not change.
+// The zero value is an empty batch. A Batch is for one goroutine at a time.
 type Batch struct{ writes []write }
 
 // Upsert is Collection.Upsert in a collection of that name.
@@ -82,15 +81,14 @@ func (b *Batch) Len() int { return len(b.writes) }
 // Reset makes b empty.
 func (b *Batch) Reset() { b.writes = nil }
 
-// Apply carries out the writes of b as one atomic write. Readers see all of them
-// or none, whichever collections they read, and so it is after a crash: once Apply
-// has returned nil they are durable. If one of them fails, none takes place, and
-// the error says which, counted from 1. Apply leaves b as it is, so that it can be
-// tried again.
+// Apply carries out the writes of b as one atomic write. Readers see all of them or none, whichever
+// collections they read, and so it is after a crash: once Apply has returned nil they are durable.
+// If one of them fails, none takes place, and the error says which, counted from 1. Apply leaves b
+// as it is, so that it can be tried again.
 //
-// A batch has a limit of 1 GiB, that of a record of the log; a larger one is
-// refused with ErrInvalid, as it could not be atomic. Decoders are calibrated
-// afterwards, as by Collection.PutDecoder.
+// A batch has a limit of 1 GiB, that of a record of the log; a larger one is refused with
+// ErrInvalid, as it could not be atomic. Decoders are calibrated afterwards, as by
+// Collection.PutDecoder.
 func (db *DB) Apply(ctx context.Context, b *Batch) error {
 	leave, err := db.enter()
 	if err != nil {
@@ -143,8 +141,8 @@ func (db *DB) applyBatch(ctx context.Context, b *Batch) error {
 	})
 }
 
-// fits refuses a batch whose record would have more than limit bytes, before any
-// memory is taken for it.
+// fits refuses a batch whose record would have more than limit bytes, before any memory is taken
+// for it.
 func (b *Batch) fits(limit int) error {
 	size := 0
 	for i := range b.writes {

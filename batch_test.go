@@ -90,8 +90,7 @@ func TestBatch(t *testing.T) {
 	require.NoError(t, d.Apply(ctx, &b), "nothing to do is no failure")
 }
 
-// TestBatchOrder writes the same things several times: each write finds what those
-// before it did.
+// TestBatchOrder writes the same things several times: each write finds what those before it did.
 func TestBatchOrder(t *testing.T) {
 	ctx := context.Background()
 	d, _, items := emptyShop(t)
@@ -126,9 +125,8 @@ func TestBatchOrder(t *testing.T) {
 	assert.Equal(t, "2", value)
 }
 
-// TestBatchLinksAcross links users to items that the same batch stores, and forgets
-// one of the links again. The link of a user stored anew stays; that of one deleted
-// ends.
+// TestBatchLinksAcross links users to items that the same batch stores, and forgets one of the
+// links again. The link of a user stored anew stays; that of one deleted ends.
 func TestBatchLinksAcross(t *testing.T) {
 	ctx := context.Background()
 	d, users, items := emptyShop(t)
@@ -163,8 +161,8 @@ func TestBatchLinksAcross(t *testing.T) {
 	}
 }
 
-// TestBatchFails has one write of several fail, of each kind: none takes place, and
-// the error says which it was.
+// TestBatchFails has one write of several fail, of each kind: none takes place, and the error says
+// which it was.
 func TestBatchFails(t *testing.T) {
 	ctx := context.Background()
 	d, users, items := emptyShop(t)
@@ -238,8 +236,8 @@ func TestBatchCopies(t *testing.T) {
 	assert.Equal(t, flashdb.Node{Key: "c", Embedding: []float32{0, 0}, Tags: []string{"x"}, Payload: []byte("y")}, got)
 }
 
-// TestBatchOfManyUpserts stores nodes one by one in one batch, as much as many at
-// once: keys that come twice among them, in two collections by turns.
+// TestBatchOfManyUpserts stores nodes one by one in one batch, as much as many at once: keys that
+// come twice among them, in two collections by turns.
 func TestBatchOfManyUpserts(t *testing.T) {
 	ctx := context.Background()
 	d, users, items := emptyShop(t)
@@ -267,8 +265,8 @@ func TestBatchOfManyUpserts(t *testing.T) {
 	}
 }
 
-// TestSetTags changes tags and payloads of nodes in an index: it goes on to serve
-// their rows, filters select by the new tags at once, and the log takes little.
+// TestSetTags changes tags and payloads of nodes in an index: it goes on to serve their rows,
+// filters select by the new tags at once, and the log takes little.
 func TestSetTags(t *testing.T) {
 	ctx := context.Background()
 	const dim, n = 512, 300
@@ -399,7 +397,8 @@ func FuzzBatch(f *testing.F) {
 			require.Zero(t, b.Len())
 			return
 		}
-		// Varints may be longer than need be, so that the bytes may differ; the second encoding is a fixed point.
+		// Varints may be longer than need be, so that the bytes may differ; the second encoding is
+		// a fixed point.
 		first, err := b.MarshalBinary()
 		require.NoError(t, err)
 		require.NoError(t, again.UnmarshalBinary(first))

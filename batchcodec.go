@@ -11,9 +11,8 @@ import (
 // batchVersion is the first byte of an encoded batch.
 const batchVersion = 1
 
-// MarshalBinary returns b as bytes, for another process that applies it: see
-// package control. They are no file format: a program of another version may
-// refuse them with ErrVersion.
+// MarshalBinary returns b as bytes, for another process that applies it: see package control. They
+// are no file format: a program of another version may refuse them with ErrVersion.
 //
 //	version, 1 byte | number of writes, varint | writes
 //
@@ -75,8 +74,8 @@ func encodeStrings(out *format.Writer, texts []string) {
 	}
 }
 
-// UnmarshalBinary sets b to what MarshalBinary returned for another batch. It keeps
-// nothing of data. An error matches ErrCorrupt or ErrVersion, and b is then empty.
+// UnmarshalBinary sets b to what MarshalBinary returned for another batch. It keeps nothing of
+// data. An error matches ErrCorrupt or ErrVersion, and b is then empty.
 func (b *Batch) UnmarshalBinary(data []byte) error {
 	b.writes = nil
 	r := format.NewReader("", "batch", 0, data)
@@ -101,8 +100,8 @@ func (b *Batch) UnmarshalBinary(data []byte) error {
 	return nil
 }
 
-// decodeWrite reads one write. Slices grow as their elements are read: a false count
-// takes no memory.
+// decodeWrite reads one write. Slices grow as their elements are read: a false count takes no
+// memory.
 func decodeWrite(r *format.Reader) write {
 	w := write{kind: writeKind(r.Uint8()), collection: r.String()}
 	if r.Err() == nil && (w.kind < 1 || w.kind > writeKinds) {

@@ -21,27 +21,25 @@ import (
 const (
 	// defaultSources is how many sources are asked when there is time for them.
 	defaultSources = 200
-	// metaSources is the meta value that remembers the collection which sources
-	// are sampled from.
+	// metaSources is the meta value that remembers the collection which sources are sampled from.
 	metaSources = "flashdb.calibrate.sources"
 )
 
-// CalibrateOptions refine one Calibrate. The zero value, or nil, means the
-// defaults.
+// CalibrateOptions refine one Calibrate. The zero value, or nil, means the defaults.
 type CalibrateOptions struct {
 	// Decoder names the decoder; empty means all of them.
 	Decoder string
-	// SourceCollection names the collection that the sources are sampled from, when
-	// it is not this one: users when these are items. Its name is remembered,
-	// so that later calibrations, by Rebuild too, sample from it. Empty means
-	// what is remembered, and the collection's own name is a way back.
+	// SourceCollection names the collection that the sources are sampled from, when it is not this
+	// one: users when these are items. Its name is remembered, so that later calibrations, by
+	// Rebuild too, sample from it. Empty means what is remembered, and the collection's own name is
+	// a way back.
 	SourceCollection string
-	// Sources is how many to ask at most: a third of them drawn evenly, the others in
-	// proportion to their links, known or expected by the decoder. Default 200. Fewer
-	// are asked when the time is up before, and the bounds are then lower.
+	// Sources is how many to ask at most: a third of them drawn evenly, the others in proportion to
+	// their links, known or expected by the decoder. Default 200. Fewer are asked when the time is
+	// up before, and the bounds are then lower.
 	Sources int
-	// Time is how long one decoder may take. Default Options.CalibrateTime, or
-	// 10 s where that is negative.
+	// Time is how long one decoder may take. Default Options.CalibrateTime, or 10 s where that is
+	// negative.
 	Time time.Duration
 	// RandomSeed of the sample of sources.
 	RandomSeed uint64
@@ -66,12 +64,11 @@ func (o *CalibrateOptions) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Calibrate measures which plans reach which recall at which cost for one
-// decoder or all, and stores the result for the planner: PredictOptions.Recall
-// is met by it. It asks sampled sources, and finds the truth by all the plans
-// together and a sample of the rows, so that it takes no longer on many rows. For
-// a nonlinear decoder it also learns first queries from some other sources.
-// Rebuild and PutDecoder do the same by themselves.
+// Calibrate measures which plans reach which recall at which cost for one decoder or all, and
+// stores the result for the planner: PredictOptions.Recall is met by it. It asks sampled sources,
+// and finds the truth by all the plans together and a sample of the rows, so that it takes no
+// longer on many rows. For a nonlinear decoder it also learns first queries from some other
+// sources. Rebuild and PutDecoder do the same by themselves.
 //
 // ErrInvalid is returned when no index is served: then queries scan exactly.
 func (c *Collection) Calibrate(ctx context.Context, opts *CalibrateOptions) ([]Calibration, error) {
@@ -171,8 +168,7 @@ func (c *Collection) info() (info storage.Info, err error) {
 	return info, err
 }
 
-// rememberSources checks the collection that sources are to come from, and
-// remembers it.
+// rememberSources checks the collection that sources are to come from, and remembers it.
 func (c *Collection) rememberSources(ctx context.Context, name string) error {
 	from, err := c.db.collection(name)
 	if err != nil {
@@ -189,8 +185,8 @@ func (c *Collection) rememberSources(ctx context.Context, name string) error {
 	})
 }
 
-// sourcesFrom returns the collection that sources are sampled from: the one
-// remembered, while it exists.
+// sourcesFrom returns the collection that sources are sampled from: the one remembered, while it
+// exists.
 func (c *Collection) sourcesFrom() *Collection {
 	var name string
 	_ = c.db.store.View(func(v *storage.View) error {
@@ -275,8 +271,8 @@ func (c *Collection) alone(p pinned) pinned {
 	return p
 }
 
-// sampleSources draws up to n live nodes of a collection, in the order they are
-// to be asked in, with what a query would leave out for each.
+// sampleSources draws up to n live nodes of a collection, in the order they are to be asked in,
+// with what a query would leave out for each.
 func (c *Collection) sampleSources(ctx context.Context, t *trained, from *Collection, n int, seed uint64, enough func() bool) ([]calibrate.Source, error) {
 	var pool []calibrate.Source
 	var rows []float32
@@ -355,10 +351,10 @@ func sampleIDs(info storage.Info, tombs *roaring.Bitmap, n int, seed uint64) []u
 	return ids
 }
 
-// storePlans makes a calibration durable, unless the decoder has changed since.
-// Of those stored it keeps the latest of another generation: of the one before,
-// for whose queries it goes on to hold until the new one is published, or of a
-// new one that was published while an earlier one was measured.
+// storePlans makes a calibration durable, unless the decoder has changed since. Of those stored it
+// keeps the latest of another generation: of the one before, for whose queries it goes on to hold
+// until the new one is published, or of a new one that was published while an earlier one was
+// measured.
 func (c *Collection) storePlans(ctx context.Context, t *trained, of calibrate.Calibration) error {
 	stored, err := c.plansOf(t)
 	if err != nil {
@@ -376,8 +372,7 @@ func (c *Collection) storePlans(ctx context.Context, t *trained, of calibrate.Ca
 	})
 }
 
-// plansOf returns what is stored of plans for a decoder, as far as it is about
-// the same weights.
+// plansOf returns what is stored of plans for a decoder, as far as it is about the same weights.
 func (c *Collection) plansOf(t *trained) (calibrate.Set, error) {
 	var blob []byte
 	err := c.db.store.View(func(v *storage.View) error {
@@ -412,8 +407,7 @@ func hashOf(blob []byte) uint64 {
 	return binary.LittleEndian.Uint64(sum[:])
 }
 
-// untilClose returns a context that also ends when the database is closed, by
-// the cause ErrClosed.
+// untilClose returns a context that also ends when the database is closed, by the cause ErrClosed.
 func (db *DB) untilClose(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(db.closing, func() { cancel(ErrClosed) })

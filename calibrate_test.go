@@ -29,10 +29,12 @@ func indexed(t testing.TB, db *testDB, n int) *flashdb.Collection {
 	return indexedWith(t, db, n, 64)
 }
 
-// costly is the width of a decoder with which the exact scan of a few thousand rows takes longer than any small plan.
+// costly is the width of a decoder with which the exact scan of a few thousand rows takes longer
+// than any small plan.
 const costly = 256
 
-// indexedWith returns a collection of n random nodes with an index and a decoder of two layers of that width.
+// indexedWith returns a collection of n random nodes with an index and a decoder of two layers of
+// that width.
 func indexedWith(t testing.TB, db *testDB, n, hidden int) *flashdb.Collection {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(7, 7))
@@ -44,7 +46,8 @@ func indexedWith(t testing.TB, db *testDB, n, hidden int) *flashdb.Collection {
 	return c
 }
 
-// calibratedByUsers calibrates the decoder of c with n random nodes of a collection of users as sources.
+// calibratedByUsers calibrates the decoder of c with n random nodes of a collection of users as
+// sources.
 func calibratedByUsers(t testing.TB, db *testDB, c *flashdb.Collection, n int, o flashdb.CalibrateOptions) []flashdb.Calibration {
 	t.Helper()
 	fillRandom(t, db.collection("users", 16), rand.New(rand.NewPCG(3, 3)), n)
@@ -54,7 +57,8 @@ func calibratedByUsers(t testing.TB, db *testDB, c *flashdb.Collection, n int, o
 	return all
 }
 
-// quick are options of a calibration with enough time for its few sources, under the race detector too.
+// quick are options of a calibration with enough time for its few sources, under the race detector
+// too.
 var quick = flashdb.CalibrateOptions{Sources: 12, Time: 20 * time.Second}
 
 func TestCalibrate(t *testing.T) {
@@ -104,8 +108,8 @@ func TestCalibrate(t *testing.T) {
 	assert.Contains(t, plan(0, 10).Plan, "uncalibrated", "a calibration goes with its decoder")
 }
 
-// A sample that could not show the default recall whatever it found is no reason
-// to scan exactly, unless a recall is asked for.
+// A sample that could not show the default recall whatever it found is no reason to scan exactly,
+// unless a recall is asked for.
 func TestTooFewSources(t *testing.T) {
 	ctx := context.Background()
 	db := openDB(t)

@@ -13,8 +13,8 @@ import (
 	"github.com/flashdb/flashdb"
 )
 
-// TestCancelledContext makes every call that takes a context with one that is
-// done: nothing is changed, and the context's error is returned.
+// TestCancelledContext makes every call that takes a context with one that is done: nothing is
+// changed, and the context's error is returned.
 func TestCancelledContext(t *testing.T) {
 	d := openDB(t)
 	c := d.collection("c", smallDim)

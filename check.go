@@ -13,17 +13,16 @@ import (
 	"github.com/flashdb/flashdb/wal"
 )
 
-// Check verifies everything the database rests on and returns what it found
-// wrong, one line for each finding; none means clean. It reads every file: bbolt's own
-// structure, every checksum in it and the agreement of its buckets, every frame
-// of the log, every checksum of the served generations, a sample of their codes,
-// that each live node is in the generation or in the delta, that the rows of the
-// generation are those of the store, and that the decoders fit.
+// Check verifies everything the database rests on and returns what it found wrong, one line for
+// each finding; none means clean. It reads every file: bbolt's own structure, every checksum in it
+// and the agreement of its buckets, every frame of the log, every checksum of the served
+// generations, a sample of their codes, that each live node is in the generation or in the delta,
+// that the rows of the generation are those of the store, and that the decoders fit.
 //
 // Damage is a finding, not an error; it names file, part and offset.
 //
-// An unusable index is a finding, although queries are still answered exactly
-// without it: Rebuild repairs it.
+// An unusable index is a finding, although queries are still answered exactly without it: Rebuild
+// repairs it.
 func (db *DB) Check(ctx context.Context) (findings []string, err error) {
 	leave, err := db.enter()
 	if err != nil {
@@ -102,8 +101,8 @@ func (db *DB) checkCollection(ctx context.Context, info storage.Info, found func
 	return db.checkIndex(ctx, info, live, found)
 }
 
-// checkPlans verifies what is stored of plans: derived data, so that damage is
-// a finding and nothing else.
+// checkPlans verifies what is stored of plans: derived data, so that damage is a finding and
+// nothing else.
 func (db *DB) checkPlans(info storage.Info, found func(string, ...any)) {
 	var names []string
 	_ = db.store.View(func(v *storage.View) error {

@@ -17,8 +17,8 @@ import (
 type Schema struct {
 	// Dim is the width of every embedding, 1 to 8192.
 	Dim int
-	// Normalize scales every embedding to Euclidean length 1 as it is stored,
-	// and every query vector of the collection.
+	// Normalize scales every embedding to Euclidean length 1 as it is stored, and every query
+	// vector of the collection.
 	Normalize bool
 }
 
@@ -30,9 +30,8 @@ func (s Schema) String() string {
 	return fmt.Sprintf("dimension %d", s.Dim)
 }
 
-// A Collection is a set of nodes with embeddings of one width, the decoders
-// trained on them, and an index. It is safe for concurrent use, and valid until
-// it is dropped or its DB is closed.
+// A Collection is a set of nodes with embeddings of one width, the decoders trained on them, and an
+// index. It is safe for concurrent use, and valid until it is dropped or its DB is closed.
 type Collection struct {
 	db     *DB
 	uid    uint32
@@ -48,11 +47,10 @@ type Collection struct {
 	only       *trained // the one decoder there is, once it was asked for; nil where unknown
 }
 
-// CreateCollection creates an empty collection. Its name has 1 to 64 letters,
-// digits, dots, dashes and underscores, and begins with neither dot nor dash. It
-// names a directory, and databases move between systems: so it must not end with
-// a dot, be one that Windows keeps for a device, such as con or nul.txt, or
-// differ only in case from that of another collection.
+// CreateCollection creates an empty collection. Its name has 1 to 64 letters, digits, dots, dashes
+// and underscores, and begins with neither dot nor dash. It names a directory, and databases move
+// between systems: so it must not end with a dot, be one that Windows keeps for a device, such as
+// con or nul.txt, or differ only in case from that of another collection.
 func (db *DB) CreateCollection(name string, s Schema) (*Collection, error) {
 	leave, err := db.enter()
 	if err != nil {
@@ -85,9 +83,8 @@ func (db *DB) CreateCollection(name string, s Schema) (*Collection, error) {
 	return db.collection(name)
 }
 
-// OpenCollection returns the collection of that name, and creates it when there
-// is none: see CreateCollection. One that was made by another Schema is an error
-// that matches ErrExists.
+// OpenCollection returns the collection of that name, and creates it when there is none: see
+// CreateCollection. One that was made by another Schema is an error that matches ErrExists.
 func (db *DB) OpenCollection(name string, s Schema) (*Collection, error) {
 	c, err := db.Collection(name)
 	if errors.Is(err, ErrNotFound) {
@@ -154,10 +151,9 @@ func (db *DB) loaded(uid uint32) *Collection {
 	return db.collections[uid]
 }
 
-// DropCollection deletes a collection with all it holds. It waits for a rebuild
-// under way and for the log; when ctx ends meanwhile, nothing is dropped. Links
-// between it and other collections end. Files in
-// the folder of its index that flashdb has not made stay, and Options.Logger is told.
+// DropCollection deletes a collection with all it holds. It waits for a rebuild under way and for
+// the log; when ctx ends meanwhile, nothing is dropped. Links between it and other collections end.
+// Files in the folder of its index that flashdb has not made stay, and Options.Logger is told.
 func (db *DB) DropCollection(ctx context.Context, name string) error {
 	leave, err := db.enter()
 	if err != nil {
@@ -199,9 +195,9 @@ func (c *Collection) Name() string { return c.name }
 // Schema returns what was fixed when the collection was created.
 func (c *Collection) Schema() Schema { return c.schema }
 
-// Upsert stores nodes: it inserts new keys, and replaces embedding, tags and
-// payload of those that exist; known links stay. The whole batch is one atomic
-// write: after a crash all of it is there or none. It keeps nothing of the nodes.
+// Upsert stores nodes: it inserts new keys, and replaces embedding, tags and payload of those that
+// exist; known links stay. The whole batch is one atomic write: after a crash all of it is there or
+// none. It keeps nothing of the nodes.
 func (c *Collection) Upsert(ctx context.Context, nodes ...Node) error {
 	_, err := c.write(ctx, write{kind: writeUpsert, nodes: nodes})
 	return err
@@ -220,9 +216,9 @@ func (c *Collection) puts(nodes []Node) (storage.PutNodes, error) {
 	return puts, nil
 }
 
-// SetTags replaces the tags of the node under key, or returns ErrNotFound. No tags
-// take away those it has. Embedding, payload and links stay as they are, and so does
-// the row in the index: no rebuild is needed.
+// SetTags replaces the tags of the node under key, or returns ErrNotFound. No tags take away those
+// it has. Embedding, payload and links stay as they are, and so does the row in the index: no
+// rebuild is needed.
 func (c *Collection) SetTags(ctx context.Context, key string, tags []string) error {
 	_, err := c.write(ctx, write{kind: writeTags, keys: []string{key}, tags: tags})
 	return err
@@ -236,8 +232,8 @@ func (c *Collection) setTags(r *record, key string, tags []string) error {
 	return r.emit(storage.SetTags{UID: c.uid, ID: id, Tags: tags})
 }
 
-// SetPayload replaces the payload of the node under key, or returns ErrNotFound.
-// The rest of the node stays, as with SetTags.
+// SetPayload replaces the payload of the node under key, or returns ErrNotFound. The rest of the
+// node stays, as with SetTags.
 func (c *Collection) SetPayload(ctx context.Context, key string, payload []byte) error {
 	_, err := c.write(ctx, write{kind: writePayload, keys: []string{key}, payload: payload})
 	return err
@@ -266,8 +262,8 @@ func (s Schema) row(n Node) ([]float32, error) {
 	return row, nil
 }
 
-// ValidateNodes reports the first of the nodes that Upsert into a collection of this
-// schema would refuse, and why: an import can look at all of its input first.
+// ValidateNodes reports the first of the nodes that Upsert into a collection of this schema would
+// refuse, and why: an import can look at all of its input first.
 func (s Schema) ValidateNodes(nodes ...Node) error {
 	for _, n := range nodes {
 		if _, err := s.row(n); err != nil {
@@ -326,8 +322,8 @@ func (db *DB) noRowIn(collection, key string) error {
 	return format.Corrupt(db.path(storeFile), fmt.Sprintf("rows of collection %q", collection), 0, "node %q has none", key)
 }
 
-// Delete removes nodes with their tags, payload and links, and returns how many
-// there were. Keys that do not exist are passed over.
+// Delete removes nodes with their tags, payload and links, and returns how many there were. Keys
+// that do not exist are passed over.
 func (c *Collection) Delete(ctx context.Context, keys ...string) (deleted int, err error) {
 	return c.write(ctx, write{kind: writeDelete, keys: keys})
 }
@@ -346,8 +342,8 @@ func (c *Collection) deleteNodes(r *record, keys []string) (deleted int, err err
 	return deleted, nil
 }
 
-// Key returns the key of the live node with that id, as Keys and a trace number
-// them, or ErrNotFound.
+// Key returns the key of the live node with that id, as Keys and a trace number them, or
+// ErrNotFound.
 func (c *Collection) Key(ctx context.Context, id uint32) (key string, err error) {
 	err = c.viewed(ctx, func(v *storage.View) error {
 		var ok bool
@@ -359,9 +355,8 @@ func (c *Collection) Key(ctx context.Context, id uint32) (key string, err error)
 	return key, err
 }
 
-// KeysWithPrefix returns the first keys, in the order of their bytes, that begin
-// with prefix: at most limit. It is what completion and browsing need, and costs
-// no more than what it returns.
+// KeysWithPrefix returns the first keys, in the order of their bytes, that begin with prefix: at
+// most limit. It is what completion and browsing need, and costs no more than what it returns.
 func (c *Collection) KeysWithPrefix(ctx context.Context, prefix string, limit int) (keys []string, err error) {
 	err = c.viewed(ctx, func(v *storage.View) error {
 		keys = v.KeysWithPrefix(c.uid, prefix, limit)
@@ -370,8 +365,8 @@ func (c *Collection) KeysWithPrefix(ctx context.Context, prefix string, limit in
 	return keys, err
 }
 
-// SetMeta stores a string of the caller's own beside the collection. Names that
-// begin with "flashdb." are reserved for what flashdb and its command remember.
+// SetMeta stores a string of the caller's own beside the collection. Names that begin with
+// "flashdb." are reserved for what flashdb and its command remember.
 func (c *Collection) SetMeta(ctx context.Context, name, value string) error {
 	_, err := c.write(ctx, write{kind: writeMeta, name: name, value: value})
 	return err
@@ -386,9 +381,9 @@ func (c *Collection) Meta(ctx context.Context, name string) (value string, ok bo
 	return value, ok, err
 }
 
-// apply brings what one durable batch changes of the collection into its memory. It
-// runs under the commit leader, in log order. Decoders come first: whoever pins what
-// is served as of a batch must find no decoder from before it.
+// apply brings what one durable batch changes of the collection into its memory. It runs under the
+// commit leader, in log order. Decoders come first: whoever pins what is served as of a batch must
+// find no decoder from before it.
 func (c *Collection) apply(ops []storage.Op, lsn uint64) {
 	for _, op := range ops {
 		switch op := op.(type) {

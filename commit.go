@@ -12,13 +12,12 @@ import (
 	"github.com/flashdb/flashdb/wal"
 )
 
-// errNoChange is returned by a batch that found nothing to do; it leaves no
-// trace in the log.
+// errNoChange is returned by a batch that found nothing to do; it leaves no trace in the log.
 var errNoChange = errors.New("no change")
 
-// A record is one atomic write in the making, which becomes one record of the log.
-// What resolves keys into operations on ids reads the newest state from changes
-// and emits the operations; each is visible to the next.
+// A record is one atomic write in the making, which becomes one record of the log. What resolves
+// keys into operations on ids reads the newest state from changes and emits the operations; each is
+// visible to the next.
 type record struct {
 	changes *storage.Changes
 	lsn     uint64
@@ -34,16 +33,14 @@ func (r *record) emit(op storage.Op) error {
 	return nil
 }
 
-// commit makes one change durable and then visible. The order is what the
-// invariants rest on:
+// commit makes one change durable and then visible. The order is what the invariants rest on:
 //
-//  1. resolve turns the caller's keys into operations on ids, against a state
-//     that includes every batch before this one, even those of the same group;
-//  2. the encoded operations are appended to the log, which is synced once for
-//     the whole group of waiting batches;
-//  3. only then do readers see the change, in the store's overlay and in the
-//     collections' deltas: acknowledged implies durable, and nothing is
-//     visible that a crash could take back;
+//  1. resolve turns the caller's keys into operations on ids, against a state that includes every
+//     batch before this one, even those of the same group;
+//  2. the encoded operations are appended to the log, which is synced once for the whole group of
+//     waiting batches;
+//  3. only then do readers see the change, in the store's overlay and in the collections' deltas:
+//     acknowledged implies durable, and nothing is visible that a crash could take back;
 //  4. later the flusher moves the overlay into bbolt: applied <= durable.
 func (db *DB) commit(ctx context.Context, resolve func(r *record) error) error {
 	var r record
@@ -78,8 +75,8 @@ func (db *DB) commit(ctx context.Context, resolve func(r *record) error) error {
 			return payload, nil
 		},
 		Publish: func(wal.LSN) {
-			// The first batch of a group publishes what all of them staged: the
-			// sync covered them together.
+			// The first batch of a group publishes what all of them staged: the sync covered them
+			// together.
 			db.store.Publish()
 			db.apply(&r)
 		},
@@ -102,14 +99,13 @@ func (db *DB) commit(ctx context.Context, resolve func(r *record) error) error {
 	return nil
 }
 
-// maxPending is how many times Options.FlushBytes are held in memory before a
-// writer waits for the flush that is under way: what that writes, and as much
-// for the next.
+// maxPending is how many times Options.FlushBytes are held in memory before a writer waits for the
+// flush that is under way: what that writes, and as much for the next.
 const maxPending = 2
 
-// holdBack waits while the flush is behind: a writer that is faster than the
-// disk would fill the memory. It waits for no more than one flush, and only for
-// one that is writing: not for a Compact, say, whose callback may be the writer.
+// holdBack waits while the flush is behind: a writer that is faster than the disk would fill the
+// memory. It waits for no more than one flush, and only for one that is writing: not for a Compact,
+// say, whose callback may be the writer.
 func (db *DB) holdBack(ctx context.Context) error {
 	if db.store.Pending() < maxPending*db.opts.FlushBytes {
 		return nil
@@ -133,9 +129,9 @@ func (db *DB) refused(cause error) error {
 	return fmt.Errorf("%w until it is reopened: %w", ErrReadOnly, cause)
 }
 
-// apply brings a durable record into the memory of those of its collections that
-// are open. Readers of one collection see the batch once that collection has it:
-// see Collection.begin and Collection.viewedWith. Links are in the store alone.
+// apply brings a durable record into the memory of those of its collections that are open. Readers
+// of one collection see the batch once that collection has it: see Collection.begin and
+// Collection.viewedWith. Links are in the store alone.
 func (db *DB) apply(r *record) {
 	uids, ops := byCollection(r.ops)
 	for _, uid := range uids {
@@ -158,8 +154,8 @@ func byCollection(ops []storage.Op) (uids []uint32, of map[uint32][]storage.Op) 
 	return uids, of
 }
 
-// flush moves the overlay into bbolt and drops the log segments that are no
-// longer needed. Reads and writes go on meanwhile.
+// flush moves the overlay into bbolt and drops the log segments that are no longer needed. Reads
+// and writes go on meanwhile.
 func (db *DB) flush() error {
 	failpoint.FlushBefore.Reach()
 	if db.opts.ReadOnly {

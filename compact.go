@@ -13,12 +13,11 @@ import (
 
 // CompactOptions refine one Compact. The zero value, or nil, means the defaults.
 type CompactOptions struct {
-	// Rebuild also builds the index of each collection anew that has one which
-	// holds deleted or replaced rows: a generation is immutable, and keeps them
-	// until the next.
+	// Rebuild also builds the index of each collection anew that has one which holds deleted or
+	// replaced rows: a generation is immutable, and keeps them until the next.
 	Rebuild bool
-	// Progress is called now and then: with the bytes kept and 0 for the stage
-	// "store", and as RebuildOptions.Progress for the others.
+	// Progress is called now and then: with the bytes kept and 0 for the stage "store", and as
+	// RebuildOptions.Progress for the others.
 	Progress func(stage string, done, total int64)
 }
 
@@ -37,14 +36,13 @@ type DiskUse struct {
 // Total is the sum of the parts.
 func (u DiskUse) Total() int64 { return u.Store + u.WAL + u.Index }
 
-// Compact gives the room of what was deleted, dropped or replaced back to the
-// file system: bbolt reuses such pages and never returns them, so the bbolt file
-// is copied and replaced; log segments that are in it are dropped. It needs room
-// for the copy. Reads and writes go on; flushes, rebuilds and backups wait.
-// A crash at any moment leaves the database as it was or compacted.
+// Compact gives the room of what was deleted, dropped or replaced back to the file system: bbolt
+// reuses such pages and never returns them, so the bbolt file is copied and replaced; log segments
+// that are in it are dropped. It needs room for the copy. Reads and writes go on; flushes, rebuilds
+// and backups wait. A crash at any moment leaves the database as it was or compacted.
 //
-// Ids are never reused, so a deleted node leaves its id in a bitmap: a bit and
-// less, as runs are kept short.
+// Ids are never reused, so a deleted node leaves its id in a bitmap: a bit and less, as runs are
+// kept short.
 func (db *DB) Compact(ctx context.Context, opts *CompactOptions) (CompactResult, error) {
 	leave, err := db.enter()
 	if err != nil {
@@ -104,8 +102,8 @@ func (db *DB) compact(ctx context.Context, o CompactOptions) (res CompactResult,
 	return res, nil
 }
 
-// rebuildStale builds anew every index that does not hold exactly the rows of
-// its collection, and drops those of collections without rows.
+// rebuildStale builds anew every index that does not hold exactly the rows of its collection, and
+// drops those of collections without rows.
 func (db *DB) rebuildStale(ctx context.Context, progress func(string, int64, int64)) (rebuilt []string, err error) {
 	if _, err := db.store.Flush(); err != nil {
 		return nil, err
@@ -158,8 +156,8 @@ func (c *Collection) fresh(info storage.Info) (bool, error) {
 	return c.unchangedSince(info, gen)
 }
 
-// retireEmpty makes a collection without rows one without an index. If a row
-// came meanwhile it does nothing.
+// retireEmpty makes a collection without rows one without an index. If a row came meanwhile it does
+// nothing.
 func (c *Collection) retireEmpty(number uint64) error {
 	return c.db.log.Locked(func(wal.LSN) error {
 		if _, err := c.db.store.Flush(); err != nil {
@@ -176,8 +174,8 @@ func (c *Collection) retireEmpty(number uint64) error {
 		if err := c.db.store.PublishGeneration(c.uid, 0, 0); err != nil {
 			return err
 		}
-		// Nothing is live, so that the delta alone is right as it is. The file goes
-		// at once: once the number is free, a rebuild may take it again.
+		// Nothing is live, so that the delta alone is right as it is. The file goes at once: once
+		// the number is free, a rebuild may take it again.
 		retired := c.served.publish(nil, 0, 0)
 		c.removeGeneration(number)
 		if retired == nil {

@@ -17,9 +17,9 @@ import (
 	"github.com/flashdb/flashdb/internal/vfs"
 )
 
-// TestReadsWritesAndRebuildsTogether runs queries beside upserts, deletes and
-// rebuilds. A node that is never deleted must always be found; a deleted one
-// never again; every score must be the decoder's own.
+// TestReadsWritesAndRebuildsTogether runs queries beside upserts, deletes and rebuilds. A node that
+// is never deleted must always be found; a deleted one never again; every score must be the
+// decoder's own.
 func TestReadsWritesAndRebuildsTogether(t *testing.T) {
 	const dim, stable, rounds = 8, 300, 30
 	ctx := context.Background()
@@ -92,8 +92,8 @@ func checkPredicted(t *testing.T, c *flashdb.Collection, res flashdb.Result, gon
 	}
 }
 
-// TestFilteredQueriesSeeWholeBatches asks for a tag while a batch gives it to a
-// node that is there and to a new one: the answer is both or neither.
+// TestFilteredQueriesSeeWholeBatches asks for a tag while a batch gives it to a node that is there
+// and to a new one: the answer is both or neither.
 func TestFilteredQueriesSeeWholeBatches(t *testing.T) {
 	const dim, batches, asking = 4, 2000, 3
 	ctx := context.Background()
@@ -135,8 +135,8 @@ func TestFilteredQueriesSeeWholeBatches(t *testing.T) {
 	readers.Wait()
 }
 
-// TestGroupCommit writes from many goroutines at once: every acknowledged batch
-// is there, whole, after a reopen.
+// TestGroupCommit writes from many goroutines at once: every acknowledged batch is there, whole,
+// after a reopen.
 func TestGroupCommit(t *testing.T) {
 	const writers, batches, size = 16, 8, 5
 	ctx := context.Background()

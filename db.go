@@ -24,8 +24,8 @@ const (
 	indexDir  = "index"
 )
 
-// A DB is an open database directory. It is safe for concurrent use. One
-// process has a directory open at a time.
+// A DB is an open database directory. It is safe for concurrent use. One process has a directory
+// open at a time.
 type DB struct {
 	dir  string // absolute
 	opts Options
@@ -39,8 +39,8 @@ type DB struct {
 	events  events
 	metrics metrics
 	failed  sync.Once // tells that writes are refused from now on
-	// unflushed is why a flush failed, or cannot be. Every further one will, so
-	// that writes would fill the memory: they are refused.
+	// unflushed is why a flush failed, or cannot be. Every further one will, so that writes would
+	// fill the memory: they are refused.
 	unflushed atomic.Pointer[error]
 
 	// Close waits for the calls in life; closing ends the long ones early.
@@ -59,12 +59,12 @@ type DB struct {
 	scheduler scheduler
 }
 
-// Open opens the database in dir, and creates it when dir does not exist or is
-// empty. It replays what the log holds beyond the last flush.
+// Open opens the database in dir, and creates it when dir does not exist or is empty. It replays
+// what the log holds beyond the last flush.
 //
-// It returns ErrLocked when another process has dir open, ErrInvalid when dir
-// holds something else, ErrNotFound when Options.MustExist is set and there is
-// no database, and ErrCorrupt or ErrVersion for a file it must not believe.
+// It returns ErrLocked when another process has dir open, ErrInvalid when dir holds something else,
+// ErrNotFound when Options.MustExist is set and there is no database, and ErrCorrupt or ErrVersion
+// for a file it must not believe.
 func Open(dir string, opts *Options) (*DB, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, fmt.Errorf("open database: %w", err)
@@ -136,8 +136,8 @@ func (db *DB) open() (err error) {
 	return db.begin()
 }
 
-// begin makes an opened database ready: what died with an earlier owner is
-// replayed or swept, and the goroutines are started.
+// begin makes an opened database ready: what died with an earlier owner is replayed or swept, and
+// the goroutines are started.
 func (db *DB) begin() error {
 	if torn := db.log.Torn(); torn != nil {
 		db.events.tornTail(TornTail{File: torn.File, Offset: torn.Offset, Bytes: torn.Bytes})
@@ -158,8 +158,7 @@ func (db *DB) begin() error {
 	return nil
 }
 
-// replay brings the batches that are in the log but not yet in bbolt back into the
-// store's overlay.
+// replay brings the batches that are in the log but not yet in bbolt back into the store's overlay.
 func (db *DB) replay() error {
 	applied := wal.LSN(db.store.Applied())
 	db.log.SetNext(applied)
@@ -186,8 +185,7 @@ func (db *DB) replay() error {
 	})
 }
 
-// A turn is taken by one at a time. Unlike with a mutex, who waits for it may
-// stop waiting.
+// A turn is taken by one at a time. Unlike with a mutex, who waits for it may stop waiting.
 type turn chan struct{}
 
 func (t turn) take(ctx context.Context) error {
@@ -215,14 +213,13 @@ func (db *DB) enter() (leave func(), err error) {
 // Dir returns the directory the database was opened in, as an absolute path.
 func (db *DB) Dir() string { return db.dir }
 
-// Close ends a rebuild that is under way, calls what BeforeClose was given, waits for
-// the other calls, moves what the log holds into bbolt and releases the directory.
-// Calls that begin later return ErrClosed, and so does a second Close. A callback of a
-// call must not close: Close would wait for that call.
+// Close ends a rebuild that is under way, calls what BeforeClose was given, waits for the other
+// calls, moves what the log holds into bbolt and releases the directory. Calls that begin later
+// return ErrClosed, and so does a second Close. A callback of a call must not close: Close would
+// wait for that call.
 //
-// If the directory was moved or replaced meanwhile, Close changes nothing, and
-// says so with an error that matches ErrReadOnly: what the log holds stays in it,
-// wherever it is now.
+// If the directory was moved or replaced meanwhile, Close changes nothing, and says so with an
+// error that matches ErrReadOnly: what the log holds stays in it, wherever it is now.
 func (db *DB) Close() error {
 	db.shutdown()
 	left := db.leaving.run()
@@ -240,8 +237,7 @@ func (db *DB) Close() error {
 	return nil
 }
 
-// settleAndClose writes what is left to write, if the directory is still ours, and
-// lets go of it.
+// settleAndClose writes what is left to write, if the directory is still ours, and lets go of it.
 func (db *DB) settleAndClose() (err error) {
 	if !db.opts.ReadOnly {
 		db.flusher.stop()
@@ -265,9 +261,9 @@ func (db *DB) releaseAll() {
 	}
 }
 
-// Checkpoint moves what the log holds into the bbolt file and drops the log
-// segments that are no longer needed. It happens by itself as the log grows, and
-// at Close. Reads and writes go on meanwhile.
+// Checkpoint moves what the log holds into the bbolt file and drops the log segments that are no
+// longer needed. It happens by itself as the log grows, and at Close. Reads and writes go on
+// meanwhile.
 func (db *DB) Checkpoint(ctx context.Context) error {
 	leave, err := db.enter()
 	if err != nil {
@@ -283,8 +279,8 @@ func (db *DB) Checkpoint(ctx context.Context) error {
 	return nil
 }
 
-// Collections returns the names of the collections, sorted. It fails like any
-// reader: when ctx ends, with ErrClosed, and with ErrCorrupt.
+// Collections returns the names of the collections, sorted. It fails like any reader: when ctx
+// ends, with ErrClosed, and with ErrCorrupt.
 func (db *DB) Collections(ctx context.Context) ([]string, error) {
 	leave, err := db.enter()
 	if err != nil {

@@ -11,12 +11,12 @@ import (
 	"github.com/flashdb/flashdb/storage"
 )
 
-// PutDecoder stores a trained decoder under a name of 1 to 1024 bytes, in place
-// of an earlier one of that name.
+// PutDecoder stores a trained decoder under a name of 1 to 1024 bytes, in place of an earlier one
+// of that name.
 //
-// Where an index is served the decoder is then calibrated, for as long as
-// Options.CalibrateTime allows: see Calibrate. The decoder is durable before,
-// and a calibration that fails or that ctx cuts short is logged, no error.
+// Where an index is served the decoder is then calibrated, for as long as Options.CalibrateTime
+// allows: see Calibrate. The decoder is durable before, and a calibration that fails or that ctx
+// cuts short is logged, no error.
 func (c *Collection) PutDecoder(ctx context.Context, name string, d decoder.Decoder) error {
 	if _, err := c.write(ctx, write{kind: writeDecoder, name: name, decoder: d}); err != nil {
 		return err
@@ -100,8 +100,7 @@ func (c *Collection) decoder(name string) (decoder.Decoder, error) {
 	return t.Decoder, nil
 }
 
-// A trained is a stored decoder in memory, with what was measured of plans for
-// it. It is immutable.
+// A trained is a stored decoder in memory, with what was measured of plans for it. It is immutable.
 type trained struct {
 	decoder.Decoder
 	name  string
@@ -130,9 +129,8 @@ func (c *Collection) trained(name string) (*trained, error) {
 	return t, err
 }
 
-// viewedWith calls fn with a decoder and with what is committed, both of one
-// moment: a batch may hold rows and the decoder that was trained on them. fn may
-// run more than once.
+// viewedWith calls fn with a decoder and with what is committed, both of one moment: a batch may
+// hold rows and the decoder that was trained on them. fn may run more than once.
 func (c *Collection) viewedWith(ctx context.Context, name string, fn func(v *storage.View, t *trained) error) error {
 	for {
 		lsn := c.served.applied() // the decoder is as of this batch or a later one
@@ -171,8 +169,8 @@ func (c *Collection) onlyDecoder() (string, error) {
 	return names[0], nil
 }
 
-// parsed returns a decoder by its name, from memory if it was asked for before.
-// The caller holds decodersMu.
+// parsed returns a decoder by its name, from memory if it was asked for before. The caller holds
+// decodersMu.
 func (c *Collection) parsed(name string) (*trained, error) {
 	if t := c.decoders[name]; t != nil {
 		return t, nil

@@ -5,16 +5,14 @@ import (
 	"time"
 )
 
-// An EventListener is told what happens inside an open database; Options.Logger
-// is told the same, progress aside. Nil functions are passed over.
+// An EventListener is told what happens inside an open database; Options.Logger is told the same,
+// progress aside. Nil functions are passed over.
 //
-// Functions are called on the goroutine of what happens, some while others wait
-// for it: they must return soon, must not call the database, and may run
-// concurrently with each other.
+// Functions are called on the goroutine of what happens, some while others wait for it: they must
+// return soon, must not call the database, and may run concurrently with each other.
 type EventListener struct {
-	// RebuildStarted and RebuildFinished enclose every rebuild that has
-	// something to do, whoever asked for it. One that cannot even look has an
-	// end and no start.
+	// RebuildStarted and RebuildFinished enclose every rebuild that has something to do, whoever
+	// asked for it. One that cannot even look has an end and no start.
 	RebuildStarted  func(RebuildStarted)
 	RebuildProgress func(RebuildProgress)
 	RebuildFinished func(RebuildFinished)
@@ -22,11 +20,9 @@ type EventListener struct {
 	IndexUnusable func(IndexUnusable)
 	// TornTail is told by Open, after a crash.
 	TornTail func(TornTail)
-	// Flushed follows each move from the log into the bbolt file in the
-	// background.
+	// Flushed follows each move from the log into the bbolt file in the background.
 	Flushed func(Flushed)
-	// WritesRefused is told once, when the log or the bbolt file cannot be
-	// written any more.
+	// WritesRefused is told once, when the log or the bbolt file cannot be written any more.
 	WritesRefused func(WritesRefused)
 }
 
@@ -43,31 +39,31 @@ type RebuildProgress struct {
 	Done, Total int64
 }
 
-// RebuildFinished ends a rebuild. On an error, ErrQuality's, ErrClosed's and a
-// context's among them, the earlier generation stays served.
+// RebuildFinished ends a rebuild. On an error, ErrQuality's, ErrClosed's and a context's among
+// them, the earlier generation stays served.
 type RebuildFinished struct {
 	Collection string
 	Result     RebuildResult
 	Err        error
 }
 
-// IndexUnusable says that the served generation could not be opened, or turned
-// out damaged while it was served.
+// IndexUnusable says that the served generation could not be opened, or turned out damaged while it
+// was served.
 type IndexUnusable struct {
 	Collection string
 	Generation uint64
 	Err        error
 }
 
-// TornTail says what was cut off the log: bytes that a crash left, and that
-// nobody was told are durable.
+// TornTail says what was cut off the log: bytes that a crash left, and that nobody was told are
+// durable.
 type TornTail struct {
 	File          string
 	Offset, Bytes int64
 }
 
-// Flushed says that batches up to LSN are in the bbolt file, or why they are not:
-// then the log keeps what was acknowledged.
+// Flushed says that batches up to LSN are in the bbolt file, or why they are not: then the log
+// keeps what was acknowledged.
 type Flushed struct {
 	LSN     uint64
 	Elapsed time.Duration

@@ -58,8 +58,8 @@ func Example() {
 	// resnet   score 0.49, probability 0.62
 }
 
-// Users and items are two collections. Items are predicted for a user, without those
-// that the user is linked to.
+// Users and items are two collections. Items are predicted for a user, without those that the user
+// is linked to.
 func ExamplePredictOptions_sourceCollection() {
 	dir, remove := temporaryDir()
 	defer remove()
@@ -92,8 +92,8 @@ func ExamplePredictOptions_sourceCollection() {
 	// tea 0.2
 }
 
-// A batch makes writes to several collections one: after a crash, and for every
-// reader, all of them are there or none.
+// A batch makes writes to several collections one: after a crash, and for every reader, all of them
+// are there or none.
 func ExampleBatch() {
 	dir, remove := temporaryDir()
 	defer remove()
@@ -128,8 +128,7 @@ func ExampleBatch() {
 	// Output: emma
 }
 
-// A source that is not stored, such as a user who has just come, is asked about by
-// its embedding.
+// A source that is not stored, such as a user who has just come, is asked about by its embedding.
 func ExampleCollection_PredictVector() {
 	dir, remove := temporaryDir()
 	defer remove()
@@ -160,8 +159,7 @@ func ExampleCollection_PredictVector() {
 	// fewer than 3: only 1 node matches the filter and is not excluded
 }
 
-// Rebuild builds the on-disk index; a collection below 20,000 rows needs none
-// and says so.
+// Rebuild builds the on-disk index; a collection below 20,000 rows needs none and says so.
 func ExampleCollection_Rebuild() {
 	dir, remove := temporaryDir()
 	defer remove()

@@ -11,8 +11,8 @@ import (
 	"github.com/flashdb/flashdb/internal/vfs"
 )
 
-// OpenOn is Open with the log and the index on another file system, and without
-// syncs of the bbolt file: for tests whose process does not die.
+// OpenOn is Open with the log and the index on another file system, and without syncs of the bbolt
+// file: for tests whose process does not die.
 func OpenOn(fsys vfs.FS, dir string, opts *Options) (*DB, error) {
 	var o Options
 	if opts != nil {
@@ -22,8 +22,8 @@ func OpenOn(fsys vfs.FS, dir string, opts *Options) (*DB, error) {
 	return Open(dir, &o)
 }
 
-// OnlyPlan makes a plan the only one of the decoder's calibration, as though it
-// had been measured to find everything in no time.
+// OnlyPlan makes a plan the only one of the decoder's calibration, as though it had been measured
+// to find everything in no time.
 func OnlyPlan(ctx context.Context, c *Collection, decoder string, plan flashlight.Plan) error {
 	t, err := c.trained(decoder)
 	if err != nil {

@@ -14,10 +14,10 @@ const (
 	nodesPerPage = 256
 )
 
-// Keys calls fn for every live node in id order until fn returns an error. Ids
-// are dense and ascend in insertion order; those of deleted nodes are skipped.
-// What is written meanwhile may be seen from some page of a few thousand ids on.
-// fn may read and write the database, but must not close it.
+// Keys calls fn for every live node in id order until fn returns an error. Ids are dense and ascend
+// in insertion order; those of deleted nodes are skipped. What is written meanwhile may be seen
+// from some page of a few thousand ids on. fn may read and write the database, but must not close
+// it.
 func (c *Collection) Keys(ctx context.Context, fn func(id uint32, key string) error) error {
 	type named struct {
 		id  uint32
@@ -40,10 +40,10 @@ func (c *Collection) Keys(ctx context.Context, fn func(id uint32, key string) er
 	return nil
 }
 
-// Nodes yields every live node in id order, which is the order of insertion. A
-// failure is yielded with an empty node and ends the sequence. What is written
-// meanwhile may be seen from some page of a few hundred ids on. The body of the
-// loop may read and write the database, but must not close it.
+// Nodes yields every live node in id order, which is the order of insertion. A failure is yielded
+// with an empty node and ends the sequence. What is written meanwhile may be seen from some page of
+// a few hundred ids on. The body of the loop may read and write the database, but must not close
+// it.
 func (c *Collection) Nodes(ctx context.Context) iter.Seq2[Node, error] {
 	return paged(ctx, c, c.itself(), nodesPerPage, func(v *storage.View, id uint32, dst []Node) ([]Node, error) {
 		key, ok := v.Key(c.uid, id)
@@ -55,9 +55,9 @@ func (c *Collection) Nodes(ctx context.Context) iter.Seq2[Node, error] {
 	})
 }
 
-// Links yields every known link between live nodes that leads into the collection,
-// under the rules of Nodes: those from its own nodes, by the id of the source and
-// then of the target, and then those from each other collection.
+// Links yields every known link between live nodes that leads into the collection, under the rules
+// of Nodes: those from its own nodes, by the id of the source and then of the target, and then
+// those from each other collection.
 func (c *Collection) Links(ctx context.Context) iter.Seq2[Edge, error] {
 	return func(yield func(Edge, error) bool) {
 		var others []storage.Info
@@ -101,9 +101,9 @@ func (c *Collection) linksFrom(ctx context.Context, from storage.Info) iter.Seq2
 	})
 }
 
-// paged yields what read appends for each id of a collection, a page of ids in a
-// read transaction of its own. It is c, or another one, which ends the sequence when
-// it is dropped. No call is under way while it yields.
+// paged yields what read appends for each id of a collection, a page of ids in a read transaction
+// of its own. It is c, or another one, which ends the sequence when it is dropped. No call is under
+// way while it yields.
 func paged[T any](ctx context.Context, c *Collection, of storage.Info, page uint64, read func(v *storage.View, id uint32, dst []T) ([]T, error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var some []T

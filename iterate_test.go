@@ -13,7 +13,8 @@ import (
 	"github.com/flashdb/flashdb"
 )
 
-// TestIterate compares what is yielded with a map, over several pages and with nodes deleted among them.
+// TestIterate compares what is yielded with a map, over several pages and with nodes deleted among
+// them.
 func TestIterate(t *testing.T) {
 	ctx := context.Background()
 	d := openDB(t)
@@ -62,7 +63,8 @@ func TestIterate(t *testing.T) {
 	require.ElementsMatch(t, slices.Collect(maps.Keys(want)), keys)
 }
 
-// TestIterateWhileWriting: the body of a loop may write what it iterates over, and leave at any time.
+// TestIterateWhileWriting: the body of a loop may write what it iterates over, and leave at any
+// time.
 func TestIterateWhileWriting(t *testing.T) {
 	ctx := context.Background()
 	d := openDB(t)

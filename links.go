@@ -9,10 +9,9 @@ import (
 	"github.com/flashdb/flashdb/storage"
 )
 
-// An Edge is a known link from Source to Target, two keys. A link may lead from a
-// node of one collection to a node of another, as from a user to an item. It is
-// recorded, read and forgotten through the collection of its target, the one that
-// is predicted in.
+// An Edge is a known link from Source to Target, two keys. A link may lead from a node of one
+// collection to a node of another, as from a user to an item. It is recorded, read and forgotten
+// through the collection of its target, the one that is predicted in.
 type Edge struct {
 	// SourceCollection names the collection of Source; empty means that of Target.
 	SourceCollection string
@@ -21,18 +20,16 @@ type Edge struct {
 
 // LinkedOptions refine one Linked. The zero value, or nil, means the defaults.
 type LinkedOptions struct {
-	// SourceCollection names the collection of the source; empty means the one that
-	// is asked.
+	// SourceCollection names the collection of the source; empty means the one that is asked.
 	SourceCollection string
 }
 
-// Link records that sources are known to be linked to nodes of the collection, so
-// that Predict does not recommend them again. The edges are one atomic write; every
-// key must exist. Linking twice is linking once. A link ends when one of its nodes
-// or their collections is deleted.
+// Link records that sources are known to be linked to nodes of the collection, so that Predict does
+// not recommend them again. The edges are one atomic write; every key must exist. Linking twice is
+// linking once. A link ends when one of its nodes or their collections is deleted.
 //
-// An edge from another collection is refused with ErrVersion by a database whose
-// flash.db is of version 1 or 2 (docs/format.md).
+// An edge from another collection is refused with ErrVersion by a database whose flash.db is of
+// version 1 or 2 (docs/format.md).
 func (c *Collection) Link(ctx context.Context, edges ...Edge) error {
 	_, err := c.write(ctx, write{kind: writeLink, edges: edges})
 	return err
@@ -42,8 +39,8 @@ func (c *Collection) link(r *record, edges []Edge) error {
 	return c.changeLinks(r, edges, func(l storage.Link) error { return r.emit(l) })
 }
 
-// Unlink forgets known links in one atomic write, and returns how many there were.
-// A link that is not known is passed over; every key must exist.
+// Unlink forgets known links in one atomic write, and returns how many there were. A link that is
+// not known is passed over; every key must exist.
 func (c *Collection) Unlink(ctx context.Context, edges ...Edge) (forgotten int, err error) {
 	return c.write(ctx, write{kind: writeUnlink, edges: edges})
 }
@@ -72,8 +69,8 @@ func (c *Collection) changeLinks(r *record, edges []Edge, change func(storage.Li
 	return nil
 }
 
-// resolveEdges returns the edges as ids: one storage.Link for each source, in the
-// order of their first edges.
+// resolveEdges returns the edges as ids: one storage.Link for each source, in the order of their
+// first edges.
 func (c *Collection) resolveEdges(v keyReader, edges []Edge) (links []storage.Link, err error) {
 	type sourceID struct{ uid, id uint32 }
 	at := map[sourceID]int{} // in links
@@ -104,15 +101,15 @@ func (c *Collection) resolveEdges(v keyReader, edges []Edge) (links []storage.Li
 	return links, nil
 }
 
-// A keyReader is what finds collections and nodes by name: a storage.View, or the
-// storage.Changes of a batch.
+// A keyReader is what finds collections and nodes by name: a storage.View, or the storage.Changes
+// of a batch.
 type keyReader interface {
 	Collection(name string) (storage.Info, bool)
 	ID(uid uint32, key string) (uint32, bool)
 }
 
-// sourcesIn returns the collection whose nodes are sources: the one of that name,
-// or c itself where it is empty.
+// sourcesIn returns the collection whose nodes are sources: the one of that name, or c itself where
+// it is empty.
 func (c *Collection) sourcesIn(v keyReader, name string) (storage.Info, error) {
 	if name == "" {
 		name = c.name
@@ -128,8 +125,8 @@ func noNodeIn(collection, key string) error {
 	return fmt.Errorf("node %q %w in collection %q", key, ErrNotFound, collection)
 }
 
-// Linked returns the keys of the collection's nodes that a source is known to be
-// linked to, in id order.
+// Linked returns the keys of the collection's nodes that a source is known to be linked to, in id
+// order.
 func (c *Collection) Linked(ctx context.Context, source string, opts *LinkedOptions) (keys []string, err error) {
 	var o LinkedOptions
 	if opts != nil {
@@ -150,8 +147,8 @@ func (c *Collection) Linked(ctx context.Context, source string, opts *LinkedOpti
 	return keys, err
 }
 
-// linkedKeys returns the keys of the collection that a node is linked to. A target
-// deleted since has no node any more.
+// linkedKeys returns the keys of the collection that a node is linked to. A target deleted since
+// has no node any more.
 func (c *Collection) linkedKeys(v *storage.View, from, id uint32) (keys []string) {
 	links := v.Links(from, id, c.uid)
 	if links == nil {

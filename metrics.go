@@ -5,28 +5,26 @@ import (
 	"time"
 )
 
-// Metrics count what a database has done since Open. All of them only grow. A
-// Metrics marshals to JSON, so that a program may publish it by
+// Metrics count what a database has done since Open. All of them only grow. A Metrics marshals to
+// JSON, so that a program may publish it by
 //
 //	expvar.Publish("flashdb", expvar.Func(func() any { return db.Metrics() }))
 type Metrics struct {
-	// Predicts and Searches are queries that were answered, QueryErrors those
-	// that were not, a batch one by one. ExactScans of the former scored every
-	// node.
+	// Predicts and Searches are queries that were answered, QueryErrors those that were not, a
+	// batch one by one. ExactScans of the former scored every node.
 	Predicts, Searches, QueryErrors, ExactScans uint64
 	// What the answers cost: see QueryStats.
 	Rounds, ListsProbed, CodesScanned, RowsScored uint64
 	// QuerySeconds are the times of the answers.
 	QuerySeconds Histogram
 
-	// Writes are durable atomic writes, WriteErrors those that failed, refused ones
-	// included. WriteSeconds are the times until one was durable, its wait for
-	// others in the same group included.
+	// Writes are durable atomic writes, WriteErrors those that failed, refused ones included.
+	// WriteSeconds are the times until one was durable, its wait for others in the same group
+	// included.
 	Writes, WriteErrors uint64
 	WriteSeconds        Histogram
 
-	// Flushes into the bbolt file in the background, and rebuilds, with those
-	// that failed.
+	// Flushes into the bbolt file in the background, and rebuilds, with those that failed.
 	Flushes, FlushErrors, Rebuilds, RebuildErrors uint64
 	// IndexesUnusable counts generations that could not be served.
 	IndexesUnusable uint64
@@ -34,8 +32,8 @@ type Metrics struct {
 
 // A Histogram counts durations in seconds.
 type Histogram struct {
-	// Counts[i] are those of at most Bounds[i] and more than the bound before;
-	// the last count, one more than there are bounds, is of the rest.
+	// Counts[i] are those of at most Bounds[i] and more than the bound before; the last count, one
+	// more than there are bounds, is of the rest.
 	Bounds []float64
 	Counts []uint64
 	Sum    float64
@@ -49,8 +47,8 @@ func (h Histogram) Count() (n uint64) {
 	return n
 }
 
-// Metrics returns the counts so far. It never waits; what is counted meanwhile
-// may be in one count and not yet in another.
+// Metrics returns the counts so far. It never waits; what is counted meanwhile may be in one count
+// and not yet in another.
 func (db *DB) Metrics() Metrics {
 	m := &db.metrics
 	return Metrics{
@@ -120,8 +118,8 @@ func outcome(done, failed *atomic.Uint64, err error) {
 	done.Add(1)
 }
 
-// bounds are those of durations: one, two and five of every power of ten that a
-// query or a batch may take.
+// bounds are those of durations: one, two and five of every power of ten that a query or a batch
+// may take.
 var bounds = [...]time.Duration{
 	50 * time.Microsecond, 100 * time.Microsecond, 200 * time.Microsecond, 500 * time.Microsecond,
 	1 * time.Millisecond, 2 * time.Millisecond, 5 * time.Millisecond,

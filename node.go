@@ -19,12 +19,11 @@ const (
 type Node struct {
 	// Key is the caller's name of the node: any 1 to 1024 bytes.
 	Key string
-	// Embedding has as many values as the collection's Dim: any finite float32,
-	// zeros, subnormal ones and the largest too. A NaN or an infinity is refused
-	// with ErrInvalid, and where Schema.Normalize is set all zeros are. Scores
-	// beyond the range of a float32 are infinite, and of equal ones the node that
-	// was stored first comes first; a decoder whose hidden layers overflow may
-	// score NaN, which ranks last.
+	// Embedding has as many values as the collection's Dim: any finite float32, zeros, subnormal
+	// ones and the largest too. A NaN or an infinity is refused with ErrInvalid, and where
+	// Schema.Normalize is set all zeros are. Scores beyond the range of a float32 are infinite, and
+	// of equal ones the node that was stored first comes first; a decoder whose hidden layers
+	// overflow may score NaN, which ranks last.
 	Embedding []float32
 	// Tags are what filters select by: valid UTF-8 of 1 to 256 bytes each.
 	Tags []string

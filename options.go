@@ -15,39 +15,34 @@ import (
 
 // Options configure Open. The zero value, or nil, means the defaults.
 type Options struct {
-	// MustExist makes Open fail with ErrNotFound instead of creating the
-	// directory.
+	// MustExist makes Open fail with ErrNotFound instead of creating the directory.
 	MustExist bool
-	// ReadOnly opens an existing database beside others that read it, while no
-	// process has it open for writing, and changes nothing on disk: what the
-	// log holds is replayed into memory. Changes, Rebuild, Compact and Backup
-	// return ErrReadOnly.
+	// ReadOnly opens an existing database beside others that read it, while no process has it open
+	// for writing, and changes nothing on disk: what the log holds is replayed into memory.
+	// Changes, Rebuild, Compact and Backup return ErrReadOnly.
 	ReadOnly bool
-	// LockTimeout is how long Open waits for another process to release the
-	// directory before it returns ErrLocked. Default 250 ms.
+	// LockTimeout is how long Open waits for another process to release the directory before it
+	// returns ErrLocked. Default 250 ms.
 	LockTimeout time.Duration
-	// Workers bounds the goroutines of one exact scan, one search of much of
-	// an index, one rebuild, or one PredictBatch. Default GOMAXPROCS.
+	// Workers bounds the goroutines of one exact scan, one search of much of an index, one rebuild,
+	// or one PredictBatch. Default GOMAXPROCS.
 	Workers int
-	// FlushBytes is how much acknowledged change is held in memory before it
-	// is moved from the log into the bbolt file. Default 32 MiB. A writer that
-	// is faster than the move waits while twice as much is held.
+	// FlushBytes is how much acknowledged change is held in memory before it is moved from the log
+	// into the bbolt file. Default 32 MiB. A writer that is faster than the move waits while twice
+	// as much is held.
 	FlushBytes int64
 	// Rebuild rebuilds in this process from time to time.
 	Rebuild RebuildSchedule
 	clock   clock // of Rebuild; nil is the system's
-	// CalibrateTime is how long a decoder is calibrated at most, at each Rebuild
-	// and PutDecoder: see Collection.Calibrate. Default 10 s; negative means
-	// not at all.
+	// CalibrateTime is how long a decoder is calibrated at most, at each Rebuild and PutDecoder:
+	// see Collection.Calibrate. Default 10 s; negative means not at all.
 	CalibrateTime time.Duration
-	// LazyChecksums leaves verifying the codes and rows of an index to
-	// DB.Check. By default the first query of a collection verifies the whole
-	// file, which reads it once, and every query rests on bytes that were
-	// sound then.
+	// LazyChecksums leaves verifying the codes and rows of an index to DB.Check. By default the
+	// first query of a collection verifies the whole file, which reads it once, and every query
+	// rests on bytes that were sound then.
 	LazyChecksums bool
-	// Logger receives what an operator should know: a generation that could
-	// not be opened or was given up, a torn log tail, a finished rebuild.
-	// Default: nothing.
+	// Logger receives what an operator should know: a generation that could not be opened or was
+	// given up, a torn log tail, a finished rebuild. Default: nothing.
 	Logger *slog.Logger
 	// Events are told what a program may want to act on or count.
 	Events EventListener
@@ -105,11 +100,11 @@ func (o *Options) Validate() error {
 type Mode string
 
 const (
-	// ModeAuto uses the index where there is one and it pays, and the exact
-	// scan otherwise. It is the default.
+	// ModeAuto uses the index where there is one and it pays, and the exact scan otherwise. It is
+	// the default.
 	ModeAuto Mode = "auto"
-	// ModePaper is Algorithm 1 of the Flashlight paper as printed: the ones
-	// seed, three rounds of 200, one anchor, no early stop.
+	// ModePaper is Algorithm 1 of the Flashlight paper as printed: the ones seed, three rounds of
+	// 200, one anchor, no early stop.
 	ModePaper Mode = "paper"
 	// ModeExact scores every node.
 	ModeExact Mode = "exact"
@@ -128,8 +123,8 @@ const (
 	SeedLearnedOnes = Seed(flashlight.SeedLearnedOnes) // two queries, learned and ones, half of the round each
 )
 
-// AnchorsFrom says at which of the nodes found so far the decoder is linearised for
-// the queries of the next round: see the constants.
+// AnchorsFrom says at which of the nodes found so far the decoder is linearised for the queries of
+// the next round: see the constants.
 type AnchorsFrom string
 
 // The anchors.
@@ -141,8 +136,8 @@ const (
 	AnchorsRoundOnes = AnchorsFrom(flashlight.AnchorsRoundOnes) // two queries, one at the best of the round, and the ones seed again
 )
 
-// Probes says how much of the index a query may visit, counted from its beginning.
-// The zero value means the default plan's share.
+// Probes says how much of the index a query may visit, counted from its beginning. The zero value
+// means the default plan's share.
 type Probes struct {
 	Lists int     // number of lists; 0 leaves it to Share
 	Share float64 // share of the rows, in (0, 1]; ignored when Lists is set
@@ -151,24 +146,22 @@ type Probes struct {
 // String returns it in words, such as "40 lists", "2.5%" or "all".
 func (p Probes) String() string { return index.Probes(p).String() }
 
-// PredictOptions refine one Predict. The zero value, or nil, means the
-// defaults. A knob set by hand is used as it is and echoed in QueryStats.Plan.
+// PredictOptions refine one Predict. The zero value, or nil, means the defaults. A knob set by hand
+// is used as it is and echoed in QueryStats.Plan.
 type PredictOptions struct {
-	// Decoder names the decoder; it may be empty when the collection has
-	// exactly one.
+	// Decoder names the decoder; it may be empty when the collection has exactly one.
 	Decoder string
 	// Mode is auto, paper or exact.
 	Mode Mode
-	// Recall is the mean share of the exact top-k to be found, in (0, 1]. Zero
-	// means 0.98. The answer comes by the cheapest plan whose recall, measured
-	// by Calibrate, is at least that with 95% confidence, and by the exact scan
-	// where there is none or the scan is as fast; QueryStats.Plan says which and why.
-	// Without a calibration a recall that is asked for is met by the exact
-	// scan, and zero means the default plan.
+	// Recall is the mean share of the exact top-k to be found, in (0, 1]. Zero means 0.98. The
+	// answer comes by the cheapest plan whose recall, measured by Calibrate, is at least that with
+	// 95% confidence, and by the exact scan where there is none or the scan is as fast;
+	// QueryStats.Plan says which and why. Without a calibration a recall that is asked for is met
+	// by the exact scan, and zero means the default plan.
 	Recall float64
 
-	// Rounds, PerRound, Probes, Growth, Tail, Anchors, AnchorsFrom and Seed set the
-	// plan by hand; see flashlight.Plan for their meaning.
+	// Rounds, PerRound, Probes, Growth, Tail, Anchors, AnchorsFrom and Seed set the plan by hand;
+	// see flashlight.Plan for their meaning.
 	Rounds      int
 	PerRound    int
 	Probes      Probes
@@ -177,13 +170,13 @@ type PredictOptions struct {
 	Anchors     int
 	AnchorsFrom AnchorsFrom
 	Seed        Seed
-	// MaxScored bounds the rows scored by the decoder. Zero means no bound
-	// but the plan's. The scan of ModeExact is not bounded.
+	// MaxScored bounds the rows scored by the decoder. Zero means no bound but the plan's. The scan
+	// of ModeExact is not bounded.
 	MaxScored int
 
-	// SourceCollection names the collection of the source, when it is not the one
-	// that is asked: users when items are predicted. Its embeddings have the same
-	// width. Empty means the one that is asked.
+	// SourceCollection names the collection of the source, when it is not the one that is asked:
+	// users when items are predicted. Its embeddings have the same width. Empty means the one that
+	// is asked.
 	SourceCollection string
 	// Exclude lists keys that must not be returned. Unknown keys are ignored.
 	Exclude []string
@@ -198,8 +191,8 @@ type PredictOptions struct {
 	WithNode bool
 	// Explain records a trace of the rounds in Stats.Trace.
 	Explain bool
-	// Verify also scans exactly and says in Stats.Verification which hits of
-	// the exact answer were missed, and where they lie.
+	// Verify also scans exactly and says in Stats.Verification which hits of the exact answer were
+	// missed, and where they lie.
 	Verify bool
 }
 
@@ -290,9 +283,9 @@ const (
 
 // SearchOptions refine one Search. The zero value, or nil, means the defaults.
 type SearchOptions struct {
-	// Similarity is ip (the default), cosine or l2. The index serves ip, and
-	// cosine in a collection whose schema normalises; the others, and those in
-	// other collections, are answered by an exact scan.
+	// Similarity is ip (the default), cosine or l2. The index serves ip, and cosine in a collection
+	// whose schema normalises; the others, and those in other collections, are answered by an exact
+	// scan.
 	Similarity Similarity
 	// Exact scans every node.
 	Exact bool

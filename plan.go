@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	// maxSubset is how many nodes may pass a filter for them to be scored all
-	// where nothing was measured: no costlier than the rounds of a plan.
+	// maxSubset is how many nodes may pass a filter for them to be scored all where nothing was
+	// measured: no costlier than the rounds of a plan.
 	maxSubset = 2000
-	// A filter makes plans miss more than they did without it, however much is
-	// visited: 1.5 to 2 times as many on debian and genes, with tags at random
-	// and tags for one side of space. So a plan is chosen that misses half.
+	// A filter makes plans miss more than they did without it, however much is visited: 1.5 to 2
+	// times as many on debian and genes, with tags at random and tags for one side of space. So a
+	// plan is chosen that misses half.
 	filteredMisses = 2
 	// filteredCost is the power of the probes' scale that time grows with.
 	filteredCost = 0.6
@@ -33,8 +33,8 @@ type planned struct {
 	plan     flashlight.Plan
 	describe string
 	subset   bool // only the rows that the filter keeps are scanned
-	// fallback, if not nil, is run for a source that the learned seed of plan
-	// cannot lead, as one of zeros.
+	// fallback, if not nil, is run for a source that the learned seed of plan cannot lead, as one
+	// of zeros.
 	fallback *flashlight.Plan
 }
 
@@ -71,8 +71,7 @@ func (q *query) plan(o PredictOptions, k int) planned {
 	return p
 }
 
-// handmade returns the default plan, or the paper's, with the knobs that are
-// set.
+// handmade returns the default plan, or the paper's, with the knobs that are set.
 func (q *query) handmade(o PredictOptions, k int) planned {
 	var p flashlight.Plan
 	if o.Mode == ModePaper {
@@ -113,8 +112,8 @@ func (q *query) handmade(o PredictOptions, k int) planned {
 	return planned{plan: p, describe: p.String()}
 }
 
-// calibrated returns the cheapest plan that was measured to reach the recall,
-// or the exact scan of what may be returned.
+// calibrated returns the cheapest plan that was measured to reach the recall, or the exact scan of
+// what may be returned.
 func (q *query) calibrated(o PredictOptions, k int) planned {
 	target := o.Recall
 	if target == 0 {
@@ -171,8 +170,8 @@ func (q *query) calibrated(o PredictOptions, k int) planned {
 	return chosen
 }
 
-// Scans returns the k of the frontiers that have no plan which reaches 0.98, so that
-// queries that ask for no other recall, and have no filter, scan every node.
+// Scans returns the k of the frontiers that have no plan which reaches 0.98, so that queries that
+// ask for no other recall, and have no filter, scan every node.
 func (of Calibration) Scans() (ks []int) {
 	for _, f := range of.Frontiers {
 		if n := len(f.Plans); n > 0 {
@@ -187,8 +186,8 @@ func (of Calibration) Scans() (ks []int) {
 	return ks
 }
 
-// filteredSeconds estimates what a plan that was measured without a filter
-// costs under that of the query, of one core.
+// filteredSeconds estimates what a plan that was measured without a filter costs under that of the
+// query, of one core.
 func (q *query) filteredSeconds(p calibrate.Point) float64 {
 	if q.allowed == nil {
 		return p.Seconds
@@ -197,8 +196,7 @@ func (q *query) filteredSeconds(p calibrate.Point) float64 {
 	return p.Seconds * math.Pow(scale, filteredCost)
 }
 
-// exactSeconds estimates what the exact scan of the rows that may be returned
-// costs, of one core.
+// exactSeconds estimates what the exact scan of the rows that may be returned costs, of one core.
 func (q *query) exactSeconds() float64 {
 	row := q.measured.ExactSeconds / float64(max(1, q.measured.Rows))
 	if q.narrow() {
@@ -207,8 +205,8 @@ func (q *query) exactSeconds() float64 {
 	return row * float64(q.nodes)
 }
 
-// narrow reports whether a filter keeps so little that an exact scan looks its
-// rows up instead of passing over the others.
+// narrow reports whether a filter keeps so little that an exact scan looks its rows up instead of
+// passing over the others.
 func (q *query) narrow() bool {
 	return q.allowed != nil && 2*q.allowed.GetCardinality() < q.nodes
 }

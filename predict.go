@@ -22,9 +22,9 @@ func validateK(k int) error {
 	return nil
 }
 
-// Predict returns the k nodes that score highest against the node stored under
-// key, a node of the collection or of PredictOptions.SourceCollection. The node itself
-// is left out, and so are its known links unless PredictOptions.IncludeLinked is set.
+// Predict returns the k nodes that score highest against the node stored under key, a node of the
+// collection or of PredictOptions.SourceCollection. The node itself is left out, and so are its
+// known links unless PredictOptions.IncludeLinked is set.
 func (c *Collection) Predict(ctx context.Context, key string, k int, opts *PredictOptions) (Result, error) {
 	leave, err := c.db.enter()
 	if err != nil {
@@ -37,8 +37,8 @@ func (c *Collection) Predict(ctx context.Context, key string, k int, opts *Predi
 	return c.predict(ctx, key, nil, k, opts)
 }
 
-// PredictVector returns the k nodes that score highest against a source that is
-// not stored. PredictOptions.SourceCollection must be empty.
+// PredictVector returns the k nodes that score highest against a source that is not stored.
+// PredictOptions.SourceCollection must be empty.
 func (c *Collection) PredictVector(ctx context.Context, source []float32, k int, opts *PredictOptions) (Result, error) {
 	leave, err := c.db.enter()
 	if err != nil {
@@ -205,8 +205,8 @@ func (q *query) short(found int, report flashlight.Report) string {
 	return fmt.Sprintf("the collection has only %d other nodes that are not excluded", found)
 }
 
-// Score returns the decoder's exact scores of candidates, nodes of the collection,
-// against the node stored under source, in the order of the candidates.
+// Score returns the decoder's exact scores of candidates, nodes of the collection, against the node
+// stored under source, in the order of the candidates.
 func (c *Collection) Score(ctx context.Context, source string, candidates []string, opts *ScoreOptions) ([]Hit, error) {
 	leave, err := c.db.enter()
 	if err != nil {

@@ -6,11 +6,10 @@ import (
 	"sync"
 )
 
-// PredictBatch predicts for every key, several at a time on Options.Workers
-// goroutines, and yields the results in the order of the keys. A key that fails
-// yields its error, with Result.Source set, and the rest goes on; a done ctx
-// ends the sequence with its error. A caller that stops early waits for the few
-// queries under way.
+// PredictBatch predicts for every key, several at a time on Options.Workers goroutines, and yields
+// the results in the order of the keys. A key that fails yields its error, with Result.Source set,
+// and the rest goes on; a done ctx ends the sequence with its error. A caller that stops early
+// waits for the few queries under way.
 func (c *Collection) PredictBatch(ctx context.Context, keys []string, k int, opts *PredictOptions) iter.Seq2[Result, error] {
 	source := func(i int) string { return keys[i] }
 	return c.each(ctx, len(keys), source, func(ctx context.Context, i int) (Result, error) {
@@ -18,9 +17,8 @@ func (c *Collection) PredictBatch(ctx context.Context, keys []string, k int, opt
 	})
 }
 
-// PredictVectors is PredictBatch for sources that are not nodes of the collection,
-// as PredictVector takes them. Result.Source is empty: the results are in the order
-// of the vectors, one for each.
+// PredictVectors is PredictBatch for sources that are not nodes of the collection, as PredictVector
+// takes them. Result.Source is empty: the results are in the order of the vectors, one for each.
 func (c *Collection) PredictVectors(ctx context.Context, sources [][]float32, k int, opts *PredictOptions) iter.Seq2[Result, error] {
 	source := func(int) string { return "" }
 	return c.each(ctx, len(sources), source, func(ctx context.Context, i int) (Result, error) {
@@ -28,8 +26,8 @@ func (c *Collection) PredictVectors(ctx context.Context, sources [][]float32, k 
 	})
 }
 
-// each asks n questions, several at a time, and yields their answers in order, each
-// with its source.
+// each asks n questions, several at a time, and yields their answers in order, each with its
+// source.
 func (c *Collection) each(ctx context.Context, n int, source func(i int) string, ask func(ctx context.Context, i int) (Result, error)) iter.Seq2[Result, error] {
 	return func(yield func(Result, error) bool) {
 		running, cancel := context.WithCancel(ctx)
@@ -58,8 +56,7 @@ type answered struct {
 	err error
 }
 
-// start starts n questions as slots has room, and hands over in order where their
-// answers will be.
+// start starts n questions as slots has room, and hands over in order where their answers will be.
 func start(ctx context.Context, work *sync.WaitGroup, slots chan<- chan answered, n int, ask func(ctx context.Context, i int) (Result, error)) {
 	defer close(slots)
 	for i := range n {

@@ -10,15 +10,13 @@ import (
 	"github.com/flashdb/flashdb/internal/calibrate"
 )
 
-// defaultTolerance is by how much recall at equal cost may fall from one
-// generation to the next.
+// defaultTolerance is by how much recall at equal cost may fall from one generation to the next.
 const defaultTolerance = 0.01
 
-// qualify calibrates every decoder on a generation that was built but is not
-// served yet, and compares it with the served one on the same sources. It
-// returns an error that matches ErrQuality when the new one recalls less. The
-// calibrations are stored in the end: they apply as soon as the generation is
-// published, and those of the served one until then.
+// qualify calibrates every decoder on a generation that was built but is not served yet, and
+// compares it with the served one on the same sources. It returns an error that matches ErrQuality
+// when the new one recalls less. The calibrations are stored in the end: they apply as soon as the
+// generation is published, and those of the served one until then.
 func (c *Collection) qualify(ctx context.Context, gen *ivf.Index, number uint64, o RebuildOptions) ([]Calibration, error) {
 	co, ok := c.calibrateOptions(o)
 	if !ok {
@@ -61,16 +59,15 @@ func (c *Collection) qualify(ctx context.Context, gen *ivf.Index, number uint64,
 	return all, nil
 }
 
-// calibrateOptions returns those of a rebuild, or false when it does not
-// calibrate.
+// calibrateOptions returns those of a rebuild, or false when it does not calibrate.
 func (c *Collection) calibrateOptions(o RebuildOptions) (CalibrateOptions, bool) {
 	off := o.CalibrateTime < 0 || (o.CalibrateTime == 0 && c.db.opts.CalibrateTime < 0)
 	return CalibrateOptions{Time: o.CalibrateTime, Progress: o.Progress, workers: o.Workers}, !off
 }
 
-// calibratePut calibrates the decoders that were put or replaced while the
-// generation now served was being built: they were measured on the one before.
-// The generation stays published whatever happens here.
+// calibratePut calibrates the decoders that were put or replaced while the generation now served
+// was being built: they were measured on the one before. The generation stays published whatever
+// happens here.
 func (c *Collection) calibratePut(ctx context.Context, o RebuildOptions) (all []Calibration) {
 	co, ok := c.calibrateOptions(o)
 	if !ok {
@@ -95,8 +92,7 @@ func (c *Collection) calibratePut(ctx context.Context, o RebuildOptions) (all []
 	return all
 }
 
-// uncalibrated reports whether nothing is known of a decoder on the served
-// generation.
+// uncalibrated reports whether nothing is known of a decoder on the served generation.
 func (c *Collection) uncalibrated(ctx context.Context, name string) (bool, error) {
 	t, err := c.trained(name)
 	if err != nil {
@@ -110,8 +106,8 @@ func (c *Collection) uncalibrated(ctx context.Context, name string) (bool, error
 	return p.gen != nil && t.on(&p) == nil, nil
 }
 
-// compare is the quality gate for one decoder: the plan that is served now must
-// not find less in the generation that was built.
+// compare is the quality gate for one decoder: the plan that is served now must not find less in
+// the generation that was built.
 func (c *Collection) compare(ctx context.Context, t *trained, res *calibrate.Result, built pinned, o RebuildOptions) error {
 	if o.Force {
 		return nil

@@ -16,9 +16,8 @@ import (
 	"github.com/flashdb/flashdb/storage"
 )
 
-// A query is the reusable state of one Predict or Search. Collections keep a
-// pool of them, so that in steady state a query allocates little but its
-// result.
+// A query is the reusable state of one Predict or Search. Collections keep a pool of them, so that
+// in steady state a query allocates little but its result.
 type query struct {
 	c        *Collection
 	view     view
@@ -45,14 +44,13 @@ func newQuery(c *Collection) *query {
 	return &query{c: c, view: view{c: c}, excluded: roaring.New()}
 }
 
-// begin takes a query from the pool, pins what is served, looks up the decoder and
-// resolves the selection, all as of one point in time: a query whose filter or
-// decoder knew of a batch that its rows do not would answer with half of it. A
-// batch is published in the store, then its decoders replace those in memory, and
-// then the delta has it. A query that comes in between, which is a few
-// microseconds, tries again. The decoder is looked up after the pin and before the
-// store is read: if these two agree, it is as of the same batch. A source of another
-// collection, and its links, are as of the moment at which the store is read.
+// begin takes a query from the pool, pins what is served, looks up the decoder and resolves the
+// selection, all as of one point in time: a query whose filter or decoder knew of a batch that its
+// rows do not would answer with half of it. A batch is published in the store, then its decoders
+// replace those in memory, and then the delta has it. A query that comes in between, which is a few
+// microseconds, tries again. The decoder is looked up after the pin and before the store is read:
+// if these two agree, it is as of the same batch. A source of another collection, and its links,
+// are as of the moment at which the store is read.
 func (c *Collection) begin(ctx context.Context, sel selection) (*query, error) {
 	q := c.queries.Get().(*query)
 	for {
@@ -94,8 +92,8 @@ func (q *query) end() {
 	}
 }
 
-// ask runs one query. If the served generation cannot be read, it is given up
-// and the query runs once more, on the rows in bbolt.
+// ask runs one query. If the served generation cannot be read, it is given up and the query runs
+// once more, on the rows in bbolt.
 func (c *Collection) ask(ctx context.Context, sel selection, run func(*query) (Result, error)) (Result, error) {
 	for {
 		res, damaged, err := c.askOnce(ctx, sel, run)
@@ -143,9 +141,8 @@ type selection struct {
 	decoder string // its name; "" for the only one
 }
 
-// resolve reads what the selection names from the store: the source's row into
-// q.source, and the excluded and allowed ids. It returns the LSN of the last batch
-// on the collection that it saw.
+// resolve reads what the selection names from the store: the source's row into q.source, and the
+// excluded and allowed ids. It returns the LSN of the last batch on the collection that it saw.
 func (q *query) resolve(sel selection) (lsn uint64, err error) {
 	c := q.c
 	if sel.source == "" && len(sel.exclude) == 0 && sel.filter == nil { // nothing to look up
@@ -191,8 +188,8 @@ func (q *query) resolve(sel selection) (lsn uint64, err error) {
 	return lsn, err
 }
 
-// resolveSource reads the source's row into q.source, and excludes the source
-// itself and its known links.
+// resolveSource reads the source's row into q.source, and excludes the source itself and its known
+// links.
 func (q *query) resolveSource(v *storage.View, sel selection) error {
 	c := q.c
 	from, err := c.rowsOfSources(v, sel.from)
@@ -222,8 +219,8 @@ func (c *Collection) rowsOfSources(v keyReader, name string) (storage.Info, erro
 	return from, err
 }
 
-// sourceRow reads the row of a source into dst, normalized where the schema says,
-// and returns its id.
+// sourceRow reads the row of a source into dst, normalized where the schema says, and returns its
+// id.
 func (c *Collection) sourceRow(v *storage.View, from storage.Info, dst []float32, key string) (id uint32, err error) {
 	id, ok := v.ID(from.UID, key)
 	if !ok {

@@ -14,8 +14,8 @@ import (
 	"github.com/flashdb/flashdb/internal/dbtest"
 )
 
-// killed returns a directory as a kill would leave it: with a log tail that was
-// never flushed, an owner file, what a dead backup left, and torn bytes.
+// killed returns a directory as a kill would leave it: with a log tail that was never flushed, an
+// owner file, what a dead backup left, and torn bytes.
 func killed(t *testing.T) (dir string, want *dbtest.Contents) {
 	t.Helper()
 	d := &testDB{t: t, dir: filepath.Join(t.TempDir(), "live")}
@@ -130,8 +130,8 @@ func TestReadOnlyWantsADatabase(t *testing.T) {
 	require.NoDirExists(t, dir)
 }
 
-// TestReadOnlyBackup backs up a database that nobody writes to, and refuses to
-// where the log holds more than the bbolt file.
+// TestReadOnlyBackup backs up a database that nobody writes to, and refuses to where the log holds
+// more than the bbolt file.
 func TestReadOnlyBackup(t *testing.T) {
 	ctx := context.Background()
 	dir, want := killed(t)

@@ -15,41 +15,39 @@ import (
 	"github.com/flashdb/flashdb/wal"
 )
 
-// minIndexedRows is the size below which an exact scan is as fast as an index
-// and never misses, so that Rebuild builds none unless it is forced to. One that
-// is served is kept up to date whatever is left.
+// minIndexedRows is the size below which an exact scan is as fast as an index and never misses, so
+// that Rebuild builds none unless it is forced to. One that is served is kept up to date whatever
+// is left.
 const minIndexedRows = 20_000
 
-// RebuildOptions shape the new generation. The zero value, or nil, means the
-// defaults.
+// RebuildOptions shape the new generation. The zero value, or nil, means the defaults.
 type RebuildOptions struct {
-	// Force builds a first index below 20,000 rows, and one when nothing has
-	// changed, and publishes it whatever it finds.
+	// Force builds a first index below 20,000 rows, and one when nothing has changed, and publishes
+	// it whatever it finds.
 	Force bool
-	// MinDrift skips the rebuild while less of the rows have moved: see
-	// Drift.Moved. Zero means that any change is enough.
+	// MinDrift skips the rebuild while less of the rows have moved: see Drift.Moved. Zero means
+	// that any change is enough.
 	MinDrift float64
-	// Tolerance is by how much the mean recall at equal cost may be below that
-	// of the served generation. Default 0.01; 1 allows anything.
+	// Tolerance is by how much the mean recall at equal cost may be below that of the served
+	// generation. Default 0.01; 1 allows anything.
 	Tolerance float64
 	// CalibrateTime is how long each decoder is calibrated at most. Zero means
-	// Options.CalibrateTime; negative means not at all, and then nothing is
-	// compared with the served generation either.
+	// Options.CalibrateTime; negative means not at all, and then nothing is compared with the
+	// served generation either.
 	CalibrateTime time.Duration
-	// Workers bounds the goroutines of the build and the calibration. Default
-	// half of Options.Workers, and at least one, so that queries find a core
-	// free meanwhile; where there are none, ask for all.
+	// Workers bounds the goroutines of the build and the calibration. Default half of
+	// Options.Workers, and at least one, so that queries find a core free meanwhile; where there
+	// are none, ask for all.
 	Workers int
 	// Lists is the number of inverted lists; default min(n/16, 16 sqrt n) of n rows.
 	Lists int
 	// Bits a sub-quantizer: 4 (the default) or 8.
 	Bits int
-	// RandomSeed of sampling and training. The same rows, seed and options give a
-	// byte-identical file.
+	// RandomSeed of sampling and training. The same rows, seed and options give a byte-identical
+	// file.
 	RandomSeed uint64
-	// OmitRows leaves the full rows out of the generation: half the disk, and
-	// exact scoring reads them from bbolt: of a node that is replaced while a
-	// query runs, it may score the new row.
+	// OmitRows leaves the full rows out of the generation: half the disk, and exact scoring reads
+	// them from bbolt: of a node that is replaced while a query runs, it may score the new row.
 	OmitRows bool
 	// Progress is called now and then from the building goroutine.
 	Progress func(stage string, done, total int64)
@@ -84,8 +82,8 @@ type RebuildResult struct {
 	// Built says whether a new generation is served; Reason, if not, why.
 	Built  bool
 	Reason string
-	// Generation is the one served now, 0 for none; Rows, Lists and Bytes are
-	// those of a newly built one.
+	// Generation is the one served now, 0 for none; Rows, Lists and Bytes are those of a newly
+	// built one.
 	Generation  uint64
 	Rows, Lists int
 	Bytes       int64
@@ -94,16 +92,15 @@ type RebuildResult struct {
 	Elapsed      time.Duration
 }
 
-// Rebuild builds a new generation of the index from the rows as they are now
-// and serves it. Reads and writes go on throughout; what is written meanwhile
-// is served from the delta. A rebuild that is cancelled, or dies with the
-// process, leaves the earlier generation served.
+// Rebuild builds a new generation of the index from the rows as they are now and serves it. Reads
+// and writes go on throughout; what is written meanwhile is served from the delta. A rebuild that
+// is cancelled, or dies with the process, leaves the earlier generation served.
 //
-// Before it is served, every decoder is calibrated on the new generation (see
-// Calibrate), and by the plan that is served so far both generations are asked
-// the same sources: ErrQuality is returned, and the earlier one stays, when the
-// new one recalls less by more than RebuildOptions.Tolerance. A decoder that is put
-// while the rebuild runs is calibrated once the new generation is served.
+// Before it is served, every decoder is calibrated on the new generation (see Calibrate), and by
+// the plan that is served so far both generations are asked the same sources: ErrQuality is
+// returned, and the earlier one stays, when the new one recalls less by more than
+// RebuildOptions.Tolerance. A decoder that is put while the rebuild runs is calibrated once the new
+// generation is served.
 func (c *Collection) Rebuild(ctx context.Context, opts *RebuildOptions) (RebuildResult, error) {
 	leave, err := c.db.enter()
 	if err != nil {
@@ -131,8 +128,8 @@ func (c *Collection) Rebuild(ctx context.Context, opts *RebuildOptions) (Rebuild
 	return res, nil
 }
 
-// rebuildRetried builds once more if all rows went away while it did, or came only as it
-// began: then it is clear whether there are any.
+// rebuildRetried builds once more if all rows went away while it did, or came only as it began:
+// then it is clear whether there are any.
 func (c *Collection) rebuildRetried(ctx context.Context, o RebuildOptions) (RebuildResult, error) {
 	res, err := c.rebuildOnce(ctx, o)
 	if errors.Is(err, ivf.ErrRowsGone) {
@@ -155,8 +152,8 @@ func (c *Collection) rebuildOnce(ctx context.Context, o RebuildOptions) (res Reb
 			c.db.events.rebuildFinished(RebuildFinished{Collection: c.name, Result: res, Err: err})
 		}
 	}()
-	// Everything acknowledged so far is part of this generation: L of the
-	// design. Rows written from here on carry a later LSN and stay dirty.
+	// Everything acknowledged so far is part of this generation: L of the design. Rows written from
+	// here on carry a later LSN and stay dirty.
 	buildLSN, err := c.db.store.Flush()
 	if err != nil {
 		return RebuildResult{}, err
@@ -213,8 +210,7 @@ func (c *Collection) rebuildOnce(ctx context.Context, o RebuildOptions) (res Reb
 	}, nil
 }
 
-// needsRebuild returns the collection's state, and why no rebuild is needed, or
-// "" when one is.
+// needsRebuild returns the collection's state, and why no rebuild is needed, or "" when one is.
 func (c *Collection) needsRebuild(o RebuildOptions) (info storage.Info, reason string, err error) {
 	if info, err = c.info(); err != nil {
 		return info, "", err
@@ -247,8 +243,8 @@ func (c *Collection) needsRebuild(o RebuildOptions) (info storage.Info, reason s
 	return info, reason, err
 }
 
-// unchangedSince reports whether gen, the served generation, holds exactly the
-// rows of the store: every row and none newer.
+// unchangedSince reports whether gen, the served generation, holds exactly the rows of the store:
+// every row and none newer.
 func (c *Collection) unchangedSince(info storage.Info, gen *ivf.Index) (bool, error) {
 	if gen == nil || gen.Info().Rows != info.Count {
 		return false, nil
@@ -264,9 +260,9 @@ func (c *Collection) unchangedSince(info storage.Info, gen *ivf.Index) (bool, er
 	return !dirty, nil
 }
 
-// publish makes gen, of that number, the served generation in place of old. The bbolt transaction inside is the
-// only commit point: before it the earlier generation is served after a crash,
-// after it this one.
+// publish makes gen, of that number, the served generation in place of old. The bbolt transaction
+// inside is the only commit point: before it the earlier generation is served after a crash, after
+// it this one.
 func (c *Collection) publish(gen *ivf.Index, old, number, buildLSN uint64) error {
 	var retired *ivf.Index
 	err := c.db.log.Locked(func(wal.LSN) error {
@@ -279,8 +275,8 @@ func (c *Collection) publish(gen *ivf.Index, old, number, buildLSN uint64) error
 		return nil
 	})
 	if err != nil {
-		// The file stays: a commit that failed in its last sync may be there
-		// after a reopen, whose sweep removes the generation that is not served.
+		// The file stays: a commit that failed in its last sync may be there after a reopen, whose
+		// sweep removes the generation that is not served.
 		gen.Release()
 		return cmp.Or(c.db.owned(), err)
 	}
@@ -296,8 +292,7 @@ func (c *Collection) publish(gen *ivf.Index, old, number, buildLSN uint64) error
 	return nil
 }
 
-// removeGeneration removes the file of a generation that nobody serves any more;
-// 0 is none.
+// removeGeneration removes the file of a generation that nobody serves any more; 0 is none.
 func (c *Collection) removeGeneration(number uint64) {
 	if number == 0 {
 		return

@@ -21,36 +21,33 @@ import (
 	"github.com/flashdb/flashdb/storage"
 )
 
-// RestoreOptions refine one Restore or VerifyBackup. The zero value, or nil,
-// means the defaults.
+// RestoreOptions refine one Restore or VerifyBackup. The zero value, or nil, means the defaults.
 type RestoreOptions struct {
 	// Name is what errors call the stream, such as its path.
 	Name string
-	// MaxBytes bounds what the stream may unpack to. Default 64 MiB and 1000
-	// times the bytes read of it, which only a stream made to fill a disk exceeds.
+	// MaxBytes bounds what the stream may unpack to. Default 64 MiB and 1000 times the bytes read
+	// of it, which only a stream made to fill a disk exceeds.
 	MaxBytes uint64
-	// Progress is called now and then, with the stage "restore" and the bytes of
-	// files done and to do.
+	// Progress is called now and then, with the stage "restore" and the bytes of files done and to
+	// do.
 	Progress func(stage string, done, total int64)
 }
 
-// Restore makes the database directory dir of a stream that Backup wrote. The
-// directory must not exist or be empty, or Restore returns ErrExists.
+// Restore makes the database directory dir of a stream that Backup wrote. The directory must not
+// exist or be empty, or Restore returns ErrExists.
 //
-// Nothing is believed: every checksum is verified, a name must be one that a
-// database uses, sizes must be as announced. The files go to a temporary
-// directory beside dir, called dir.restore-XXXXXXXX, which is opened as a
-// database and must pass DB.Check; only then it is renamed to dir. A Restore that
-// fails removes it; one that dies leaves it, to be removed by hand, and never
-// half a dir. Damage gives ErrCorrupt, a newer stream ErrVersion.
+// Nothing is believed: every checksum is verified, a name must be one that a database uses, sizes
+// must be as announced. The files go to a temporary directory beside dir, called
+// dir.restore-XXXXXXXX, which is opened as a database and must pass DB.Check; only then it is
+// renamed to dir. A Restore that fails removes it; one that dies leaves it, to be removed by hand,
+// and never half a dir. Damage gives ErrCorrupt, a newer stream ErrVersion.
 func Restore(ctx context.Context, r io.Reader, dir string, opts *RestoreOptions) (BackupResult, error) {
 	return restoreOn(vfs.OS(), ctx, r, dir, opts)
 }
 
-// VerifyBackup reads a stream that Backup wrote and does all that Restore does
-// with it, but in a directory for temporary files (see os.TempDir), which needs
-// as much room, and of which it leaves nothing: a stream that it accepts can be
-// restored.
+// VerifyBackup reads a stream that Backup wrote and does all that Restore does with it, but in a
+// directory for temporary files (see os.TempDir), which needs as much room, and of which it leaves
+// nothing: a stream that it accepts can be restored.
 func VerifyBackup(ctx context.Context, r io.Reader, opts *RestoreOptions) (BackupResult, error) {
 	res, err := verifyBackup(ctx, r, opts)
 	if err != nil {
@@ -178,8 +175,8 @@ func (r *restoring) receive(e backup.Entry, data io.Reader) error {
 	if err != nil {
 		return err
 	}
-	// A file of vfs may also be an io.ReaderFrom of the system's, which would be
-	// of no use here and hide errors of the stream among its own.
+	// A file of vfs may also be an io.ReaderFrom of the system's, which would be of no use here and
+	// hide errors of the stream among its own.
 	_, err = io.Copy(struct{ io.Writer }{f}, data)
 	if err == nil {
 		err = f.Sync()
@@ -196,8 +193,8 @@ func splitPath(p string) []string {
 	return append(splitPath(path.Clean(parent)), last)
 }
 
-// verify opens what was received and checks it, after it forgot the generations
-// that the stream does not have.
+// verify opens what was received and checks it, after it forgot the generations that the stream
+// does not have.
 func (r *restoring) verify(ctx context.Context) (err error) {
 	db, err := Open(r.parent.Path(r.temp), &Options{MustExist: true, disk: disk{system: r.system, foreign: true}})
 	if err != nil {
@@ -217,8 +214,8 @@ func (r *restoring) verify(ctx context.Context) (err error) {
 	return nil
 }
 
-// forgetMissingGenerations makes collections whose index was left out of a backup
-// collections without an index. It must run before any query.
+// forgetMissingGenerations makes collections whose index was left out of a backup collections
+// without an index. It must run before any query.
 func (db *DB) forgetMissingGenerations() error {
 	var infos []storage.Info
 	err := db.store.View(func(v *storage.View) error {

@@ -69,10 +69,9 @@ func TestRestoreRefuses(t *testing.T) {
 	}
 }
 
-// A damaged stream is refused, wherever it is cut or a bit of it flipped, and
-// leaves nothing behind; unless the bit means nothing to Zstandard, so that the
-// stream unpacks to the same bytes. Package internal/backup tries every byte of a
-// small stream.
+// A damaged stream is refused, wherever it is cut or a bit of it flipped, and leaves nothing
+// behind; unless the bit means nothing to Zstandard, so that the stream unpacks to the same bytes.
+// Package internal/backup tries every byte of a small stream.
 func TestRestoreRefusesDamage(t *testing.T) {
 	d := openDB(t)
 	fill(t, d)
@@ -147,8 +146,8 @@ func TestRestoreEndsWithItsContext(t *testing.T) {
 	requireNames(t, parent)
 }
 
-// FuzzRestore feeds bytes as a stream, and as the bbolt file of a well-formed
-// stream. What is refused leaves nothing behind, and what is restored is clean.
+// FuzzRestore feeds bytes as a stream, and as the bbolt file of a well-formed stream. What is
+// refused leaves nothing behind, and what is restored is clean.
 func FuzzRestore(f *testing.F) {
 	d := &testDB{t: f, dir: filepath.Join(f.TempDir(), "db")}
 	d.open()

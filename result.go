@@ -13,14 +13,14 @@ type Result struct {
 // A Hit is one returned node.
 type Hit struct {
 	Key string
-	// Score is the decoder's raw logit (for Search, the similarity). It is
-	// exact for what is returned: only membership is approximate. It may be
-	// infinite, and NaN where a decoder overflows: see Node.Embedding.
+	// Score is the decoder's raw logit (for Search, the similarity). It is exact for what is
+	// returned: only membership is approximate. It may be infinite, and NaN where a decoder
+	// overflows: see Node.Embedding.
 	Score float32
 	// Probability is the sigmoid of Score; zero in the results of Search.
 	Probability float32
-	// Tags and Payload are filled when the options' WithNode is set, with what
-	// the node has when the query ends.
+	// Tags and Payload are filled when the options' WithNode is set, with what the node has when
+	// the query ends.
 	Tags    []string
 	Payload []byte
 }
@@ -41,13 +41,13 @@ type QueryStats struct {
 	Stop Stop
 	// Short says why fewer than k hits came back; empty when k did.
 	Short string
-	// Generation is the index generation that served, 0 for none; DeltaRows
-	// the rows newer than it that were searched too.
+	// Generation is the index generation that served, 0 for none; DeltaRows the rows newer than it
+	// that were searched too.
 	Generation uint64
 	DeltaRows  int
 	Elapsed    time.Duration
-	// IndexDamaged says that every node was scanned because the index is damaged
-	// or its file is missing: a Rebuild repairs it.
+	// IndexDamaged says that every node was scanned because the index is damaged or its file is
+	// missing: a Rebuild repairs it.
 	IndexDamaged bool
 	// UnknownTags are the tags of the filter that no node has, each once.
 	UnknownTags []string

@@ -10,8 +10,8 @@ import (
 	"github.com/flashdb/flashdb/decoder"
 )
 
-// Search returns the k nodes nearest to vec by a plain similarity, without a
-// decoder: the inner product by default.
+// Search returns the k nodes nearest to vec by a plain similarity, without a decoder: the inner
+// product by default.
 func (c *Collection) Search(ctx context.Context, vec []float32, k int, opts *SearchOptions) (Result, error) {
 	leave, err := c.db.enter()
 	if err != nil {
@@ -63,8 +63,8 @@ func (c *Collection) search(ctx context.Context, vec []float32, k int, o SearchO
 	})
 }
 
-// similarityBound scores rows by cosine or by minus the squared distance. It is
-// only ever scanned exactly.
+// similarityBound scores rows by cosine or by minus the squared distance. It is only ever scanned
+// exactly.
 type similarityBound struct {
 	by    Similarity
 	query []float32

@@ -19,7 +19,8 @@ var learnable = flashdb.CalibrateOptions{Sources: 20, Time: 20 * time.Second}
 
 var learned = flashdb.PredictOptions{Seed: flashdb.SeedLearned, Rounds: 1, PerRound: 200, Explain: true}
 
-// TestLearnedSeeds: a calibration learns seeds, they last, queries use them and say who led, and they go with the decoder.
+// TestLearnedSeeds: a calibration learns seeds, they last, queries use them and say who led, and
+// they go with the decoder.
 func TestLearnedSeeds(t *testing.T) {
 	ctx := context.Background()
 	db := openDB(t)
@@ -80,8 +81,8 @@ func TestSeedOfZeros(t *testing.T) {
 	}
 }
 
-// TestSeedsOfAnotherCollection: seeds learned from users lead users, and not the items themselves, of which nothing was
-// measured.
+// TestSeedsOfAnotherCollection: seeds learned from users lead users, and not the items themselves,
+// of which nothing was measured.
 func TestSeedsOfAnotherCollection(t *testing.T) {
 	ctx := context.Background()
 	db := openDB(t)

@@ -15,13 +15,12 @@ import (
 	"github.com/flashdb/flashdb/wal"
 )
 
-// served is what the queries of one collection search: the served
-// generation, and the delta of the rows newer than it. Both are opened by the
-// first query, so that a program that only writes pays for neither; without a
-// generation the delta holds every row.
+// served is what the queries of one collection search: the served generation, and the delta of the
+// rows newer than it. Both are opened by the first query, so that a program that only writes pays
+// for neither; without a generation the delta holds every row.
 //
-// mu makes the pair consistent: a generation is published and the delta retired
-// up to its build LSN in one step, and a query pins both in one.
+// mu makes the pair consistent: a generation is published and the delta retired up to its build LSN
+// in one step, and a query pins both in one.
 type served struct {
 	mu        sync.RWMutex
 	table     *delta.Table              // nil until opened
@@ -75,9 +74,8 @@ func (c *Collection) pin(ctx context.Context) (pinned, error) {
 	}
 }
 
-// update changes the delta when it is open; otherwise the change is read from
-// the store when it is opened. No query is pinned meanwhile, so that one sees
-// the whole of a batch or nothing.
+// update changes the delta when it is open; otherwise the change is read from the store when it is
+// opened. No query is pinned meanwhile, so that one sees the whole of a batch or nothing.
 func (s *served) update(lsn uint64, fn func(*delta.Table)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,10 +92,9 @@ func (s *served) applied() uint64 {
 	return s.lsn
 }
 
-// openServed maps the served generation and fills the delta. No batch is
-// published meanwhile, so none is missed. A generation that cannot be opened is
-// derived data: it is reported and left out, and every row is in the delta
-// until the next rebuild.
+// openServed maps the served generation and fills the delta. No batch is published meanwhile, so
+// none is missed. A generation that cannot be opened is derived data: it is reported and left out,
+// and every row is in the delta until the next rebuild.
 func (c *Collection) openServed(ctx context.Context) error {
 	return c.db.log.Locked(func(durable wal.LSN) error {
 		s := &c.served
@@ -147,8 +144,8 @@ func (c *Collection) openServed(ctx context.Context) error {
 	})
 }
 
-// openGeneration returns the served generation with all its checksums verified,
-// or nil when there is none that can be used.
+// openGeneration returns the served generation with all its checksums verified, or nil when there
+// is none that can be used.
 func (c *Collection) openGeneration(info storage.Info) *ivf.Index {
 	if info.Generation == 0 || info.Generation == c.served.unusable.Load() {
 		return nil
@@ -168,13 +165,12 @@ func (c *Collection) openGeneration(info storage.Info) *ivf.Index {
 	return gen
 }
 
-// verifiedAtOnce is the largest index file that Stats reads in full to verify it.
-// The first query does so with any.
+// verifiedAtOnce is the largest index file that Stats reads in full to verify it. The first query
+// does so with any.
 const verifiedAtOnce = 64 << 20
 
-// checkedGeneration is mapGeneration of one whose checksums are verified, unless
-// the options leave that to queries or the file is large. It is done once for each
-// generation.
+// checkedGeneration is mapGeneration of one whose checksums are verified, unless the options leave
+// that to queries or the file is large. It is done once for each generation.
 func (c *Collection) checkedGeneration(info storage.Info) (*ivf.Index, error) {
 	s := &c.served
 	if info.Generation == s.damaged.Load() {
@@ -192,8 +188,8 @@ func (c *Collection) checkedGeneration(info storage.Info) (*ivf.Index, error) {
 	return gen, err
 }
 
-// mapGeneration opens the served generation of a collection, and makes sure
-// that it is the one the store means.
+// mapGeneration opens the served generation of a collection, and makes sure that it is the one the
+// store means.
 func (db *DB) mapGeneration(info storage.Info) (*ivf.Index, error) {
 	if err := db.checkFolder(info.Name); err != nil {
 		return nil, err
@@ -215,8 +211,8 @@ func (db *DB) generationPath(info storage.Info) string {
 	return db.path(generationName(info.Name, info.Generation))
 }
 
-// giveUp stops serving a generation that turned out damaged, because of cause.
-// Queries scan the rows in bbolt until the next rebuild.
+// giveUp stops serving a generation that turned out damaged, because of cause. Queries scan the
+// rows in bbolt until the next rebuild.
 func (c *Collection) giveUp(number uint64, cause error) {
 	s := &c.served
 	s.mu.Lock()
@@ -251,8 +247,8 @@ func (c *Collection) loadRows(ctx context.Context, table *delta.Table, applied u
 	return err
 }
 
-// loadVisible puts every row into the delta, of those too that cannot be flushed
-// any more: a database whose disk fails still answers queries.
+// loadVisible puts every row into the delta, of those too that cannot be flushed any more: a
+// database whose disk fails still answers queries.
 func (c *Collection) loadVisible(ctx context.Context, table *delta.Table, lsn uint64, next uint32) error {
 	row := make([]float32, c.schema.Dim)
 	const page = 4096 // ids a read transaction
@@ -275,8 +271,8 @@ func (c *Collection) loadVisible(ctx context.Context, table *delta.Table, lsn ui
 	return nil
 }
 
-// loadDirty puts the rows newer than the generation into the delta, and masks
-// the deleted ids in the generation.
+// loadDirty puts the rows newer than the generation into the delta, and masks the deleted ids in
+// the generation.
 func (c *Collection) loadDirty(ctx context.Context, table *delta.Table, applied uint64) error {
 	var dirty []uint32
 	err := c.db.store.Dirty(c.uid, func(id uint32, _ uint64) error {
@@ -302,10 +298,10 @@ func (c *Collection) loadDirty(ctx context.Context, table *delta.Table, applied 
 	})
 }
 
-// publish makes gen the served generation, in place of the earlier one, and
-// forgets what it holds from the delta. It runs while no batch is published. The
-// earlier generation is returned, to be released, when a query had opened it;
-// when none had, gen itself is returned: the first query will open it.
+// publish makes gen the served generation, in place of the earlier one, and forgets what it holds
+// from the delta. It runs while no batch is published. The earlier generation is returned, to be
+// released, when a query had opened it; when none had, gen itself is returned: the first query will
+// open it.
 func (s *served) publish(gen *ivf.Index, number, buildLSN uint64) (retired *ivf.Index) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,11 +15,10 @@ import (
 // Stats describe an open database at one moment.
 type Stats struct {
 	Dir string // absolute
-	// StoreBytes and WALBytes are file sizes: the bbolt file, and the log
-	// segments that hold what is not yet in it.
+	// StoreBytes and WALBytes are file sizes: the bbolt file, and the log segments that hold what
+	// is not yet in it.
 	StoreBytes, WALBytes int64
-	// DurableLSN numbers the last acknowledged batch, AppliedLSN the last one
-	// that is in bbolt.
+	// DurableLSN numbers the last acknowledged batch, AppliedLSN the last one that is in bbolt.
 	DurableLSN, AppliedLSN uint64
 	Collections            []CollectionStats
 }
@@ -39,21 +38,20 @@ type CollectionStats struct {
 	IndexedRows uint64
 	Lists       int
 	IndexBytes  int64
-	// BuildLSN numbers the last batch that the generation holds; later batches may be
-	// those of other collections.
+	// BuildLSN numbers the last batch that the generation holds; later batches may be those of
+	// other collections.
 	BuildLSN uint64
-	// Written is when the file of the generation was written, by its
-	// modification time: a copy or a restored database dates from then.
+	// Written is when the file of the generation was written, by its modification time: a copy or a
+	// restored database dates from then.
 	Written time.Time
 	// DeltaRows are the rows newer than the generation: all without one.
 	DeltaRows uint64
-	// Drift says how far the rows have moved from the generation; zero without
-	// one.
+	// Drift says how far the rows have moved from the generation; zero without one.
 	Drift Drift
-	// IndexDamaged says that there is a generation which cannot be served, as its
-	// file is damaged or missing: queries scan every node until the next Rebuild,
-	// and the fields above are those of a collection without an index. Of a file of
-	// more than 64 MiB it is not known before the first query.
+	// IndexDamaged says that there is a generation which cannot be served, as its file is damaged
+	// or missing: queries scan every node until the next Rebuild, and the fields above are those of
+	// a collection without an index. Of a file of more than 64 MiB it is not known before the first
+	// query.
 	IndexDamaged bool
 }
 
@@ -134,8 +132,8 @@ func (db *DB) indexStats(s *CollectionStats, info storage.Info) error {
 	return err
 }
 
-// dirBytes sums the sizes of the files in dir; a missing dir has none, and what
-// is not a regular file counts nothing.
+// dirBytes sums the sizes of the files in dir; a missing dir has none, and what is not a regular
+// file counts nothing.
 func dirBytes(fsys vfs.FS, dir string) (sum int64, err error) {
 	names, err := fsys.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -162,8 +160,8 @@ func dirBytes(fsys vfs.FS, dir string) (sum int64, err error) {
 	return sum, nil
 }
 
-// ListSizes returns the number of rows in each inverted list of the served
-// generation; nothing without one.
+// ListSizes returns the number of rows in each inverted list of the served generation; nothing
+// without one.
 func (c *Collection) ListSizes(ctx context.Context) ([]int, error) {
 	leave, err := c.db.enter()
 	if err != nil {

@@ -31,33 +31,31 @@ type Round struct {
 	Probes Probes
 	// Lists, Rows and Codes are what this round alone visited and scanned.
 	Lists, Rows, Codes int
-	// Scored counts the rows that the decoder scored, and Entered those of them
-	// that entered the top-k, some of which later ones displaced.
+	// Scored counts the rows that the decoder scored, and Entered those of them that entered the
+	// top-k, some of which later ones displaced.
 	Scored, Entered int
 	// Best is the highest score of this round, minus infinity when none was scored.
 	Best float32
-	// Widening marks a round after the plan's last one, because fewer than k hits
-	// were known.
+	// Widening marks a round after the plan's last one, because fewer than k hits were known.
 	Widening bool
 	Elapsed  time.Duration
 }
 
 // An Aim says where a query vector came from.
 type Aim struct {
-	// From is "ones", "source" or "learned" for a seed, "round" or "all" for the
-	// mean gradient at anchors.
+	// From is "ones", "source" or "learned" for a seed, "round" or "all" for the mean gradient at
+	// anchors.
 	From string
-	// Anchors are the keys of the nodes at which the decoder was linearised, best
-	// first. Those deleted since are left out.
+	// Anchors are the keys of the nodes at which the decoder was linearised, best first. Those
+	// deleted since are left out.
 	Anchors []string
-	// Sources are the keys of the stored sources whose searches taught a learned
-	// seed, most alike first, in the collection that the calibration's sources are
-	// from. Those deleted since are left out.
+	// Sources are the keys of the stored sources whose searches taught a learned seed, most alike
+	// first, in the collection that the calibration's sources are from. Those deleted since are
+	// left out.
 	Sources []string
-	// Neurons counts those of the decoder, and Changed the ones whose activity at
-	// the best anchor is not what it was at the best anchor of the round before.
-	// Both are 0 for a seed, and for a decoder without neurons. Few changes mean
-	// that the query has settled.
+	// Neurons counts those of the decoder, and Changed the ones whose activity at the best anchor
+	// is not what it was at the best anchor of the round before. Both are 0 for a seed, and for a
+	// decoder without neurons. Few changes mean that the query has settled.
 	Neurons, Changed int
 }
 

@@ -10,8 +10,7 @@ import (
 	"github.com/flashdb/flashdb"
 )
 
-// TestTraceNamesNodes: a trace says by key at which nodes the decoder was
-// linearised.
+// TestTraceNamesNodes: a trace says by key at which nodes the decoder was linearised.
 func TestTraceNamesNodes(t *testing.T) {
 	ctx := context.Background()
 	c := indexed(t, openDB(t), 4000)

@@ -12,16 +12,15 @@ import (
 	"github.com/flashdb/flashdb/storage"
 )
 
-// freshRef marks the Ref of a candidate that lies in the delta; without it the
-// Ref is a position in the generation.
+// freshRef marks the Ref of a candidate that lies in the delta; without it the Ref is a position in
+// the generation.
 const freshRef = 1 << 31
 
-// A view is one query's sight of a collection: a pinned generation and delta
-// snapshot behind the interfaces of package flashlight. It belongs to one query
-// at a time and is reused.
+// A view is one query's sight of a collection: a pinned generation and delta snapshot behind the
+// interfaces of package flashlight. It belongs to one query at a time and is reused.
 //
-// Every id is served by one segment alone: the delta's mask hides from the
-// generation what the delta holds or a delete took away.
+// Every id is served by one segment alone: the delta's mask hides from the generation what the
+// delta holds or a delete took away.
 type view struct {
 	c      *Collection
 	pinned pinned
@@ -60,8 +59,7 @@ func (v *view) Reset() {
 // Dim implements flashlight.Rows.
 func (v *view) Dim() int { return v.c.schema.Dim }
 
-// Search implements flashlight.Searcher: the best n of the generation and the delta for each
-// query.
+// Search implements flashlight.Searcher: the best n of the generation and the delta for each query.
 func (v *view) Search(ctx context.Context, queries [][]float32, n int, probes index.Probes, filter index.Filter, dst [][]index.Candidate) error {
 	p, dst := &v.pinned, dst[:len(queries)]
 	if p.gen == nil {
@@ -117,8 +115,7 @@ func resize(s [][]index.Candidate, n int) [][]index.Candidate {
 	return s
 }
 
-// mergeCandidates returns the best n of two lists that are each best first, in
-// a's memory.
+// mergeCandidates returns the best n of two lists that are each best first, in a's memory.
 func mergeCandidates(a, b []index.Candidate, n int) []index.Candidate {
 	a = append(a, b...)
 	slices.SortFunc(a, func(x, y index.Candidate) int {
@@ -127,8 +124,8 @@ func mergeCandidates(a, b []index.Candidate, n int) []index.Candidate {
 	return a[:min(n, len(a))]
 }
 
-// Gather implements flashlight.Rows: dst receives the candidates' rows in
-// order. Runs of candidates of one segment are handed on together.
+// Gather implements flashlight.Rows: dst receives the candidates' rows in order. Runs of candidates
+// of one segment are handed on together.
 func (v *view) Gather(dst []float32, cands []index.Candidate) error {
 	dim := v.Dim()
 	for i := 0; i < len(cands); {
@@ -157,9 +154,9 @@ func (v *view) Gather(dst []float32, cands []index.Candidate) error {
 	return nil
 }
 
-// gatherStored reads rows from bbolt, for a generation built without them. The
-// row of a node deleted since the query began is left zero: its id resolves to
-// no key any more, so it is never returned.
+// gatherStored reads rows from bbolt, for a generation built without them. The row of a node
+// deleted since the query began is left zero: its id resolves to no key any more, so it is never
+// returned.
 func (v *view) gatherStored(dst []float32, cands []index.Candidate) error {
 	dim := v.Dim()
 	return v.c.db.store.View(func(s *storage.View) error {

@@ -33,8 +33,8 @@ func (k writeKind) String() string {
 	}[k]
 }
 
-// A write is one call that changes a collection, of a Batch or alone. Which fields
-// it uses, its kind says.
+// A write is one call that changes a collection, of a Batch or alone. Which fields it uses, its
+// kind says.
 type write struct {
 	kind       writeKind
 	collection string // of a Batch's
@@ -69,8 +69,8 @@ func bytesOf(texts []string) (n int) {
 	return n
 }
 
-// A prepared write has been checked as far as its collection's schema tells. What
-// remains is to resolve its keys, against the newest state.
+// A prepared write has been checked as far as its collection's schema tells. What remains is to
+// resolve its keys, against the newest state.
 type prepared struct {
 	c     *Collection
 	of    int              // its place in a batch
@@ -132,8 +132,8 @@ func (p *prepared) resolve(r *record) error {
 	return r.emit(p.puts)
 }
 
-// appendPrepared adds p to prepared writes. Upserts into one collection that follow
-// each other become one: rows that come together are stored at a lower cost.
+// appendPrepared adds p to prepared writes. Upserts into one collection that follow each other
+// become one: rows that come together are stored at a lower cost.
 func appendPrepared(all []*prepared, p *prepared) []*prepared {
 	if n := len(all); n > 0 && p.do == nil && all[n-1].do == nil && all[n-1].c == p.c {
 		all[n-1].puts = append(all[n-1].puts, p.puts...)
@@ -142,8 +142,8 @@ func appendPrepared(all []*prepared, p *prepared) []*prepared {
 	return append(all, p)
 }
 
-// write carries out one write on c, as a call of its own, and returns how many
-// nodes it deleted or links it forgot.
+// write carries out one write on c, as a call of its own, and returns how many nodes it deleted or
+// links it forgot.
 func (c *Collection) write(ctx context.Context, w write) (count int, err error) {
 	leave, err := c.db.enter()
 	if err != nil {

@@ -12,12 +12,12 @@ import (
 	"github.com/flashdb/flashdb/internal/wire"
 )
 
-// A call is one question to a database or to a collection of one: On says which. Its
-// answer is computed where the database is open. There it is called, be it for
-// another process, and then the request, the items and the result travel as JSON.
+// A call is one question to a database or to a collection of one: On says which. Its answer is
+// computed where the database is open. There it is called, be it for another process, and then the
+// request, the items and the result travel as JSON.
 //
-// A new call is one variable made by onDB or onCollection, and beside it the method of
-// Client or Collection that asks it. There is no other list of calls.
+// A new call is one variable made by onDB or onCollection, and beside it the method of Client or
+// Collection that asks it. There is no other list of calls.
 type call[On, Req, Item, Res any] struct {
 	path   string
 	answer func(ctx context.Context, on On, r Req, o reply[Item]) (Res, error)
@@ -76,8 +76,7 @@ func register[On, Req, Item, Res any](path string, find func(*flashdb.DB, string
 	return call[On, Req, Item, Res]{path, answer}
 }
 
-// badRequest is for a request that does not decode. Weights that are damaged say so
-// themselves.
+// badRequest is for a request that does not decode. Weights that are damaged say so themselves.
 func badRequest(err error) error {
 	if errors.Is(err, flashdb.ErrCorrupt) || errors.Is(err, flashdb.ErrVersion) {
 		return err
@@ -113,13 +112,12 @@ func ended(ctx context.Context, err error) error {
 type place[On any] interface {
 	// here returns what answers in this process, if the database is open in it.
 	here() (on On, ok bool)
-	// there returns the connection to the process that has it open, and the name of
-	// the collection.
+	// there returns the connection to the process that has it open, and the name of the collection.
 	there() (c *connection, collection string)
 }
 
-// ask asks a call. The parts of its answer go to o, whose functions may be nil where
-// they are not wanted; items always are.
+// ask asks a call. The parts of its answer go to o, whose functions may be nil where they are not
+// wanted; items always are.
 func (k call[On, Req, Item, Res]) ask(ctx context.Context, p place[On], r Req, o reply[Item]) (res Res, err error) {
 	if on, ok := p.here(); ok {
 		return k.answer(ctx, on, r, o)

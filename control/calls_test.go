@@ -370,8 +370,8 @@ func (p plainJSON) MarshalJSON() ([]byte, error) { return []byte(p), nil }
 
 func second[T any](_ T, err error) error { return err }
 
-// TestEverySentinelTravels demands that what errors.go declares is in the list
-// of errors that keep their identity over the socket.
+// TestEverySentinelTravels demands that what errors.go declares is in the list of errors that keep
+// their identity over the socket.
 func TestEverySentinelTravels(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join("..", "errors.go"), nil, 0)
 	require.NoError(t, err)

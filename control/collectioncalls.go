@@ -240,8 +240,8 @@ var keysOf = onCollection("keysof", func(ctx context.Context, c *flashdb.Collect
 	return found, nil
 })
 
-// KeysOf returns the keys of those of the ids that have a node: it is Key of
-// flashdb.Collection for many.
+// KeysOf returns the keys of those of the ids that have a node: it is Key of flashdb.Collection for
+// many.
 func (c *Collection) KeysOf(ctx context.Context, of []uint32) (map[uint32]string, error) {
 	return keysOf.ask(ctx, c, ids{of}, out{})
 }

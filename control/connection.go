@@ -36,16 +36,15 @@ func newConnection(dir string) *connection {
 // close lets go of idle connections.
 func (c *connection) close() { c.http.CloseIdleConnections() }
 
-// parts say what to do with the lines of a reply before the last. An error of a
-// function ends the call.
+// parts say what to do with the lines of a reply before the last. An error of a function ends the
+// call.
 type parts struct {
 	progress func(decode func(v any) error) error
 	item     func(decode func(v any) error) error
 }
 
-// call asks for the call of a path with the JSON of req, and decodes the result into
-// the value that result points to. An error of the owner's is a *failure; a done ctx
-// cancels the call there.
+// call asks for the call of a path with the JSON of req, and decodes the result into the value that
+// result points to. An error of the owner's is a *failure; a done ctx cancels the call there.
 func (c *connection) call(ctx context.Context, path string, req, result any, p parts) error {
 	err := c.send(ctx, path, req, result, p)
 	if ctx.Err() != nil && err != nil {

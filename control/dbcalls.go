@@ -105,8 +105,8 @@ var apply = onDB("apply", func(ctx context.Context, db *flashdb.DB, r writes, _ 
 	return none{}, db.Apply(ctx, r.Batch.Batch)
 })
 
-// Apply is that of flashdb.DB. A batch that travels has at most three quarters of
-// the 256 MB that a call may have.
+// Apply is that of flashdb.DB. A batch that travels has at most three quarters of the 256 MB that a
+// call may have.
 func (c *Client) Apply(ctx context.Context, b *flashdb.Batch) error {
 	_, err := apply.ask(ctx, c, writes{batch{b}}, out{})
 	return err
@@ -162,8 +162,8 @@ func (c *Client) Backup(ctx context.Context, w io.Writer, opts *flashdb.BackupOp
 	}})
 }
 
-// BackupFile is that of flashdb.DB. The file is this process's to write, and written
-// whole or not at all.
+// BackupFile is that of flashdb.DB. The file is this process's to write, and written whole or not
+// at all.
 func (c *Client) BackupFile(ctx context.Context, file string, opts *flashdb.BackupOptions) (res flashdb.BackupResult, err error) {
 	if c.db != nil {
 		return c.db.BackupFile(ctx, file, opts)

@@ -12,8 +12,7 @@ import (
 	"github.com/flashdb/flashdb/decoder"
 )
 
-// One process has the database open and serves it; another one asks. Here they are
-// the same.
+// One process has the database open and serves it; another one asks. Here they are the same.
 func Example() {
 	base, err := os.MkdirTemp("", "flashdb")
 	if err != nil {

@@ -20,8 +20,8 @@ type line struct {
 	Error    *failure        `json:"error,omitempty"`
 }
 
-// A failure is an error of the owner as it travels. Its code is the text of the
-// sentinel error that it matches at the owner, and that it so matches here.
+// A failure is an error of the owner as it travels. Its code is the text of the sentinel error that
+// it matches at the owner, and that it so matches here.
 type failure struct {
 	Code string `json:"code"`
 	Text string `json:"text"`
@@ -33,8 +33,8 @@ func (e *failure) Error() string { return e.Text }
 // Is reports whether target is the sentinel the error matched at the owner.
 func (e *failure) Is(target error) bool { return e.Code != "" && target.Error() == e.Code }
 
-// sentinels are the errors that keep their identity, with the HTTP status of each.
-// The first that an error matches is its own.
+// sentinels are the errors that keep their identity, with the HTTP status of each. The first that
+// an error matches is its own.
 var sentinels = []struct {
 	err    error
 	status int

@@ -37,8 +37,8 @@ type listening struct {
 	work   sync.WaitGroup // the accepting goroutine and the calls under way
 }
 
-// serve makes the socket of dir, which the caller must own, and answers calls on it
-// under contexts of base.
+// serve makes the socket of dir, which the caller must own, and answers calls on it under contexts
+// of base.
 func serve(base context.Context, dir *os.Root, log *slog.Logger, answer answerer) (*listening, error) {
 	l, err := listen(dir)
 	if err != nil {
@@ -58,9 +58,8 @@ func serve(base context.Context, dir *os.Root, log *slog.Logger, answer answerer
 	return s, nil
 }
 
-// close ends the server, and leaves its socket. Calls under way should be ending,
-// their base context done; a client that does not take its answer is cut off after a
-// moment.
+// close ends the server, and leaves its socket. Calls under way should be ending, their base
+// context done; a client that does not take its answer is cut off after a moment.
 func (s *listening) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()

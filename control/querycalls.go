@@ -55,12 +55,12 @@ var predictBatch = onCollection("predictbatch", func(ctx context.Context, c *fla
 	return none{}, send(ctx, c.PredictBatch(ctx, r.Keys, r.K, r.Options), o)
 })
 
-// errEnough ends a reply that the caller does not want to read to its end: the
-// owner notices, and does not compute the rest.
+// errEnough ends a reply that the caller does not want to read to its end: the owner notices, and
+// does not compute the rest.
 var errEnough = errors.New("enough")
 
-// PredictBatch is that of flashdb.Collection. An error that keeps the rest of the
-// answers from coming is the last.
+// PredictBatch is that of flashdb.Collection. An error that keeps the rest of the answers from
+// coming is the last.
 func (c *Collection) PredictBatch(ctx context.Context, keys []string, k int, opts *flashdb.PredictOptions) iter.Seq2[flashdb.Result, error] {
 	return answers(ctx, c, predictBatch, questions{keys, k, opts})
 }

@@ -94,8 +94,8 @@ func TestServeThatFails(t *testing.T) {
 	require.NoError(t, reader.Close())
 }
 
-// A directory that was moved takes its socket along, and the one that another owner
-// made in its place stays.
+// A directory that was moved takes its socket along, and the one that another owner made in its
+// place stays.
 func TestMovedDirectory(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows does not rename what is open")
@@ -140,8 +140,8 @@ func TestDeadOwnersSocketIsSwept(t *testing.T) {
 	require.NoError(t, held.Close())
 }
 
-// TestCloseEndsARebuild closes the database, or the server alone, while a client waits
-// for a rebuild that reports its progress.
+// TestCloseEndsARebuild closes the database, or the server alone, while a client waits for a
+// rebuild that reports its progress.
 func TestCloseEndsARebuild(t *testing.T) {
 	ctx := context.Background()
 	for _, all := range []bool{true, false} {

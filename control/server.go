@@ -17,13 +17,13 @@ const SocketName = socket.Name
 
 // Options refine Serve. The zero value, or nil, means the defaults.
 type Options struct {
-	// Logger receives what no caller can be told: that a call panicked, or that a
-	// connection could not be accepted. Default: the logger of package log.
+	// Logger receives what no caller can be told: that a call panicked, or that a connection could
+	// not be accepted. Default: the logger of package log.
 	Logger *slog.Logger
 }
 
-// A Server answers the calls of other processes on the socket of a database until it
-// is closed, or the database is.
+// A Server answers the calls of other processes on the socket of a database until it is closed, or
+// the database is.
 type Server struct {
 	db     *flashdb.DB
 	dir    *os.Root
@@ -42,13 +42,12 @@ var served sync.Map
 // errNoLonger is why calls end that are under way when a Server is closed.
 var errNoLonger = fmt.Errorf("%w to other processes", flashdb.ErrClosed)
 
-// Serve makes the socket of a database that this process has open, and answers the
-// calls of other processes of this user on it: see Dial, and the flashdb command. It
-// removes a socket that a dead owner left there. When the database is closed, the
-// Server is first.
+// Serve makes the socket of a database that this process has open, and answers the calls of other
+// processes of this user on it: see Dial, and the flashdb command. It removes a socket that a dead
+// owner left there. When the database is closed, the Server is first.
 //
-// It returns ErrReadOnly for a database that was opened read-only or whose directory
-// was moved, and ErrExists for one that is served already.
+// It returns ErrReadOnly for a database that was opened read-only or whose directory was moved, and
+// ErrExists for one that is served already.
 func Serve(db *flashdb.DB, opts *Options) (_ *Server, err error) {
 	defer func() {
 		if err != nil {
@@ -73,8 +72,8 @@ func Serve(db *flashdb.DB, opts *Options) (_ *Server, err error) {
 	return s, nil
 }
 
-// start makes the socket. The database is not closed meanwhile: that waits for Close,
-// which waits for Serve.
+// start makes the socket. The database is not closed meanwhile: that waits for Close, which waits
+// for Serve.
 func (s *Server) start(o Options) (err error) {
 	if s.forget, err = s.db.BeforeClose(s.Close); err != nil {
 		return err
@@ -96,10 +95,9 @@ func (s *Server) start(o Options) (err error) {
 	return nil
 }
 
-// Close ends the calls under way, which return ErrClosed, and removes the socket,
-// unless the directory was moved or replaced meanwhile: another database's may be
-// there. A client that does not take its answer is cut off after a moment. Closing
-// again does nothing.
+// Close ends the calls under way, which return ErrClosed, and removes the socket, unless the
+// directory was moved or replaced meanwhile: another database's may be there. A client that does
+// not take its answer is cut off after a moment. Closing again does nothing.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,8 +113,8 @@ func (s *Server) Close() error {
 	return s.err
 }
 
-// removeSocket removes the socket if the directory is still the database's. Nobody else
-// owns it then: a Close of the database waits for that of the Server.
+// removeSocket removes the socket if the directory is still the database's. Nobody else owns it
+// then: a Close of the database waits for that of the Server.
 func (s *Server) removeSocket() error {
 	held, err := s.db.OpenRoot()
 	if errors.Is(err, flashdb.ErrReadOnly) {

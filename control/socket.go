@@ -11,13 +11,12 @@ import (
 	"github.com/flashdb/flashdb/internal/socket"
 )
 
-// maxSocketPath is how long a socket's path may be on every system: the least
-// of their sun_path fields is 104 bytes with the final zero, on macOS and the BSDs.
+// maxSocketPath is how long a socket's path may be on every system: the least of their sun_path
+// fields is 104 bytes with the final zero, on macOS and the BSDs.
 const maxSocketPath = 103
 
-// listen makes the socket of dir, which only this user may connect to. A
-// socket that is there already is taken for a dead owner's and replaced, so the
-// caller must own dir.
+// listen makes the socket of dir, which only this user may connect to. A socket that is there
+// already is taken for a dead owner's and replaced, so the caller must own dir.
 func listen(dir *os.Root) (net.Listener, error) {
 	if err := socket.Sweep(dir); err != nil {
 		return nil, err
@@ -32,8 +31,8 @@ func listen(dir *os.Root) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", filepath.Join(dir.Name(), SocketName), err)
 	}
-	// The path bound may be short for this moment only: the owner removes the
-	// socket by its real one, with socket.Sweep.
+	// The path bound may be short for this moment only: the owner removes the socket by its real
+	// one, with socket.Sweep.
 	l.(*net.UnixListener).SetUnlinkOnClose(false)
 	if err := dir.Chmod(SocketName, 0o600); err != nil {
 		return nil, errors.Join(err, l.Close(), socket.Sweep(dir))

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// socketPath returns a path of dir's socket that fits a socket address, valid
-// until release. A longer one is reached through a descriptor of dir.
+// socketPath returns a path of dir's socket that fits a socket address, valid until release. A
+// longer one is reached through a descriptor of dir.
 func socketPath(dir string) (path string, release func(), err error) {
 	path = filepath.Join(dir, SocketName)
 	if len(path) <= maxSocketPath {
@@ -21,8 +21,8 @@ func socketPath(dir string) (path string, release func(), err error) {
 	return fmt.Sprintf("/proc/self/fd/%d/%s", d.Fd(), SocketName), func() { d.Close() }, nil
 }
 
-// heldPath returns a path of dir's socket, valid until release, that leads
-// there whatever becomes of the path of dir.
+// heldPath returns a path of dir's socket, valid until release, that leads there whatever becomes
+// of the path of dir.
 func heldPath(dir *os.Root) (path string, release func(), err error) {
 	d, err := dir.Open(".")
 	if err != nil {
@@ -36,8 +36,8 @@ func heldPath(dir *os.Root) (path string, release func(), err error) {
 	return own + "/" + SocketName, func() { d.Close() }, nil
 }
 
-// restrict gives the socket its mode before it has a name, so that there is no
-// moment at which others may connect.
+// restrict gives the socket its mode before it has a name, so that there is no moment at which
+// others may connect.
 func restrict(_, _ string, conn syscall.RawConn) error {
 	var err error
 	if cerr := conn.Control(func(fd uintptr) { err = syscall.Fchmod(int(fd), 0o600) }); cerr != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/flashdb/flashdb/internal/wire"
 )
 
-// A stream is the reply of one call over the socket. item belongs to the call's
-// goroutine; progress may be called from any.
+// A stream is the reply of one call over the socket. item belongs to the call's goroutine; progress
+// may be called from any.
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
@@ -18,8 +18,8 @@ type stream struct {
 	mu      sync.Mutex // guards writing to w, and started
 	started bool
 
-	// Progress is written by a goroutine of its own, the latest alone, so that
-	// work never waits for a client that reads slowly.
+	// Progress is written by a goroutine of its own, the latest alone, so that work never waits for
+	// a client that reads slowly.
 	latestMu sync.Mutex
 	latest   any
 	wake     chan struct{} // nil until the first progress
@@ -66,8 +66,8 @@ func (s *stream) writeProgress() {
 	}
 }
 
-// stopProgress waits until the last progress is written. The work has ended:
-// nobody calls progress any more.
+// stopProgress waits until the last progress is written. The work has ended: nobody calls progress
+// any more.
 func (s *stream) stopProgress() {
 	if s.wake != nil {
 		close(s.wake)

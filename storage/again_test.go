@@ -12,9 +12,10 @@ import (
 	"github.com/flashdb/flashdb/storage"
 )
 
-// Pages that are cut off and written over while somebody searches them turn to zeros and look empty. What is there is found
-// or its page is refused, but nothing is said to be absent. A small bucket lies in a page that a search has passed already,
-// unless bbolt copied it: where it lies depends on the length of what is before it.
+// Pages that are cut off and written over while somebody searches them turn to zeros and look
+// empty. What is there is found or its page is refused, but nothing is said to be absent. A small
+// bucket lies in a page that a search has passed already, unless bbolt copied it: where it lies
+// depends on the length of what is before it.
 func TestNothingIsLostInZeroedPages(t *testing.T) {
 	lookups := map[string]func(t *testing.T, s *storage.Store, path string) error{
 		"id":      viewed(func(v *storage.View) bool { _, ok := v.ID(1, "a"); return ok }),
@@ -42,8 +43,8 @@ func TestNothingIsLostInZeroedPages(t *testing.T) {
 	}
 }
 
-// zeroPages writes zeros over all pages but the headers. Small buckets keep their flags: a search looks at those first, and
-// this stands for what happens right after.
+// zeroPages writes zeros over all pages but the headers. Small buckets keep their flags: a search
+// looks at those first, and this stands for what happens right after.
 func zeroPages(t *testing.T, path string) {
 	t.Helper()
 	b, err := os.ReadFile(path)

@@ -33,7 +33,8 @@ func (o CreateCollection) apply(c *Changes, _ uint64) error {
 	return nil
 }
 
-// What the layers hold of the collection stays there, unseen since no collection has the UID, until a flush drops it.
+// What the layers hold of the collection stays there, unseen since no collection has the UID, until
+// a flush drops it.
 func (o DropCollection) apply(c *Changes, _ uint64) error {
 	col := c.catalog.byUID[o.UID]
 	if col == nil {
@@ -130,7 +131,8 @@ func (c *Changes) retag(uid, id uint32, from, to []string) error {
 	return c.err
 }
 
-// ownTag returns the bitmap of a tag for changing in place: the one this change made already, or a copy.
+// ownTag returns the bitmap of a tag for changing in place: the one this change made already, or a
+// copy.
 func (c *Changes) ownTag(uid uint32, tag string) *roaring.Bitmap {
 	k := nameKey{uid, tag}
 	b := c.own.tags[k]
@@ -200,8 +202,8 @@ func (o DropDecoder) apply(c *Changes, _ uint64) error {
 	return nil
 }
 
-// dropPlans removes what was measured of a decoder that is there no longer. It does not look whether there is any:
-// damage in what is derived must not keep a decoder from being replaced.
+// dropPlans removes what was measured of a decoder that is there no longer. It does not look
+// whether there is any: damage in what is derived must not keep a decoder from being replaced.
 func (c *Changes) dropPlans(uid uint32, name string) {
 	c.own.blobs[blobKey{uid, plansBucket, name}] = nil
 }

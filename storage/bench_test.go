@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// BenchmarkLoad puts nodes of 64 float32s in batches of 10,000, each a batch with its own Publish, flushing as the root
-// package does, and reports how long a node takes and how large the file gets.
+// BenchmarkLoad puts nodes of 64 float32s in batches of 10,000, each a batch with its own Publish,
+// flushing as the root package does, and reports how long a node takes and how large the file gets.
 func BenchmarkLoad(b *testing.B) {
 	for _, pageSize := range []int{4 << 10, 8 << 10, 16 << 10, 32 << 10} {
 		b.Run(fmt.Sprintf("page=%d", pageSize), func(b *testing.B) {
@@ -32,8 +32,8 @@ func BenchmarkLoad(b *testing.B) {
 	}
 }
 
-// BenchmarkOpen opens a file of close to 64 MiB, up to which Open verifies every page, and the same file with bytes added
-// so that it is larger.
+// BenchmarkOpen opens a file of close to 64 MiB, up to which Open verifies every page, and the same
+// file with bytes added so that it is larger.
 func BenchmarkOpen(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "flash.db")
 	s, err := Open(path, &Options{NoSync: true})
@@ -90,8 +90,8 @@ func loadNodes(tb testing.TB, s *Store, nodes, dim, batch int) {
 	require.NoError(tb, err)
 }
 
-// BenchmarkResolve looks up batches of 10,000 keys in a file of 200,000 nodes: keys that are there, new ones of which each
-// lies between two others, and new ones beyond the last.
+// BenchmarkResolve looks up batches of 10,000 keys in a file of 200,000 nodes: keys that are there,
+// new ones of which each lies between two others, and new ones beyond the last.
 func BenchmarkResolve(b *testing.B) {
 	const nodes, batch = 200_000, 10_000
 	s, err := Open(filepath.Join(b.TempDir(), "flash.db"), &Options{NoSync: true})
@@ -121,8 +121,8 @@ func BenchmarkResolve(b *testing.B) {
 	require.NoError(b, s.Close())
 }
 
-// BenchmarkPutNodes applies a batch of 200,000 nodes, all of them new, or one in 65 known: that makes as many short runs
-// of new ones as a batch of this length can have.
+// BenchmarkPutNodes applies a batch of 200,000 nodes, all of them new, or one in 65 known: that
+// makes as many short runs of new ones as a batch of this length can have.
 func BenchmarkPutNodes(b *testing.B) {
 	const batch = 200_000
 	s, err := Open(filepath.Join(b.TempDir(), "flash.db"), &Options{NoSync: true})

@@ -8,9 +8,10 @@ import (
 	"github.com/flashdb/flashdb/internal/format"
 )
 
-// A block is what bbolt holds of neighbouring ids in one value, from version 3 of the layout on: the ids n*size to
-// (n+1)*size-1 for block n. It begins with a mask of 8 bytes, bit i for id n*size+i, of which one is set at least; what
-// follows is only there for ids whose bit is set, in their order.
+// A block is what bbolt holds of neighbouring ids in one value, from version 3 of the layout on:
+// the ids n*size to (n+1)*size-1 for block n. It begins with a mask of 8 bytes, bit i for id
+// n*size+i, of which one is set at least; what follows is only there for ids whose bit is set, in
+// their order.
 
 const (
 	maskBytes = 8
@@ -21,9 +22,9 @@ const (
 
 // rowsPerBlock returns how many ids a block of bucket rows has. It is part of the layout.
 //
-// A leaf page of bbolt has two values at least, and a page is what a changed row costs to write. So of the sizes of which
-// two or more blocks fit a page of 8 KiB, it is the one that fits most rows, and of those the largest. Rows that do
-// not fit such a page twice have a block of their own.
+// A leaf page of bbolt has two values at least, and a page is what a changed row costs to write. So
+// of the sizes of which two or more blocks fit a page of 8 KiB, it is the one that fits most rows,
+// and of those the largest. Rows that do not fit such a page twice have a block of their own.
 func rowsPerBlock(dim int) int {
 	const page = 8<<10 - 16                         // without its header
 	const overhead = 16 + 4 + maskBytes + sealBytes // bbolt's entry and the key; the mask and its seal
@@ -49,8 +50,8 @@ func decodeMask(value []byte, size int) (uint64, error) {
 	return mask, nil
 }
 
-// A rowBlock is a block of bucket rows. Mask and rows are sealed each for itself, so that reading a row reads no other. It
-// shares memory with the value it was read from.
+// A rowBlock is a block of bucket rows. Mask and rows are sealed each for itself, so that reading a
+// row reads no other. It shares memory with the value it was read from.
 type rowBlock struct {
 	mask  uint64
 	rows  []byte // those of the ids whose bit is set, in order, each with its seal
@@ -87,7 +88,8 @@ func (b rowBlock) sealed(i int) []byte {
 	return b.rows[at : at+b.width : at+b.width]
 }
 
-// row returns the verified row of the i-th id, which must be in the block. It is sealed under its id. Key is scratch.
+// row returns the verified row of the i-th id, which must be in the block. It is sealed under its
+// id. Key is scratch.
 func (b rowBlock) row(t table, key *[4]byte, id uint32, i int) ([]byte, error) {
 	return t.open(bigEndian(key, id), b.sealed(i))
 }
@@ -111,8 +113,8 @@ func idInBlock(block uint32, size, i int) (uint32, error) {
 	return uint32(id), nil
 }
 
-// A dirtyIDs is a decoded block of bucket dirty. Most blocks come from one batch and state its LSN once: the value is the
-// mask and either one LSN for all, or one for each, 8 bytes each.
+// A dirtyIDs is a decoded block of bucket dirty. Most blocks come from one batch and state its LSN
+// once: the value is the mask and either one LSN for all, or one for each, 8 bytes each.
 type dirtyIDs struct {
 	mask uint64
 	lsns [dirtyBlock]uint64 // by bit

@@ -14,8 +14,8 @@ import (
 	"github.com/flashdb/flashdb/internal/format"
 )
 
-// FuzzBlocks reads blocks of any bytes: they are refused, or every entry is where it should be and dirty ones are written
-// as they were.
+// FuzzBlocks reads blocks of any bytes: they are refused, or every entry is where it should be and
+// dirty ones are written as they were.
 func FuzzBlocks(f *testing.F) {
 	var d dirtyIDs
 	d.set(0, 5)
@@ -86,7 +86,8 @@ func TestDirtyIDs(t *testing.T) {
 	assert.Equal(t, uint64(8), back.lsns[40])
 }
 
-// The writer looks up keys while a flush writes: it does not wait for it, and does not keep it from making the file grow.
+// The writer looks up keys while a flush writes: it does not wait for it, and does not keep it from
+// making the file grow.
 func TestLookupsDuringAFlush(t *testing.T) {
 	s, err := Open(t.TempDir()+"/flash.db", &Options{NoSync: true})
 	require.NoError(t, err)

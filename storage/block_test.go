@@ -26,7 +26,8 @@ func TestRowsPerBlock(t *testing.T) {
 	}
 }
 
-// A blockTest is a store of one collection, of which each row is dim times the same number, and these numbers.
+// A blockTest is a store of one collection, of which each row is dim times the same number, and
+// these numbers.
 type blockTest struct {
 	t    *testing.T
 	path string
@@ -132,7 +133,8 @@ func idsFrom(from, to uint32) []uint32 {
 	return ids
 }
 
-// TestBlockBorders changes rows on both sides of the borders of blocks, alone and together, in files of every layout.
+// TestBlockBorders changes rows on both sides of the borders of blocks, alone and together, in
+// files of every layout.
 func TestBlockBorders(t *testing.T) {
 	for _, layout := range storage.Layouts {
 		for _, dim := range []int{1, 64, 300, 8192} {

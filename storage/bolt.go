@@ -17,17 +17,20 @@ import (
 
 // A boltFile is an open bbolt file that survives what bbolt does not.
 //
-// bbolt reads the file through a mapping, while it holds locks. Where a page cannot be read, because the file was cut
-// short under this process or its disk fails, the system raises a fault. It is turned into a panic and recovered, but
-// bbolt would keep its locks, and everyone who comes later would wait for ever. Therefore:
+// bbolt reads the file through a mapping, while it holds locks. Where a page cannot be read,
+// because the file was cut short under this process or its disk fails, the system raises a fault.
+// It is turned into a panic and recovered, but bbolt would keep its locks, and everyone who comes
+// later would wait for ever. Therefore:
 //
-//  1. every transaction begins and every write happens through a boltFile, which releases the locks that a panic left held. A
-//     copy that nobody else has open is written by its copier, which does the same;
-//  2. after a fault, or a panic that left a transaction for writing open, bbolt is not entered again: every call fails with
-//     the first cause. Only ending a transaction for reading and closing go on, which read nothing of the file.
+//  1. every transaction begins and every write happens through a boltFile, which releases the locks
+//     that a panic left held. A copy that nobody else has open is written by its copier, which does
+//     the same;
+//  2. after a fault, or a panic that left a transaction for writing open, bbolt is not entered
+//     again: every call fails with the first cause. Only ending a transaction for reading and
+//     closing go on, which read nothing of the file.
 //
-// A panic over a damaged page that can be read, met by a lookup in a transaction for reading, is an error of that lookup
-// alone: bbolt holds no lock there, and other pages may be whole.
+// A panic over a damaged page that can be read, met by a lookup in a transaction for reading, is an
+// error of that lookup alone: bbolt holds no lock there, and other pages may be whole.
 type boltFile struct {
 	bolt   *bolt.DB
 	file   *os.File // bbolt's
@@ -51,8 +54,8 @@ func (b *boltFile) fail(cause error) {
 	b.broken.CompareAndSwap(nil, &err)
 }
 
-// guard, deferred, turns a panic of bbolt's into an error that matches format.ErrCorrupt. With faults(true) in effect that
-// covers addresses that cannot be read.
+// guard, deferred, turns a panic of bbolt's into an error that matches format.ErrCorrupt. With
+// faults(true) in effect that covers addresses that cannot be read.
 func (b *boltFile) guard(err *error) {
 	if p := recover(); p != nil {
 		*err = b.recovered(p)
@@ -68,9 +71,10 @@ func (b *boltFile) recovered(p any) error {
 	return format.Corrupt(b.path, "bbolt pages", 0, "%v", p)
 }
 
-// fault returns the error for a recovered panic that is a fault in the mapping of the file, or nil. It must be called where
-// nobody maps the file anew: in a transaction, or while writes are locked out. It does not use bbolt's own Info, which reads
-// the first page, and faults as well if that is gone.
+// fault returns the error for a recovered panic that is a fault in the mapping of the file, or nil.
+// It must be called where nobody maps the file anew: in a transaction, or while writes are locked
+// out. It does not use bbolt's own Info, which reads the first page, and faults as well if that is
+// gone.
 func (b *boltFile) fault(p any) error {
 	fields := reflect.ValueOf(b.bolt).Elem()
 	data, size := fields.FieldByName("data"), fields.FieldByName("datasz")
@@ -111,8 +115,9 @@ func (b *boltFile) begin(writable bool) (tx *bolt.Tx, err error) {
 	return tx, nil
 }
 
-// current refuses a transaction that sees the file as it was before the last commit: bbolt goes back to the other of its two
-// headers when one is damaged, and the pages that it leads to may have been used again since.
+// current refuses a transaction that sees the file as it was before the last commit: bbolt goes
+// back to the other of its two headers when one is damaged, and the pages that it leads to may have
+// been used again since.
 func (b *boltFile) current(tx *bolt.Tx, last int64) error {
 	seen := int64(tx.ID())
 	if tx.Writable() {
@@ -126,7 +131,8 @@ func (b *boltFile) current(tx *bolt.Tx, last int64) error {
 	return err
 }
 
-// seen notes the last transaction of a file that was just opened: the file is locked, and no other process adds one.
+// seen notes the last transaction of a file that was just opened: the file is locked, and no other
+// process adds one.
 func (b *boltFile) seen() error {
 	tx, err := b.begin(false)
 	if err != nil {
@@ -182,7 +188,8 @@ func (b *boltFile) update(fn func(tx *bolt.Tx) error) (err error) {
 	return err
 }
 
-// whole refuses a file that is shorter than what was committed: writing would make it longer again, with a hole.
+// whole refuses a file that is shorter than what was committed: writing would make it longer again,
+// with a hole.
 func (b *boltFile) whole(tx *bolt.Tx) error {
 	info, err := b.file.Stat()
 	if err != nil {
@@ -196,11 +203,12 @@ func (b *boltFile) whole(tx *bolt.Tx) error {
 	return nil
 }
 
-// unlock releases the locks that a panic left held. They have no names outside of bbolt. If they are not where this
-// program knows them, nobody may wait for them any more, see close.
+// unlock releases the locks that a panic left held. They have no names outside of bbolt. If they
+// are not where this program knows them, nobody may wait for them any more, see close.
 //
-// A Begin for reading reads the headers under metalock and mmaplock, and cannot panic anywhere else. A transaction for
-// writing holds rwlock from its Begin to its end, and gives the others back in any case; there is one at a time.
+// A Begin for reading reads the headers under metalock and mmaplock, and cannot panic anywhere
+// else. A transaction for writing holds rwlock from its Begin to its end, and gives the others back
+// in any case; there is one at a time.
 func (b *boltFile) unlock(writable bool) {
 	if writable {
 		rw := boltLock[sync.Mutex](b.bolt, "rwlock")
@@ -231,8 +239,9 @@ func boltLock[T any](db *bolt.DB, name string) *T {
 	return (*T)(unsafe.Pointer(v.UnsafeAddr()))
 }
 
-// close closes the file after the readers under way. If a lock of bbolt's could not be released, bbolt's Close is not called:
-// the descriptor is closed, but the mapping stays until the process ends, and with it, on some systems, the lock on the file.
+// close closes the file after the readers under way. If a lock of bbolt's could not be released,
+// bbolt's Close is not called: the descriptor is closed, but the mapping stays until the process
+// ends, and with it, on some systems, the lock on the file.
 func (b *boltFile) close() error {
 	if b.stuck.Load() {
 		return b.file.Close()

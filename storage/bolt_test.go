@@ -49,8 +49,8 @@ func TestLocksNotKnown(t *testing.T) {
 	require.NotNil(t, tx.DB(), "its Close was not called")
 }
 
-// bbolt takes the other header when one is damaged, and with it the tree of an earlier transaction. That is noticed from
-// the first transaction on, whoever wrote the last.
+// bbolt takes the other header when one is damaged, and with it the tree of an earlier transaction.
+// That is noticed from the first transaction on, whoever wrote the last.
 func TestHeaderDamagedUnderProcess(t *testing.T) {
 	put := func(t *testing.T, s *Store) {
 		t.Helper()

@@ -26,8 +26,8 @@ type Info struct {
 	BuildLSN   uint64 // the generation holds every change up to this LSN
 }
 
-// A collection is what is held in memory about one: small, except for a bit an id that was deleted. It is immutable
-// once published; a change works on a copy.
+// A collection is what is held in memory about one: small, except for a bit an id that was deleted.
+// It is immutable once published; a change works on a copy.
 type collection struct {
 	uid    uint32
 	name   string
@@ -38,7 +38,8 @@ type collection struct {
 	tombs  *roaring.Bitmap // nil if no id was ever deleted
 	across []uint32        // UIDs of the other collections that its nodes are, or were, linked to nodes of
 
-	// served is shared by all copies: PublishGeneration, which runs beside the writer, changes it for all at once.
+	// served is shared by all copies: PublishGeneration, which runs beside the writer, changes it
+	// for all at once.
 	served *atomic.Pointer[generation]
 }
 
@@ -105,7 +106,8 @@ func loadApplied(tx *bolt.Tx, file string, l layout) (uint64, error) {
 	return applied, located(err, file, "meta: applied")
 }
 
-// putState stores what meta says of the whole file: the LSN of the last change, and the UID of the next collection.
+// putState stores what meta says of the whole file: the LSN of the last change, and the UID of the
+// next collection.
 func (l layout) putState(tx *bolt.Tx, applied uint64, nextUID uint32) error {
 	meta := l.top(tx.Bucket(bucketOfMeta), bucketOfMeta)
 	var mem slab

@@ -5,10 +5,12 @@ import (
 	"slices"
 )
 
-// A Changes is one atomic change in the making: a list of operations, each applied to the newest state. Its getters, the
-// same as those of View, see the operations applied so far, what was staged before Begin, and everything published.
+// A Changes is one atomic change in the making: a list of operations, each applied to the newest
+// state. Its getters, the same as those of View, see the operations applied so far, what was staged
+// before Begin, and everything published.
 //
-// It belongs to the writer, and is valid until that calls Stage with it, or Begin, Publish, Discard or Close.
+// It belongs to the writer, and is valid until that calls Stage with it, or Begin, Publish, Discard
+// or Close.
 type Changes struct {
 	reader
 	own   *layer // the last of reader.layers; its bitmaps may be changed in place
@@ -25,8 +27,8 @@ type edit struct {
 	ownTombs bool // tombs too
 }
 
-// Begin starts a change. One that was begun before and not staged is forgotten. If the file cannot be read, Apply
-// says so.
+// Begin starts a change. One that was begun before and not staged is forgotten. If the file cannot
+// be read, Apply says so.
 func (s *Store) Begin() *Changes {
 	st := s.state.Load()
 	c := &Changes{own: newLayer(), edits: map[uint32]*edit{}, after: st.lsn}
@@ -54,8 +56,8 @@ func (s *Store) lend(c *Changes) {
 	s.open = c
 }
 
-// Apply adds an operation of the log record lsn. LSNs ascend from one staged change to the next. It copies what it
-// keeps of op. After an error c must not be staged.
+// Apply adds an operation of the log record lsn. LSNs ascend from one staged change to the next. It
+// copies what it keeps of op. After an error c must not be staged.
 func (c *Changes) Apply(op Op, lsn uint64) error {
 	if c.err != nil {
 		return c.err
@@ -82,8 +84,8 @@ func (c *Changes) Apply(op Op, lsn uint64) error {
 	return c.err
 }
 
-// Err returns the first error of an operation, or the first damage met by a getter: what that answered is not to be
-// believed.
+// Err returns the first error of an operation, or the first damage met by a getter: what that
+// answered is not to be believed.
 func (c *Changes) Err() error { return c.err }
 
 // NextUID returns the UID of the next collection.
@@ -113,8 +115,8 @@ func (c *Changes) edit(uid uint32) (*edit, error) {
 	return e, nil
 }
 
-// Stage adds a change to those that the next Publish will show to readers. Later Begins see it at once. It panics if an
-// operation of c failed, or if c is not the last Changes begun.
+// Stage adds a change to those that the next Publish will show to readers. Later Begins see it at
+// once. It panics if an operation of c failed, or if c is not the last Changes begun.
 func (s *Store) Stage(c *Changes) {
 	if s.open != c {
 		panic("storage: Stage of a Changes that is not the last one begun")

@@ -223,7 +223,8 @@ func TestDropAndRecreate(t *testing.T) {
 	assert.ErrorIs(t, s.Dirty(2, nil), storage.ErrNotFound)
 }
 
-// TestLSNOfACollection: a View knows the last change to each collection since Open, of whatever kind.
+// TestLSNOfACollection: a View knows the last change to each collection since Open, of whatever
+// kind.
 func TestLSNOfACollection(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "flash.db")
 	s, err := storage.Open(path, nil)

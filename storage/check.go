@@ -12,8 +12,9 @@ import (
 	"github.com/flashdb/flashdb/internal/format"
 )
 
-// Check reads the whole bbolt file and calls fn with one line for everything that is not as the package comment says.
-// Changes that have not been flushed are not looked at. Flushes wait until it returns.
+// Check reads the whole bbolt file and calls fn with one line for everything that is not as the
+// package comment says. Changes that have not been flushed are not looked at. Flushes wait until it
+// returns.
 func (s *Store) Check(fn func(finding string)) {
 	s.file.Lock()
 	defer s.file.Unlock()
@@ -234,7 +235,8 @@ func (c *collectionChecker) node(id uint32, key, stored []byte) {
 	}
 }
 
-// ids checks that there are as many keys as nodes; that each node's key leads to it was checked before.
+// ids checks that there are as many keys as nodes; that each node's key leads to it was checked
+// before.
 func (c *collectionChecker) ids() {
 	n := 0
 	c.each(idsBucket, func([]byte, []byte) { n++ })

@@ -213,8 +213,8 @@ func TestCheckFinds(t *testing.T) {
 	})
 }
 
-// damagedFile returns a store of many nodes whose pages are overwritten wherever they hold the key of a node of the
-// middle, but whose headers and free pages are whole.
+// damagedFile returns a store of many nodes whose pages are overwritten wherever they hold the key
+// of a node of the middle, but whose headers and free pages are whole.
 func damagedFile(t *testing.T) (path, key string) {
 	t.Helper()
 	path = newPath(t)
@@ -352,7 +352,8 @@ func TestDamagedValues(t *testing.T) {
 	assert.ErrorIs(t, s.PublishGeneration(1, 1, 1), format.ErrCorrupt)
 }
 
-// A panic of the caller's function is the caller's, and leaves no transaction behind that would block Close.
+// A panic of the caller's function is the caller's, and leaves no transaction behind that would
+// block Close.
 func TestViewPanics(t *testing.T) {
 	s := open(t, newPath(t))
 	sample(t, s)
@@ -365,7 +366,8 @@ func TestViewPanics(t *testing.T) {
 	assert.Panics(t, func() { kept.ID(1, "not in memory") }, "it has ended")
 }
 
-// A key is told to nobody before the checksum beside it vouches for it: what a page calls a key may be anything.
+// A key is told to nobody before the checksum beside it vouches for it: what a page calls a key may
+// be anything.
 func TestPrefixVerifiesSeals(t *testing.T) {
 	path := sampleFile(t)
 	edit(t, path, func(tx *bolt.Tx) error {

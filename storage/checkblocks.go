@@ -6,7 +6,8 @@ import (
 	"github.com/flashdb/flashdb/internal/format"
 )
 
-// rows checks the rows, and returns the ids that have one. Whether it is sound is told by what is reported.
+// rows checks the rows, and returns the ids that have one. Whether it is sound is told by what is
+// reported.
 func (c *collectionChecker) rows() *roaring.Bitmap {
 	found := roaring.New()
 	dim := c.col.schema.Dim
@@ -37,9 +38,9 @@ func (c *collectionChecker) rows() *roaring.Bitmap {
 	return found
 }
 
-// eachBlock calls fn for the blocks of a bucket, which returns what ids there are in one, and adds these to found.
-// A block that is not sound is reported, and taken for one with all ids that are live: what is wrong with it is one
-// finding and not one for each.
+// eachBlock calls fn for the blocks of a bucket, which returns what ids there are in one, and adds
+// these to found. A block that is not sound is reported, and taken for one with all ids that are
+// live: what is wrong with it is one finding and not one for each.
 func (c *collectionChecker) eachBlock(b bucket, size int, found *roaring.Bitmap, fn func(block uint32, key, stored []byte) (mask uint64, err error)) {
 	c.eachNumber(b, func(block uint32, key, stored []byte) {
 		if _, err := idInBlock(block, size, 0); err != nil {

@@ -22,18 +22,20 @@ const (
 	copyBytes = 16 << 20
 )
 
-// Compact gives the room of everything deleted and replaced since the last Compact back to the file system: it copies
-// what is left into a new file, which takes the place of the old one by a rename. It returns the length of the file
-// before and after. Progress, if not nil, is called with the bytes copied.
+// Compact gives the room of everything deleted and replaced since the last Compact back to the file
+// system: it copies what is left into a new file, which takes the place of the old one by a rename.
+// It returns the length of the file before and after. Progress, if not nil, is called with the
+// bytes copied.
 //
-// Readers and the writer go on, on the old file first and then on the new; flushes wait. On Windows, where an open file
-// cannot be replaced, readers wait as well while the file is renamed. A crash leaves the old file or the new one, which
-// say the same, and perhaps a part of the copy, which the next Open removes. After an error of the last step, when nobody
-// knows which of the two a crash would leave, every further Flush fails, as after a failed sync: the log keeps what it has,
-// and it is right for both.
+// Readers and the writer go on, on the old file first and then on the new; flushes wait. On
+// Windows, where an open file cannot be replaced, readers wait as well while the file is renamed. A
+// crash leaves the old file or the new one, which say the same, and perhaps a part of the copy,
+// which the next Open removes. After an error of the last step, when nobody knows which of the two
+// a crash would leave, every further Flush fails, as after a failed sync: the log keeps what it
+// has, and it is right for both.
 //
-// The rename and what comes with it is done through fsys, which has the store's directory as a root: nil for the store's
-// own, which bbolt uses in any case.
+// The rename and what comes with it is done through fsys, which has the store's directory as a
+// root: nil for the store's own, which bbolt uses in any case.
 func (s *Store) Compact(ctx context.Context, fsys vfs.FS, progress func(copied int64)) (before, after int64, err error) {
 	if fsys == nil {
 		fsys = s.place.dir
@@ -70,15 +72,16 @@ func (s *Store) Compact(ctx context.Context, fsys vfs.FS, progress func(copied i
 // copy returns the place of the copy that Compact makes.
 func (p place) copy() place { return place{p.dir, p.name + copySuffix} }
 
-// removeCopy removes the copy of a Compact that died. What else may have its name is no reason not to open, and not ours
-// to remove; the next Compact says so.
+// removeCopy removes the copy of a Compact that died. What else may have its name is no reason not
+// to open, and not ours to remove; the next Compact says so.
 func removeCopy(p place) {
 	if info, err := p.dir.Lstat(p.name); err == nil && info.Mode().IsRegular() {
 		_ = p.dir.Remove(p.name) // the next Compact tries again
 	}
 }
 
-// copyTo makes a new bbolt file of what is in the store's, and leaves it open and synced. The file must be at rest.
+// copyTo makes a new bbolt file of what is in the store's, and leaves it open and synced. The file
+// must be at rest.
 func (s *Store) copyTo(ctx context.Context, to place, progress func(int64)) (dst *boltFile, id fs.FileInfo, err error) {
 	if info, err := to.dir.Lstat(to.name); err == nil && !info.Mode().IsRegular() {
 		return nil, nil, fmt.Errorf("%s is not a regular file: move it away", to.path())
@@ -153,8 +156,8 @@ func (s *Store) rename(fsys vfs.FS, temp place, copied *boltFile, id fs.FileInfo
 	return s.db.Swap(copied), nil
 }
 
-// swapClosed is swap where an open file cannot be renamed. If it cannot be opened again the store is closed: the log has
-// what was acknowledged.
+// swapClosed is swap where an open file cannot be renamed. If it cannot be opened again the store
+// is closed: the log has what was acknowledged.
 func (s *Store) swapClosed(fsys vfs.FS, temp place, copied *boltFile) error {
 	s.named.Lock()
 	defer s.named.Unlock()
@@ -176,9 +179,9 @@ func (s *Store) swapClosed(fsys vfs.FS, temp place, copied *boltFile) error {
 	return renamed
 }
 
-// A copier copies all of a bbolt file into an empty one, through many transactions of bounded size. What it puts is in
-// order, so that pages can be filled. Panics of bbolt's over the copy are its own to recover; those over the source are
-// those of whoever reads it.
+// A copier copies all of a bbolt file into an empty one, through many transactions of bounded size.
+// What it puts is in order, so that pages can be filled. Panics of bbolt's over the copy are its
+// own to recover; those over the source are those of whoever reads it.
 type copier struct {
 	ctx      context.Context
 	src, dst *boltFile
@@ -189,8 +192,8 @@ type copier struct {
 	copied  int64    // bytes put in all
 }
 
-// guard, deferred, is boltFile.guard of the copy. What is put there is read from the mapping of the source, until the
-// commit: a fault in that is passed on.
+// guard, deferred, is boltFile.guard of the copy. What is put there is read from the mapping of the
+// source, until the commit: a fault in that is passed on.
 func (c *copier) guard(err *error) {
 	p := recover()
 	switch {
@@ -217,8 +220,8 @@ func (c *copier) copy(src *bolt.Tx) (err error) {
 	return c.commit(false)
 }
 
-// end ends the transaction that an error has left open. If that panics too, its lock is released: closing the copy would
-// wait for it.
+// end ends the transaction that an error has left open. If that panics too, its lock is released:
+// closing the copy would wait for it.
 func (c *copier) end() {
 	defer func() {
 		if p := recover(); p != nil {
@@ -323,8 +326,8 @@ func (c *copier) open(path [][]byte) (b *bolt.Bucket, err error) {
 	return b, nil
 }
 
-// copiedFill returns how full the pages of a copied bucket shall be. Rows stay as they are for long; where keys come in
-// any order, the next ones need some room.
+// copiedFill returns how full the pages of a copied bucket shall be. Rows stay as they are for
+// long; where keys come in any order, the next ones need some room.
 func copiedFill(name []byte) float64 {
 	fill := 0.9
 	for b, n := range bucketNames {

@@ -255,8 +255,8 @@ func TestCompactDiesAnywhere(t *testing.T) {
 	}
 }
 
-// TestLockOfAReplacedFileIsNone opens while the owner compacts: the lock it waits for is that of a file which has lost
-// its name by the time it gets it.
+// TestLockOfAReplacedFileIsNone opens while the owner compacts: the lock it waits for is that of a
+// file which has lost its name by the time it gets it.
 func TestLockOfAReplacedFileIsNone(t *testing.T) {
 	if _, err := os.Stat("/proc/self/fd"); err != nil {
 		t.Skip("there is no way to see that a file is open")

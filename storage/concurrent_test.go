@@ -12,8 +12,8 @@ import (
 	"github.com/flashdb/flashdb/storage"
 )
 
-// The nodes of the concurrent test: all are put anew by every change n, with n in row and payload. "moving" is deleted
-// and inserted again by each, so that its id is ever another one.
+// The nodes of the concurrent test: all are put anew by every change n, with n in row and payload.
+// "moving" is deleted and inserted again by each, so that its id is ever another one.
 const (
 	steadyNodes = 12
 	moving      = "moving"
@@ -82,8 +82,9 @@ func checkStep(v *storage.View) (int, error) {
 	return n, nil
 }
 
-// TestReadersSeeSnapshots lets readers, a writer, a flusher and a publisher of generations run into each other. Every
-// View must show the state after one change, at least the last one acknowledged before it began, until it ends.
+// TestReadersSeeSnapshots lets readers, a writer, a flusher and a publisher of generations run into
+// each other. Every View must show the state after one change, at least the last one acknowledged
+// before it began, until it ends.
 func TestReadersSeeSnapshots(t *testing.T) {
 	const changes, readers = 150, 3
 	s := open(t, newPath(t))
@@ -147,7 +148,8 @@ func TestReadersSeeSnapshots(t *testing.T) {
 	}))
 }
 
-// publishAndStream publishes what is applied as a generation, and streams rows and dirty ids, which must be in order.
+// publishAndStream publishes what is applied as a generation, and streams rows and dirty ids, which
+// must be in order.
 func publishAndStream(t *testing.T, s *storage.Store) error {
 	if s.Applied() == 0 {
 		return nil

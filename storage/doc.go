@@ -1,10 +1,12 @@
-// Package storage is the durable truth of a flashdb database: nodes, rows, links, tags and decoders in one bbolt file,
-// under an overlay in memory of the changes that the log holds and bbolt does not hold yet.
+// Package storage is the durable truth of a flashdb database: nodes, rows, links, tags and decoders
+// in one bbolt file, under an overlay in memory of the changes that the log holds and bbolt does
+// not hold yet.
 //
 // # How a change travels
 //
-// A change is a list of [Op] with all keys resolved to ids. The caller applies it to a [Changes], writes [EncodeOps] of
-// it to its log, and once the log is synced makes it visible. Many changes may share one sync:
+// A change is a list of [Op] with all keys resolved to ids. The caller applies it to a [Changes],
+// writes [EncodeOps] of it to its log, and once the log is synced makes it visible. Many changes
+// may share one sync:
 //
 //	c := store.Begin()           // sees everything staged so far
 //	err := c.Apply(op, lsn)      // once for each operation; the lsn of the log record
@@ -13,39 +15,44 @@
 //	store.Publish()              // readers see all that was staged, at once
 //	applied, err := store.Flush()  // now and then: overlay -> bbolt, one synced transaction
 //
-// After Flush the log may forget every record up to applied. After a crash the caller replays the records above
-// [Store.Applied] through the same calls. If the log's sync fails, [Store.Discard] forgets what was staged.
+// After Flush the log may forget every record up to applied. After a crash the caller replays the
+// records above [Store.Applied] through the same calls. If the log's sync fails, [Store.Discard]
+// forgets what was staged.
 //
 // # Concurrency
 //
-// Begin, Apply, the getters of Changes, Stage, Publish and Discard belong to the writer: one goroutine at a time, by a
-// lock of the caller's. [Store.View] and the streams [Store.Rows] and [Store.Dirty] may run at any time, beside
-// anything. [Store.Flush], [Store.PublishGeneration], [Store.Snapshot],
-// [Store.Compact] and [Store.Check] wait for each other and may run beside the
+// Begin, Apply, the getters of Changes, Stage, Publish and Discard belong to the writer: one
+// goroutine at a time, by a lock of the caller's. [Store.View] and the streams [Store.Rows] and
+// [Store.Dirty] may run at any time, beside anything. [Store.Flush], [Store.PublishGeneration],
+// [Store.Snapshot], [Store.Compact] and [Store.Check] wait for each other and may run beside the
 // readers and the writer.
 //
-// A View is a snapshot: it sees every change published before it began and none published later, whatever is flushed
-// meanwhile. The overlay is a short list of immutable layers, so a reader needs no lock: it takes the list and then
-// opens a bbolt transaction. In that order a flush that commits in between loses it nothing, since it still holds the
-// layers just written. A flush that started in between may have written more than those layers; the reader notices
-// and starts over (see [Store.View]).
+// A View is a snapshot: it sees every change published before it began and none published later,
+// whatever is flushed meanwhile. The overlay is a short list of immutable layers, so a reader needs
+// no lock: it takes the list and then opens a bbolt transaction. In that order a flush that commits
+// in between loses it nothing, since it still holds the layers just written. A flush that started
+// in between may have written more than those layers; the reader notices and starts over (see
+// [Store.View]).
 //
 // # Layout of the bbolt file
 //
-// Ids are dense, counted from 0 inside a collection, and never reused. UIDs number collections from 1 and are never
-// reused either. Keys that are numbers are big-endian, so that bbolt's order is theirs; all other numbers are
-// little-endian, and varints are those of encoding/binary. A string or blob is its length as a varint and its bytes.
+// Ids are dense, counted from 0 inside a collection, and never reused. UIDs number collections from
+// 1 and are never reused either. Keys that are numbers are big-endian, so that bbolt's order is
+// theirs; all other numbers are little-endian, and varints are those of encoding/binary. A string
+// or blob is its length as a varint and its bytes.
 //
-// Every value but that of format is sealed, those of rows in pieces: the last 4 bytes are the CRC32C of what names it (the
-// UID, 4 bytes, 0 for the top buckets; the name of the bucket, empty for info, index and tombs; the key) and of the bytes
-// before. bbolt has no checksums of its own: without these, a bit that flips in a row would change answers and nobody would
-// know. A value that is read and fails its checksum is a format.CorruptError with the collection, bucket and key, and the
-// offset in the file.
+// Every value but that of format is sealed, those of rows in pieces: the last 4 bytes are the
+// CRC32C of what names it (the UID, 4 bytes, 0 for the top buckets; the name of the bucket, empty
+// for info, index and tombs; the key) and of the bytes before. bbolt has no checksums of its own:
+// without these, a bit that flips in a row would change answers and nobody would know. A value that
+// is read and fails its checksum is a format.CorruptError with the collection, bucket and key, and
+// the offset in the file.
 //
-// A file keeps the version of the layout that it was created with, and is read and written by that for ever, Compact
-// included: version 1 has no seals; up to version 2 the keys of rows and dirty are ids, and their values are one row, and
-// one LSN as a uint64. The exception is version 4, which is version 3 with links to other collections: a file is created
-// with version 3, and the first of these links makes it one of version 4. Files of version 1 and 2 cannot have them.
+// A file keeps the version of the layout that it was created with, and is read and written by that
+// for ever, Compact included: version 1 has no seals; up to version 2 the keys of rows and dirty
+// are ids, and their values are one row, and one LSN as a uint64. The exception is version 4, which
+// is version 3 with links to other collections: a file is created with version 3, and the first of
+// these links makes it one of version 4. Files of version 1 and 2 cannot have them.
 //
 //	meta                       format   -> uint32  version of this layout, 3 or 4
 //	                           applied  -> uint64  LSN of the last change in this file
@@ -86,29 +93,34 @@
 //	       | uint64      |                   |
 //	       +-------------+-------------------+
 //
-// Bit i of a mask is for the i-th id of the block. A row is sealed under its id as the key, so that reading one does not
-// read its whole block; a block of rows has no seal over all of it.
+// Bit i of a mask is for the i-th id of the block. A row is sealed under its id as the key, so that
+// reading one does not read its whole block; a block of rows has no seal over all of it.
 //
-// Rows and LSNs lie in blocks because bbolt pays for every entry: a search from the root, a place in a sorted list, a
-// checksum and 20 bytes. One entry a row was a third of what an import cost. A block of more than one row is no larger
-// than half a page of 8 KiB, so that a row that changes alone costs the one page it always cost: size is 15 for 64 dimensions,
-// 5 for 128, and 1 for wide rows, see rowsPerBlock. A block without ids is removed. LSNs are those of batches, so that most
+// Rows and LSNs lie in blocks because bbolt pays for every entry: a search from the root, a place
+// in a sorted list, a checksum and 20 bytes. One entry a row was a third of what an import cost. A
+// block of more than one row is no larger than half a page of 8 KiB, so that a row that changes
+// alone costs the one page it always cost: size is 15 for 64 dimensions, 5 for 128, and 1 for wide
+// rows, see rowsPerBlock. A block without ids is removed. LSNs are those of batches, so that most
 // blocks state one.
 //
-// Buckets of a collection are made when first needed; a missing one is empty. Invariants, verified by [Store.Check]:
+// Buckets of a collection are made when first needed; a missing one is empty. Invariants, verified
+// by [Store.Check]:
 //
 //  1. names and the buckets in c name each other;
-//  2. an id is live, that is in keys and in rows, if and only if it is below next id and not in tombs;
+//  2. an id is live, that is in keys and in rows, if and only if it is below next id and not in
+//     tombs;
 //  3. ids maps the key of each live id to it, and nothing else;
-//  4. tags holds an id under a tag if and only if its node says so; no bitmap of links, across or tags is empty;
+//  4. tags holds an id under a tag if and only if its node says so; no bitmap of links, across or
+//     tags is empty;
 //  5. links, across and dirty hold live ids; linked ids are below next id of their collection;
 //  6. no LSN in dirty or index exceeds applied;
-//  7. the sequence of the buckets links, across, decoders and meta, which nothing else vouches for, is the number of their entries
-//     (from version 2 on);
+//  7. the sequence of the buckets links, across, decoders and meta, which nothing else vouches for,
+//     is the number of their entries (from version 2 on);
 //  8. plans has names of decoders as keys;
-//  9. the mask of a block of rows or dirty is not 0 and has no bit beyond the block, and the value has the length it states
-//     (from version 3 on);
-//  10. the collections that across leads to exist, and info names them: links to a collection end in the transaction that
+//  9. the mask of a block of rows or dirty is not 0 and has no bit beyond the block, and the value
+//     has the length it states (from version 3 on);
+//  10. the collections that across leads to exist, and info names them: links to a collection end
+//     in the transaction that
 //     drops it (from version 4 on).
 //
 // [EncodeOps] documents the second format of this package, what the log records hold.

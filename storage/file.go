@@ -28,14 +28,15 @@ type place struct {
 // path is what messages call the file.
 func (p place) path() string { return p.dir.Path(p.name) }
 
-// wholeBytes is the size up to which Open verifies all of a file: reading that much takes some hundredths of a second.
+// wholeBytes is the size up to which Open verifies all of a file: reading that much takes some
+// hundredths of a second.
 const wholeBytes = 64 << 20
 
 // openBolt opens or creates the bbolt file.
 //
-// An existing file is opened twice. Opening it for writing, bbolt reads the list of free pages; if that is damaged it
-// panics, and the lock stays until the process ends. So the file is opened for reading first, and what bbolt is going to
-// rely on is verified under that lock.
+// An existing file is opened twice. Opening it for writing, bbolt reads the list of free pages; if
+// that is damaged it panics, and the lock stays until the process ends. So the file is opened for
+// reading first, and what bbolt is going to rely on is verified under that lock.
 func openBolt(p place, o Options) (*boltFile, fs.FileInfo, error) {
 	size, err := p.dir.Size(p.name)
 	switch {
@@ -65,8 +66,9 @@ func openBolt(p place, o Options) (*boltFile, fs.FileInfo, error) {
 	return openFile(p, o, false)
 }
 
-// openFile opens the file that has the name. A process that waited for the lock while the owner compacted holds, once it
-// gets it, the lock of a file that has no name any more. The file is described as well, to be told from another.
+// openFile opens the file that has the name. A process that waited for the lock while the owner
+// compacted holds, once it gets it, the lock of a file that has no name any more. The file is
+// described as well, to be told from another.
 func openFile(p place, o Options, readOnly bool) (*boltFile, fs.FileInfo, error) {
 	for {
 		db, file, err := openOnce(p, o, readOnly)
@@ -91,9 +93,9 @@ func openFile(p place, o Options, readOnly bool) (*boltFile, fs.FileInfo, error)
 	}
 }
 
-// openOnce opens the file. NoFreelistSync is off: with it every Open would read the whole file to find the free pages, in
-// a goroutine of bbolt's that damage would crash. It is meant for many small transactions; ours are few and large, and
-// writing the list does not show in them.
+// openOnce opens the file. NoFreelistSync is off: with it every Open would read the whole file to
+// find the free pages, in a goroutine of bbolt's that damage would crash. It is meant for many
+// small transactions; ours are few and large, and writing the list does not show in them.
 func openOnce(p place, o Options, readOnly bool) (db *bolt.DB, file *os.File, err error) {
 	defer func() {
 		if e := recover(); e != nil { // the file was changed after probe: bbolt's mapping and lock stay until the process ends
@@ -123,8 +125,8 @@ func openOnce(p place, o Options, readOnly bool) (db *bolt.DB, file *os.File, er
 	return db, file, nil
 }
 
-// mmapBytes returns how much address space to reserve. A file that outgrows it is mapped anew, and for that bbolt must
-// wait until no reader is left. Windows would make the file that large.
+// mmapBytes returns how much address space to reserve. A file that outgrows it is mapped anew, and
+// for that bbolt must wait until no reader is left. Windows would make the file that large.
 func mmapBytes(readOnly bool) int {
 	if readOnly || runtime.GOOS == "windows" || strconv.IntSize == 32 {
 		return 0
@@ -152,9 +154,9 @@ func notOurs(path, why string) error {
 	return format.Corrupt(path, "header", 0, "not a flashdb database: %s", why)
 }
 
-// probe refuses a file that bbolt would crash on: one that is shorter than its header says, whose pages do not form a tree,
-// or that does not list its free pages, as flashdb's files do. bbolt would look for those in a goroutine of its own, where
-// neither a panic nor a fault can be caught.
+// probe refuses a file that bbolt would crash on: one that is shorter than its header says, whose
+// pages do not form a tree, or that does not list its free pages, as flashdb's files do. bbolt
+// would look for those in a goroutine of its own, where neither a panic nor a fault can be caught.
 func probe(p place, db *boltFile, deep bool) error {
 	return db.view(func(tx *bolt.Tx) error {
 		_, err := checkPages(p, tx, deep)
@@ -162,8 +164,8 @@ func probe(p place, db *boltFile, deep bool) error {
 	})
 }
 
-// checkPages walks the pages that a transaction sees in the file at p, which bbolt itself may know by the name it had
-// before Compact renamed it. See walkPages.
+// checkPages walks the pages that a transaction sees in the file at p, which bbolt itself may know
+// by the name it had before Compact renamed it. See walkPages.
 func checkPages(p place, tx *bolt.Tx, deep bool) (lost uint64, err error) {
 	path := p.path()
 	f, err := p.dir.OpenFile(p.name, os.O_RDONLY, 0)

@@ -13,8 +13,9 @@ import (
 	"github.com/flashdb/flashdb/internal/failpoint"
 )
 
-// fillPercent is how full bbolt makes a page that it splits. Ids are put in ascending order and mostly once, so there is
-// no need to leave room between them; keys, tags and names come in any order.
+// fillPercent is how full bbolt makes a page that it splits. Ids are put in ascending order and
+// mostly once, so there is no need to leave room between them; keys, tags and names come in any
+// order.
 var fillPercent = [bucketCount]float64{
 	idsBucket:      0.7,
 	keysBucket:     0.9,
@@ -28,11 +29,13 @@ var fillPercent = [bucketCount]float64{
 	plansBucket:    0.5,
 }
 
-// Flush moves everything published into the bbolt file, in one synced transaction, and returns the LSN of the last
-// change in the file. The log may forget all records up to it. Changes published meanwhile wait for the next Flush.
+// Flush moves everything published into the bbolt file, in one synced transaction, and returns the
+// LSN of the last change in the file. The log may forget all records up to it. Changes published
+// meanwhile wait for the next Flush.
 //
-// If writing fails, everything stays visible and in memory, and every further Flush fails: after a failed sync nobody
-// knows what the file holds. Opening it again and replaying the log gives the same state.
+// If writing fails, everything stays visible and in memory, and every further Flush fails: after a
+// failed sync nobody knows what the file holds. Opening it again and replaying the log gives the
+// same state.
 func (s *Store) Flush() (applied uint64, err error) {
 	s.file.Lock()
 	defer s.file.Unlock()

@@ -6,7 +6,8 @@ import (
 	"github.com/flashdb/flashdb/internal/format"
 )
 
-// nodes writes three buckets one after the other, which is kinder to caches than three puts a node. Ids ascend.
+// nodes writes three buckets one after the other, which is kinder to caches than three puts a node.
+// Ids ascend.
 func (w *writer) nodes(ids []uint32, all *layer) {
 	if len(ids) == 0 {
 		return

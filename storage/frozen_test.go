@@ -11,8 +11,8 @@ import (
 	"github.com/flashdb/flashdb/storage"
 )
 
-// TestFrozenFile opens a file of each format version as the programs of its time wrote it. That must work for ever: a new
-// version gets a file of its own beside these, which are never rewritten.
+// TestFrozenFile opens a file of each format version as the programs of its time wrote it. That
+// must work for ever: a new version gets a file of its own beside these, which are never rewritten.
 func TestFrozenFile(t *testing.T) {
 	for _, name := range []string{"v1.db", "v2.db", "v3.db"} {
 		t.Run(name, func(t *testing.T) { testFrozen(t, filepath.Join("testdata", name)) })

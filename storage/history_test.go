@@ -19,8 +19,8 @@ import (
 
 var seed = flag.Uint64("seed", 0, "seed of the random histories; 0 tries a few")
 
-// TestHistories runs random histories of changes, groups, flushes, reopenings and crashes against a model, on files of
-// each layout in turn.
+// TestHistories runs random histories of changes, groups, flushes, reopenings and crashes against a
+// model, on files of each layout in turn.
 func TestHistories(t *testing.T) {
 	seeds := []uint64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}
 	if *seed != 0 {
@@ -272,7 +272,8 @@ func (h *history) putNode(c *modelCollection) storage.PutNode {
 	return o
 }
 
-// linkTo draws the collection of a link's targets: one with nodes, and where the file may hold such links often another.
+// linkTo draws the collection of a link's targets: one with nodes, and where the file may hold such
+// links often another.
 func (h *history) linkTo(m *model, from *modelCollection) *modelCollection {
 	other := m.collections[pick(h.rng, m.collections)]
 	if h.across && len(other.nodes) > 0 {

@@ -5,8 +5,9 @@ import (
 	"fmt"
 )
 
-// Keys calls fn for the keys of all live nodes in id order, in blocks. The slices and the keys are valid until fn returns.
-// Like [Store.Rows] it sees what has been flushed, through one short transaction a block. It returns the first error of fn.
+// Keys calls fn for the keys of all live nodes in id order, in blocks. The slices and the keys are
+// valid until fn returns. Like [Store.Rows] it sees what has been flushed, through one short
+// transaction a block. It returns the first error of fn.
 func (s *Store) Keys(ctx context.Context, uid uint32, fn func(ids []uint32, keys [][]byte) error) error {
 	var ids []uint32
 	var ends []int
@@ -45,7 +46,8 @@ func (s *Store) Keys(ctx context.Context, uid uint32, fn func(ids []uint32, keys
 	return nil
 }
 
-// Liveness tells which ids of a collection belong to a node, at one point in time. It reads no file, and may be kept.
+// Liveness tells which ids of a collection belong to a node, at one point in time. It reads no
+// file, and may be kept.
 type Liveness struct{ col *collection }
 
 // Liveness returns that of the newest state published.
@@ -56,8 +58,8 @@ func (s *Store) Liveness(uid uint32) Liveness {
 // Has tells whether id belongs to a node.
 func (l Liveness) Has(id uint32) bool { return l.col != nil && l.col.live(id) }
 
-// Collection describes a collection as of the newest state published, and returns the LSN of its last change, as
-// [View.LSN] does. It reads no file.
+// Collection describes a collection as of the newest state published, and returns the LSN of its
+// last change, as [View.LSN] does. It reads no file.
 func (s *Store) Collection(name string) (info Info, lsn uint64, ok bool) {
 	col := s.state.Load().catalog.byName[name]
 	if col == nil {

@@ -6,9 +6,9 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// A layer holds the newest state of everything that some consecutive changes touched. While a Changes builds it, it
-// belongs to that; from Publish on it is immutable. What it does not mention is as in the layers below it, and at the
-// bottom as in bbolt.
+// A layer holds the newest state of everything that some consecutive changes touched. While a
+// Changes builds it, it belongs to that; from Publish on it is immutable. What it does not mention
+// is as in the layers below it, and at the bottom as in bbolt.
 type layer struct {
 	nodes map[nodeKey]node
 	ids   map[nameKey]idOf
@@ -29,15 +29,17 @@ type nameKey struct {
 	name string
 }
 
-// A blobKey names a value in one of the buckets whose values have no meaning here: decoders, meta and plans.
+// A blobKey names a value in one of the buckets whose values have no meaning here: decoders, meta
+// and plans.
 type blobKey struct {
 	uid  uint32
 	in   bucket
 	name string
 }
 
-// A node is a record and the row that came with it. Both are nil if the node was deleted. The row alone is nil if only
-// the record changed: then the row, and the LSN of it, are those of a layer below or of bbolt.
+// A node is a record and the row that came with it. Both are nil if the node was deleted. The row
+// alone is nil if only the record changed: then the row, and the LSN of it, are those of a layer
+// below or of bbolt.
 type node struct {
 	record []byte // as appendRecord makes it
 	row    []float32
@@ -130,8 +132,9 @@ func (l *layer) join(older, newer *layer) {
 	l.runs, l.keys = joinRuns(older.runs, newer.runs), joinTables(older.keys, newer.keys)
 }
 
-// addRun adds a run with the table of its keys, which l takes. It changes l, whose own runs and keys must be no other
-// layer's too: a batch may add thousands of runs, and each costs what it holds.
+// addRun adds a run with the table of its keys, which l takes. It changes l, whose own runs and
+// keys must be no other layer's too: a batch may add thousands of runs, and each costs what it
+// holds.
 func (l *layer) addRun(r *run, keys *keyTable) {
 	at, _ := searchRun(l.runs, r.uid, r.first)
 	l.runs = slices.Insert(l.runs, at, r)
@@ -171,9 +174,10 @@ func absorb[K comparable, V any](newer, older map[K]V) {
 	}
 }
 
-// push returns the layers with l on top. Their order is oldest first. It merges so that each layer is larger than the
-// one above it: there are at most about log2 of the number of changes, and every entry is copied about that often. The
-// first pinned layers are left as they are, for a flush is writing them. It changes l, and no other layer.
+// push returns the layers with l on top. Their order is oldest first. It merges so that each layer
+// is larger than the one above it: there are at most about log2 of the number of changes, and every
+// entry is copied about that often. The first pinned layers are left as they are, for a flush is
+// writing them. It changes l, and no other layer.
 func push(layers []*layer, pinned int, l *layer) []*layer {
 	n := len(layers)
 	for n > pinned && layers[n-1].len() <= l.len() {

@@ -55,7 +55,8 @@ func TestPush(t *testing.T) {
 	}
 }
 
-// Each layer is larger than the next, but not by much if the changes are alike: there must be few of them.
+// Each layer is larger than the next, but not by much if the changes are alike: there must be few
+// of them.
 func TestPushKeepsFewLayers(t *testing.T) {
 	var layers []*layer
 	for i := range 4096 {
@@ -101,7 +102,8 @@ func TestBeginRefusesStaleState(t *testing.T) {
 	require.NoError(t, r.tx.Rollback())
 }
 
-// A Changes that nobody finishes must not keep the file from growing, and one that is still used must find everything.
+// A Changes that nobody finishes must not keep the file from growing, and one that is still used
+// must find everything.
 func TestFlushTakesLease(t *testing.T) {
 	s, err := Open(filepath.Join(t.TempDir(), "flash.db"), &Options{NoSync: true})
 	require.NoError(t, err)

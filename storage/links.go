@@ -15,7 +15,8 @@ import (
 // A linkKey names the links of one node to the nodes of one collection: its own, or another.
 type linkKey struct{ uid, to, id uint32 }
 
-// linksOf returns the key of links from a node of collection uid to nodes of collection to, where 0 means uid.
+// linksOf returns the key of links from a node of collection uid to nodes of collection to, where 0
+// means uid.
 func linksOf(uid, id, to uint32) linkKey {
 	if to == 0 {
 		to = uid
@@ -37,7 +38,8 @@ func (k linkKey) bucket() bucket {
 	return linksBucket
 }
 
-// acrossKeyBytes is the length of a key of bucket across: the UID of the other collection and the id.
+// acrossKeyBytes is the length of a key of bucket across: the UID of the other collection and the
+// id.
 const acrossKeyBytes = 8
 
 // appendTo appends the key in the bucket.
@@ -53,7 +55,8 @@ func (k linkKey) compare(o linkKey) int {
 	return cmp.Or(cmp.Compare(k.to, o.to), cmp.Compare(k.id, o.id))
 }
 
-// links returns a bitmap that must not be changed, or nil. Of a collection that was dropped there is none.
+// links returns a bitmap that must not be changed, or nil. Of a collection that was dropped there
+// is none.
 func (r *reader) links(k linkKey) *roaring.Bitmap {
 	if r.catalog.byUID[k.uid] == nil || r.catalog.byUID[k.to] == nil {
 		return nil
@@ -66,12 +69,13 @@ func (r *reader) links(k linkKey) *roaring.Bitmap {
 	return r.bitmap(k.uid, k.bucket(), k.appendTo(r.linkKey[:0]))
 }
 
-// Links returns the ids in collection to that node id of collection uid is linked to, deleted ones included, or nil if there
-// are none. The two collections may be the same. The bitmap must not be changed.
+// Links returns the ids in collection to that node id of collection uid is linked to, deleted ones
+// included, or nil if there are none. The two collections may be the same. The bitmap must not be
+// changed.
 func (r *reader) Links(uid, id, to uint32) *roaring.Bitmap { return r.links(linksOf(uid, id, to)) }
 
-// LinkingTo returns the other collections whose nodes are, or once were, linked to nodes of collection to, in the order they
-// were created in.
+// LinkingTo returns the other collections whose nodes are, or once were, linked to nodes of
+// collection to, in the order they were created in.
 func (r *reader) LinkingTo(to uint32) []Info {
 	var infos []Info
 	for _, info := range r.catalog.infos() {
@@ -100,8 +104,8 @@ func (c *Changes) dropLinks(col *edit, id uint32) {
 	}
 }
 
-// dropLinksTo forgets that other collections have links to one that was dropped. What the layers hold of them stays there,
-// unseen, until a flush drops it with what the file holds.
+// dropLinksTo forgets that other collections have links to one that was dropped. What the layers
+// hold of them stays there, unseen, until a flush drops it with what the file holds.
 func (c *Changes) dropLinksTo(uid uint32) error {
 	var linking []uint32
 	for _, other := range c.catalog.byUID {
@@ -196,7 +200,8 @@ func (w *writer) links(keys []linkKey, cat *catalog, all *layer) {
 	}
 }
 
-// dropLinks removes the links to collections that were dropped: those that before names and now does not.
+// dropLinks removes the links to collections that were dropped: those that before names and now
+// does not.
 func (w *writer) dropLinks(before, now *collection) {
 	if before == nil {
 		return
@@ -231,7 +236,8 @@ func (w *writer) dropLinksTo(to uint32) {
 	}
 }
 
-// putVersion notes that a file has links to other collections, which programs before version 4 would not keep.
+// putVersion notes that a file has links to other collections, which programs before version 4
+// would not keep.
 func (s *Store) putVersion(tx *bolt.Tx, cat *catalog) error {
 	for _, col := range cat.byUID {
 		if len(col.across) > 0 {

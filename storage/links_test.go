@@ -14,8 +14,8 @@ import (
 	"github.com/flashdb/flashdb/storage"
 )
 
-// acrossSample is sample with two more collections and links between them: 2 has users, who are linked to papers, to users
-// and to nodes of 3.
+// acrossSample is sample with two more collections and links between them: 2 has users, who are
+// linked to papers, to users and to nodes of 3.
 func acrossSample(t *testing.T, s *storage.Store) {
 	t.Helper()
 	sample(t, s)
@@ -109,7 +109,8 @@ func TestFrozenFileWithLinksAcross(t *testing.T) {
 	assertClean(t, s)
 }
 
-// The first link to another collection makes a file one that older programs refuse, who would not keep it.
+// The first link to another collection makes a file one that older programs refuse, who would not
+// keep it.
 func TestLinksAcrossRaiseTheVersion(t *testing.T) {
 	path := sampleFile(t)
 	assert.Equal(t, uint32(3), formatOf(t, path))

@@ -189,7 +189,8 @@ func (m *model) equal(t *testing.T, g getters) {
 	require.Empty(t, g.Tags(m.next+5))
 }
 
-// equalLinks requires the links from one collection to another, or to itself; there are none to one that was dropped.
+// equalLinks requires the links from one collection to another, or to itself; there are none to one
+// that was dropped.
 func (m *model) equalLinks(t *testing.T, g getters, from storage.Info, to uint32) {
 	t.Helper()
 	c, any := m.collections[from.UID], false

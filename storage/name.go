@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// collectionName is the shape of a collection's name. It names a directory of index files, so that no name may be a path,
-// on any system.
+// collectionName is the shape of a collection's name. It names a directory of index files, so that
+// no name may be a path, on any system.
 var collectionName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$`)
 
-// CheckCollectionName returns an error for what is no name of a collection. It is called wherever a name is read: in
-// an operation of the log, in the bbolt file, and for an entry of a backup.
+// CheckCollectionName returns an error for what is no name of a collection. It is called wherever a
+// name is read: in an operation of the log, in the bbolt file, and for an entry of a backup.
 func CheckCollectionName(name string) error {
 	if collectionName.MatchString(name) {
 		return nil
@@ -25,8 +25,9 @@ func CheckCollectionName(name string) error {
 // reservedName matches the names that Windows gives to devices, whatever follows the first dot.
 var reservedName = regexp.MustCompile(`(?i)^(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|$)`)
 
-// CheckNewCollectionName is CheckCollectionName for a collection to be created. It also refuses what some system cannot
-// have as the name of a directory of its own: databases move between systems. Names that earlier versions took stay good.
+// CheckNewCollectionName is CheckCollectionName for a collection to be created. It also refuses
+// what some system cannot have as the name of a directory of its own: databases move between
+// systems. Names that earlier versions took stay good.
 func CheckNewCollectionName(name string) error {
 	if err := CheckCollectionName(name); err != nil {
 		return err
@@ -40,8 +41,8 @@ func CheckNewCollectionName(name string) error {
 	return nil
 }
 
-// CollectionLike returns the name of the collection that has this one, or one that differs from it only in case: where
-// file names have no case the two would share an index directory.
+// CollectionLike returns the name of the collection that has this one, or one that differs from it
+// only in case: where file names have no case the two would share an index directory.
 func (c *Changes) CollectionLike(name string) (other string, ok bool) {
 	if c.catalog.byName[name] != nil {
 		return name, true

@@ -2,8 +2,9 @@ package storage
 
 import "github.com/flashdb/flashdb/internal/format"
 
-// An Op is one logical change: CreateCollection, DropCollection, PutNode, SetTags, SetPayload, DeleteNode, Link, Unlink,
-// PutDecoder, DropDecoder, SetMeta or SetPlans. It says by id what to do, so that applying it to the same state always gives the same state.
+// An Op is one logical change: CreateCollection, DropCollection, PutNode, SetTags, SetPayload,
+// DeleteNode, Link, Unlink, PutDecoder, DropDecoder, SetMeta or SetPlans. It says by id what to do,
+// so that applying it to the same state always gives the same state.
 type Op interface {
 	// Collection returns the UID of the collection that the operation changes.
 	Collection() uint32
@@ -18,7 +19,8 @@ type Schema struct {
 	Normalize bool // rows are scaled to unit length before they get here
 }
 
-// CreateCollection makes an empty collection. UID must be that of [Changes.NextUID], and Name not in use.
+// CreateCollection makes an empty collection. UID must be that of [Changes.NextUID], and Name not
+// in use.
 type CreateCollection struct {
 	UID    uint32
 	Name   string
@@ -30,8 +32,8 @@ type DropCollection struct {
 	UID uint32
 }
 
-// PutNode inserts a node, or replaces row, tags and payload of a live one. A key that has no id yet must come with the
-// collection's NextID, any other with its id.
+// PutNode inserts a node, or replaces row, tags and payload of a live one. A key that has no id yet
+// must come with the collection's NextID, any other with its id.
 type PutNode struct {
 	UID, ID uint32
 	Key     string
@@ -40,14 +42,14 @@ type PutNode struct {
 	Payload []byte
 }
 
-// DeleteNode removes a live node: its key, row, tags and payload, and the links that start at it, to whatever collection.
-// Those that end at it stay in place; readers subtract [View.Tombs].
+// DeleteNode removes a live node: its key, row, tags and payload, and the links that start at it,
+// to whatever collection. Those that end at it stay in place; readers subtract [View.Tombs].
 type DeleteNode struct {
 	UID, ID uint32
 }
 
-// Link adds links from a live node to live nodes. Those that exist already are kept. They belong to the collection of the
-// source, UID. To is the collection of the targets; 0 means UID.
+// Link adds links from a live node to live nodes. Those that exist already are kept. They belong to
+// the collection of the source, UID. To is the collection of the targets; 0 means UID.
 type Link struct {
 	UID, Source, To uint32
 	Targets         []uint32
@@ -59,7 +61,8 @@ type Unlink struct {
 	Targets         []uint32
 }
 
-// PutDecoder stores or replaces a decoder's blob. The plans of the decoder that it replaces are removed.
+// PutDecoder stores or replaces a decoder's blob. The plans of the decoder that it replaces are
+// removed.
 type PutDecoder struct {
 	UID  uint32
 	Name string
@@ -78,7 +81,8 @@ type SetMeta struct {
 	Name, Value string
 }
 
-// SetPlans stores or replaces what was measured of query plans for a decoder that exists: a blob of internal/calibrate.
+// SetPlans stores or replaces what was measured of query plans for a decoder that exists: a blob of
+// internal/calibrate.
 type SetPlans struct {
 	UID  uint32
 	Name string // of the decoder

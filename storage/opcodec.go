@@ -6,7 +6,8 @@ import (
 	"github.com/flashdb/flashdb/internal/format"
 )
 
-// Versions of the encoding of operations, the first byte of each. What is written states the least that it needs.
+// Versions of the encoding of operations, the first byte of each. What is written states the least
+// that it needs.
 const (
 	opsVersion1   = 1
 	opsVersion2   = 2 // SetPlans was added
@@ -14,7 +15,8 @@ const (
 	newestVersion = opsVersion3
 )
 
-// The first byte of each operation. These numbers are in log files: they never change their meaning.
+// The first byte of each operation. These numbers are in log files: they never change their
+// meaning.
 const (
 	kindCreateCollection = 1 + iota
 	kindDropCollection
@@ -78,7 +80,8 @@ func count(ops []Op) int {
 	return n
 }
 
-// versionOf returns the version that an encoding of ops states: that of the first program which can read it.
+// versionOf returns the version that an encoding of ops states: that of the first program which can
+// read it.
 func versionOf(ops []Op) uint8 {
 	version := uint8(opsVersion1)
 	for _, op := range ops {
@@ -100,7 +103,8 @@ func versionOf(ops []Op) uint8 {
 	return version
 }
 
-// encodedSize guesses how long the encoding will be, so that a batch of rows is written without growing the buffer.
+// encodedSize guesses how long the encoding will be, so that a batch of rows is written without
+// growing the buffer.
 func encodedSize(ops []Op) int {
 	n := 16 + 16*len(ops)
 	for _, op := range ops {
@@ -223,8 +227,8 @@ func encodeLinks(w *format.Writer, k linkKey, within, across uint8, targets []ui
 	}
 }
 
-// DecodeOps reads the bytes of EncodeOps. The operations share memory with b. An error matches format.ErrCorrupt, or
-// format.ErrVersion if a newer program wrote b.
+// DecodeOps reads the bytes of EncodeOps. The operations share memory with b. An error matches
+// format.ErrCorrupt, or format.ErrVersion if a newer program wrote b.
 func DecodeOps(b []byte) ([]Op, error) {
 	r := format.NewReader("", "operations", 0, b)
 	version := r.Uint8()

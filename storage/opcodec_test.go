@@ -21,8 +21,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// opCases hold one operation of every kind, and the annotations of its encoding's golden: how many bytes, and what
-// they are.
+// opCases hold one operation of every kind, and the annotations of its encoding's golden: how many
+// bytes, and what they are.
 var opCases = []struct {
 	name  string
 	op    storage.Op
@@ -214,7 +214,8 @@ func FuzzDecodeOps(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// Varints may be longer than need be, so that the bytes may differ; but the second encoding is a fixed point.
+		// Varints may be longer than need be, so that the bytes may differ; but the second encoding
+		// is a fixed point.
 		encoded := storage.EncodeOps(ops)
 		again, err := storage.DecodeOps(encoded)
 		require.NoError(t, err)

@@ -208,7 +208,8 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// A branch that leads back to itself would make bbolt overflow the stack, which no program survives.
+// A branch that leads back to itself would make bbolt overflow the stack, which no program
+// survives.
 func TestOpenRefusesLoops(t *testing.T) {
 	path := newPath(t)
 	s, err := storage.Open(path, &storage.Options{PageSize: 1024, NoSync: true})

@@ -15,7 +15,8 @@ import (
 	"github.com/flashdb/flashdb/internal/format"
 )
 
-// Parts of a bbolt file that bbolt has no function for; numbers are in the byte order of the machine that made it.
+// Parts of a bbolt file that bbolt has no function for; numbers are in the byte order of the
+// machine that made it.
 //
 //	page:    id uint64 | flags, count uint16 | overflow uint32 | what it holds
 //	header:  magic, version, page size, flags uint32 | the bucket that holds all others | pages of the list of free pages,
@@ -24,10 +25,12 @@ import (
 //	leaf:    count x (flags, offset, key length, value length uint32), and the keys, each with its value
 //	bucket:  page uint64 | sequence uint64, and a leaf inside the value if the page is 0
 //
-// An offset counts from its own element. Keys ascend, and lie behind each other in the order of their elements. The key that
-// leads from a branch to a page is the first key of that page. A page with an overflow of n goes on over the n pages that
-// follow. The first two pages hold a header each. A transaction writes one and leaves the other, so that one is always
-// whole. The list of free pages holds as many uint64s as its count says, or, if that is 0xffff, as its first uint64 says.
+// An offset counts from its own element. Keys ascend, and lie behind each other in the order of
+// their elements. The key that leads from a branch to a page is the first key of that page. A page
+// with an overflow of n goes on over the n pages that follow. The first two pages hold a header
+// each. A transaction writes one and leaves the other, so that one is always whole. The list of
+// free pages holds as many uint64s as its count says, or, if that is 0xffff, as its first uint64
+// says.
 const (
 	pageFlags    = 8
 	pageCount    = 10
@@ -75,12 +78,13 @@ func (l level) below(name []byte) level {
 	return levelTable
 }
 
-// A pageWalker makes sure that bbolt can find its way through a file without looping, running out of it, or overwriting
-// what is in use. bbolt trusts its pages: one bit that makes a branch lead back to itself overflows the stack of whoever
-// looks up a key, which ends the process.
+// A pageWalker makes sure that bbolt can find its way through a file without looping, running out
+// of it, or overwriting what is in use. bbolt trusts its pages: one bit that makes a branch lead
+// back to itself overflows the stack of whoever looks up a key, which ends the process.
 //
-// It takes memory in proportion to what the file has, not to what it claims: a file may have holes, so that neither its
-// length nor the length of a page, of the list of free pages or of a value costs whoever made it anything.
+// It takes memory in proportion to what the file has, not to what it claims: a file may have holes,
+// so that neither its length nor the length of a page, of the list of free pages or of a value
+// costs whoever made it anything.
 type pageWalker struct {
 	f        *os.File
 	pageSize int64
@@ -89,9 +93,10 @@ type pageWalker struct {
 	used     *roaring64.Bitmap // pages that are free, or have been visited
 }
 
-// walkPages verifies a file of size bytes as the transaction txid sees it. If deep is false, it reads only the pages that
-// lead to others, about one in a hundred; it then believes that the children of a branch are all leaves if the first is,
-// and what the leaves say. If deep is true it returns how many pages are neither in use nor free, which do no harm.
+// walkPages verifies a file of size bytes as the transaction txid sees it. If deep is false, it
+// reads only the pages that lead to others, about one in a hundred; it then believes that the
+// children of a branch are all leaves if the first is, and what the leaves say. If deep is true it
+// returns how many pages are neither in use nor free, which do no harm.
 func walkPages(f *os.File, pageSize, size int64, txid uint64, deep bool) (lost uint64, err error) {
 	h, err := readHeader(f, pageSize)
 	if err != nil {
@@ -127,8 +132,8 @@ type header struct {
 	txid              uint64
 }
 
-// readHeader returns the header that bbolt chooses: that of the higher transaction whose checksum is right, and the first of
-// two alike.
+// readHeader returns the header that bbolt chooses: that of the higher transaction whose checksum
+// is right, and the first of two alike.
 func readHeader(f *os.File, pageSize int64) (best header, err error) {
 	found := false
 	for page := range int64(2) {
@@ -225,8 +230,8 @@ func (b *pageBytes) part(from, to int) ([]byte, error) {
 	return part, err
 }
 
-// fits refuses a page that goes on over more pages than its elements need, the last of which ends at an offset. bbolt
-// frees them all when it replaces the page.
+// fits refuses a page that goes on over more pages than its elements need, the last of which ends
+// at an offset. bbolt frees them all when it replaces the page.
 func (b *pageBytes) fits(end int) error {
 	if pages := b.size / int(b.w.pageSize); b.base == 0 && (end-1)/int(b.w.pageSize)+1 < pages {
 		return b.w.corrupt(b.page, pageOverflow, "it goes on over %d pages, and its elements take %d bytes", pages-1, end)
@@ -234,8 +239,8 @@ func (b *pageBytes) fits(end int) error {
 	return nil
 }
 
-// read returns a page with its overflow, and notes that they are in use. That comes first, so that no page is read twice,
-// whatever a file says.
+// read returns a page with its overflow, and notes that they are in use. That comes first, so that
+// no page is read twice, whatever a file says.
 func (w *pageWalker) read(page uint64) (*pageBytes, error) {
 	head, err := w.first(page)
 	if err != nil {
@@ -268,8 +273,9 @@ func (w *pageWalker) freelist(list uint64) error {
 	return nil
 }
 
-// listed reads the list of free pages piece by piece. The pages of the list are marked last: only then is it known that
-// each number of it is there. The first zero of a hole ends the walk, since numbers ascend.
+// listed reads the list of free pages piece by piece. The pages of the list are marked last: only
+// then is it known that each number of it is there. The first zero of a hole ends the walk, since
+// numbers ascend.
 func (w *pageWalker) listed(list uint64) error {
 	head, err := w.first(list)
 	if err != nil {
@@ -299,7 +305,8 @@ func (w *pageWalker) listed(list uint64) error {
 	if room := uint64(size-at) / 8; count > room {
 		return w.corrupt(list, pageCount, "%d pages are free, there is room for %d", count, room)
 	}
-	// bbolt makes room for the pages that the list itself takes from those that are free, and for the longer count.
+	// bbolt makes room for the pages that the list itself takes from those that are free, and for
+	// the longer count.
 	if need := uint64(pageHeader) + 8 + 8*(count+uint64(overflow)+1); uint64(overflow)*uint64(w.pageSize) > need {
 		return w.corrupt(list, pageOverflow, "it goes on over %d pages, and %d pages are free", overflow, count)
 	}

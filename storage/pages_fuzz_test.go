@@ -71,8 +71,8 @@ func (c crafted) mutate(op []byte) {
 	}
 }
 
-// FuzzCraftedPages changes a sound file in up to 16 places, makes the checksums of its headers right, and opens, reads,
-// checks and writes it: it is refused, or nothing is lost.
+// FuzzCraftedPages changes a sound file in up to 16 places, makes the checksums of its headers
+// right, and opens, reads, checks and writes it: it is refused, or nothing is lost.
 func FuzzCraftedPages(f *testing.F) {
 	whole := craftedFile(f)
 	rng := rand.New(rand.NewPCG(1, 1))

@@ -13,7 +13,8 @@ import (
 	"github.com/flashdb/flashdb/storage"
 )
 
-// A file may have holes, so that a long one costs nothing. Memory is taken for what a file has, not for what it claims.
+// A file may have holes, so that a long one costs nothing. Memory is taken for what a file has, not
+// for what it claims.
 func TestSparseFile(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows fills the holes of a file")

@@ -83,7 +83,8 @@ func (c crafted) seal() {
 	}
 }
 
-// craftedFile returns a store with branches, overflow pages, free pages, buckets inside of values and several collections.
+// craftedFile returns a store with branches, overflow pages, free pages, buckets inside of values
+// and several collections.
 func craftedFile(t testing.TB) crafted {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "flash.db")
@@ -144,8 +145,8 @@ func contents(s *storage.Store) (string, error) {
 	return b.String(), err
 }
 
-// try opens a crafted file, and demands that it is refused, or works: what can be read is there still
-// after writes.
+// try opens a crafted file, and demands that it is refused, or works: what can be read is there
+// still after writes.
 func (c crafted) try(t *testing.T) (refused error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "flash.db")

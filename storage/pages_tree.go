@@ -5,11 +5,12 @@ import (
 	"encoding/binary"
 )
 
-// bounds are the keys that a page may hold: from low on, which is its first one, and below high. Nil is no bound.
+// bounds are the keys that a page may hold: from low on, which is its first one, and below high.
+// Nil is no bound.
 type bounds struct{ low, high []byte }
 
-// page visits a page of the tree of a bucket, and what it leads to. It returns how many branches are between it and its
-// leaves, which is the same on every way: bbolt's trees are balanced.
+// page visits a page of the tree of a bucket, and what it leads to. It returns how many branches
+// are between it and its leaves, which is the same on every way: bbolt's trees are balanced.
 func (w *pageWalker) page(page uint64, l level, in bounds, depth int) (height int, err error) {
 	if depth > maxHeight {
 		return 0, w.corrupt(page, 0, "more than %d branches lead to it", maxHeight)
@@ -31,8 +32,9 @@ func (w *pageWalker) page(page uint64, l level, in bounds, depth int) (height in
 	}
 }
 
-// branch visits the pages that a branch leads to. They are all leaves or all branches, so that one of them tells whether
-// there is anything to see there; that no page is met twice, and none that is free, rules out loops in any case.
+// branch visits the pages that a branch leads to. They are all leaves or all branches, so that one
+// of them tells whether there is anything to see there; that no page is met twice, and none that is
+// free, rules out loops in any case.
 func (w *pageWalker) branch(b *pageBytes, l level, in bounds, depth int) (height int, err error) {
 	n := b.count()
 	if n == 0 || n > (b.size-pageHeader)/branchElement {
@@ -80,8 +82,8 @@ func (w *pageWalker) branch(b *pageBytes, l level, in bounds, depth int) (height
 	return height, nil
 }
 
-// leaf looks at the elements of a leaf, and visits the buckets among them. What values there are is no matter here, and
-// they are not read: they may be very long.
+// leaf looks at the elements of a leaf, and visits the buckets among them. What values there are is
+// no matter here, and they are not read: they may be very long.
 func (w *pageWalker) leaf(b *pageBytes, l level, in bounds) error {
 	n := b.count()
 	if n > (b.size-pageHeader)/leafElement {
@@ -142,7 +144,8 @@ func (w *pageWalker) bucket(page uint64, value []byte, base int, l level) error 
 // count returns how many elements there are.
 func (b *pageBytes) count() int { return int(binary.NativeEndian.Uint16(b.begins[pageCount:])) }
 
-// elements goes through the keys and values of a page, which lie behind each other, in the order of the keys.
+// elements goes through the keys and values of a page, which lie behind each other, in the order of
+// the keys.
 type elements struct {
 	*pageBytes
 	end  int // of the element before; at first, of the table of elements

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// KeysWithPrefix returns at most limit keys of live nodes that begin with prefix, sorted: the first there are.
+// KeysWithPrefix returns at most limit keys of live nodes that begin with prefix, sorted: the first
+// there are.
 func (r *reader) KeysWithPrefix(uid uint32, prefix string, limit int) []string {
 	if r.catalog.byUID[uid] == nil || limit <= 0 {
 		return nil
@@ -45,7 +46,8 @@ func (r *reader) KeysWithPrefix(uid uint32, prefix string, limit int) []string {
 	return keys[:min(limit, len(keys))]
 }
 
-// from calls fn for the keys of a bucket in bbolt from one on, until it returns false. A key is valid until fn returns.
+// from calls fn for the keys of a bucket in bbolt from one on, until it returns false. A key is
+// valid until fn returns.
 func (r *reader) from(uid uint32, b bucket, first []byte, fn func(key []byte) bool) {
 	if !r.acquire() {
 		return

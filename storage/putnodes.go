@@ -9,8 +9,8 @@ import (
 	"github.com/flashdb/flashdb/internal/format"
 )
 
-// PutNodes is many PutNodes of one collection, in order. In the log it is these, one by one; applied, it costs much less
-// where the ids are new.
+// PutNodes is many PutNodes of one collection, in order. In the log it is these, one by one;
+// applied, it costs much less where the ids are new.
 type PutNodes []PutNode
 
 // Collection returns the UID of the collection, or 0 without nodes.
@@ -53,7 +53,8 @@ func (o PutNodes) apply(c *Changes, lsn uint64) error {
 	return nil
 }
 
-// fresh returns how many nodes from the first on have the next new ids, and keys that no layer mentions.
+// fresh returns how many nodes from the first on have the next new ids, and keys that no layer
+// mentions.
 func (o PutNodes) fresh(c *Changes, col *edit) int {
 	for i := range o {
 		id := uint64(col.nextID) + uint64(i)
@@ -106,7 +107,8 @@ func (c *Changes) putRun(col *edit, nodes []PutNode, lsn uint64) error {
 // unknownID stands for the ID of a node whose key was not found.
 const unknownID = maxID + 1
 
-// Resolve sets the ID of each node to put into a collection: that of its key if that is in use, else the next new one.
+// Resolve sets the ID of each node to put into a collection: that of its key if that is in use,
+// else the next new one.
 func (c *Changes) Resolve(uid uint32, nodes []PutNode) error {
 	col := c.catalog.byUID[uid]
 	if col == nil {
@@ -153,7 +155,8 @@ func (c *Changes) Resolve(uid uint32, nodes []PutNode) error {
 	return nil
 }
 
-// findKeys sets the ID of those nodes whose keys bbolt has. The indices to look at are in the order of the keys.
+// findKeys sets the ID of those nodes whose keys bbolt has. The indices to look at are in the order
+// of the keys.
 func (c *Changes) findKeys(uid uint32, nodes []PutNode, indices []int) {
 	if len(indices) == 0 || !c.acquire() {
 		return
@@ -175,8 +178,8 @@ func (c *Changes) findKeys(uid uint32, nodes []PutNode, indices []int) {
 	}
 }
 
-// seekKeys is one pass of findKeys. What lies between two of bbolt's keys costs one lookup for all, and so does what lies
-// beyond the last. It may panic.
+// seekKeys is one pass of findKeys. What lies between two of bbolt's keys costs one lookup for all,
+// and so does what lies beyond the last. It may panic.
 func (c *Changes) seekKeys(uid uint32, nodes []PutNode, indices []int) {
 	t := c.table(uid, idsBucket)
 	if t.Bucket == nil {

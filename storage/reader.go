@@ -10,8 +10,8 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// A reader looks things up in layers, newest first, and then in bbolt. View and Changes embed it; its exported methods
-// are theirs.
+// A reader looks things up in layers, newest first, and then in bbolt. View and Changes embed it;
+// its exported methods are theirs.
 type reader struct {
 	file    string
 	layout  layout
@@ -20,15 +20,17 @@ type reader struct {
 	reading
 	ended bool
 
-	// lender is set in a Changes. Its transaction is opened when first needed, and may be taken away between any two
-	// lookups: Store.lease must be held to use it, and what was found must be copied.
+	// lender is set in a Changes. Its transaction is opened when first needed, and may be taken
+	// away between any two lookups: Store.lease must be held to use it, and what was found must be
+	// copied.
 	lender *Store
 
-	// err is the first damage met. From then on everything looks absent, and whoever made the reader returns err in
-	// place of what its user concluded from that.
+	// err is the first damage met. From then on everything looks absent, and whoever made the
+	// reader returns err in place of what its user concluded from that.
 	err error
 
-	// The bbolt buckets of one collection, kept because finding them costs more than reading from them.
+	// The bbolt buckets of one collection, kept because finding them costs more than reading from
+	// them.
 	uid     uint32 // 0: none yet
 	parent  *bolt.Bucket
 	buckets [bucketCount]table
@@ -75,7 +77,8 @@ func (l layout) shown(b bucket, n uint32) string {
 	return strconv.FormatUint(uint64(n), 10)
 }
 
-// acquire prepares for using r.tx until release. It returns false if there is nothing to be found any more.
+// acquire prepares for using r.tx until release. It returns false if there is nothing to be found
+// any more.
 func (r *reader) acquire() bool {
 	if r.ended {
 		panic("storage: use of a View or Changes that has ended")
@@ -87,8 +90,8 @@ func (r *reader) acquire() bool {
 	if r.tx != nil {
 		return true
 	}
-	// Any transaction will do: only this writer publishes, so that no flush can have put anything into bbolt that is
-	// not in r.layers.
+	// Any transaction will do: only this writer publishes, so that no flush can have put anything
+	// into bbolt that is not in r.layers.
 	began, err := r.lender.read()
 	if err != nil {
 		r.lender.lease.Unlock()
@@ -130,7 +133,8 @@ func (r *reader) table(uid uint32, b bucket) table {
 	return r.buckets[b]
 }
 
-// get returns the value of a key in bbolt, or nil. It is valid until r ends, and must not be written to.
+// get returns the value of a key in bbolt, or nil. It is valid until r ends, and must not be
+// written to.
 func (r *reader) get(uid uint32, b bucket, key []byte) (value []byte) {
 	if !r.acquire() {
 		return nil
@@ -140,8 +144,8 @@ func (r *reader) get(uid uint32, b bucket, key []byte) (value []byte) {
 	defer faults(faults(true))
 	value, err := r.lookUp(uid, b, key)
 	if value == nil && err == nil {
-		// A page that is cut off and written over during the search turns to zeros and looks empty. bbolt refuses it when
-		// the search begins anew.
+		// A page that is cut off and written over during the search turns to zeros and looks empty.
+		// bbolt refuses it when the search begins anew.
 		r.uid = 0
 		value, err = r.lookUp(uid, b, key)
 	}
@@ -319,7 +323,8 @@ func (r *reader) Key(uid, id uint32) (string, bool) {
 	return string(key), true
 }
 
-// Tag returns the live ids that carry a tag, or nil if there are none. The bitmap must not be changed.
+// Tag returns the live ids that carry a tag, or nil if there are none. The bitmap must not be
+// changed.
 func (r *reader) Tag(uid uint32, tag string) *roaring.Bitmap {
 	if r.catalog.byUID[uid] == nil {
 		return nil

@@ -5,10 +5,11 @@ import (
 	"slices"
 )
 
-// A store opened read-only never flushes: what was replayed into it stays in its overlay, and its streams have to look
-// there too. The overlay does not change once the replay is over.
+// A store opened read-only never flushes: what was replayed into it stays in its overlay, and its
+// streams have to look there too. The overlay does not change once the replay is over.
 
-// tail returns the overlay as one layer, and the ids of a collection whose rows it holds or took away, in order.
+// tail returns the overlay as one layer, and the ids of a collection whose rows it holds or took
+// away, in order.
 func (s *Store) tail(uid uint32) (all *layer, ids []uint32) {
 	all = flatten(s.state.Load().layers)
 	if t := all.touched()[uid]; t != nil {
@@ -52,7 +53,8 @@ func (s *Store) tailDirty(uid uint32, fn func(id uint32, lsn uint64) error) erro
 	return err
 }
 
-// tailRows is Rows of what the file and the overlay have together. Rows of the overlay come last, one a block.
+// tailRows is Rows of what the file and the overlay have together. Rows of the overlay come last,
+// one a block.
 func (s *Store) tailRows(ctx context.Context, uid, fromID uint32, fn func(ids []uint32, rows []float32) error) error {
 	tail, ids := s.tail(uid)
 	err := s.fileRows(ctx, uid, fromID, func(ids []uint32, rows []float32) error {

@@ -52,10 +52,11 @@ func recordSize(key string, tags []string, payload []byte) int {
 	return n
 }
 
-// The decoders below leave it to their caller to say in an error where the bytes came from, see located: composing
-// that costs more than decoding.
+// The decoders below leave it to their caller to say in an error where the bytes came from, see
+// located: composing that costs more than decoding.
 
-// decodeRecord reads the value of the bucket keys. Key and tags are copies, the payload is a part of b.
+// decodeRecord reads the value of the bucket keys. Key and tags are copies, the payload is a part
+// of b.
 func decodeRecord(b []byte) (Node, error) {
 	r := format.NewReader("", "value", 0, b)
 	n := Node{Key: r.String(), Tags: decodeTags(r)}
@@ -142,8 +143,8 @@ func decodeUint64(b []byte) (uint64, error) {
 	return v, r.End()
 }
 
-// encodeBitmap returns the portable roaring serialization, run containers included. It does not change b, which
-// readers may be using.
+// encodeBitmap returns the portable roaring serialization, run containers included. It does not
+// change b, which readers may be using.
 func encodeBitmap(b *roaring.Bitmap) ([]byte, error) {
 	compact := b.Clone()
 	compact.RunOptimize()

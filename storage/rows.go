@@ -15,9 +15,10 @@ const (
 	chunkBytes = 4 << 20
 )
 
-// Rows calls fn for the rows of all live nodes from an id on, in chunks in id order: rows is row-major, len(ids) x dim.
-// Both slices are valid until fn returns. It sees what has been flushed, through one short transaction a chunk: nodes that
-// change meanwhile may be seen as they were or as they are. It returns the first error of fn.
+// Rows calls fn for the rows of all live nodes from an id on, in chunks in id order: rows is
+// row-major, len(ids) x dim. Both slices are valid until fn returns. It sees what has been flushed,
+// through one short transaction a chunk: nodes that change meanwhile may be seen as they were or as
+// they are. It returns the first error of fn.
 //
 // A store opened read-only also has what was replayed into it; that comes last.
 func (s *Store) Rows(ctx context.Context, uid, fromID uint32, fn func(ids []uint32, rows []float32) error) error {
@@ -113,8 +114,8 @@ type entry struct {
 // value returns the verified value.
 func (e entry) value() ([]byte, error) { return e.table.open(e.key, e.stored) }
 
-// scan calls fn for the entries of a bucket whose keys are ids or numbers of blocks, from one on, in one transaction. Values
-// are valid until fn returns.
+// scan calls fn for the entries of a bucket whose keys are ids or numbers of blocks, from one on,
+// in one transaction. Values are valid until fn returns.
 func (s *Store) scan(uid uint32, b bucket, from uint32, fn func(e entry) (more bool, err error)) error {
 	return s.View(func(v *View) error {
 		if v.catalog.byUID[uid] == nil {

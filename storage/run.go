@@ -8,9 +8,10 @@ import (
 	"unsafe"
 )
 
-// A run holds what one change put under new consecutive ids: rows and records one after the other, where an entry of a
-// map each would cost more than the row. A layer has it beside its maps, whose entries are always newer: no layer below
-// mentions a key of a run or an id of it. A run is immutable once its change is staged.
+// A run holds what one change put under new consecutive ids: rows and records one after the other,
+// where an entry of a map each would cost more than the row. A layer has it beside its maps, whose
+// entries are always newer: no layer below mentions a key of a run or an id of it. A run is
+// immutable once its change is staged.
 type run struct {
 	uid, first uint32
 	dim        int
@@ -20,7 +21,8 @@ type run struct {
 	ends       []int     // of each record in records
 }
 
-// rowBytes is what an id of a run costs beside row and record: its end, and two slots of a keyTable.
+// rowBytes is what an id of a run costs beside row and record: its end, and two slots of a
+// keyTable.
 const rowBytes = 8 + 2*8
 
 func (r *run) len() int { return len(r.ends) }
@@ -85,8 +87,8 @@ func joinRuns(a, b []*run) []*run {
 	return all
 }
 
-// A keyTable finds the ids of the keys in some runs: a hash table of 4 bytes of a key's hash and its id, which only
-// the runs can confirm.
+// A keyTable finds the ids of the keys in some runs: a hash table of 4 bytes of a key's hash and
+// its id, which only the runs can confirm.
 type keyTable struct {
 	slots []uint64 // hash<<32 | id; a power of two, at most half in use
 	used  int

@@ -95,7 +95,8 @@ func (t table) offset(stored []byte) int64 {
 	return at
 }
 
-// put stores a value, or removes it if it is nil. What bbolt keeps until it commits is a copy in memory from s.
+// put stores a value, or removes it if it is nil. What bbolt keeps until it commits is a copy in
+// memory from s.
 func (t table) put(key, value []byte, s *slab) error {
 	if t.counted && t.layout.sealed() {
 		if err := t.count(key, value != nil); err != nil {

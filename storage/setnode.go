@@ -79,8 +79,9 @@ func (c *Changes) liveNode(verb string, uid, id uint32) (Node, error) {
 	return n, nil
 }
 
-// setRecord replaces the record of a node. The row stays where it is, in this layer, a lower one or the file: it need not
-// be read or written, and it is not newer than the served generation because of this.
+// setRecord replaces the record of a node. The row stays where it is, in this layer, a lower one or
+// the file: it need not be read or written, and it is not newer than the served generation because
+// of this.
 func (c *Changes) setRecord(uid, id uint32, key string, tags []string, payload []byte) {
 	k := nodeKey{uid, id}
 	n := c.own.nodes[k]

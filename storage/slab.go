@@ -1,7 +1,7 @@
 package storage
 
-// A slab hands out memory in small pieces from large ones. A layer has very many small values, and they are freed
-// together.
+// A slab hands out memory in small pieces from large ones. A layer has very many small values, and
+// they are freed together.
 type slab struct {
 	bytes  block[byte]
 	floats block[float32]
@@ -13,11 +13,13 @@ func (s *slab) alloc(n int) []byte { return s.bytes.carve(n) }
 // row returns a copy of v.
 func (s *slab) row(v []float32) []float32 { return append(s.floats.carve(len(v)), v...) }
 
-// maxBlock is how many elements a block has at most. A piece that would waste more than an eighth of one stands alone.
+// maxBlock is how many elements a block has at most. A piece that would waste more than an eighth
+// of one stands alone.
 const maxBlock = 64 << 10
 
-// A block is what pieces are carved from. The first is as large as the first piece and each further one twice the last:
-// a piece keeps the whole of its block in memory, and a change of one node should keep no more.
+// A block is what pieces are carved from. The first is as large as the first piece and each further
+// one twice the last: a piece keeps the whole of its block in memory, and a change of one node
+// should keep no more.
 type block[T any] struct {
 	free []T
 	size int // of the newest

@@ -31,7 +31,8 @@ func TestSlab(t *testing.T) {
 	}
 }
 
-// TestSlabIsNoLargerThanItsPieces: what a layer keeps in memory is what it says it does, however few its values are.
+// TestSlabIsNoLargerThanItsPieces: what a layer keeps in memory is what it says it does, however
+// few its values are.
 func TestSlabIsNoLargerThanItsPieces(t *testing.T) {
 	for _, pieces := range []int{1, 2, 3, 100, 10_000} {
 		var b block[float32]

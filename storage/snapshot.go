@@ -5,17 +5,17 @@ import (
 	"io"
 )
 
-// A Snapshot is the bbolt file at rest: as the last Flush, or publishing of a generation, left it. It belongs to the
-// function it was handed to.
+// A Snapshot is the bbolt file at rest: as the last Flush, or publishing of a generation, left it.
+// It belongs to the function it was handed to.
 type Snapshot struct {
 	store *Store
 	reading
 }
 
-// Snapshot calls fn with the bbolt file at rest. Flushes and publishing wait until fn returns; readers and the writer,
-// whose changes gather in memory meanwhile, do not. That no flush runs is what makes a transaction as long as a copy of
-// the file harmless: bbolt cannot make the file grow beyond its mapping while a reader is left, and would let new ones
-// wait behind it.
+// Snapshot calls fn with the bbolt file at rest. Flushes and publishing wait until fn returns;
+// readers and the writer, whose changes gather in memory meanwhile, do not. That no flush runs is
+// what makes a transaction as long as a copy of the file harmless: bbolt cannot make the file grow
+// beyond its mapping while a reader is left, and would let new ones wait behind it.
 func (s *Store) Snapshot(fn func(*Snapshot) error) (err error) {
 	s.file.Lock()
 	defer s.file.Unlock()
@@ -36,7 +36,8 @@ func (s *Snapshot) Collections() []Info { return s.store.flushed.infos() }
 // Size returns how many bytes WriteTo writes.
 func (s *Snapshot) Size() int64 { return s.tx.Size() }
 
-// WriteTo writes a bbolt file that holds the snapshot. Its pages are copied as they are, without looking into them.
+// WriteTo writes a bbolt file that holds the snapshot. Its pages are copied as they are, without
+// looking into them.
 func (s *Snapshot) WriteTo(w io.Writer) (int64, error) {
 	out := &keptError{w: w}
 	n, err := s.tx.WriteTo(out)

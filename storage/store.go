@@ -20,7 +20,8 @@ import (
 
 // Sentinels matched by the errors of this package, beside those of internal/format.
 var (
-	// ErrLocked is returned by Open when another process, or another Store, has the file open: the caller knows which.
+	// ErrLocked is returned by Open when another process, or another Store, has the file open: the
+	// caller knows which.
 	ErrLocked = errors.New("database is locked")
 
 	// ErrNotFound is matched by errors about a collection, node or decoder that does not exist.
@@ -29,7 +30,8 @@ var (
 	// ErrClosed is returned by every call after Close.
 	ErrClosed = errors.New("store is closed")
 
-	// ErrReadOnly is returned by Flush and PublishGeneration on a store opened with Options.ReadOnly.
+	// ErrReadOnly is returned by Flush and PublishGeneration on a store opened with
+	// Options.ReadOnly.
 	ErrReadOnly = errors.New("store is open read-only")
 )
 
@@ -82,22 +84,24 @@ func (b bucket) String() string { return string(bucketNames[b]) }
 
 // Options configure Open. The zero value, or nil, means the defaults.
 type Options struct {
-	// ReadOnly opens an existing file that other read-only processes may have open too. Changes can be published to
-	// readers, so that a log can be replayed, but not flushed.
+	// ReadOnly opens an existing file that other read-only processes may have open too. Changes can
+	// be published to readers, so that a log can be replayed, but not flushed.
 	ReadOnly bool
 	// Timeout is how long to wait for another process to close the file. Zero means not at all.
 	Timeout time.Duration
-	// PageSize is bbolt's, for a file that is created: a power of two from 1 KiB to 64 KiB. Default 8 KiB.
+	// PageSize is bbolt's, for a file that is created: a power of two from 1 KiB to 64 KiB. Default
+	// 8 KiB.
 	PageSize int
-	// Verify reads every page before anything is looked up or written, for a file from elsewhere. Without it Open does so
-	// only up to 64 MiB, and not if ReadOnly is set, so that what is left of a damaged file can be read. Of a larger file it
-	// then reads the pages that lead to others, which finds chance damage but not all that can be made on purpose.
+	// Verify reads every page before anything is looked up or written, for a file from elsewhere.
+	// Without it Open does so only up to 64 MiB, and not if ReadOnly is set, so that what is left
+	// of a damaged file can be read. Of a larger file it then reads the pages that lead to others,
+	// which finds chance damage but not all that can be made on purpose.
 	Verify bool
 	// NoSync leaves out every sync, for tests that do not need to survive a crash.
 	NoSync bool
 
-	// For tests: the layout of a file that is created, and how many new nodes of one change make a run, where fewer are
-	// entries of maps.
+	// For tests: the layout of a file that is created, and how many new nodes of one change make a
+	// run, where fewer are entries of maps.
 	layout layout
 	minRun int
 }
@@ -107,8 +111,8 @@ const (
 	maxPageSize = 64 << 10
 )
 
-// defaultPageSize is a compromise: a row of 512 dimensions takes a page of 4 KiB for itself and leaves half of it empty,
-// while of larger pages a small change has to rewrite more.
+// defaultPageSize is a compromise: a row of 512 dimensions takes a page of 4 KiB for itself and
+// leaves half of it empty, while of larger pages a small change has to rewrite more.
 const defaultPageSize = 8 << 10
 
 func (o *Options) withDefaults() (Options, error) {
@@ -131,8 +135,8 @@ func (o *Options) withDefaults() (Options, error) {
 	return v, nil
 }
 
-// A Store is an open bbolt file and the overlay above it. The package comment says which of its methods may run
-// beside which.
+// A Store is an open bbolt file and the overlay above it. The package comment says which of its
+// methods may run beside which.
 type Store struct {
 	place  place
 	path   string // of place
@@ -141,8 +145,8 @@ type Store struct {
 	db     atomic.Pointer[boltFile] // Compact replaces it, holding file
 	layout layout
 
-	// named guards id, which describes the file that db has open, and the moment of Compact in which the name leads to
-	// the next one already.
+	// named guards id, which describes the file that db has open, and the moment of Compact in
+	// which the name leads to the next one already.
 	named sync.Mutex
 	id    fs.FileInfo
 
@@ -163,9 +167,9 @@ type Store struct {
 
 	staged *staged // the writer's
 
-	// lease guards the transaction of the open Changes, and the next two. While the file is written that transaction
-	// lasts for one lookup: bbolt cannot make the file grow while it is open, and nobody knows whether the writer will
-	// ever come back to its Changes.
+	// lease guards the transaction of the open Changes, and the next two. While the file is written
+	// that transaction lasts for one lookup: bbolt cannot make the file grow while it is open, and
+	// nobody knows whether the writer will ever come back to its Changes.
 	lease   sync.Mutex
 	open    *Changes // the last one begun; nil once it has ended
 	writing bool     // an update is under way
@@ -200,11 +204,12 @@ func Open(path string, opt *Options) (*Store, error) {
 	return s, nil
 }
 
-// OpenIn opens the file of that name in a directory, and creates it unless it exists or Options.ReadOnly is set. The
-// directory must stay open for as long as the store.
+// OpenIn opens the file of that name in a directory, and creates it unless it exists or
+// Options.ReadOnly is set. The directory must stay open for as long as the store.
 //
-// It returns an error that matches ErrLocked if another process, or another Store, has the file open, format.ErrCorrupt if
-// it is damaged or no flashdb database, and format.ErrVersion if a newer program wrote it.
+// It returns an error that matches ErrLocked if another process, or another Store, has the file
+// open, format.ErrCorrupt if it is damaged or no flashdb database, and format.ErrVersion if a newer
+// program wrote it.
 func OpenIn(dir *vfs.Dir, name string, opt *Options) (*Store, error) {
 	o, err := opt.withDefaults()
 	if err != nil {
@@ -289,8 +294,8 @@ func (s *Store) create(o Options) error {
 	return s.place.dir.SyncDir(".")
 }
 
-// Close closes the file after the readers under way. It does not flush: what was not flushed must come from the log.
-// It must not run beside other calls of the writer.
+// Close closes the file after the readers under way. It does not flush: what was not flushed must
+// come from the log. It must not run beside other calls of the writer.
 func (s *Store) Close() error {
 	s.lend(nil)
 	s.file.Lock()
@@ -303,9 +308,10 @@ func (s *Store) Close() error {
 	return err
 }
 
-// Held returns an error that matches vfs.ErrMoved unless the path of the directory still leads to it, and the name in it
-// to the file that the store has open. A store for which it does not holds the lock of nothing that others can see, and
-// writes nothing more. It is safe for concurrent use, and takes some system calls.
+// Held returns an error that matches vfs.ErrMoved unless the path of the directory still leads to
+// it, and the name in it to the file that the store has open. A store for which it does not holds
+// the lock of nothing that others can see, and writes nothing more. It is safe for concurrent use,
+// and takes some system calls.
 func (s *Store) Held() error {
 	s.named.Lock()
 	defer s.named.Unlock()
@@ -315,8 +321,8 @@ func (s *Store) Held() error {
 // Applied returns the LSN of the last change in the bbolt file, 0 if there is none.
 func (s *Store) Applied() uint64 { return s.applied.Load() }
 
-// Flushing returns a channel that is closed when the flush that is writing now ends, nil if none is. A flush that waits
-// for something else, such as Compact, is not writing yet.
+// Flushing returns a channel that is closed when the flush that is writing now ends, nil if none
+// is. A flush that waits for something else, such as Compact, is not writing yet.
 func (s *Store) Flushing() <-chan struct{} {
 	if done := s.flushing.Load(); done != nil {
 		return *done
@@ -333,10 +339,12 @@ func (s *Store) Pending() int64 {
 	return n
 }
 
-// snapshot returns a state and a bbolt transaction that fit together: what the transaction does not have yet is in the
-// state's layers, and it has nothing that the state does not have too. The caller must roll the transaction back.
+// snapshot returns a state and a bbolt transaction that fit together: what the transaction does not
+// have yet is in the state's layers, and it has nothing that the state does not have too. The
+// caller must roll the transaction back.
 //
-// The state is taken first, so that nothing can be missed: a flush drops its layers after it has committed.
+// The state is taken first, so that nothing can be missed: a flush drops its layers after it has
+// committed.
 func (s *Store) snapshot() (*state, reading, error) {
 	for {
 		st := s.state.Load()
@@ -347,9 +355,10 @@ func (s *Store) snapshot() (*state, reading, error) {
 	}
 }
 
-// begin returns a bbolt transaction for st, or nil if a flush has begun that st does not know of. That flush may hold
-// changes that are newer than st, and it may have committed them already. Flushes are rare and long compared to what
-// happens between loading a state and this call, so that a second attempt will do.
+// begin returns a bbolt transaction for st, or nil if a flush has begun that st does not know of.
+// That flush may hold changes that are newer than st, and it may have committed them already.
+// Flushes are rare and long compared to what happens between loading a state and this call, so that
+// a second attempt will do.
 func (s *Store) begin(st *state) (reading, error) {
 	r, err := s.read()
 	if err != nil {

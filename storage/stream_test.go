@@ -12,7 +12,8 @@ import (
 	"github.com/flashdb/flashdb/storage"
 )
 
-// streamSample returns a flushed store with n nodes of one dimension, the row of each its id, every seventh deleted.
+// streamSample returns a flushed store with n nodes of one dimension, the row of each its id, every
+// seventh deleted.
 func streamSample(t *testing.T, n uint32) *storage.Store {
 	t.Helper()
 	s := open(t, newPath(t))

@@ -21,16 +21,16 @@ import (
 	"github.com/flashdb/flashdb/internal/vfs"
 )
 
-// image is the files of a database as a crash leaves them: a served generation,
-// newer rows and deletes in the store, and acts that are only in the log.
+// image is the files of a database as a crash leaves them: a served generation, newer rows and
+// deletes in the store, and acts that are only in the log.
 type image struct {
 	files map[string][]byte // by path relative to the directory
 	log   string            // path of the log segment
 	acts  []int             // where in it each act begins, and its length
 	whole string            // what every read of the image answers
-	// cut is what they answer when the log ends before the i-th act. A log that
-	// is cut short there is what a crash leaves if the acts behind were never
-	// acknowledged: nothing tells the two apart.
+	// cut is what they answer when the log ends before the i-th act. A log that is cut short there
+	// is what a crash leaves if the acts behind were never acknowledged: nothing tells the two
+	// apart.
 	cut []string
 }
 
@@ -292,9 +292,9 @@ func (im *image) judge(t *testing.T, m mutation, rng *rand.Rand) outcome {
 	return wrong
 }
 
-// torn tells whether the answers are those of a log cut short, by the damage or
-// by Open, which said so: damage that reaches into the last act leaves no whole
-// frame behind it, as a write does that a crash tore.
+// torn tells whether the answers are those of a log cut short, by the damage or by Open, which said
+// so: damage that reaches into the last act leaves no whole frame behind it, as a write does that a
+// crash tore.
 func (im *image) torn(m mutation, got, events string) bool {
 	said := strings.Contains(events, "torn log tail")
 	for i, answers := range im.cut {
@@ -318,9 +318,8 @@ func requireDamage(t *testing.T, m mutation, err error) {
 	assert.Contains(t, err.Error(), "d.flash", "%v: it names the file", m)
 }
 
-// TestCorruption damages every kind of file, and demands that the damage is
-// reported or changes no answer. FLASHDB_CORRUPTIONS sets the number of random
-// mutations a file, FLASHDB_SEED their seed.
+// TestCorruption damages every kind of file, and demands that the damage is reported or changes no
+// answer. FLASHDB_CORRUPTIONS sets the number of random mutations a file, FLASHDB_SEED their seed.
 func TestCorruption(t *testing.T) {
 	n, seed := envNumber(t, "FLASHDB_CORRUPTIONS", 12), envNumber(t, "FLASHDB_SEED", 1)
 	t.Logf("FLASHDB_CORRUPTIONS=%d FLASHDB_SEED=%d", n, seed)

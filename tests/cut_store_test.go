@@ -20,8 +20,7 @@ import (
 	"github.com/flashdb/flashdb/internal/vfs"
 )
 
-// within fails the test, with the stacks of all goroutines, if fn does not
-// return in time.
+// within fails the test, with the stacks of all goroutines, if fn does not return in time.
 func within(t *testing.T, what string, fn func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -64,9 +63,9 @@ func storeCalls(db *flashdb.DB, c *flashdb.Collection) map[string]func() error {
 	}
 }
 
-// TestStoreCutAnywhere cuts flash.db under a running process. Every call then
-// returns, with an error where the file was needed, and so does Close; what was
-// acknowledged and is in the log is there once flash.db is put back from a copy.
+// TestStoreCutAnywhere cuts flash.db under a running process. Every call then returns, with an
+// error where the file was needed, and so does Close; what was acknowledged and is in the log is
+// there once flash.db is put back from a copy.
 func TestStoreCutAnywhere(t *testing.T) {
 	im := newImage(t, 1500, 7)
 	n := len(im.files["flash.db"])
@@ -134,8 +133,8 @@ func TestStoreCutAnywhere(t *testing.T) {
 	}
 }
 
-// TestStoreCutUnderLoad cuts flash.db while readers and writers are inside bbolt,
-// and locks of bbolt's are held by chance.
+// TestStoreCutUnderLoad cuts flash.db while readers and writers are inside bbolt, and locks of
+// bbolt's are held by chance.
 func TestStoreCutUnderLoad(t *testing.T) {
 	im := newImage(t, 300, 7)
 	for round := range 30 {
@@ -181,9 +180,9 @@ func TestStoreCutUnderLoad(t *testing.T) {
 	}
 }
 
-// TestLogChangedUnderProcess changes the active segment of the log of an open
-// database. The next write is refused, reads go on, and Close brings everything
-// acknowledged into flash.db, which needs no log.
+// TestLogChangedUnderProcess changes the active segment of the log of an open database. The next
+// write is refused, reads go on, and Close brings everything acknowledged into flash.db, which
+// needs no log.
 func TestLogChangedUnderProcess(t *testing.T) {
 	im := newImage(t, 300, 7)
 	ctx := context.Background()
@@ -233,8 +232,8 @@ func TestLogChangedUnderProcess(t *testing.T) {
 	}
 }
 
-// TestGenerationCutAnywhere cuts the served generation at many lengths: queries
-// are answered without it.
+// TestGenerationCutAnywhere cuts the served generation at many lengths: queries are answered
+// without it.
 func TestGenerationCutAnywhere(t *testing.T) {
 	ctx := context.Background()
 	im := newImage(t, 1500, 7)

@@ -15,8 +15,7 @@ import (
 	"github.com/flashdb/flashdb"
 )
 
-// served opens an image whose index is being served, and returns where its
-// events go.
+// served opens an image whose index is being served, and returns where its events go.
 func served(t *testing.T, im *image) (db *flashdb.DB, c *flashdb.Collection, dir string, events *bytes.Buffer) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "d.flash")
@@ -33,8 +32,8 @@ func served(t *testing.T, im *image) (db *flashdb.DB, c *flashdb.Collection, dir
 	return db, c, dir, events
 }
 
-// A generation that is cut short while it is served costs an event and the
-// index, and neither an answer nor the process.
+// A generation that is cut short while it is served costs an event and the index, and neither an
+// answer nor the process.
 func TestGenerationCutShort(t *testing.T) {
 	ctx := context.Background()
 	im := newImage(t, 1500, 7)
@@ -72,8 +71,7 @@ func TestGenerationCutShort(t *testing.T) {
 	}
 }
 
-// A missing or damaged generation is rebuilt by the next job, however small the
-// collection is.
+// A missing or damaged generation is rebuilt by the next job, however small the collection is.
 func TestDamagedGenerationIsRebuilt(t *testing.T) {
 	ctx := context.Background()
 	im := newImage(t, 300, 7)
@@ -122,8 +120,7 @@ func TestStoreCutShort(t *testing.T) {
 	}
 }
 
-// A generation that is sound by itself, and not of these rows, is found by
-// Check alone.
+// A generation that is sound by itself, and not of these rows, is found by Check alone.
 func TestCheckComparesRows(t *testing.T) {
 	ctx := context.Background()
 	im, other := newImage(t, 300, 7), newImage(t, 300, 8)

@@ -22,16 +22,15 @@ var errDisk = errors.New("disk on fire")
 // twins are collections that every act of a trial changes by one write.
 var twins = []string{"c", "twin"}
 
-// A trial is a fixed run of a database on a disk that fails at some point. Its acts
-// are batches across two collections, which must always be the same. The log and the index are on fs, the bbolt file is a real one whose writes are
-// injected too.
+// A trial is a fixed run of a database on a disk that fails at some point. Its acts are batches
+// across two collections, which must always be the same. The log and the index are on fs, the bbolt
+// file is a real one whose writes are injected too.
 type trial struct {
 	t      *testing.T
 	dir    string
 	fs     vfs.FS
 	inject func(vfs.Op) error
-	// store is called before each write to the bbolt file, as inject before
-	// every other operation.
+	// store is called before each write to the bbolt file, as inject before every other operation.
 	store func(off int64, b []byte) error
 
 	db    *flashdb.DB
@@ -161,8 +160,8 @@ func (r *trial) afterFailure(err error) {
 	_ = r.close() // may well fail
 }
 
-// verify opens what a trial left behind, without faults, and compares it with
-// what was acknowledged.
+// verify opens what a trial left behind, without faults, and compares it with what was
+// acknowledged.
 func (l *ledger) verify(t *testing.T, dir string, fs vfs.FS) {
 	ctx := context.Background()
 	db, err := openOn(fs, dir, &flashdb.Options{Workers: 1, CalibrateTime: -1})
@@ -191,8 +190,8 @@ func (l *ledger) verify(t *testing.T, dir string, fs vfs.FS) {
 	a.m.predicts(t, c, d, "verify", 3)
 }
 
-// replayed returns an actor that has done as many acts as c shows: all that
-// were acknowledged, and of the others those before some point.
+// replayed returns an actor that has done as many acts as c shows: all that were acknowledged, and
+// of the others those before some point.
 func replayed(t testing.TB, c *flashdb.Collection, prefix string, seed uint64, acked, tried int64) *actor {
 	t.Helper()
 	a := newActor(prefix, seed)
@@ -208,8 +207,8 @@ func replayed(t testing.TB, c *flashdb.Collection, prefix string, seed uint64, a
 	return nil
 }
 
-// TestNthOperationFails lets every operation on the disk fail once, or for good,
-// in a run that does a bit of everything.
+// TestNthOperationFails lets every operation on the disk fail once, or for good, in a run that does
+// a bit of everything.
 func TestNthOperationFails(t *testing.T) {
 	modes := []struct {
 		name   string
@@ -256,8 +255,8 @@ func TestNthOperationFails(t *testing.T) {
 	}
 }
 
-// TestFailedFlush checks that a database whose bbolt file cannot be written
-// refuses writes, answers queries all the same, and has lost nothing.
+// TestFailedFlush checks that a database whose bbolt file cannot be written refuses writes, answers
+// queries all the same, and has lost nothing.
 func TestFailedFlush(t *testing.T) {
 	for _, opened := range []bool{false, true} {
 		t.Run(fmt.Sprintf("queried before %v", opened), func(t *testing.T) {

@@ -20,8 +20,8 @@ import (
 	"github.com/flashdb/flashdb/storage"
 )
 
-// TestNewerVersionsAreRefused raises the version in each kind of file and blob:
-// it is refused with ErrVersion, which names both numbers.
+// TestNewerVersionsAreRefused raises the version in each kind of file and blob: it is refused with
+// ErrVersion, which names both numbers.
 func TestNewerVersionsAreRefused(t *testing.T) {
 	stream, err := os.ReadFile(filepath.Join(frozenDir, "frozen-v3.zst"))
 	require.NoError(t, err)
@@ -88,8 +88,8 @@ func TestNewerVersionsAreRefused(t *testing.T) {
 	})
 }
 
-// raised adds 1 to the version at an offset, and repairs the checksum, at another,
-// of all bytes before that.
+// raised adds 1 to the version at an offset, and repairs the checksum, at another, of all bytes
+// before that.
 func raised(b []byte, at, sum int) []byte {
 	binary.LittleEndian.PutUint32(b[at:], binary.LittleEndian.Uint32(b[at:])+1)
 	binary.LittleEndian.PutUint32(b[sum:], format.CRC(b[:sum]))

@@ -23,9 +23,9 @@ import (
 
 var freeze = flag.Bool("freeze", false, "make the frozen database of the current formats, where there is none yet")
 
-// frozenDir holds a database directory of each version of flash.db, packed as a
-// backup stream, and what it must answer. A new version gets files of its own,
-// made with -freeze; those that are there are never rewritten.
+// frozenDir holds a database directory of each version of flash.db, packed as a backup stream, and
+// what it must answer. A new version gets files of its own, made with -freeze; those that are there
+// are never rewritten.
 const frozenDir = "testdata"
 
 // frozenAnswers is what a frozen database must answer.
@@ -35,10 +35,9 @@ type frozenAnswers struct {
 	Exact    []string
 }
 
-// TestFrozenDatabase opens a whole database as the first program of its formats
-// left it when it was killed: with a log tail that is not in flash.db, a
-// generation, rows newer than that, deletes, links, tags, decoders. That must
-// work for ever.
+// TestFrozenDatabase opens a whole database as the first program of its formats left it when it was
+// killed: with a log tail that is not in flash.db, a generation, rows newer than that, deletes,
+// links, tags, decoders. That must work for ever.
 func TestFrozenDatabase(t *testing.T) {
 	for _, version := range []string{"v2", "v3", "v4"} {
 		t.Run(version, func(t *testing.T) { testFrozen(t, version) })
@@ -79,8 +78,8 @@ func testFrozen(t *testing.T, version string) {
 	assert.Equal(t, uint64(1), s.Collections[0].Generation)
 }
 
-// TestEarlierFilesHaveNoLinksAcross: a database of an earlier version refuses what its
-// flash.db cannot hold, and nothing else.
+// TestEarlierFilesHaveNoLinksAcross: a database of an earlier version refuses what its flash.db
+// cannot hold, and nothing else.
 func TestEarlierFilesHaveNoLinksAcross(t *testing.T) {
 	ctx := context.Background()
 	stream, err := os.ReadFile(filepath.Join(frozenDir, "frozen-v2.zst"))
@@ -141,8 +140,7 @@ func answersOf(t *testing.T, db *flashdb.DB) frozenAnswers {
 	return a
 }
 
-// makeFrozen makes a database, packs it as a kill would leave it, and notes what
-// it answers.
+// makeFrozen makes a database, packs it as a kill would leave it, and notes what it answers.
 func makeFrozen(t *testing.T, packed, answers string) {
 	t.Helper()
 	const dim = 4

@@ -22,8 +22,8 @@ import (
 	"github.com/flashdb/flashdb/internal/vfs"
 )
 
-// A world is what a database should hold: collections by name. It is immutable,
-// and an act leads to another one.
+// A world is what a database should hold: collections by name. It is immutable, and an act leads to
+// another one.
 type world map[string]*model
 
 // names returns the names of the collections, sorted.
@@ -39,8 +39,7 @@ func (w world) after(name string, a act) world {
 	return next
 }
 
-// endLinks takes the links from nodes of a collection that are there no longer out
-// of the others.
+// endLinks takes the links from nodes of a collection that are there no longer out of the others.
 func (w world) endLinks(name string) {
 	ended := func(from source, _ map[string]bool) bool {
 		if from.collection != name {
@@ -80,8 +79,8 @@ type history struct {
 var historyNames = []string{"c", "d", "e"}
 
 func (h *history) open() {
-	// Without flushes in the background the files are at rest between calls,
-	// so that crash copies what a kill at that moment would leave.
+	// Without flushes in the background the files are at rest between calls, so that crash copies
+	// what a kill at that moment would leave.
 	db, err := openOn(vfs.Unsynced(vfs.OS()), h.dir, &flashdb.Options{FlushBytes: 1 << 40, CalibrateTime: -1})
 	require.NoError(h.t, err)
 	h.db = db
@@ -103,9 +102,9 @@ func (h *history) existing(m *model) string {
 	return rapid.SampledFrom(keys).Draw(h.t, "existing")
 }
 
-// draws are the calls of a history that may run beside reads: all public ones of
-// DB and Collection that change something on disk or in memory. Each returns
-// the call, or the two, that it drew for a world; none when none fits.
+// draws are the calls of a history that may run beside reads: all public ones of DB and Collection
+// that change something on disk or in memory. Each returns the call, or the two, that it drew for a
+// world; none when none fits.
 func (h *history) draws() map[string]func(w world) []step {
 	all := map[string]func(w world) []step{
 		"create": h.create, "drop": h.drop, "batch": h.batch, "batch again": h.batch,
@@ -146,8 +145,8 @@ func (h *history) acts() map[string]func(w world, name string) (act, bool) {
 	return all
 }
 
-// batch draws a batch of some acts on any of the collections. Each fits the world
-// that those before it lead to.
+// batch draws a batch of some acts on any of the collections. Each fits the world that those before
+// it lead to.
 func (h *history) batch(w world) []step {
 	draws := h.acts()
 	kinds := append(slices.Sorted(maps.Keys(draws)), "upsert", "upsert", "upsert", "decoders", "decoders")
@@ -313,8 +312,7 @@ func (h *history) calibrate(w world) []step {
 	}, w}}
 }
 
-// besides are calls that change nothing that a caller can see, and that writes
-// may go on beside.
+// besides are calls that change nothing that a caller can see, and that writes may go on beside.
 func (h *history) besides() map[string]func(context.Context) error {
 	name := rapid.SampledFrom(h.w.names()).Draw(h.t, "beside")
 	return map[string]func(context.Context) error{
@@ -335,8 +333,8 @@ func (h *history) besides() map[string]func(context.Context) error {
 	}
 }
 
-// several runs some calls in a row, with the same reads beside all of them, and
-// beside them one of those that take long.
+// several runs some calls in a row, with the same reads beside all of them, and beside them one of
+// those that take long.
 func (h *history) several(*rapid.T) {
 	draws := h.draws()
 	names := slices.Sorted(maps.Keys(draws))
@@ -392,8 +390,8 @@ func (h *history) readOnly(*rapid.T) {
 	h.reopen(nil)
 }
 
-// crash opens a copy of the directory as it is on disk at this moment, as after
-// a kill: nothing was closed or flushed.
+// crash opens a copy of the directory as it is on disk at this moment, as after a kill: nothing was
+// closed or flushed.
 func (h *history) crash(*rapid.T) {
 	next := h.dir + "x"
 	require.NoError(h.t, os.CopyFS(next, os.DirFS(h.dir)))
@@ -412,10 +410,10 @@ func (h *history) same(*rapid.T) {
 	}
 }
 
-// TestModel runs random histories of every public call against maps and an exact
-// scan. While the calls that do not end the database take place, readers check
-// that each answer is one of the moments before and after the call. Only calls
-// that return what they were given (Dir, Name, Schema) are left out.
+// TestModel runs random histories of every public call against maps and an exact scan. While the
+// calls that do not end the database take place, readers check that each answer is one of the
+// moments before and after the call. Only calls that return what they were given (Dir, Name,
+// Schema) are left out.
 func TestModel(t *testing.T) {
 	root := t.TempDir()
 	var total tally

@@ -24,18 +24,16 @@ import (
 	"github.com/flashdb/flashdb/internal/failpoint"
 )
 
-// childEnv holds the life of a process that TestMain then lives instead of
-// running tests.
+// childEnv holds the life of a process that TestMain then lives instead of running tests.
 const childEnv = "FLASHDB_TEST_CHILD"
 
 // writers are the goroutines of a child that write, each keys of its own.
 const writers = 3
 
-// A life is what a child process does with a database: its writers act until
-// each has done Acts, the first of them by batches across two collections, while
-// another goroutine rebuilds, flushes, checks and so
-// on. It says on its standard output what it begins and what was acknowledged,
-// one line each:
+// A life is what a child process does with a database: its writers act until each has done Acts,
+// the first of them by batches across two collections, while another goroutine rebuilds, flushes,
+// checks and so on. It says on its standard output what it begins and what was acknowledged, one
+// line each:
 //
 //	open            the collection is there
 //	try W, ack W    the next act of writer W
@@ -98,8 +96,7 @@ func live(spec string) {
 	say("closed")
 }
 
-// say writes one line at once, so that the parent has it whenever this process
-// dies.
+// say writes one line at once, so that the parent has it whenever this process dies.
 func say(format string, args ...any) { fmt.Fprintf(os.Stdout, format+"\n", args...) }
 
 func writerPrefix(w int) string { return fmt.Sprintf("w%d/", w) }
@@ -124,8 +121,8 @@ func (l *life) act(db *flashdb.DB, c *flashdb.Collection, w int) {
 	}
 }
 
-// chores does what a database has done to it beside writes. Errors are not
-// reported: the disk may fail, and the state is compared afterwards.
+// chores does what a database has done to it beside writes. Errors are not reported: the disk may
+// fail, and the state is compared afterwards.
 func (l *life) chores(db *flashdb.DB, c *flashdb.Collection, over *atomic.Bool) {
 	ctx := context.Background()
 	rng := rand.New(rand.NewPCG(l.Seed, uint64(l.Done[0])))
@@ -174,8 +171,8 @@ func newSaga(t *testing.T, dir string, seed uint64) *saga {
 	return &saga{t: t, life: life{Dir: dir, Seed: seed, Acts: 40}}
 }
 
-// run lives once: as the child of command, if that is not empty, and at most
-// until the child has said lines lines, if that is not 0.
+// run lives once: as the child of command, if that is not empty, and at most until the child has
+// said lines lines, if that is not 0.
 func (s *saga) run(lines int, command ...string) {
 	s.acked, s.tried, s.errors, s.closed = [writers]int64{}, [writers]int64{}, nil, false
 	spec, err := json.Marshal(s.life)
@@ -280,8 +277,7 @@ func envInt(t *testing.T, name string, short int) int {
 	return n
 }
 
-// seed returns the number that a random test begins with, and says how to run
-// the same again.
+// seed returns the number that a random test begins with, and says how to run the same again.
 func seed(t *testing.T) uint64 {
 	t.Helper()
 	n := envInt(t, "FLASHDB_SEED", int(rand.Uint32()))
@@ -289,9 +285,8 @@ func seed(t *testing.T) uint64 {
 	return uint64(n)
 }
 
-// TestKill kills processes that write, rebuild and flush: at every failpoint, and
-// wherever they are when their parent has read some lines. FLASHDB_KILLS says how
-// many times.
+// TestKill kills processes that write, rebuild and flush: at every failpoint, and wherever they are
+// when their parent has read some lines. FLASHDB_KILLS says how many times.
 func TestKill(t *testing.T) {
 	kills := envInt(t, "FLASHDB_KILLS", len(failpoint.Points()))
 	const livesPerSaga = 40

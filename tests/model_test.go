@@ -31,8 +31,8 @@ type model struct {
 	meta     map[string]string
 }
 
-// A source is a node that links start at: of another collection, or of the model's
-// own where it names none.
+// A source is a node that links start at: of another collection, or of the model's own where it
+// names none.
 type source struct{ collection, key string }
 
 func sourceOf(e flashdb.Edge) source { return source{e.SourceCollection, e.Source} }
@@ -92,8 +92,8 @@ func (m *model) predict(d decoder.Decoder, key string, k int, opts flashdb.Predi
 	return hits[:min(k, len(hits))]
 }
 
-// diff compares everything that can be read of the keys and names that begin
-// with prefix with the model, and returns the first difference.
+// diff compares everything that can be read of the keys and names that begin with prefix with the
+// model, and returns the first difference.
 func (m *model) diff(ctx context.Context, c *flashdb.Collection, prefix string) error {
 	var keys []string
 	err := c.Keys(ctx, func(_ uint32, key string) error {
@@ -210,8 +210,8 @@ func (m *model) predicts(t testing.TB, c *flashdb.Collection, d decoder.Decoder,
 	}
 }
 
-// An act is one public call that changes a collection, the same as a part of a
-// batch, and what it means for the model.
+// An act is one public call that changes a collection, the same as a part of a batch, and what it
+// means for the model.
 type act struct {
 	name string
 	do   func(context.Context, *flashdb.Collection) error
@@ -219,8 +219,7 @@ type act struct {
 	on   func(*model)
 }
 
-// applyAll carries out an act on several collections by one write. All of them are
-// as m is.
+// applyAll carries out an act on several collections by one write. All of them are as m is.
 func (a act) applyAll(ctx context.Context, db *flashdb.DB, m *model, collections ...string) error {
 	var b flashdb.Batch
 	for _, name := range collections {
@@ -369,9 +368,8 @@ func setMetaAct(name, value string) act {
 	}
 }
 
-// An actor makes up acts on the keys and names that begin with its prefix, the
-// same ones for the same seed: whoever knows how many of them took place knows
-// what the collection holds.
+// An actor makes up acts on the keys and names that begin with its prefix, the same ones for the
+// same seed: whoever knows how many of them took place knows what the collection holds.
 type actor struct {
 	prefix string
 	rng    *rand.Rand

@@ -149,8 +149,8 @@ func (r *reader) scoreAcross(ctx context.Context, q *question) ([]verdict, error
 	}}, unexpected(err)
 }
 
-// predicted checks an answer to a source, or to the vector if that has no key. The
-// decoder and the source are those of the same moment as the nodes.
+// predicted checks an answer to a source, or to the vector if that has no key. The decoder and the
+// source are those of the same moment as the nodes.
 func (q *question) predicted(from source, got flashdb.Result) verdict {
 	return func(m *model, worlds []world, at int) error {
 		if got.Source != from.key {
@@ -242,9 +242,9 @@ func (q *question) scores(m *model, from source, score func([]float32) float32) 
 	return all
 }
 
-// hits checks the hits of a query that took place in the first of the worlds, in
-// which m is the collection, and ended in one of them. What is deleted in
-// between is left out, and nothing is found in its stead.
+// hits checks the hits of a query that took place in the first of the worlds, in which m is the
+// collection, and ended in one of them. What is deleted in between is left out, and nothing is
+// found in its stead.
 func (q *question) hits(got flashdb.Result, scores map[string]float32, probable bool, m *model, worlds []world) error {
 	returned := map[string]bool{}
 	last := float32(math.Inf(1))

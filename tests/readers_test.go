@@ -29,10 +29,9 @@ type tally struct {
 
 // Readers read beside some steps in a row, and check what they see.
 //
-// worlds are those from before the first step to after the last. A read that
-// begins when over.Load() is i, and ends when begun.Load() is j, must answer as
-// one of worlds[i] to worlds[j] does: i counts the steps that were over before
-// it, j those that had begun when it ended.
+// worlds are those from before the first step to after the last. A read that begins when
+// over.Load() is i, and ends when begun.Load() is j, must answer as one of worlds[i] to worlds[j]
+// does: i counts the steps that were over before it, j those that had begun when it ended.
 type readers struct {
 	db          *flashdb.DB
 	worlds      []world
@@ -51,9 +50,8 @@ func (h *history) run(steps ...step) {
 	h.runBeside("nothing", func(context.Context) error { return nil }, steps)
 }
 
-// runBeside carries out steps with readers and a call of that name beside them.
-// Each reader reads at least once before the first step, so that reads are under
-// way when it begins.
+// runBeside carries out steps with readers and a call of that name beside them. Each reader reads
+// at least once before the first step, so that reads are under way when it begins.
 func (h *history) runBeside(name string, beside func(context.Context) error, steps []step) {
 	r := &readers{db: h.db, worlds: []world{h.w}, tally: h.tally}
 	for _, s := range steps {
@@ -120,9 +118,9 @@ func (r *reader) loop() {
 	}
 }
 
-// A verdict tells why what a read returned is not what it would have returned had it
-// taken place in worlds[at], where m is the collection: nil if it is. The worlds
-// are those of all moments from its begin to its end.
+// A verdict tells why what a read returned is not what it would have returned had it taken place in
+// worlds[at], where m is the collection: nil if it is. The worlds are those of all moments from its
+// begin to its end.
 type verdict func(m *model, worlds []world, at int) error
 
 // A call reads a collection.
@@ -166,9 +164,8 @@ func (s seen) moment(check verdict, all []world, least int) (int, error) {
 	return 0, fmt.Errorf("%s in %q is the answer of no moment from %d on: %w", s.kind, s.name, least, why)
 }
 
-// read makes some reads in a row, of any collections, and checks them. What one
-// shows of a write, those after it show too: so of a batch across collections
-// nobody sees a part.
+// read makes some reads in a row, of any collections, and checks them. What one shows of a write,
+// those after it show too: so of a batch across collections nobody sees a part.
 func (r *reader) read() error {
 	least := 0
 	for range 1 + r.rng.IntN(3) {
@@ -189,8 +186,8 @@ func (r *reader) read() error {
 	return nil
 }
 
-// kinds are the reads of a collection: all public ones of DB and Collection. A
-// batch has several answers, each of a moment of its own.
+// kinds are the reads of a collection: all public ones of DB and Collection. A batch has several
+// answers, each of a moment of its own.
 func (r *reader) kinds(name string) map[string]func(context.Context) ([]verdict, error) {
 	key := fmt.Sprintf("n%d", r.rng.IntN(61))
 	dec := []string{"a", "b", "mlp", "mlp", "mlp", "mlp"}[r.rng.IntN(6)]
@@ -221,8 +218,7 @@ func (r *reader) kinds(name string) map[string]func(context.Context) ([]verdict,
 	}
 }
 
-// unexpected passes the errors on that are no answer: that something is not
-// there is one.
+// unexpected passes the errors on that are no answer: that something is not there is one.
 func unexpected(err error) error {
 	if errors.Is(err, flashdb.ErrNotFound) {
 		return nil
@@ -230,8 +226,8 @@ func unexpected(err error) error {
 	return err
 }
 
-// found checks what a read returned, and that what it did not find was not there:
-// the collection, the node or the decoder that it was about, if not "".
+// found checks what a read returned, and that what it did not find was not there: the collection,
+// the node or the decoder that it was about, if not "".
 func found(key, dec string, ok verdict, err error) verdict {
 	return func(m *model, worlds []world, at int) error {
 		switch {
@@ -342,8 +338,8 @@ func linked(key string) call {
 // linksPage is how many ids Links reads at one moment.
 const linksPage = 256
 
-// links reads the links from another collection, or its own. They are those of one
-// moment while the ids of the sources are a page.
+// links reads the links from another collection, or its own. They are those of one moment while the
+// ids of the sources are a page.
 func (r *reader) links(ctx context.Context, c *flashdb.Collection) (verdict, error) {
 	from := historyNames[r.rng.IntN(len(historyNames))]
 	if from == c.Name() {

@@ -20,8 +20,8 @@ import (
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
 )
 
-// formatJSONLines is the format of answers to very many sources that has all of
-// them; the others have one row for each hit, so that a source without hits has none.
+// formatJSONLines is the format of answers to very many sources that has all of them; the others
+// have one row for each hit, so that a source without hits has none.
 const formatJSONLines = "jsonl"
 
 // answerFormats are the formats of predict --all and --keys-from.
@@ -39,8 +39,8 @@ func answerFormat(format, out string) (string, error) {
 	return format, err
 }
 
-// appendAnswer writes one answer: a line of JSON, one line for each hit, or for a .parquet
-// what joinAnswers makes the rows of.
+// appendAnswer writes one answer: a line of JSON, one line for each hit, or for a .parquet what
+// joinAnswers makes the rows of.
 func appendAnswer(text []byte, format string, res flashdb.Result) []byte {
 	switch format {
 	case formatTSV:
@@ -136,10 +136,9 @@ func readRecordKey(r *bufio.Reader) (string, error) {
 	return string(key), err
 }
 
-// joinAnswers makes a .parquet of records, which are compressed with zstd. They
-// are read twice, since its type of keys must be known first. The file depends on
-// nothing but the hits, so that it does not show how often its making was
-// interrupted.
+// joinAnswers makes a .parquet of records, which are compressed with zstd. They are read twice,
+// since its type of keys must be known first. The file depends on nothing but the hits, so that it
+// does not show how often its making was interrupted.
 func joinAnswers(records io.ReadSeeker, w io.Writer) error {
 	binaryKeys := false
 	err := unpack(records, func(h parquet.Hit) error {

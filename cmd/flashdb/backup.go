@@ -85,8 +85,8 @@ func (a *app) backup(ctx context.Context, dir, file string, opts flashdb.BackupO
 	return a.printBackup(fmt.Sprintf("backed up %s to %s", show.Text(dir), show.Text(file)), res)
 }
 
-// withReadableDB runs fn on the database in dir, opened read-only where its files
-// cannot be written.
+// withReadableDB runs fn on the database in dir, opened read-only where its files cannot be
+// written.
 func (a *app) withReadableDB(ctx context.Context, dir string, fn func(database) error) error {
 	err := a.withDB(ctx, dir, flashdb.Options{ReadOnly: a.shared == nil && readOnlyFiles(dir)}, fn)
 	if errors.Is(err, flashdb.ErrReadOnly) {

@@ -111,8 +111,8 @@ func (a *app) printCalibration(of flashdb.Calibration) error {
 	return nil
 }
 
-// describeScans says that queries scan because no plan reaches the recall, and what
-// to do, or nothing.
+// describeScans says that queries scan because no plan reaches the recall, and what to do, or
+// nothing.
 func describeScans(of flashdb.Calibration) string {
 	scans := of.Scans()
 	if len(scans) == 0 {

@@ -18,20 +18,19 @@ import (
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/usage"
 )
 
-// mostKeys is how many keys completion offers. Of more it offers none: a shell
-// would take what the first ones have in common for what all have.
+// mostKeys is how many keys completion offers. Of more it offers none: a shell would take what the
+// first ones have in common for what all have.
 const mostKeys = 1000
 
-// A completer knows what words may become that name things of a collection. What
-// cannot be found out is not offered: an error has no place in a completion.
+// A completer knows what words may become that name things of a collection. What cannot be found
+// out is not offered: an error has no place in a completion.
 type completer struct {
 	db         database
 	collection string
 	sources    string // of --source-collection; empty: the collection
 }
 
-// flagValues returns what a flag may be: the words it knows, or what the name of
-// its value says.
+// flagValues returns what a flag may be: the words it knows, or what the name of its value says.
 func (c completer) flagValues(ctx context.Context, cmd *cobra.Command, f *pflag.Flag, last string) (words []string) {
 	if known, ok := cmd.GetFlagCompletionFunc(f.Name); ok {
 		words, _ = known(cmd, nil, last)
@@ -40,8 +39,7 @@ func (c completer) flagValues(ctx context.Context, cmd *cobra.Command, f *pflag.
 	return c.valuesOf(ctx, flagMeans(f), last)
 }
 
-// argumentValues returns what an argument of a command may be, by the name that
-// its usage gives it.
+// argumentValues returns what an argument of a command may be, by the name that its usage gives it.
 func (c completer) argumentValues(ctx context.Context, cmd *cobra.Command, position int, last string) []string {
 	return c.valuesOf(ctx, argumentMeans(cmd, position), last)
 }
@@ -80,8 +78,7 @@ func flagMeans(f *pflag.Flag) meaning {
 	return meansOther
 }
 
-// argumentMeans tells what an argument names, by the name its command's usage
-// gives it.
+// argumentMeans tells what an argument names, by the name its command's usage gives it.
 func argumentMeans(cmd *cobra.Command, position int) meaning {
 	names := usage.ArgumentNames(cmd)
 	if words := strings.Fields(cmd.Use)[1:]; position < len(words) && words[position] == "[COLLECTION]" {
@@ -107,8 +104,8 @@ func argumentMeans(cmd *cobra.Command, position int) meaning {
 	return meansOther
 }
 
-// valuesOf returns what a word may become, in no order; what does not begin with
-// last may be among it.
+// valuesOf returns what a word may become, in no order; what does not begin with last may be among
+// it.
 func (c completer) valuesOf(ctx context.Context, m meaning, last string) (words []string) {
 	switch m {
 	case meansCollection:
@@ -164,8 +161,7 @@ func (c completer) tags(ctx context.Context, expression string) (words []string)
 	return words
 }
 
-// filesLike returns the files whose names begin with prefix; directories end in
-// a separator.
+// filesLike returns the files whose names begin with prefix; directories end in a separator.
 func filesLike(prefix string) []string {
 	names, _ := filepath.Glob(escapeGlob(prefix) + "*")
 	for i, name := range names {
@@ -191,8 +187,8 @@ func escapeGlob(s string) string {
 // completePatience is how long the completion of a shell may look for words.
 const completePatience = 500 * time.Millisecond
 
-// completeNames lets bash, zsh, fish and PowerShell complete what the arguments
-// and flags of a command, and of those below it, name.
+// completeNames lets bash, zsh, fish and PowerShell complete what the arguments and flags of a
+// command, and of those below it, name.
 func (a *app) completeNames(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		a.completeNames(sub)
@@ -218,9 +214,8 @@ func (a *app) completeNames(cmd *cobra.Command) {
 	})
 }
 
-// completeWord returns what a word may become in the shell's own completion. Its
-// database is asked if nobody holds it, or its owner answers; neither is waited
-// for, and nothing is written.
+// completeWord returns what a word may become in the shell's own completion. Its database is asked
+// if nobody holds it, or its owner answers; neither is waited for, and nothing is written.
 func (a *app) completeWord(cmd *cobra.Command, args []string, m meaning, last string) ([]string, cobra.ShellCompDirective) {
 	switch {
 	case m == meansFile:

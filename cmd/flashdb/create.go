@@ -52,8 +52,8 @@ func (a *app) create(ctx context.Context, dir, name string, schema flashdb.Schem
 	return err
 }
 
-// createCollection leaves an empty database when it fails after the open: once the
-// lock is given back, what lies at the path may be another's.
+// createCollection leaves an empty database when it fails after the open: once the lock is given
+// back, what lies at the path may be another's.
 func (a *app) createCollection(ctx context.Context, dir, name string, schema flashdb.Schema) error {
 	db, err := a.open(ctx, dir, flashdb.Options{})
 	if err != nil {

@@ -64,8 +64,8 @@ func (a *app) demo(ctx context.Context, dir string) error {
 	if err := d.build(ctx); err != nil {
 		return err
 	}
-	// Opened again, from disk, with one worker: queries use one thread, and so
-	// must the exact scan they are compared with.
+	// Opened again, from disk, with one worker: queries use one thread, and so must the exact scan
+	// they are compared with.
 	err = a.withCollection(ctx, dir, demoCollection, flashdb.Options{Workers: 1}, func(_ database, c collection) error {
 		if err := d.predict(ctx, c); err != nil {
 			return err
@@ -81,8 +81,8 @@ func (a *app) demo(ctx context.Context, dir string) error {
 	return d.printNext()
 }
 
-// demoDir returns a directory for the database: a given one that is empty or
-// not there yet, or a temporary one.
+// demoDir returns a directory for the database: a given one that is empty or not there yet, or a
+// temporary one.
 func demoDir(dir string) (string, error) {
 	if dir == "" {
 		return os.MkdirTemp("", "flashdb-demo-")

@@ -11,8 +11,7 @@ import (
 	"github.com/flashdb/flashdb/internal/codec"
 )
 
-// The reference graph of Go's standard library; demodata/README.md describes
-// the files.
+// The reference graph of Go's standard library; demodata/README.md describes the files.
 //
 //go:embed demodata
 var demoFiles embed.FS
@@ -31,8 +30,8 @@ func demoTable(name string) tableFile {
 	}}
 }
 
-// demoImporter imports the declarations, tagged by their kind and by the first
-// element of their package's path.
+// demoImporter imports the declarations, tagged by their kind and by the first element of their
+// package's path.
 func demoImporter() *importer {
 	const name = "embeddings.npy.zst"
 	keys := demoTable("nodes.tsv.zst")

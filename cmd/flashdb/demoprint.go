@@ -106,8 +106,7 @@ The database stays in %[1]s. Try next:
 	return err
 }
 
-// programName is how this program was called: go run builds below a directory
-// of that name.
+// programName is how this program was called: go run builds below a directory of that name.
 func programName() string {
 	if name, err := os.Executable(); err == nil && strings.Contains(name, "go-build") {
 		return "go run ./cmd/flashdb"

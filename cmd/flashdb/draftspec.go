@@ -15,9 +15,9 @@ import (
 	"github.com/flashdb/flashdb/internal/codec"
 )
 
-// withDraft adds to the error about weights of no known layout a spec to begin
-// with, made of their names and shapes. What these do not tell, the activations
-// first, is guessed: the user is to look at it.
+// withDraft adds to the error about weights of no known layout a spec to begin with, made of their
+// names and shapes. What these do not tell, the activations first, is guessed: the user is to look
+// at it.
 func (a *app) withDraft(ctx context.Context, args []string, prefix string, err error) error {
 	if !strings.Contains(err.Error(), "a spec or the name of a layout") {
 		return err
@@ -51,8 +51,8 @@ func (a *app) withDraft(ctx context.Context, args []string, prefix string, err e
 	return errors.Join(err, errors.New("a draft of --spec from names and shapes, whose activations are guessed: "+string(text)))
 }
 
-// draftSpec puts together the decoder of embeddings of so many values (0: nobody
-// knows) that tensors may be, or false.
+// draftSpec puts together the decoder of embeddings of so many values (0: nobody knows) that
+// tensors may be, or false.
 func draftSpec(tensors map[string]decoder.Tensor, dim int) (decoder.Spec, bool) {
 	keys := slices.SortedFunc(maps.Keys(tensors), compareNumbered)
 	var matrices []string
@@ -79,8 +79,8 @@ func draftSpec(tensors map[string]decoder.Tensor, dim int) (decoder.Spec, bool) 
 	return spec, err == nil
 }
 
-// draftNetwork makes layers of the matrices that lead to the last one: as many as
-// begin with one that takes embeddings of so many values.
+// draftNetwork makes layers of the matrices that lead to the last one: as many as begin with one
+// that takes embeddings of so many values.
 func draftNetwork(tensors map[string]decoder.Tensor, keys, matrices []string, dim int) decoder.Spec {
 	last := len(matrices) - 1
 	chain := []string{matrices[last]}
@@ -163,8 +163,8 @@ func compareNumbered(x, y string) int {
 	return len(x) - len(y)
 }
 
-// probabilityHint says that the cases of --check hold probabilities where logits
-// are wanted, if they may: all between 0 and 1, and equal to the decoder's or not.
+// probabilityHint says that the cases of --check hold probabilities where logits are wanted, if
+// they may: all between 0 and 1, and equal to the decoder's or not.
 func probabilityHint(d decoder.Decoder, cases []weights.Case) string {
 	const close = 1e-3
 	same := true

@@ -39,8 +39,7 @@ func (f *edgeFlags) add(cmd *cobra.Command, undirected string) {
 	completeWords(cmd, "format", formatTSV, formatCSV, formatParquet)
 }
 
-// withEdges runs fn with what a file of edges makes: DIR COLLECTION EDGES are the
-// arguments.
+// withEdges runs fn with what a file of edges makes: DIR COLLECTION EDGES are the arguments.
 func (a *app) withEdges(ctx context.Context, args []string, flags edgeFlags, fn func(context.Context, *fileLinks) error) error {
 	if flags.undirected && flags.sourceCollection != "" && flags.sourceCollection != args[1] {
 		return fmt.Errorf("--undirected and --source-collection exclude each other: links lead from %s to %s", show.Text(flags.sourceCollection), show.Text(args[1]))
@@ -110,8 +109,7 @@ func (l *fileLinks) sourceCollection() string {
 
 type idPair struct{ source, target uint32 }
 
-// readLinks reads and resolves a whole file of links from one collection to another,
-// or to itself.
+// readLinks reads and resolves a whole file of links from one collection to another, or to itself.
 func (a *app) readLinks(ctx context.Context, from, into collection, file tableFile, flags edgeFlags) (*fileLinks, error) {
 	began, p := time.Now(), terminal.NewProgress(a.err)
 	defer p.Clear()

@@ -35,7 +35,7 @@ func (a *app) evalCommand() *cobra.Command {
 	var filter, sourceCollection string
 	cmd := &cobra.Command{
 		Use:   "eval DIR COLLECTION [--edges FILE | --oracle FILE | --keys-from FILE] [--sources N] [-k N]",
-		Short: "Measure how well edges are predicted, or recall and cost against the exact answer",
+		Short: "Measure how well edges are predicted, or recall against the exact answer",
 		Long: `Eval runs a query for each of many sources, one at a time on one thread, and compares the
 answer with the exact one: that of an oracle file, or the exact scan of the sources whose
 keys a file holds, or of sampled ones.
@@ -118,8 +118,7 @@ func (r *evalRequest) validate(sourcesGiven bool) error {
 }
 
 func (a *app) eval(ctx context.Context, r evalRequest) error {
-	// One worker: queries use one thread, and so must the exact scan they are
-	// compared with.
+	// One worker: queries use one thread, and so must the exact scan they are compared with.
 	return a.withCollection(ctx, r.dir, r.collection, flashdb.Options{ReadOnly: true, Workers: 1}, func(db database, c collection) (err error) {
 		r.target = c
 		if r.sourcesFrom, err = sourceCollectionOf(ctx, db, c, r.opts.SourceCollection); err != nil {
@@ -157,8 +156,8 @@ func (a *app) eval(ctx context.Context, r evalRequest) error {
 	})
 }
 
-// questions are the oracle's lines, or sources, named or sampled, whose answer
-// the exact scan is to find.
+// questions are the oracle's lines, or sources, named or sampled, whose answer the exact scan is to
+// find.
 func (r *evalRequest) questions(ctx context.Context) ([]question, error) {
 	switch {
 	case r.keysFrom != "":
@@ -177,8 +176,7 @@ func (r *evalRequest) questions(ctx context.Context) ([]question, error) {
 	return r.ask(ctx, lines)
 }
 
-// named asks about the keys of a file, the first r.sources of them where that is
-// not 0.
+// named asks about the keys of a file, the first r.sources of them where that is not 0.
 func (r *evalRequest) named(ctx context.Context) ([]question, error) {
 	var questions []question
 	err := readKeys(r.keysFrom, func(_ int, key string) {

@@ -14,8 +14,7 @@ import (
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/terminal"
 )
 
-// An evaluation asks questions of a collection and compares the answers with
-// the exact ones.
+// An evaluation asks questions of a collection and compares the answers with the exact ones.
 type evaluation struct {
 	target       collection
 	sourcesFrom  collection // the target itself, or another collection

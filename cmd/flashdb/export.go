@@ -129,8 +129,7 @@ func takeCensus(ctx context.Context, c collection) (census keyCensus, err error)
 	return census, err
 }
 
-// eachKey calls fn for every node in id order. Unlike Keys it lets fn ask the
-// collection.
+// eachKey calls fn for every node in id order. Unlike Keys it lets fn ask the collection.
 func eachKey(ctx context.Context, c collection, census keyCensus, fn func(key string) error) error {
 	const page = 1024
 	ids := make([]uint32, 0, page)
@@ -191,8 +190,8 @@ func newRowWriter(w io.Writer, format string, dim int, census keyCensus) (codec.
 	return codec.NewRowWriter(w, format, dim, census.rows)
 }
 
-// writeRows writes every node to out, and its row number, key and payload to
-// names unless that is nil.
+// writeRows writes every node to out, and its row number, key and payload to names unless that is
+// nil.
 func (a *app) writeRows(ctx context.Context, c collection, census keyCensus, out codec.RowWriter, names *codec.TableWriter) (rows int64, err error) {
 	p := terminal.NewProgress(a.err)
 	defer p.Clear()
@@ -218,8 +217,7 @@ func (a *app) writeRows(ctx context.Context, c collection, census keyCensus, out
 	return rows, err
 }
 
-// writeName writes a line of a --keys file. The tabs of a payload are columns of
-// it to import.
+// writeName writes a line of a --keys file. The tabs of a payload are columns of it to import.
 func writeName(names *codec.TableWriter, row int64, n flashdb.Node) error {
 	fields := []string{strconv.FormatInt(row, 10), n.Key}
 	if len(n.Payload) > 0 {

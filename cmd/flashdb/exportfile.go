@@ -11,10 +11,9 @@ import (
 	"github.com/flashdb/flashdb/internal/output"
 )
 
-// writeFile makes a file of what fn writes, compressed as its name says, or
-// writes to standard output for "-". The file appears under its name when it is
-// whole and synced; one that is there already is left alone, unless it is a device
-// or a pipe, which is written to.
+// writeFile makes a file of what fn writes, compressed as its name says, or writes to standard
+// output for "-". The file appears under its name when it is whole and synced; one that is there
+// already is left alone, unless it is a device or a pipe, which is written to.
 func (a *app) writeFile(name string, fn func(w io.Writer) error) error {
 	if name == standardInput {
 		return fn(a.data())

@@ -121,8 +121,7 @@ func (a *app) printImport(collection string, rows int64, elapsed time.Duration) 
 	return err
 }
 
-// importRows checks the whole file and then stores it, and returns the number
-// of rows.
+// importRows checks the whole file and then stores it, and returns the number of rows.
 func (a *app) importRows(ctx context.Context, c collection, im *importer) (int64, error) {
 	p := terminal.NewProgress(a.err)
 	defer p.Clear()
@@ -155,8 +154,7 @@ func (a *app) importRows(ctx context.Context, c collection, im *importer) (int64
 	return rows, im.finished(ctx, c)
 }
 
-// dryImport is importRows without its writes: it says how many nodes would be
-// new.
+// dryImport is importRows without its writes: it says how many nodes would be new.
 func (a *app) dryImport(ctx context.Context, c collection, im *importer) error {
 	p := terminal.NewProgress(a.err)
 	defer p.Clear()
@@ -202,10 +200,9 @@ func isEmpty(ctx context.Context, c collection) (bool, error) {
 	return true, err
 }
 
-// rememberRows keeps in the collection's metadata which rows its ids are, after
-// rows of a file from start on were stored in order, the first under firstKey
-// and the last under lastKey. What is remembered is forgotten when it does not
-// hold any more.
+// rememberRows keeps in the collection's metadata which rows its ids are, after rows of a file from
+// start on were stored in order, the first under firstKey and the last under lastKey. What is
+// remembered is forgotten when it does not hold any more.
 func rememberRows(ctx context.Context, c collection, wasEmpty bool, start, rows int64, firstKey, lastKey string) error {
 	first, known, err := rowSpan(ctx, c)
 	if err != nil {
@@ -233,8 +230,8 @@ func rememberRows(ctx context.Context, c collection, wasEmpty bool, start, rows 
 	return setRowSpan(ctx, c, first, max(known, lastID+1))
 }
 
-// idOf returns the id of a node, or -1. It looks from id 0 on: an import that
-// keeps row and id in step has its first node near there.
+// idOf returns the id of a node, or -1. It looks from id 0 on: an import that keeps row and id in
+// step has its first node near there.
 func idOf(ctx context.Context, c collection, key string) (int64, error) {
 	id, found := int64(-1), errors.New("found")
 	err := c.Keys(ctx, func(i uint32, k string) error {

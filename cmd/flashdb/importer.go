@@ -15,8 +15,8 @@ import (
 	"github.com/flashdb/flashdb/internal/codec"
 )
 
-// An importer reads nodes from a file of embeddings. The file is read twice:
-// check looks at every row, then store stores them.
+// An importer reads nodes from a file of embeddings. The file is read twice: check looks at every
+// row, then store stores them.
 type importer struct {
 	name         string // of the file, for messages
 	open         func() (codec.RowReader, error)
@@ -57,8 +57,7 @@ type scannedRow struct {
 	at    string // position of a named one, for messages
 }
 
-// scan calls fn for every selected row. The embedding is read into dst(), which
-// fn may keep.
+// scan calls fn for every selected row. The embedding is read into dst(), which fn may keep.
 func (im *importer) scan(ctx context.Context, p *terminal.Progress, stage string, dst func() []float32, fn func(scannedRow) error) (rows int64, err error) {
 	r, err := im.open()
 	if err != nil {
@@ -152,9 +151,8 @@ func (im *importer) node(row int64, meta codec.Row, embedding []float32) (flashd
 	return n, nil
 }
 
-// check reads every selected row and refuses what Upsert would, so that a bad
-// row late in the file changes nothing. Each one is given to sound, unless that is
-// nil. It returns the number of rows.
+// check reads every selected row and refuses what Upsert would, so that a bad row late in the file
+// changes nothing. Each one is given to sound, unless that is nil. It returns the number of rows.
 func (im *importer) check(ctx context.Context, p *terminal.Progress, sound func(flashdb.Node)) (int64, error) {
 	embedding := make([]float32, im.schema.Dim)
 	keys := fileKeys{}
@@ -172,9 +170,8 @@ func (im *importer) check(ctx context.Context, p *terminal.Progress, sound func(
 	})
 }
 
-// fileKeys are the keys that a file of embeddings gives its rows: all of them
-// one each, or none at all. Row numbers that stand in for missing keys could be
-// keys of other rows.
+// fileKeys are the keys that a file of embeddings gives its rows: all of them one each, or none at
+// all. Row numbers that stand in for missing keys could be keys of other rows.
 type fileKeys struct {
 	seen map[string]string // position of each key
 	bare bool              // some row has no key

@@ -8,12 +8,12 @@ import (
 	"github.com/flashdb/flashdb/internal/codec"
 )
 
-// edgeColumns is how many columns a list of edges has at most: source, target and
-// a weight or a time.
+// edgeColumns is how many columns a list of edges has at most: source, target and a weight or a
+// time.
 const edgeColumns = 3
 
-// widthHint says what a file may be whose rows have another width than the
-// collection's, or nothing.
+// widthHint says what a file may be whose rows have another width than the collection's, or
+// nothing.
 func (im *importer) widthHint(r codec.RowReader) string {
 	format := extension(im.name)
 	if im.file != nil && im.file.format != "" {

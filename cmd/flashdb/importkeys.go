@@ -18,8 +18,8 @@ type rowName struct {
 	key, payload string
 }
 
-// rowNames are the names of the selected rows. Files list them in the order of
-// the rows as a rule, so that one is found by its place.
+// rowNames are the names of the selected rows. Files list them in the order of the rows as a rule,
+// so that one is found by its place.
 type rowNames struct {
 	names []rowName          // ascending by row, once all are there
 	keys  map[string]int64   // row of each key

@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 )
 
-// An import of many batches that ended before its last one, killed or without a
-// network to its database, is gone on with by the same command: the collection's
-// metadata say how far it got. It is written behind every batch, beside the next
-// one, so that what the next run stores again is two batches at most.
+// An import of many batches that ended before its last one, killed or without a network to its
+// database, is gone on with by the same command: the collection's metadata say how far it got. It
+// is written behind every batch, beside the next one, so that what the next run stores again is two
+// batches at most.
 const metaImport = reserved + "import"
 
 // importState is the value of metaImport.
@@ -19,8 +19,8 @@ type importState struct {
 	FirstKey []byte `json:"first_key"`
 }
 
-// source identifies an import. An importer without a file of its own (the demo)
-// has none and is not gone on with.
+// source identifies an import. An importer without a file of its own (the demo) has none and is not
+// gone on with.
 func (im *importer) source() string {
 	if im.file == nil || im.file.identity == "" {
 		return ""

@@ -20,8 +20,7 @@ import (
 	"github.com/flashdb/flashdb/internal/codec"
 )
 
-// A dyingCollection fails its Upsert after a number of them, as if the process
-// were killed there.
+// A dyingCollection fails its Upsert after a number of them, as if the process were killed there.
 type dyingCollection struct {
 	collection
 	left, stored int
@@ -38,8 +37,8 @@ func (c *dyingCollection) Upsert(ctx context.Context, nodes ...flashdb.Node) err
 	return c.collection.Upsert(ctx, nodes...)
 }
 
-// An import that was killed goes on behind the last whole batch, and ends as one
-// that was not: the same nodes, and row numbers known.
+// An import that was killed goes on behind the last whole batch, and ends as one that was not: the
+// same nodes, and row numbers known.
 func TestImportGoesOn(t *testing.T) {
 	const n = 3*batchRows + 5
 	dir := t.TempDir()
@@ -113,8 +112,8 @@ func (endless) Next([]float32) (codec.Row, error) { return codec.Row{}, errKille
 func (endless) Position() string                  { return "row 0" }
 func (endless) Close() error                      { return nil }
 
-// How much is to come is said before the first row is read, and once: of the rows
-// that are imported.
+// How much is to come is said before the first row is read, and once: of the rows that are
+// imported.
 func TestImportAnnounces(t *testing.T) {
 	for _, tt := range []struct {
 		start, count int64

@@ -15,8 +15,8 @@ const (
 	batchBytes = 64 << 20
 )
 
-// importFlushBytes is Options.FlushBytes of an import that opens the database itself. Keys in no order touch most pages of
-// the tree of keys in each flush, so that larger flushes write less.
+// importFlushBytes is Options.FlushBytes of an import that opens the database itself. Keys in no
+// order touch most pages of the tree of keys in each flush, so that larger flushes write less.
 const importFlushBytes = 64 << 20
 
 // An importBatch is what one Upsert stores.
@@ -25,9 +25,8 @@ type importBatch struct {
 	embeddings []float32 // what the nodes' embeddings are parts of
 }
 
-// A storing is the second pass of an import: one goroutine reads batches while
-// another stores the one before, and the note of how far it got is written
-// beside the next one.
+// A storing is the second pass of an import: one goroutine reads batches while another stores the
+// one before, and the note of how far it got is written beside the next one.
 type storing struct {
 	im   *importer
 	c    collection
@@ -42,8 +41,8 @@ type storing struct {
 	noted       chan error // result of the note under way; nil: there is none
 }
 
-// store stores every selected row that an earlier run has not, and returns the
-// first and the last key.
+// store stores every selected row that an earlier run has not, and returns the first and the last
+// key.
 func (im *importer) store(ctx context.Context, c collection, rows int64, p *terminal.Progress) (first, last string, err error) {
 	s := &storing{
 		im:     im,
@@ -144,8 +143,8 @@ func (s *storing) upsertAll(ctx context.Context) error {
 	return nil
 }
 
-// note begins to record how many rows are stored, once the record before is
-// written. What a run that ends here stores again is two batches at most.
+// note begins to record how many rows are stored, once the record before is written. What a run
+// that ends here stores again is two batches at most.
 func (s *storing) note(ctx context.Context) error {
 	if err := s.wait(); err != nil {
 		return err

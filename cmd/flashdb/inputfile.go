@@ -21,8 +21,8 @@ const (
 	standardInput = "-"
 )
 
-// An inputFile is a file to import: one that the user names, or a copy of what
-// cannot be read twice or at any place, standard input and compressed Parquet.
+// An inputFile is a file to import: one that the user names, or a copy of what cannot be read twice
+// or at any place, standard input and compressed Parquet.
 type inputFile struct {
 	name     string // for messages
 	path     string
@@ -90,8 +90,7 @@ func isCompressed(name string) bool {
 	return strings.HasSuffix(name, ".zst") || strings.HasSuffix(name, ".gz")
 }
 
-// extension is that of a file without that of its compression, in lower case
-// and without its dot.
+// extension is that of a file without that of its compression, in lower case and without its dot.
 func extension(name string) string {
 	name = strings.ToLower(name)
 	if isCompressed(name) {
@@ -129,8 +128,7 @@ type tableFile struct {
 	open func() (tableReader, error)
 }
 
-// tableAt is a file of tab-separated lines, or of comma-separated ones if it is
-// named so.
+// tableAt is a file of tab-separated lines, or of comma-separated ones if it is named so.
 func tableAt(path string) tableFile {
 	return tableFile{path, "line", func() (tableReader, error) { return codec.OpenTable(path, nil) }}
 }

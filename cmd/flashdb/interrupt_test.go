@@ -15,10 +15,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSignalEndsAWait interrupts a command that waits for the other end of a
-// pipe: it outlives the first SIGTERM, and the second ends it at once. Nothing
-// tells when it waits, and when the first signal has had its effect. A signal that
-// comes too soon ends it in good order, so the time before each one grows.
+// TestSignalEndsAWait interrupts a command that waits for the other end of a pipe: it outlives the
+// first SIGTERM, and the second ends it at once. Nothing tells when it waits, and when the first
+// signal has had its effect. A signal that comes too soon ends it in good order, so the time before
+// each one grows.
 func TestSignalEndsAWait(t *testing.T) {
 	for pause := 100 * time.Millisecond; pause < graceTime; pause *= 8 {
 		state, errOut := terminateTwice(t, pause)
@@ -32,8 +32,8 @@ func TestSignalEndsAWait(t *testing.T) {
 	t.Fatal("the second SIGTERM does not end it")
 }
 
-// terminateTwice sends two SIGTERM to a command that waits, and returns how it
-// ended. Where the first one ends it in good order there is no second.
+// terminateTwice sends two SIGTERM to a command that waits, and returns how it ended. Where the
+// first one ends it in good order there is no second.
 func terminateTwice(t *testing.T, pause time.Duration) (state *os.ProcessState, errOut string) {
 	t.Helper()
 	base := t.TempDir()

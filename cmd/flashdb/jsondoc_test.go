@@ -18,8 +18,8 @@ import (
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/terminal"
 )
 
-// TestJSONDoc holds docs/json.md to what the commands print: every key is
-// described, every described one is printed, but for those marked optional.
+// TestJSONDoc holds docs/json.md to what the commands print: every key is described, every
+// described one is printed, but for those marked optional.
 func TestJSONDoc(t *testing.T) {
 	described := readJSONDoc(t)
 	dir := t.TempDir()
@@ -131,8 +131,8 @@ func TestJSONDoc(t *testing.T) {
 	}
 }
 
-// collectKeys adds the keys of lines of JSON to those of a verb: a.b of an object,
-// a[].b of a list of objects.
+// collectKeys adds the keys of lines of JSON to those of a verb: a.b of an object, a[].b of a list
+// of objects.
 func collectKeys(t *testing.T, printed map[string]map[string]bool, verb, text string) {
 	if printed[verb] == nil {
 		printed[verb] = map[string]bool{}
@@ -164,8 +164,8 @@ func collectKeys(t *testing.T, printed map[string]map[string]bool, verb, text st
 	}
 }
 
-// readJSONDoc returns the keys that each section of docs/json.md describes, and
-// whether they are optional.
+// readJSONDoc returns the keys that each section of docs/json.md describes, and whether they are
+// optional.
 func readJSONDoc(t *testing.T) map[string]map[string]bool {
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "json.md"))
 	require.NoError(t, err)

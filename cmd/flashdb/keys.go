@@ -98,8 +98,7 @@ func (a *app) printKeys(keys []string) error {
 // nearKeyPatience is how long keys like an unknown one are looked for.
 const nearKeyPatience = 2 * time.Second
 
-// nearKeys adds to the error of a key that is not known those of c which are like
-// it.
+// nearKeys adds to the error of a key that is not known those of c which are like it.
 func (a *app) nearKeys(ctx context.Context, c collection, err error, keys ...string) error {
 	if !errors.Is(err, flashdb.ErrNotFound) {
 		return err

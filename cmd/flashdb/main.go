@@ -1,14 +1,12 @@
-// Command flashdb is the command line of the flashdb vector database: it makes
-// collections, imports embeddings, edges and trained decoders, predicts links,
-// rebuilds the index and measures its recall. `flashdb demo` shows all of it on
-// real data; `flashdb help` lists the rest.
+// Command flashdb is the command line of the flashdb vector database: it makes collections, imports
+// embeddings, edges and trained decoders, predicts links, rebuilds the index and measures its
+// recall. `flashdb demo` shows all of it on real data; `flashdb help` lists the rest.
 //
-// Every command prints text for people, or with --json one object, or one
-// object a line, for programs. An error is one line on stderr and an exit code
-// that is not 0.
+// Every command prints text for people, or with --json one object, or one object a line, for
+// programs. An error is one line on stderr and an exit code that is not 0.
 //
-// The commands form a tree made afresh by newRoot, so that a test, or a shell
-// that runs one line after another, never meets flag values of an earlier run.
+// The commands form a tree made afresh by newRoot, so that a test, or a shell that runs one line
+// after another, never meets flag values of an earlier run.
 package main
 
 import (
@@ -43,14 +41,13 @@ func main() {
 	os.Exit(exitCode(ctx, done, stop, after, os.Stderr))
 }
 
-// graceTime is how long a command may take to end after it was interrupted. What
-// it was writing is safe at any moment: the next open finds it as after a crash.
+// graceTime is how long a command may take to end after it was interrupted. What it was writing is
+// safe at any moment: the next open finds it as after a crash.
 const graceTime = 10 * time.Second
 
-// exitCode waits for that of the command. One that waits where nothing can
-// interrupt it, as for the other end of a named pipe, is left to itself after
-// graceTime; and a second signal ends the process at once, as stop gives signals
-// back their effect.
+// exitCode waits for that of the command. One that waits where nothing can interrupt it, as for the
+// other end of a named pipe, is left to itself after graceTime; and a second signal ends the
+// process at once, as stop gives signals back their effect.
 func exitCode(ctx context.Context, done <-chan int, stop func(), after func(time.Duration) <-chan time.Time, errOut io.Writer) int {
 	select {
 	case code := <-done:
@@ -211,8 +208,7 @@ embedding, and known links that are not predicted again.`,
 
 func help(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 
-// helpFor is the command help: unlike cobra's own, it fails for what is no
-// command.
+// helpFor is the command help: unlike cobra's own, it fails for what is no command.
 func helpFor(cmd *cobra.Command, words []string) error {
 	about, rest, err := cmd.Root().Find(words)
 	if err == nil {

@@ -19,8 +19,7 @@ func runLine(args ...string) (code int, out, errOut string) {
 	return code, o.String(), e.String()
 }
 
-// leafPaths returns the paths of the commands that do something, without those
-// of package cobra.
+// leafPaths returns the paths of the commands that do something, without those of package cobra.
 func leafPaths(cmd *cobra.Command) []string {
 	var paths []string
 	for _, sub := range cmd.Commands() {

@@ -68,8 +68,7 @@ func (a *app) get(ctx context.Context, db database, c collection, key string) er
 	})
 }
 
-// linksAcross returns the links of a node to those of other collections, by their
-// names.
+// linksAcross returns the links of a node to those of other collections, by their names.
 func linksAcross(ctx context.Context, db database, c collection, key string) (map[string][]string, error) {
 	names, err := db.Collections(ctx)
 	if err != nil {
@@ -103,8 +102,7 @@ func countedList(texts []string) string {
 	return fmt.Sprintf("%s: %s", show.Number(len(texts)), shownList(texts, 8))
 }
 
-// A jsonNode is a node as `get --json` prints it. A payload that is not UTF-8
-// is in PayloadBase64.
+// A jsonNode is a node as `get --json` prints it. A payload that is not UTF-8 is in PayloadBase64.
 type jsonNode struct {
 	Key           string              `json:"key"`
 	Embedding     []float32           `json:"embedding"`

@@ -10,9 +10,9 @@ import (
 	"github.com/flashdb/flashdb/internal/wire"
 )
 
-// A decoder whose arithmetic overflows gives infinite scores, or NaN. They are
-// written as Infinity, -Infinity and NaN in every format, in JSON as text, which has
-// no such numbers: what reads numbers from text reads these words in most languages.
+// A decoder whose arithmetic overflows gives infinite scores, or NaN. They are written as Infinity,
+// -Infinity and NaN in every format, in JSON as text, which has no such numbers: what reads numbers
+// from text reads these words in most languages.
 
 // digits writes all digits of a score for programs.
 func digits(f float32) string {
@@ -33,8 +33,8 @@ func score(f float32) string {
 // mostDecimals is how many a float32 can need to differ from its neighbours.
 const mostDecimals = 9
 
-// scoresOf writes the scores of hits for people: with four decimals, or as many more
-// as it takes to see small ones, and that two are not the same.
+// scoresOf writes the scores of hits for people: with four decimals, or as many more as it takes to
+// see small ones, and that two are not the same.
 func scoresOf(hits []flashdb.Hit) []string {
 	largest := 0.0
 	for _, h := range hits {
@@ -93,8 +93,8 @@ func (n jsonNumber) String() string {
 	return fmt.Sprintf("%.2g", float64(n))
 }
 
-// jsonScore widens a float32 so that JSON prints its own few digits and not
-// those of its binary expansion.
+// jsonScore widens a float32 so that JSON prints its own few digits and not those of its binary
+// expansion.
 func jsonScore(f float32) jsonNumber {
 	v, err := strconv.ParseFloat(strconv.FormatFloat(float64(f), 'g', -1, 32), 64)
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 	"github.com/flashdb/flashdb/decoder"
 )
 
-// overflowing makes a database whose decoder overflows: against source the
-// others score plus infinity twice, minus infinity, NaN and two numbers.
+// overflowing makes a database whose decoder overflows: against source the others score plus
+// infinity twice, minus infinity, NaN and two numbers.
 func overflowing(t *testing.T) {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -43,8 +43,8 @@ func overflowing(t *testing.T) {
 		code, _, errOut := runLine(strings.Fields(line)...)
 		require.Zero(t, code, errOut)
 	}
-	// A linear decoder sums in float64. Of a network the hidden values overflow, here
-	// x0 y0 and x1 y1, and infinities of both signs add up to NaN.
+	// A linear decoder sums in float64. Of a network the hidden values overflow, here x0 y0 and x1
+	// y1, and infinities of both signs add up to NaN.
 	sum, err := decoder.New(decoder.Spec{Kind: "hadamard_mlp", Dim: 2, Layers: []decoder.LayerSpec{
 		{Weight: "w0", Activation: "leaky_relu"}, {Weight: "w1", Activation: "identity"},
 	}}, map[string]decoder.Tensor{
@@ -60,8 +60,7 @@ func overflowing(t *testing.T) {
 	require.NoError(t, db.Close())
 }
 
-// A scored line of any output: key, score and probability, in words that
-// strconv.ParseFloat reads.
+// A scored line of any output: key, score and probability, in words that strconv.ParseFloat reads.
 type scoredLine [3]string
 
 func (l scoredLine) floats(t *testing.T) [2]float32 {
@@ -75,8 +74,8 @@ func (l scoredLine) floats(t *testing.T) [2]float32 {
 	return out
 }
 
-// TestOverflowingScoresAreTheSameInEveryFormat asks by every command that prints
-// scores, in every format, in this process and over the socket of another.
+// TestOverflowingScoresAreTheSameInEveryFormat asks by every command that prints scores, in every
+// format, in this process and over the socket of another.
 func TestOverflowingScoresAreTheSameInEveryFormat(t *testing.T) {
 	overflowing(t)
 	db, err := flashdb.Open("db", nil)

@@ -11,8 +11,8 @@ import (
 	"github.com/flashdb/flashdb/control"
 )
 
-// open returns the database in dir: opened here, or asked of the process that
-// has it open. The owner is tried first, since Open would wait for its lock.
+// open returns the database in dir: opened here, or asked of the process that has it open. The
+// owner is tried first, since Open would wait for its lock.
 func (a *app) open(ctx context.Context, dir string, opts flashdb.Options) (database, error) {
 	if a.shared != nil {
 		return a.shared.Lend(), nil
@@ -36,8 +36,8 @@ func (a *app) open(ctx context.Context, dir string, opts flashdb.Options) (datab
 	return control.Local(own), nil
 }
 
-// openRemote connects to the process that has dir open and says so on w. It
-// returns control.ErrNoOwner when nobody answers.
+// openRemote connects to the process that has dir open and says so on w. It returns
+// control.ErrNoOwner when nobody answers.
 func openRemote(ctx context.Context, dir string, w io.Writer) (database, error) {
 	db, err := control.Dial(dir)
 	if err != nil {
@@ -51,8 +51,8 @@ func openRemote(ctx context.Context, dir string, w io.Writer) (database, error) 
 	return db, nil
 }
 
-// withDB runs fn on the existing database in dir. What Close reports is never
-// lost behind a success.
+// withDB runs fn on the existing database in dir. What Close reports is never lost behind a
+// success.
 func (a *app) withDB(ctx context.Context, dir string, opts flashdb.Options, fn func(db database) error) error {
 	opts.MustExist = true
 	db, err := a.open(ctx, dir, opts)
@@ -73,8 +73,8 @@ func (a *app) withCollection(ctx context.Context, dir, name string, opts flashdb
 	})
 }
 
-// sourceCollectionOf returns the collection that sources are nodes of: the one of that name, or
-// c where there is none.
+// sourceCollectionOf returns the collection that sources are nodes of: the one of that name, or c
+// where there is none.
 func sourceCollectionOf(ctx context.Context, db database, c collection, name string) (collection, error) {
 	if name == "" {
 		return c, nil
@@ -82,8 +82,7 @@ func sourceCollectionOf(ctx context.Context, db database, c collection, name str
 	return collectionOf(ctx, db, name)
 }
 
-// collectionOf returns a collection; one that is not there is an error that says
-// which are.
+// collectionOf returns a collection; one that is not there is an error that says which are.
 func collectionOf(ctx context.Context, db database, name string) (collection, error) {
 	c, err := db.Collection(ctx, name)
 	if !errors.Is(err, flashdb.ErrNotFound) {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// An oracleLine is the exact answer of one source as an oracle file gives it:
-// rows of the imported file, best first.
+// An oracleLine is the exact answer of one source as an oracle file gives it: rows of the imported
+// file, best first.
 type oracleLine struct {
 	Source int64     `json:"source"`
 	Top    []int64   `json:"top"`

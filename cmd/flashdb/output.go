@@ -29,8 +29,8 @@ func (a *app) data() io.Writer {
 // titled is table for one whose first line names the columns.
 func (a *app) titled(fn func(w io.Writer)) error { return a.tableWith(0, a.dim, fn) }
 
-// table aligns tab-separated lines that fn writes, with two spaces between
-// columns. tabwriter.AlignRight is for tables of numbers alone.
+// table aligns tab-separated lines that fn writes, with two spaces between columns.
+// tabwriter.AlignRight is for tables of numbers alone.
 func (a *app) table(flags uint, fn func(w io.Writer)) error {
 	return a.tableWith(flags, func(line string) string { return line }, fn)
 }

@@ -21,8 +21,8 @@ import (
 	"github.com/flashdb/flashdb/internal/attempts"
 )
 
-// writers are the commands that write a file, each with what makes it whole for a
-// name with its extension; ext is "" if any will do.
+// writers are the commands that write a file, each with what makes it whole for a name with its
+// extension; ext is "" if any will do.
 var writers = []struct {
 	name, ext string
 	line      func(file string) []string
@@ -90,8 +90,8 @@ func requireSameTree(t *testing.T, before map[string]string) {
 	require.Len(t, after, len(before))
 }
 
-// TestNoOutputIntoADatabase writes with every command to every file and place of a
-// database, by every way that leads there.
+// TestNoOutputIntoADatabase writes with every command to every file and place of a database, by
+// every way that leads there.
 func TestNoOutputIntoADatabase(t *testing.T) {
 	outputFixture(t)
 	work, err := os.Getwd()
@@ -168,8 +168,8 @@ func TestNoOutputIntoADatabase(t *testing.T) {
 	attempts.Count(t, count, "outputs")
 }
 
-// TestNoOutputIntoADatabaseByAnotherProcess does the same while the database is
-// open elsewhere, when the backup comes over its socket.
+// TestNoOutputIntoADatabaseByAnotherProcess does the same while the database is open elsewhere,
+// when the backup comes over its socket.
 func TestNoOutputIntoADatabaseByAnotherProcess(t *testing.T) {
 	outputFixture(t)
 	db, err := flashdb.Open("x.flash", nil)
@@ -255,8 +255,8 @@ func TestOutputsReplaceWholly(t *testing.T) {
 	}
 }
 
-// TestOutputsToDevicesAndPipes writes to what is not a regular file: it gets the
-// bytes that a file would, and stays what it is.
+// TestOutputsToDevicesAndPipes writes to what is not a regular file: it gets the bytes that a file
+// would, and stays what it is.
 func TestOutputsToDevicesAndPipes(t *testing.T) {
 	outputFixture(t)
 	require.NoError(t, syscall.Mkfifo("pipe.json", 0o600))

@@ -16,8 +16,7 @@ import (
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/usage"
 )
 
-// A repeatable is an error of a command that goes on where it was when it is given
-// again.
+// A repeatable is an error of a command that goes on where it was when it is given again.
 type repeatable struct{ err error }
 
 func (r *repeatable) Error() string { return r.err.Error() }
@@ -31,8 +30,8 @@ func goesOn(err error) error {
 	return &repeatable{err}
 }
 
-// plainError says why a command failed to somebody who knows commands and files,
-// and not this program's source: what was wrong, where, and what to do.
+// plainError says why a command failed to somebody who knows commands and files, and not this
+// program's source: what was wrong, where, and what to do.
 func plainError(ctx context.Context, cmd *cobra.Command, err error) string {
 	var again *repeatable
 	repeat := errors.As(err, &again)
@@ -83,8 +82,8 @@ func swapped(cmd *cobra.Command) string {
 	return fmt.Sprintf("the database comes first: say %s %s", show.Text(args[1]), show.Text(args[0]))
 }
 
-// otherFile tells whether a backup stands where a database is wanted, or a database
-// where a backup is.
+// otherFile tells whether a backup stands where a database is wanted, or a database where a backup
+// is.
 func otherFile(cmd *cobra.Command) string {
 	args := cmd.Flags().Args()
 	if len(args) == 0 {

@@ -12,8 +12,7 @@ import (
 	"github.com/flashdb/flashdb"
 )
 
-// planFlags are the flags that choose a decoder and a plan; predict and eval
-// share them.
+// planFlags are the flags that choose a decoder and a plan; predict and eval share them.
 type planFlags struct {
 	opts        flashdb.PredictOptions
 	mode        string
@@ -43,8 +42,8 @@ func (p *planFlags) register(cmd *cobra.Command) {
 	completeWords(cmd, "seed", "ones", "source", "both", "learned", "learned+ones")
 }
 
-// options returns what the flags say. A flag that was given must say something:
-// zero is the options' way to ask for the default, and a slip of the caller's.
+// options returns what the flags say. A flag that was given must say something: zero is the
+// options' way to ask for the default, and a slip of the caller's.
 func (p *planFlags) options(fs *pflag.FlagSet) (flashdb.PredictOptions, error) {
 	o := p.opts
 	o.Mode = flashdb.Mode(p.mode)
@@ -145,8 +144,7 @@ func (f *shareFlag) Set(s string) error {
 	return err
 }
 
-// parseShare reads 5% or 0.05. Of more than the whole it wants the sign: 5 may
-// be meant for either.
+// parseShare reads 5% or 0.05. Of more than the whole it wants the sign: 5 may be meant for either.
 func parseShare(s string) (float64, error) {
 	number, percent := strings.CutSuffix(s, "%")
 	v, err := strconv.ParseFloat(number, 64)

@@ -22,8 +22,8 @@ import (
 	"github.com/flashdb/flashdb/internal/output"
 )
 
-// manySources is how many sources are asked before their answers are made
-// durable: what a killed run does again.
+// manySources is how many sources are asked before their answers are made durable: what a killed
+// run does again.
 const manySources = 256
 
 // A manyRequest asks for very many sources at once and writes a file.
@@ -39,8 +39,8 @@ type manyRequest struct {
 	remark func(flashdb.QueryStats) error // on the first answer
 }
 
-// A shard is one of count parts of the sources: those whose position leaves
-// index-1 when divided by count. The zero value is the whole.
+// A shard is one of count parts of the sources: those whose position leaves index-1 when divided by
+// count. The zero value is the whole.
 type shard struct{ index, count int }
 
 func parseShard(s string) (shard, error) {
@@ -60,8 +60,8 @@ func (s shard) holds(position uint32) bool {
 	return s.count == 0 || int(position)%s.count == s.index-1
 }
 
-// A manySource is one source and its place in the order of all, which does not
-// change when others come or go: the id of a node, or the line in a file.
+// A manySource is one source and its place in the order of all, which does not change when others
+// come or go: the id of a node, or the line in a file.
 type manySource struct {
 	position uint32
 	key      string
@@ -82,9 +82,8 @@ func (r *manyRequest) validate() error {
 	return err
 }
 
-// predictMany asks for every source and writes the answers in the order of the
-// sources. A file is written under another name until it is whole, and a run
-// that was killed goes on where it was.
+// predictMany asks for every source and writes the answers in the order of the sources. A file is
+// written under another name until it is whole, and a run that was killed goes on where it was.
 func (a *app) predictMany(ctx context.Context, r manyRequest) error {
 	if err := r.validate(); err != nil {
 		return err
@@ -222,9 +221,9 @@ func readKeys(file string, fn func(line int, key string)) (err error) {
 	}
 }
 
-// fingerprint tells apart the requests whose answers must not be mixed in one
-// file: other options, another decoder, other lines of keys. The nodes of a
-// collection may change meanwhile, as they may under any query.
+// fingerprint tells apart the requests whose answers must not be mixed in one file: other options,
+// another decoder, other lines of keys. The nodes of a collection may change meanwhile, as they may
+// under any query.
 func (r *manyRequest) fingerprint(ctx context.Context, c collection, sources []manySource) (string, error) {
 	d, err := c.Decoder(ctx, r.opts.Decoder)
 	if err != nil {
@@ -253,8 +252,8 @@ func (r *manyRequest) fingerprint(ctx context.Context, c collection, sources []m
 	return string(text), err
 }
 
-// answerMany hands the answers on in text, some sources at a time, with the
-// position that comes after them. Sources that are not there are skipped.
+// answerMany hands the answers on in text, some sources at a time, with the position that comes
+// after them. Sources that are not there are skipped.
 func (a *app) answerMany(ctx context.Context, r manyRequest, c collection, sources []manySource, write func(text []byte, next uint32) error) (skipped int, err error) {
 	p := terminal.NewProgress(a.err)
 	defer p.Clear()

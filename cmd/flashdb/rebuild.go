@@ -101,8 +101,8 @@ func oneCollection(args []string, flag string) (string, error) {
 	return args[0], nil
 }
 
-// rebuild rebuilds one collection, or all of them: what is the matter with one
-// does not keep the others from their turn.
+// rebuild rebuilds one collection, or all of them: what is the matter with one does not keep the
+// others from their turn.
 func (a *app) rebuild(ctx context.Context, dir, collection string, opts flashdb.RebuildOptions, p *terminal.Progress) error {
 	if err := opts.Validate(); err != nil {
 		return err

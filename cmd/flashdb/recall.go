@@ -8,11 +8,11 @@ import (
 )
 
 const (
-	// tieTolerance, relative, is how far below the true k-th score a hit still
-	// counts as found: nodes that tie there are equally right answers.
+	// tieTolerance, relative, is how far below the true k-th score a hit still counts as found:
+	// nodes that tie there are equally right answers.
 	tieTolerance = 1e-5
-	// scoreFloor is what differences are taken relative to at least, since a
-	// logit of zero means nothing in particular.
+	// scoreFloor is what differences are taken relative to at least, since a logit of zero means
+	// nothing in particular.
 	scoreFloor = 0.1
 )
 
@@ -34,9 +34,9 @@ type outcome struct {
 	maxAbs, maxRel float64 // largest differences of score on common hits
 }
 
-// compare judges hits against the exact top-k. A hit is found when its score
-// is at least the true k-th score: the true score where the truth lists the
-// hit, the reported one for a hit that can only tie.
+// compare judges hits against the exact top-k. A hit is found when its score is at least the true
+// k-th score: the true score where the truth lists the hit, the reported one for a hit that can
+// only tie.
 func compare(hits []flashdb.Hit, exact truth) outcome {
 	if len(exact.keys) == 0 {
 		return outcome{recall: 1}
@@ -67,8 +67,8 @@ func compare(hits []flashdb.Hit, exact truth) outcome {
 	return o
 }
 
-// differ returns how far a score is from the true one, and that relative to it. The
-// same infinity twice, or NaN, is no difference; to any other score each is infinite.
+// differ returns how far a score is from the true one, and that relative to it. The same infinity
+// twice, or NaN, is no difference; to any other score each is infinite.
 func differ(score, want float64) (abs, rel float64) {
 	if score == want || math.IsNaN(score) && math.IsNaN(want) {
 		return 0, 0
@@ -79,8 +79,8 @@ func differ(score, want float64) (abs, rel float64) {
 	return abs, abs / max(math.Abs(want), scoreFloor)
 }
 
-// spread returns the mean, the 5th percentile (nearest rank) and the smallest
-// of at least one value.
+// spread returns the mean, the 5th percentile (nearest rank) and the smallest of at least one
+// value.
 func spread(values []float64) (mean, p5, worst float64) {
 	sorted := slices.Sorted(slices.Values(values))
 	for _, v := range sorted {

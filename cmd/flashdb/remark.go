@@ -24,8 +24,8 @@ func (a *app) verb(name string) string {
 	return "`flashdb " + name + "`"
 }
 
-// remarkOn tells what is odd about an answer: an index that could not be used, and
-// tags of the filter that no node has.
+// remarkOn tells what is odd about an answer: an index that could not be used, and tags of the
+// filter that no node has.
 func (a *app) remarkOn(ctx context.Context, db database, c collection, s flashdb.QueryStats) error {
 	if s.IndexDamaged {
 		a.remark("the index of %s is damaged, so that every node was scanned: run %s", c.Name(), a.verb("rebuild"))
@@ -55,8 +55,7 @@ func (a *app) remarkOn(ctx context.Context, db database, c collection, s flashdb
 	return nil
 }
 
-// remarkOnIndex tells that a collection has grown large enough for an index, and
-// has none.
+// remarkOnIndex tells that a collection has grown large enough for an index, and has none.
 func (a *app) remarkOnIndex(ctx context.Context, db database, c collection) error {
 	of, err := statsOf(ctx, db, c.Name())
 	if err == nil && of.Generation == 0 && of.Nodes >= indexFrom {

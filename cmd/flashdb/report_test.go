@@ -17,8 +17,8 @@ import (
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/terminal"
 )
 
-// TestReportGrowth measures what a report shows of growth, with the sources in
-// the collection and in another one, and looks for what it leaves behind.
+// TestReportGrowth measures what a report shows of growth, with the sources in the collection and
+// in another one, and looks for what it leaves behind.
 func TestReportGrowth(t *testing.T) {
 	t.Chdir(t.TempDir())
 	t.Setenv("TMPDIR", t.TempDir())

@@ -9,9 +9,9 @@ import (
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
 )
 
-// reportDelta says what the served index does not hold and how old that may be,
-// or nothing when there is no index. Writes bear no times, so that the age of a row
-// is told by its number and bounded by the build of the index.
+// reportDelta says what the served index does not hold and how old that may be, or nothing when
+// there is no index. Writes bear no times, so that the age of a row is told by its number and
+// bounded by the build of the index.
 func reportDelta(all flashdb.Stats, s flashdb.CollectionStats, now time.Time) *report.Delta {
 	if s.Generation == 0 {
 		return nil

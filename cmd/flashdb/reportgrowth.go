@@ -15,8 +15,8 @@ import (
 	"github.com/flashdb/flashdb/control"
 )
 
-// The subsets whose queries are timed are an eighth, a quarter and a half of the
-// rows; growthLeast is the fewest of the smallest one.
+// The subsets whose queries are timed are an eighth, a quarter and a half of the rows; growthLeast
+// is the fewest of the smallest one.
 const (
 	growthLeast     = 1000
 	growthCalibrate = 2 * time.Second
@@ -31,8 +31,8 @@ type grower struct {
 	sources []flashdb.Node
 }
 
-// growth measures how the time of a query grows with the rows, or says why not.
-// What it builds lies in a temporary directory and is removed.
+// growth measures how the time of a query grows with the rows, or says why not. What it builds lies
+// in a temporary directory and is removed.
 func (r *reporter) growth(ctx context.Context, stats flashdb.CollectionStats, decoderName string) (*report.Growth, error) {
 	switch {
 	case r.growthTime == 0:
@@ -191,8 +191,7 @@ func (g *grower) copySources(ctx context.Context, db *flashdb.DB) (name string, 
 	return to.Name(), to.Upsert(ctx, nodes...)
 }
 
-// timed times the sources in a collection of so many rows, each by plan and by
-// exact scan.
+// timed times the sources in a collection of so many rows, each by plan and by exact scan.
 func (g *grower) timed(ctx context.Context, c collection, rows int) (point report.GrowthPoint, err error) {
 	var planned, exact []time.Duration
 	point.Rows = rows

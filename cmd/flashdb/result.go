@@ -19,9 +19,8 @@ type resultColumns struct {
 	noLogit     bool // of Search: a probability has no meaning
 }
 
-// predicted are the columns of a decoder's answers. A dot product is no logit, whose
-// sigmoid would be a probability, unless its spec says so; but for programs tables
-// have the same columns always.
+// predicted are the columns of a decoder's answers. A dot product is no logit, whose sigmoid would
+// be a probability, unless its spec says so; but for programs tables have the same columns always.
 func (a *app) predicted(d decoder.Decoder) resultColumns {
 	return resultColumns{score: "score", probability: a.tables != nil || d.Kind() != decoder.Dot || d.Spec().Output == "sigmoid"}
 }

@@ -14,19 +14,17 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// A resultFile is written in pieces and can be gone on with after a crash.
-// Until it is whole, NAME.part holds the pieces and NAME.state says how many
-// bytes of it count, and for whom:
+// A resultFile is written in pieces and can be gone on with after a crash. Until it is whole,
+// NAME.part holds the pieces and NAME.state says how many bytes of it count, and for whom:
 //
 //	append: write to .part, sync, then replace .state
 //	publish: rename .part to NAME, remove .state
 //
-// What lies in .part beyond the bytes of .state is cut off. The pieces of a name
-// that ends in .zst or .gz are compressed each for itself: both formats allow
-// files to be put one behind the other.
+// What lies in .part beyond the bytes of .state is cut off. The pieces of a name that ends in .zst
+// or .gz are compressed each for itself: both formats allow files to be put one behind the other.
 //
-// A file of a format that cannot be put together so is made of the pieces, which
-// are compressed with zstd then, when all are there:
+// A file of a format that cannot be put together so is made of the pieces, which are compressed
+// with zstd then, when all are there:
 //
 //	publish: write NAME.joined, sync, rename it to NAME, remove .part and .state
 type resultFile struct {
@@ -44,8 +42,7 @@ type resultState struct {
 	Bytes   int64  `json:"bytes"` // of .part
 }
 
-// openResultFile goes on with the file of an earlier run of the same request,
-// or begins one.
+// openResultFile goes on with the file of an earlier run of the same request, or begins one.
 func openResultFile(name, request string, restart bool, join func(pieces io.ReadSeeker, w io.Writer) error) (*resultFile, error) {
 	f := &resultFile{name: name, join: join, state: resultState{Request: request}}
 	if err := f.checkNames(); err != nil {
@@ -86,8 +83,8 @@ func openResultFile(name, request string, restart bool, join func(pieces io.Read
 	return f, nil
 }
 
-// checkNames makes sure that the files beside the result are its own: a link would
-// lead a write elsewhere, and a pipe would wait for its other end.
+// checkNames makes sure that the files beside the result are its own: a link would lead a write
+// elsewhere, and a pipe would wait for its other end.
 func (f *resultFile) checkNames() error {
 	for _, name := range []string{f.partName(), f.stateName(), f.newState(), f.joinedName()} {
 		if info, err := os.Lstat(name); err == nil && !info.Mode().IsRegular() {
@@ -147,8 +144,8 @@ func (f *resultFile) publish() error {
 	return nil
 }
 
-// publishJoined makes the file of its pieces. A run that is killed here leaves
-// them, and the next one joins them again.
+// publishJoined makes the file of its pieces. A run that is killed here leaves them, and the next
+// one joins them again.
 func (f *resultFile) publishJoined() error {
 	joined, err := os.OpenFile(f.joinedName(), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -183,8 +180,8 @@ func (f *resultFile) close() error {
 // newSuffix is added to the name of a file that is about to be replaced.
 const newSuffix = ".new"
 
-// replaceFile writes a small file so that it is there whole or as it was. What a
-// killed run leaves beside it, the next one overwrites.
+// replaceFile writes a small file so that it is there whole or as it was. What a killed run leaves
+// beside it, the next one overwrites.
 func replaceFile(name string, content []byte) error {
 	tmp, err := os.OpenFile(name+newSuffix, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/parquet"
 )
 
-// TestResultFileGoesOn ends a run at every point between two pieces: what was
-// acknowledged stays, what was not is written again, and nothing twice.
+// TestResultFileGoesOn ends a run at every point between two pieces: what was acknowledged stays,
+// what was not is written again, and nothing twice.
 func TestResultFileGoesOn(t *testing.T) {
 	plain := func(b []byte) []byte { return b }
 	for ext, read := range map[string]func([]byte) []byte{
@@ -81,8 +81,8 @@ func TestResultFileNoticesAShortPart(t *testing.T) {
 	require.NoError(t, f.close())
 }
 
-// TestParquetIsTheSameHoweverOftenItsRunWasKilled ends a run behind every piece
-// and within the join.
+// TestParquetIsTheSameHoweverOftenItsRunWasKilled ends a run behind every piece and within the
+// join.
 func TestParquetIsTheSameHoweverOftenItsRunWasKilled(t *testing.T) {
 	answer := func(source string, hits ...flashdb.Hit) []byte {
 		return appendAnswer(nil, formatParquet, flashdb.Result{Source: source, Hits: hits})

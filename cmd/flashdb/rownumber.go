@@ -9,10 +9,9 @@ import (
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
 )
 
-// Files of edges and oracles name nodes by their row in the file of embeddings.
-// A collection remembers in its metadata which row its id 0 has, and how many
-// ids from there on are rows of that file, as long as imports keep row and id
-// in step.
+// Files of edges and oracles name nodes by their row in the file of embeddings. A collection
+// remembers in its metadata which row its id 0 has, and how many ids from there on are rows of that
+// file, as long as imports keep row and id in step.
 const (
 	// Names of meta values that begin with this are not a user's: see SetMeta.
 	reserved = "flashdb."
@@ -21,16 +20,15 @@ const (
 	metaRowCount = reserved + "row_count"
 )
 
-// A nodeIndex finds nodes by key and by row number, for commands that look up
-// very many of them. It is a copy of the collection's keys at one moment.
+// A nodeIndex finds nodes by key and by row number, for commands that look up very many of them. It
+// is a copy of the collection's keys at one moment.
 type nodeIndex struct {
 	collection string
 	keys       []string          // by id; "" where there is no node
 	ids        map[string]uint32 // by key, made when first needed
 
-	// Row r is id r - first for first <= r < first+rows; rows is 0 when the
-	// collection does not know. Keys are then taken for row numbers in decimal,
-	// as import makes them without --keys.
+	// Row r is id r - first for first <= r < first+rows; rows is 0 when the collection does not
+	// know. Keys are then taken for row numbers in decimal, as import makes them without --keys.
 	first, rows int64
 }
 
@@ -68,8 +66,8 @@ func rowSpan(ctx context.Context, c collection) (first, rows int64, err error) {
 	return first, rows, nil
 }
 
-// ownMeta returns a value of the command's own. Earlier versions stored them
-// without what is reserved before their names.
+// ownMeta returns a value of the command's own. Earlier versions stored them without what is
+// reserved before their names.
 func ownMeta(ctx context.Context, c collection, name string) (string, error) {
 	text, err := c.Meta(ctx, name)
 	if err == nil && text == "" {

@@ -11,7 +11,8 @@ import (
 	"github.com/flashdb/flashdb/control"
 )
 
-// TestRowSpanOfEarlierVersions: what they remembered under names of the user's namespace is found, until it is set anew.
+// TestRowSpanOfEarlierVersions: what they remembered under names of the user's namespace is found,
+// until it is set anew.
 func TestRowSpanOfEarlierVersions(t *testing.T) {
 	db, err := flashdb.Open(filepath.Join(t.TempDir(), "db"), nil)
 	require.NoError(t, err)

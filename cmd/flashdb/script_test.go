@@ -24,8 +24,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"flashdb": main})
 }
 
-// TestScripts runs testdata/script. Beside testscript's own commands, scripts
-// may use
+// TestScripts runs testdata/script. Beside testscript's own commands, scripts may use
 //
 //	exits CODE COMMAND...   the command exits with that code
 //	fails COMMAND...        it exits with 1, prints nothing, and one line "flashdb: ..." on stderr
@@ -35,8 +34,8 @@ func TestMain(m *testing.M) {
 //	interrupt               ends it in good order; its output is in serve.out and serve.err
 //	deadsocket DIR          leaves the control socket of an owner that died
 //
-// and $DEMODATA, the folder of the demo's files, $DECODERS, that of decoders PyTorch wrote, $PARQUET, that of tables pyarrow
-// wrote, and $LONGKEY, a key of 1025 bytes.
+// and $DEMODATA, the folder of the demo's files, $DECODERS, that of decoders PyTorch wrote,
+// $PARQUET, that of tables pyarrow wrote, and $LONGKEY, a key of 1025 bytes.
 func TestScripts(t *testing.T) {
 	demodata, err := filepath.Abs("demodata")
 	if err != nil {

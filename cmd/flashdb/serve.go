@@ -82,8 +82,8 @@ func newLogger(format string, w io.Writer) (*slog.Logger, error) {
 	return nil, fmt.Errorf("--log %q: use text, json or auto", format)
 }
 
-// listenForScrapes listens at an address that names its host: without one the
-// whole network would be let in by a slip.
+// listenForScrapes listens at an address that names its host: without one the whole network would
+// be let in by a slip.
 func listenForScrapes(address string) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil || host == "" {

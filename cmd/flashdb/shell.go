@@ -64,8 +64,8 @@ can only be read is opened for reading.`,
 	return cmd
 }
 
-// A session is one run of the shell. Each line runs in a command tree of its own
-// on the one open database.
+// A session is one run of the shell. Each line runs in a command tree of its own on the one open
+// database.
 type session struct {
 	dir        string
 	db         database
@@ -203,8 +203,8 @@ func (noInput) Read([]byte) (int, error) {
 	return 0, errors.New("the shell reads its lines there: name a file")
 }
 
-// tree makes a fresh command tree on the open database. Its verbs do not name
-// what the shell fills in.
+// tree makes a fresh command tree on the open database. Its verbs do not name what the shell fills
+// in.
 func (s *session) tree() *cobra.Command {
 	root := s.app().tree()
 	for _, cmd := range root.Commands() {

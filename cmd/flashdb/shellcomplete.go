@@ -11,8 +11,8 @@ import (
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/shell"
 )
 
-// complete returns what the word at the cursor may become. What cannot be found
-// out is not offered: an error has no place in a completion.
+// complete returns what the word at the cursor may become. What cannot be found out is not offered:
+// an error has no place in a completion.
 func (s *session) complete(ctx context.Context, p shell.Partial) []string {
 	var words []string
 	switch {
@@ -102,8 +102,8 @@ func flagNamed(cmd *cobra.Command, word string) *pflag.Flag {
 	return nil
 }
 
-// positionOf returns how many arguments of a command the words hold already,
-// and the flag whose value comes next, if any.
+// positionOf returns how many arguments of a command the words hold already, and the flag whose
+// value comes next, if any.
 func positionOf(cmd *cobra.Command, words []string) (position int, open *pflag.Flag) {
 	words = words[min(len(words), len(strings.Fields(cmd.CommandPath()))):]
 	for i, word := range words {

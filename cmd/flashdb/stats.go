@@ -72,8 +72,8 @@ queries and their times, durable changes, rebuilds.`,
 // tagsIndent is where the values of a collection's table begin.
 const tagsIndent = 12
 
-// scansOf says, by collection, which decoders are answered by exact scans although
-// there is an index.
+// scansOf says, by collection, which decoders are answered by exact scans although there is an
+// index.
 func scansOf(ctx context.Context, db database, s flashdb.Stats) (map[string][]string, error) {
 	scans := map[string][]string{}
 	for _, of := range s.Collections {

@@ -216,8 +216,8 @@ func (t *trainRun) storeNodes(ctx context.Context, c collection, from, to int) e
 	return nil
 }
 
-// links are the known links in the order of their sources, as storage keeps them: all edges but those
-// of a test file.
+// links are the known links in the order of their sources, as storage keeps them: all edges but
+// those of a test file.
 func (t *trainRun) links() []train.Edge {
 	links := slices.Concat(t.split.Train, t.split.Valid)
 	if t.r.testFile == "" && t.g.Test == nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/usage"
 )
 
-// version returns the version this program was built from: that of the module,
-// or the commit of a checkout.
+// version returns the version this program was built from: that of the module, or the commit of a
+// checkout.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -13,11 +13,12 @@ import (
 	"github.com/flashdb/flashdb/decoder/internal/pairwise"
 )
 
-// A layout is a way in which a model in use keeps its decoder in a state dict: the names of its keys, and what they do not say
-// (activation, place of the norm, output) as that model computes it.
+// A layout is a way in which a model in use keeps its decoder in a state dict: the names of its
+// keys, and what they do not say (activation, place of the norm, output) as that model computes it.
 type layout struct {
 	name string
-	// detect tells whether the tensors, all below one prefix, are of this layout without doubt. Nil: only by name.
+	// detect tells whether the tensors, all below one prefix, are of this layout without doubt.
+	// Nil: only by name.
 	detect func(w dict) bool
 	spec   func(w dict, o *Options) (*decoder.Spec, error)
 }
@@ -73,10 +74,12 @@ func (w dict) below(prefix string) dict {
 	return inner
 }
 
-// anchorKey matches the keys by which a layout that is to be detected stands out: prefix, then a first weight.
+// anchorKey matches the keys by which a layout that is to be detected stands out: prefix, then a
+// first weight.
 var anchorKey = regexp.MustCompile(`^((?:.*\.)?)(?:lins\.\d+|W1)\.weight$`)
 
-// detectSpec finds the layout and the prefix of the decoder among tensors that may hold more than it.
+// detectSpec finds the layout and the prefix of the decoder among tensors that may hold more than
+// it.
 func detectSpec(tensors map[string]decoder.Tensor, o *Options) (dict, *decoder.Spec, error) {
 	found := map[string]bool{}
 	for key := range tensors {
@@ -135,7 +138,8 @@ func namedSpec(tensors map[string]decoder.Tensor, o *Options) (dict, *decoder.Sp
 	return w, spec, err
 }
 
-// soleAnchor is the one prefix under which a layer of a named layout begins, "" if there is none or more than one.
+// soleAnchor is the one prefix under which a layer of a named layout begins, "" if there is none or
+// more than one.
 func (w dict) soleAnchor(name string) string {
 	first := regexp.MustCompile(`^((?:.*\.)?)lins\.0\.weight$`)
 	switch name {
@@ -162,7 +166,8 @@ func (w dict) soleAnchor(name string) string {
 	return ""
 }
 
-// normKey returns a key whose module is named like a norm, or "". Guessing that it is not used would give wrong scores.
+// normKey returns a key whose module is named like a norm, or "". Guessing that it is not used
+// would give wrong scores.
 func (w dict) normKey() string {
 	for _, key := range slices.Sorted(maps.Keys(w.tensors)) {
 		module, _, _ := strings.Cut(strings.ToLower(key), ".")
@@ -173,7 +178,8 @@ func (w dict) normKey() string {
 	return ""
 }
 
-// numbered returns the numbers N of keys base.N.weight with a matrix, ascending. An empty base stands for keys N.weight.
+// numbered returns the numbers N of keys base.N.weight with a matrix, ascending. An empty base
+// stands for keys N.weight.
 func (w dict) numbered(base string) (numbers []int) {
 	for key, t := range w.tensors {
 		rest, ok := strings.CutPrefix(key, base)
@@ -189,7 +195,8 @@ func (w dict) numbered(base string) (numbers []int) {
 	return numbers
 }
 
-// network makes the spec of a network whose layers are base.N.weight for the given numbers. Layers lack their norms.
+// network makes the spec of a network whose layers are base.N.weight for the given numbers. Layers
+// lack their norms.
 func (w dict) network(base string, numbers []int, o *Options) (*decoder.Spec, error) {
 	spec := &decoder.Spec{Kind: decoder.HadamardMLP}
 	if o.Kind != "" {

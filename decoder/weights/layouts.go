@@ -10,7 +10,8 @@ import (
 	"github.com/flashdb/flashdb/decoder"
 )
 
-// OGB's LinkPredictor (examples/linkproppred): lins.0, lins.1, ... with ReLU between, a sigmoid behind.
+// OGB's LinkPredictor (examples/linkproppred): lins.0, lins.1, ... with ReLU between, a sigmoid
+// behind.
 
 func isOGB(w dict) bool {
 	numbers := w.numbered("lins.")
@@ -48,10 +49,11 @@ func consecutive(numbers []int) int {
 	return len(numbers)
 }
 
-// torch_geometric.nn.MLP: lins.N, and norms.N between it and the activation. Its BatchNorm keeps the statistics in a submodule
-// named "module"; a plain BatchNorm1d in its place, as forks have it, has none. Its LayerNorm normalises a whole batch unless
-// mode="node", which no key tells. With plain_last=False the last layer has a norm, too, and an activation behind it, which is
-// taken for the output: ranking is by what comes before it, as it is where the layer has no norm to tell.
+// torch_geometric.nn.MLP: lins.N, and norms.N between it and the activation. Its BatchNorm keeps
+// the statistics in a submodule named "module"; a plain BatchNorm1d in its place, as forks have it,
+// has none. Its LayerNorm normalises a whole batch unless mode="node", which no key tells. With
+// plain_last=False the last layer has a norm, too, and an activation behind it, which is taken for
+// the output: ranking is by what comes before it, as it is where the layer has no norm to tell.
 
 func isPyG(w dict) bool {
 	return w.has("norms.0.module.running_mean") || w.has("norms.0.running_mean")
@@ -97,7 +99,8 @@ func (w dict) layerNorm(at string) *decoder.NormSpec {
 	return &decoder.NormSpec{Kind: decoder.LayerNorm, Weight: at + "weight", Bias: w.optional(at + "bias")}
 }
 
-// GiGL's LinkPredictionDecoder keeps a PyG MLP as mlp_decoder, by default without biases and with a ReLU behind the last layer.
+// GiGL's LinkPredictionDecoder keeps a PyG MLP as mlp_decoder, by default without biases and with a
+// ReLU behind the last layer.
 
 const giglModule = "mlp_decoder."
 
@@ -111,8 +114,9 @@ func giglSpec(w dict, o *Options) (*decoder.Spec, error) {
 	return spec, err
 }
 
-// The LinkPredictor of the NCN code is an nn.Sequential of Linear, LayerNorm or Identity, Dropout and ReLU, again and again, and
-// a last Linear. Its CNLinkPredictor and kin look at common neighbours and are refused by pairTensors.
+// The LinkPredictor of the NCN code is an nn.Sequential of Linear, LayerNorm or Identity, Dropout
+// and ReLU, again and again, and a last Linear. Its CNLinkPredictor and kin look at common
+// neighbours and are refused by pairTensors.
 
 func isNCN(w dict) bool {
 	numbers := w.numbered("lins.")
@@ -138,8 +142,8 @@ func sequentialSpec(w dict, o *Options) (*decoder.Spec, error) {
 	return w.sequential("", o)
 }
 
-// sequential is a network of the matrices among base.N in the order of N; a norm right behind a matrix comes before the
-// activation.
+// sequential is a network of the matrices among base.N in the order of N; a norm right behind a
+// matrix comes before the activation.
 func (w dict) sequential(base string, o *Options) (*decoder.Spec, error) {
 	numbers := w.numbered(base)
 	spec, err := w.network(base, numbers, o)
@@ -187,8 +191,9 @@ func (w dict) single(at string, o *Options) (*decoder.Spec, error) {
 	return spec, err
 }
 
-// DGL's tutorial MLPPredictor: W2(relu(W1(cat(x, y)))). The same names are in use with the product in place of the concatenation;
-// the shape of W1 tells them apart. The MLPPredictor of DGL's user guide is W(cat(x, y)).
+// DGL's tutorial MLPPredictor: W2(relu(W1(cat(x, y)))). The same names are in use with the product
+// in place of the concatenation; the shape of W1 tells them apart. The MLPPredictor of DGL's user
+// guide is W(cat(x, y)).
 
 func isDGL(w dict) bool {
 	t := w.tensors["W1.weight"]
@@ -230,7 +235,8 @@ func dglSpec(w dict, o *Options) (*decoder.Spec, error) {
 	return spec, nil
 }
 
-// Refined-GAE (CIKM 2025): act(norms[i](lins[i](h) + z)), z normed by scale_norm where it is there. Whether z is added, no key tells.
+// Refined-GAE (CIKM 2025): act(norms[i](lins[i](h) + z)), z normed by scale_norm where it is there.
+// Whether z is added, no key tells.
 
 func refinedSpec(w dict, o *Options) (*decoder.Spec, error) {
 	if o.Residual == "" {

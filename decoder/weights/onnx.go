@@ -15,7 +15,8 @@ import (
 	"github.com/flashdb/flashdb/internal/onnx"
 )
 
-// maxONNX bounds the size of an ONNX file, which is held whole; protocol buffers allow no larger one.
+// maxONNX bounds the size of an ONNX file, which is held whole; protocol buffers allow no larger
+// one.
 const maxONNX = 2 << 30
 
 // readONNX makes the decoder that the graph of an ONNX file computes.
@@ -44,8 +45,9 @@ func readONNX(path string, o Options) (decoder.Decoder, error) {
 	return d, nil
 }
 
-// besides reads files that lie in the folder of an ONNX file or below it, which no symbolic link leads out of. Of each no more bytes are
-// read, over all tensors, than it has: tensors that share values, or name one file in many ways, would multiply them.
+// besides reads files that lie in the folder of an ONNX file or below it, which no symbolic link
+// leads out of. Of each no more bytes are read, over all tensors, than it has: tensors that share
+// values, or name one file in many ways, would multiply them.
 type besides struct {
 	root  *os.Root
 	files []*beside
@@ -101,7 +103,8 @@ func (b *besides) file(info os.FileInfo) *beside {
 	return f
 }
 
-// fromONNX walks the graph, which is in the order of computation, and makes the spec of what it computes.
+// fromONNX walks the graph, which is in the order of computation, and makes the spec of what it
+// computes.
 func fromONNX(m *onnx.Model, kind decoder.Kind) (decoder.Decoder, error) {
 	g := &onnxGraph{values: map[string]onnxValue{}, tensors: map[string]decoder.Tensor{}, opset: m.Opset}
 	for name, t := range m.Tensors {
@@ -147,7 +150,8 @@ func labelOf(n *onnx.Node) string {
 	return fmt.Sprintf("%s, output %s", n.Op, fault.Quote(strings.Join(n.Outputs, ", ")))
 }
 
-// onnxGraph is a spec while the nodes that make it are read. A graph that is no chain of layers is refused at the node that branches.
+// onnxGraph is a spec while the nodes that make it are read. A graph that is no chain of layers is
+// refused at the node that branches.
 type onnxGraph struct {
 	opset   int64
 	values  map[string]onnxValue // by name
@@ -161,8 +165,8 @@ type onnxGraph struct {
 	newNorm *decoder.NormSpec         // whose output head is, while it may still get a weight and a bias
 }
 
-// onnxValue is one of: a constant, embeddings or node numbers that are not combined yet, the network's values, a part of a layer norm
-// that is spelled out, or dimensions to reshape by.
+// onnxValue is one of: a constant, embeddings or node numbers that are not combined yet, the
+// network's values, a part of a layer norm that is spelled out, or dimensions to reshape by.
 type onnxValue struct {
 	tensor *onnx.Tensor
 	turned bool // tensor is a matrix to be transposed
@@ -182,7 +186,8 @@ const (
 	stageAfter  // normed after it
 )
 
-// onnxFlow is a value on the chain: curve of every element of base, which is itself where curve is nil.
+// onnxFlow is a value on the chain: curve of every element of base, which is itself where curve is
+// nil.
 type onnxFlow struct {
 	stage onnxStage
 	base  *onnxFlow
@@ -190,7 +195,8 @@ type onnxFlow struct {
 	steps int // of curve
 }
 
-// maxSteps bounds the functions composed to one activation, of which each is called for every use of its value.
+// maxSteps bounds the functions composed to one activation, of which each is called for every use
+// of its value.
 const maxSteps = 256
 
 // begin makes z the head.
@@ -293,7 +299,8 @@ func (g *onnxGraph) finish(f *onnxFlow) error {
 	return g.settle(f)
 }
 
-// rescale takes a last step a x + b, as of a temperature, into the last layer. It returns false where f is no such step.
+// rescale takes a last step a x + b, as of a temperature, into the last layer. It returns false
+// where f is no such step.
 func (g *onnxGraph) rescale(f *onnxFlow) bool {
 	l := g.layer()
 	origin := f.at(0)

@@ -40,7 +40,8 @@ func with(n onnx.Node, attributes map[string]onnx.Attribute) onnx.Node {
 	return n
 }
 
-// graph is a model of inputs x and y and of output s, with weights W (3 x 4), S (4 x 4), V (4 x 1), c (4), d (1), half and mean.
+// graph is a model of inputs x and y and of output s, with weights W (3 x 4), S (4 x 4), V (4 x 1),
+// c (4), d (1), half and mean.
 func graph(nodes ...onnx.Node) *onnx.Model {
 	m := &onnx.Model{Nodes: nodes, Inputs: []onnx.Input{{Name: "x"}, {Name: "y"}}, Outputs: []string{"s"}, Tensors: map[string]*onnx.Tensor{}}
 	for _, t := range []*onnx.Tensor{
@@ -148,7 +149,8 @@ func TestONNXGraphRefusals(t *testing.T) {
 	assert.ErrorContains(t, err, `the inputs "x", "y", "edges": want two`)
 }
 
-// edges is a graph of the embeddings z of all nodes, pairs e of node numbers (2 x pairs), and the weights of graph.
+// edges is a graph of the embeddings z of all nodes, pairs e of node numbers (2 x pairs), and the
+// weights of graph.
 func edges(nodes ...onnx.Node) *onnx.Model {
 	m := graph(nodes...)
 	m.Inputs = []onnx.Input{{Name: "z", Type: 1, Shape: []int{-1, 3}}, {Name: "e", Type: 7, Shape: []int{2, -1}}}
@@ -254,7 +256,8 @@ func TestONNXMomentRefusals(t *testing.T) {
 	}
 }
 
-// What a small file may ask for is bounded: calls of an activation double with every product, and turned matrices would each be a copy.
+// What a small file may ask for is bounded: calls of an activation double with every product, and
+// turned matrices would each be a copy.
 func TestONNXBombs(t *testing.T) {
 	nodes := []onnx.Node{node("Mul", "z", "x", "y"), node("MatMul", "a", "z", "W"), node("Mul", "p0", "a", "a")}
 	for i := range 60 {
@@ -328,7 +331,8 @@ func TestONNXExternalValues(t *testing.T) {
 	}
 }
 
-// TestONNXExternalValuesOfOneFile: however many names a file has, no more is read of it than it has.
+// TestONNXExternalValuesOfOneFile: however many names a file has, no more is read of it than it
+// has.
 func TestONNXExternalValuesOfOneFile(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "below"), 0o700))
@@ -361,7 +365,8 @@ func TestONNXExternalValuesOfOneFile(t *testing.T) {
 	}
 }
 
-// linked makes symbolic links, by name, in a folder. It returns false where Windows does not allow them.
+// linked makes symbolic links, by name, in a folder. It returns false where Windows does not allow
+// them.
 func linked(t *testing.T, dir string, targets map[string]string) bool {
 	t.Helper()
 	for name, target := range targets {

@@ -13,7 +13,8 @@ import (
 	"github.com/flashdb/flashdb/decoder/weights"
 )
 
-// Files that PyTorch's two exporters wrote, with what PyTorch computes in float64 (testdata/make.py).
+// Files that PyTorch's two exporters wrote, with what PyTorch computes in float64
+// (testdata/make.py).
 func TestONNX(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("testdata", "onnx", "*.onnx"))
 	require.NoError(t, err)
@@ -40,7 +41,8 @@ func TestONNX(t *testing.T) {
 	}
 }
 
-// What PyTorch's two exporters make of decoders as they are written in the wild (testdata/exports/exports.py).
+// What PyTorch's two exporters make of decoders as they are written in the wild
+// (testdata/exports/exports.py).
 func TestONNXExports(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("testdata", "exports", "*.onnx"))
 	require.NoError(t, err)

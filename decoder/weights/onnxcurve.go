@@ -9,7 +9,8 @@ import (
 	"github.com/flashdb/flashdb/decoder/internal/smooth"
 )
 
-// curvePoints are where two activations are compared: near zero, where the smooth ones bend, and far out, where a clipped one would show.
+// curvePoints are where two activations are compared: near zero, where the smooth ones bend, and
+// far out, where a clipped one would show.
 var curvePoints = func() (points []float64) {
 	for _, x := range []float64{0, 0.05, 0.1, 0.3, 0.5, 0.75, 1, 1.3, 1.7, 2, 2.5, 3, 4, 5, 6.5, 8, 20, 60} {
 		points = append(points, x, -x)
@@ -17,8 +18,9 @@ var curvePoints = func() (points []float64) {
 	return points
 }()
 
-// recognise finds the activation that a function of one element is. Exporters write one activation in many ways (GELU as five nodes,
-// SiLU as two), so it is the values that are compared and not the nodes.
+// recognise finds the activation that a function of one element is. Exporters write one activation
+// in many ways (GELU as five nodes, SiLU as two), so it is the values that are compared and not the
+// nodes.
 func recognise(curve func(x float64) float64) (decoder.Activation, *float64, error) {
 	slope := -curve(-1)
 	for _, known := range []struct {

@@ -45,7 +45,8 @@ func (g *onnxGraph) matMul(_ *onnx.Node, in []onnxValue) (onnxValue, error) {
 	return g.linear(in, false, 1)
 }
 
-// linear adds a layer: x times a constant matrix, which is inputs x outputs unless it is transposed.
+// linear adds a layer: x times a constant matrix, which is inputs x outputs unless it is
+// transposed.
 func (g *onnxGraph) linear(in []onnxValue, transposed bool, alpha float64) (onnxValue, error) {
 	f, t := in[0].flow, in[1].tensor
 	transposed = transposed != in[1].turned

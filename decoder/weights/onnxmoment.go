@@ -8,8 +8,8 @@ import (
 	"github.com/flashdb/flashdb/internal/onnx"
 )
 
-// onnxMoment is a value on the way to a layer norm that is spelled out, as exporters do below opset 17:
-// (x - mean(x)) / sqrt(mean((x - mean(x))^2) + eps).
+// onnxMoment is a value on the way to a layer norm that is spelled out, as exporters do below opset
+// 17: (x - mean(x)) / sqrt(mean((x - mean(x))^2) + eps).
 type onnxMoment struct {
 	part momentPart
 	of   *onnxFlow // x
@@ -129,7 +129,8 @@ func (g *onnxGraph) multiplyMoment(in []onnxValue) (onnxValue, error) {
 	return onnxValue{}, errMoment
 }
 
-// normalised makes the norm of x minus its mean and the deviation, which a weight and a bias may follow.
+// normalised makes the norm of x minus its mean and the deviation, which a weight and a bias may
+// follow.
 func (g *onnxGraph) normalised(centred, deviation *onnxMoment) (onnxValue, error) {
 	if centred == nil || centred.part != momentCentred || centred.of != deviation.of {
 		return onnxValue{}, errMoment

@@ -91,8 +91,8 @@ func (g *onnxGraph) normKey(end string) string {
 	return fmt.Sprintf("layers.%d.norm.%s", len(g.spec.Layers)-1, end)
 }
 
-// normPart makes a constant row that the output of a norm is multiplied with its weight, and one that is added its bias. ok is false
-// where it is neither.
+// normPart makes a constant row that the output of a norm is multiplied with its weight, and one
+// that is added its bias. ok is false where it is neither.
 func (g *onnxGraph) normPart(in []onnxValue, part string) (v onnxValue, ok bool) {
 	f, t := in[0].flow, in[1].tensor
 	if f == nil {

@@ -190,7 +190,8 @@ func constantOf(_ *onnxGraph, n *onnx.Node, _ []onnxValue) (onnxValue, error) {
 	return onnxValue{tensor: t}, nil
 }
 
-// binary combines two functions of the same elements, or one and a constant number. ok is false where it is neither.
+// binary combines two functions of the same elements, or one and a constant number. ok is false
+// where it is neither.
 func binary(in []onnxValue, combine func(x, y float64) float64) (v onnxValue, ok bool, err error) {
 	f, h := in[0].flow, in[1].flow
 	x, isX := scalar(in[0])

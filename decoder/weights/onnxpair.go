@@ -12,8 +12,9 @@ import (
 	"github.com/flashdb/flashdb/internal/onnx"
 )
 
-// onnxEnds is what the source and the candidate of every pair are on the way from the inputs to their product or concatenation: numbers
-// of nodes, as of an edge_index, and the rows of embeddings they pick. Picking an end and picking a row may come in either order.
+// onnxEnds is what the source and the candidate of every pair are on the way from the inputs to
+// their product or concatenation: numbers of nodes, as of an edge_index, and the rows of embeddings
+// they pick. Picking an end and picking a row may come in either order.
 type onnxEnds struct {
 	of     onnxEndsOf
 	end    onnxEnd
@@ -39,8 +40,8 @@ const (
 	endCandidate
 )
 
-// inputs finds what the graph is given: the two embeddings, the source first; or the embeddings of all nodes and the numbers of those
-// to pair, in one tensor or two; or z.
+// inputs finds what the graph is given: the two embeddings, the source first; or the embeddings of
+// all nodes and the numbers of those to pair, in one tensor or two; or z.
 func (g *onnxGraph) inputs(m *onnx.Model, kind decoder.Kind) error {
 	const most = 4 // inputs; one more than any form has, to be named in the refusal
 	var names []string
@@ -84,7 +85,8 @@ func (g *onnxGraph) inputs(m *onnx.Model, kind decoder.Kind) error {
 		"of those to pair (edge_index, or source and candidate); or one with the kind named: export the decoder without its encoder", fault.Quoted(names))
 }
 
-// numbers takes one input as the pairs, two x pairs or pairs x two, or two inputs as their sources and candidates.
+// numbers takes one input as the pairs, two x pairs or pairs x two, or two inputs as their sources
+// and candidates.
 func (g *onnxGraph) numbers(in []onnx.Input) bool {
 	switch len(in) {
 	case 1:
@@ -138,7 +140,8 @@ func misuse(op string, in []*onnxEnds) error {
 	return errors.New("works on one embedding alone, before the product or concatenation of the two: do it to the embeddings before the import")
 }
 
-// gather takes rows of embeddings by numbers of nodes, or one end of both, or one output of a layer.
+// gather takes rows of embeddings by numbers of nodes, or one end of both, or one output of a
+// layer.
 func (g *onnxGraph) gather(n *onnx.Node, in []onnxValue) (onnxValue, error) {
 	axis := int(n.Attributes["axis"].Int)
 	data, at := in[0], in[1]

@@ -9,7 +9,8 @@ import (
 	"github.com/flashdb/flashdb/internal/onnx"
 )
 
-// onnxSizes are dimensions that the graph computes, to reshape by them; nil where it is not followed how.
+// onnxSizes are dimensions that the graph computes, to reshape by them; nil where it is not
+// followed how.
 type onnxSizes struct{ dims []int64 }
 
 // Dimensions that are no constants.
@@ -72,7 +73,8 @@ func dimsOf(v onnxValue) (dims []int64, ok bool) {
 	return dims, true
 }
 
-// numbersOf is a list that older operators have as an attribute and newer ones as an input. ok is false if it is no constant.
+// numbersOf is a list that older operators have as an attribute and newer ones as an input. ok is
+// false if it is no constant.
 func numbersOf(n *onnx.Node, in []onnxValue, at int, attribute string) (list []int64, ok bool) {
 	if a, there := n.Attributes[attribute]; there {
 		return a.Ints, len(a.Ints) <= maxDims
@@ -133,7 +135,8 @@ func (g *onnxGraph) reshape(_ *onnx.Node, in []onnxValue) (onnxValue, error) {
 	return in[0], nil
 }
 
-// keepsRows tells whether values of that many dimensions, the last as given or unknown, stay a row a pair.
+// keepsRows tells whether values of that many dimensions, the last as given or unknown, stay a row
+// a pair.
 func keepsRows(dims []int64, width, rank int) bool {
 	switch last := dims[len(dims)-1]; {
 	case last > 0:

@@ -15,13 +15,15 @@ import (
 	"github.com/flashdb/flashdb/internal/codec"
 )
 
-// Options say what a file of weights does not. Either Spec describes the decoder, or Layout names a known way of keeping one in a
-// state dict and the fields after it answer what that layout leaves open.
+// Options say what a file of weights does not. Either Spec describes the decoder, or Layout names a
+// known way of keeping one in a state dict and the fields after it answer what that layout leaves
+// open.
 type Options struct {
 	// Spec describes the decoder. Nil: Layout does, or the keys tell.
 	Spec *decoder.Spec
-	// Prefix is that of the decoder's keys in a larger model or checkpoint: "model.predictor." of {"model": {"predictor": ...}}. A dot
-	// at its end may be left out. Empty: the one prefix under which a decoder is found.
+	// Prefix is that of the decoder's keys in a larger model or checkpoint: "model.predictor." of
+	// {"model": {"predictor": ...}}. A dot at its end may be left out. Empty: the one prefix under
+	// which a decoder is found.
 	Prefix string
 	// Layout is one of Layouts. Empty: told by the keys.
 	Layout string
@@ -29,7 +31,8 @@ type Options struct {
 	Kind decoder.Kind
 	// Activation is that of all layers but the last. Empty: what the layout has by default, ReLU.
 	Activation decoder.Activation
-	// Residual is z, input or none: what is added to every layer's linear output but the last. Empty: none, where the layout fixes it.
+	// Residual is z, input or none: what is added to every layer's linear output but the last.
+	// Empty: none, where the layout fixes it.
 	Residual string
 }
 
@@ -55,17 +58,19 @@ func (o *Options) Validate() error {
 	return f.Err("decoder")
 }
 
-// Read reads the weights of a decoder from a .safetensors, .npz or PyTorch .pt or .pth file, which may be compressed (.zst, .gz), and
-// makes the decoder of them. An .onnx file says itself what it computes and takes no option but Kind: see onnxop.go for the operators.
+// Read reads the weights of a decoder from a .safetensors, .npz or PyTorch .pt or .pth file, which
+// may be compressed (.zst, .gz), and makes the decoder of them. An .onnx file says itself what it
+// computes and takes no option but Kind: see onnxop.go for the operators.
 //
-// Nil options are for weights whose keys tell the layout they are in (see [Layouts]), under any one prefix. With OGB's,
-// lins.0.weight, lins.0.bias, lins.1.weight and so on are a HadamardMLP with ReLU between its layers and a sigmoid behind the logit.
+// Nil options are for weights whose keys tell the layout they are in (see [Layouts]), under any one
+// prefix. With OGB's, lins.0.weight, lins.0.bias, lins.1.weight and so on are a HadamardMLP with
+// ReLU between its layers and a sigmoid behind the logit.
 //
-// A .json file is taken as the spec of a decoder that has no weights: a Dot decoder. No other file is looked for: a spec that lies
-// beside the weights is for the caller to pass.
+// A .json file is taken as the spec of a decoder that has no weights: a Dot decoder. No other file
+// is looked for: a spec that lies beside the weights is for the caller to pass.
 //
-// An error is one line. It names the file, and the key or the node that is at fault. Faults of the options are found before the file
-// is opened.
+// An error is one line. It names the file, and the key or the node that is at fault. Faults of the
+// options are found before the file is opened.
 func Read(path string, o *Options) (decoder.Decoder, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err

@@ -75,7 +75,8 @@ func weightFiles(t testing.TB, dir string) []string {
 	return files
 }
 
-// OGB's layout needs no spec: every decoder stored in it that is a plain ReLU network imports the same without.
+// OGB's layout needs no spec: every decoder stored in it that is a plain ReLU network imports the
+// same without.
 func TestReadRecognisesOGB(t *testing.T) {
 	for _, name := range []string{"hadamard-relu", "hadamard-ogb-3x256", "hadamard-ogb-ddi", "hadamard-nobias-final-relu"} {
 		dir := filepath.Join("testdata", "decoders", name)

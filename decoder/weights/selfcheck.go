@@ -22,16 +22,17 @@ type Case struct {
 }
 
 const (
-	// checkTolerance is the relative difference of logits SelfCheck allows by default: well above what float32 costs, well
-	// below what a wrong activation or norm does.
+	// checkTolerance is the relative difference of logits SelfCheck allows by default: well above
+	// what float32 costs, well below what a wrong activation or norm does.
 	checkTolerance = 1e-4
 
 	// checkFloor is what a difference is taken relative to when the logit is nearer to zero.
 	checkFloor = 0.1
 )
 
-// SelfCheck compares the decoder with cases and returns an error that names the first one whose logit differs by more than
-// tolerance, relative to the larger of the expected logit and 0.1. A tolerance of 0 means 1e-4. Cases are counted from 1.
+// SelfCheck compares the decoder with cases and returns an error that names the first one whose
+// logit differs by more than tolerance, relative to the larger of the expected logit and 0.1. A
+// tolerance of 0 means 1e-4. Cases are counted from 1.
 func SelfCheck(d decoder.Decoder, cases []Case, tolerance float64) error {
 	if len(cases) == 0 {
 		return errors.New("self-check: no cases")
@@ -59,10 +60,12 @@ func SelfCheck(d decoder.Decoder, cases []Case, tolerance float64) error {
 	return nil
 }
 
-// maxCaseLine bounds the length of a line of cases: two embeddings and a gradient of the largest dim, written out.
+// maxCaseLine bounds the length of a line of cases: two embeddings and a gradient of the largest
+// dim, written out.
 const maxCaseLine = 8 << 20
 
-// ReadCases reads a .jsonl file of cases: a line each, {"source": [...], "candidate": [...], "logit": number}. Other fields are ignored.
+// ReadCases reads a .jsonl file of cases: a line each, {"source": [...], "candidate": [...],
+// "logit": number}. Other fields are ignored.
 func ReadCases(path string) ([]Case, error) {
 	f, _, err := codec.OpenRegular(path)
 	if err != nil {

@@ -1,10 +1,10 @@
-// Command recommend is a small service that embeds flashdb: it recommends items
-// and friends to users over HTTP, takes new items and likes, and forgets items.
-// Users and items are two collections with embeddings of one space; a decoder
-// scores a user against an item, and the dot product a user against a user.
+// Command recommend is a small service that embeds flashdb: it recommends items and friends to
+// users over HTTP, takes new items and likes, and forgets items. Users and items are two
+// collections with embeddings of one space; a decoder scores a user against an item, and the dot
+// product a user against a user.
 //
-// It serves the control socket of its database, so that a job in another process
-// can rebuild the index meanwhile:
+// It serves the control socket of its database, so that a job in another process can rebuild the
+// index meanwhile:
 //
 //	go run ./examples/recommend --dir /tmp/shop.flash &
 //	curl 'localhost:8080/items?user=user-7&k=3'

@@ -157,8 +157,7 @@ func (l *load) write(rng *rand.Rand, i int) {
 	l.deleted.Store(key, true)
 }
 
-// take returns how many reads there were since the last take, and their 50th
-// and 99th percentile.
+// take returns how many reads there were since the last take, and their 50th and 99th percentile.
 func (l *load) take() (n int, p50, p99 time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -170,9 +169,8 @@ func (l *load) take() (n int, p50, p99 time.Duration) {
 	return n, p50, p99
 }
 
-// TestServesWhileAnotherProcessRebuilds runs the rebuild job of the flashdb
-// command against the service under load: no request fails, and none sees a
-// deleted item.
+// TestServesWhileAnotherProcessRebuilds runs the rebuild job of the flashdb command against the
+// service under load: no request fails, and none sees a deleted item.
 func TestServesWhileAnotherProcessRebuilds(t *testing.T) {
 	command := filepath.Join(t.TempDir(), "flashdb")
 	if runtime.GOOS == "windows" {

@@ -82,10 +82,9 @@ func around(rng *rand.Rand, centre []float32, spread float64) []float32 {
 	return v
 }
 
-// likesDecoder stands in for a trained one (weights.Read reads those of
-// PyTorch): a two-layer network of the product z of user and item, which rewards
-// what both have in common and punishes contrast more:
-// score = sum_i relu(z_i) - 1.5 relu(-z_i).
+// likesDecoder stands in for a trained one (weights.Read reads those of PyTorch): a two-layer
+// network of the product z of user and item, which rewards what both have in common and punishes
+// contrast more: score = sum_i relu(z_i) - 1.5 relu(-z_i).
 func likesDecoder() (decoder.Decoder, error) {
 	first := make([]float32, 2*dim*dim) // rows 0..dim-1: z, the others: -z
 	second := make([]float32, 2*dim)

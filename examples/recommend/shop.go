@@ -11,8 +11,7 @@ import (
 	"github.com/flashdb/flashdb"
 )
 
-// A shop answers the requests. It is safe for concurrent use: all state is in
-// the database.
+// A shop answers the requests. It is safe for concurrent use: all state is in the database.
 type shop struct{ users, items *flashdb.Collection }
 
 func (s *shop) handler() http.Handler {
@@ -32,8 +31,8 @@ type recommendation struct {
 	Probability float32 `json:"probability"`
 }
 
-// recommendItems scores items against a user, who is a node of another collection.
-// What the user likes is left out: likes are links.
+// recommendItems scores items against a user, who is a node of another collection. What the user
+// likes is left out: likes are links.
 func (s *shop) recommendItems(r *http.Request) (any, error) {
 	k, err := number(r, "k", 10)
 	if err != nil {
@@ -43,8 +42,8 @@ func (s *shop) recommendItems(r *http.Request) (any, error) {
 	return recommendations(res), err
 }
 
-// recommendFriends scores users against a user of the same collection: friends
-// are links, and left out without being asked.
+// recommendFriends scores users against a user of the same collection: friends are links, and left
+// out without being asked.
 func (s *shop) recommendFriends(r *http.Request) (any, error) {
 	k, err := number(r, "k", 10)
 	if err != nil {
@@ -62,8 +61,8 @@ func recommendations(res flashdb.Result) []recommendation {
 	return list
 }
 
-// putItem stores an item; its embedding is the body, a JSON array. It is
-// recommended from the next request on, without a rebuild.
+// putItem stores an item; its embedding is the body, a JSON array. It is recommended from the next
+// request on, without a rebuild.
 func (s *shop) putItem(r *http.Request) (any, error) {
 	var embedding []float32
 	if err := json.NewDecoder(http.MaxBytesReader(nil, r.Body, 1<<16)).Decode(&embedding); err != nil {

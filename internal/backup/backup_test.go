@@ -220,7 +220,8 @@ func TestFlippedBitsAreRefusedOrHarmless(t *testing.T) {
 	}
 }
 
-// sealed makes an unpacked stream of one small file of its parts, with a checksum behind each of them and a trailer.
+// sealed makes an unpacked stream of one small file of its parts, with a checksum behind each of
+// them and a trailer.
 func sealed(header, entry, data []byte, h backup.Header) []byte {
 	crc := func(b []byte) []byte { return binary.LittleEndian.AppendUint32(bytes.Clone(b), format.CRC(b)) }
 	out := append(crc(header), crc(entry)...)
@@ -371,8 +372,9 @@ type failingWriter struct{ err error }
 
 func (f failingWriter) Write([]byte) (int, error) { return 0, f.err }
 
-// FuzzReader feeds bytes as a packed stream and as an unpacked one. The reader must not panic, must hand out no more than
-// it was allowed to, and what it accepts it must accept again after it has been written anew.
+// FuzzReader feeds bytes as a packed stream and as an unpacked one. The reader must not panic, must
+// hand out no more than it was allowed to, and what it accepts it must accept again after it has
+// been written anew.
 func FuzzReader(f *testing.F) {
 	packed := write(f, small()...)
 	f.Add(packed)

@@ -1,14 +1,15 @@
-// Package backup reads and writes flashdb's backup stream: the files of a database, one after the other, in a form in
-// which every byte is covered by a checksum, and an end that is missing is noticed.
+// Package backup reads and writes flashdb's backup stream: the files of a database, one after the
+// other, in a form in which every byte is covered by a checksum, and an end that is missing is
+// noticed.
 //
-// It knows nothing of what the files mean, and touches no file system: whoever reads a stream decides by an [Entry]'s
-// kind and name where its bytes may go. A [Writer] and a [Reader] belong to one goroutine at a time. Both work in memory
-// that does not depend on the length of the stream.
+// It knows nothing of what the files mean, and touches no file system: whoever reads a stream
+// decides by an [Entry]'s kind and name where its bytes may go. A [Writer] and a [Reader] belong to
+// one goroutine at a time. Both work in memory that does not depend on the length of the stream.
 //
 // # Format, version 1
 //
-// The stream is one Zstandard frame sequence (with its content checksum) around what follows. All numbers are
-// little-endian.
+// The stream is one Zstandard frame sequence (with its content checksum) around what follows. All
+// numbers are little-endian.
 //
 //	+--------+-------+-----------+-----------+-----+-------+-----------+-----+---------+
 //	| header | entry | its chunk | its chunk | ... | entry | its chunk | ... | trailer |

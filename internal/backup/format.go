@@ -91,7 +91,8 @@ func appendTrailer(dst []byte, h Header, crc uint32) []byte {
 	return w.Data()
 }
 
-// parseHeader reads a header. The version is judged before the checksum: a newer header may be longer.
+// parseHeader reads a header. The version is judged before the checksum: a newer header may be
+// longer.
 func parseHeader(file string, b []byte) (h Header, err error) {
 	r := format.NewReader(file, sectionHeader, 0, b)
 	if got := string(r.Bytes(len(magic))); got != magic {
@@ -114,7 +115,8 @@ func named(file string) string {
 	return file
 }
 
-// checkName accepts relative names that lead to a place below the directory they are resolved in, on every system.
+// checkName accepts relative names that lead to a place below the directory they are resolved in,
+// on every system.
 func checkName(name string) error {
 	if len(name) > maxName {
 		return fmt.Errorf("a name of %d bytes, at most %d are allowed", len(name), maxName)

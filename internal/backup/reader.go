@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	// maxWindow is how much history a stream may ask its reader to keep. Writer asks for less; the rest is for streams
-	// that somebody packed anew.
+	// maxWindow is how much history a stream may ask its reader to keep. Writer asks for less; the
+	// rest is for streams that somebody packed anew.
 	maxWindow = 8 << 20
 
-	// A stream may unpack to so many bytes, and to so many times what was read of it. Real databases stay far below; it
-	// takes a stream made to fill a disk to exceed it.
+	// A stream may unpack to so many bytes, and to so many times what was read of it. Real
+	// databases stay far below; it takes a stream made to fill a disk to exceed it.
 	freeBytes = 64 << 20
 	maxRatio  = 1000
 )
@@ -27,7 +27,8 @@ var errShort = errors.New("the stream ends early")
 type Options struct {
 	// File is the stream's name in errors.
 	File string
-	// MaxBytes bounds what the stream may unpack to. Default 64 MiB and 1000 times what was read of it.
+	// MaxBytes bounds what the stream may unpack to. Default 64 MiB and 1000 times what was read of
+	// it.
 	MaxBytes uint64
 }
 
@@ -39,9 +40,10 @@ func (o *Options) limit(packed uint64) uint64 {
 	return freeBytes + maxRatio*packed
 }
 
-// Reader reads a stream: Next leads from entry to entry, Read reads the bytes of the one it is at. Damage is a
-// [format.CorruptError] whose offset counts unpacked bytes. No byte is handed out before its checksum has been verified,
-// but the stream as a whole is good only once Next has returned io.EOF.
+// Reader reads a stream: Next leads from entry to entry, Read reads the bytes of the one it is at.
+// Damage is a [format.CorruptError] whose offset counts unpacked bytes. No byte is handed out
+// before its checksum has been verified, but the stream as a whole is good only once Next has
+// returned io.EOF.
 type Reader struct {
 	file   string
 	opts   Options
@@ -93,8 +95,8 @@ func (r *Reader) Packed() uint64 { return r.in.n }
 // Close frees what the Reader holds.
 func (r *Reader) Close() { r.z.Close() }
 
-// Next goes to the next entry; what was not read of the one before is verified and skipped. It returns io.EOF after the
-// last entry, once the end of the stream has been verified.
+// Next goes to the next entry; what was not read of the one before is verified and skipped. It
+// returns io.EOF after the last entry, once the end of the stream has been verified.
 func (r *Reader) Next() (Entry, error) {
 	if r.err == nil {
 		_, r.err = io.Copy(io.Discard, onlyReader{r})
@@ -143,7 +145,8 @@ func (r *Reader) next() (e Entry, err error) {
 	return e, nil
 }
 
-// end verifies the trailer, of which b was read, and that nothing follows it. It returns io.EOF if all is well.
+// end verifies the trailer, of which b was read, and that nothing follows it. It returns io.EOF if
+// all is well.
 func (r *Reader) end(start int64, before uint32, b []byte) error {
 	var trailer [trailerSize]byte
 	n := copy(trailer[:], b)

@@ -11,8 +11,8 @@ import (
 	"github.com/flashdb/flashdb/internal/format"
 )
 
-// windowBytes is how far back compression looks. Rows of floats hold few repetitions, so that more would cost memory and
-// save nothing.
+// windowBytes is how far back compression looks. Rows of floats hold few repetitions, so that more
+// would cost memory and save nothing.
 const windowBytes = 1 << 20
 
 // Writer writes a stream: each entry by Entry, and the end by Close.

@@ -22,14 +22,15 @@ type Searcher interface {
 type Lists interface {
 	// Centroids returns one row for each list, row-major, which stands for it.
 	Centroids() []float32
-	// Grouped reports whether lists that resemble each other follow each other. Where it is wrong, samples are poorer.
+	// Grouped reports whether lists that resemble each other follow each other. Where it is wrong,
+	// samples are poorer.
 	Grouped() bool
 	// List appends the rows of list l to dst, for flashlight.Rows.Gather.
 	List(l int, dst []index.Candidate) []index.Candidate
 }
 
-// An Engine is what one worker asks: a search, the rows it searches, and the lists these are in. It belongs to one
-// goroutine at a time.
+// An Engine is what one worker asks: a search, the rows it searches, and the lists these are in. It
+// belongs to one goroutine at a time.
 type Engine struct {
 	Search Searcher
 	Rows   flashlight.Rows

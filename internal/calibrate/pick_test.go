@@ -14,7 +14,8 @@ import (
 
 func never() bool { return false }
 
-// TestPick has few sources to which the decoder gives links to everything, among many with none, and then others with links.
+// TestPick has few sources to which the decoder gives links to everything, among many with none,
+// and then others with links.
 func TestPick(t *testing.T) {
 	rng := rand.New(rand.NewPCG(6, 6))
 	d, err := decoder.NewDot(1)

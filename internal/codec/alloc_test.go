@@ -45,8 +45,8 @@ func everyReader(name string, data []byte) (errs []error) {
 	return append(errs, err)
 }
 
-// TestFalseSizesCostNothing: a small file that declares huge sizes is refused
-// without memory for them.
+// TestFalseSizesCostNothing: a small file that declares huge sizes is refused without memory for
+// them.
 func TestFalseSizesCostNothing(t *testing.T) {
 	const limit = 4 << 20 // buffers of constant size: blocks, decompressors
 	huge := npy(npyHeaderText("<f4", false, "(1000000, 1000)"), f32Bytes(1))
@@ -91,13 +91,14 @@ func TestFalseSizesCostNothing(t *testing.T) {
 	}
 }
 
-// TestBombs: what does expand is stopped at the documented bound, and streams
-// are read within their block.
+// TestBombs: what does expand is stopped at the documented bound, and streams are read within their
+// block.
 func TestBombs(t *testing.T) {
 	zeros := make([]byte, 20<<20)
 	header := npyHeaderText("<f4", false, "(5120, 1024)")
 	matrix := append(npy(header, nil), zeros...)
-	// A growing buffer allocates some four times what it ends up holding; decompressors have their windows.
+	// A growing buffer allocates some four times what it ends up holding; decompressors have their
+	// windows.
 	bound := func(data []byte) int64 { return 4*(holdBase+holdRatio*int64(len(data))) + 32<<20 }
 
 	for name, data := range map[string][]byte{

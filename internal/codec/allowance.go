@@ -2,29 +2,28 @@ package codec
 
 import "fmt"
 
-// What an input may make of its size on disk: a base, and so many times that
-// size. See the package comment.
+// What an input may make of its size on disk: a base, and so many times that size. See the package
+// comment.
 const (
-	// holdBase and holdRatio bound the bytes and values that are held at once.
-	// 100 is beyond what zstd makes of trained weights or embeddings and far
-	// below what it makes of zeros.
+	// holdBase and holdRatio bound the bytes and values that are held at once. 100 is beyond what
+	// zstd makes of trained weights or embeddings and far below what it makes of zeros.
 	holdBase  = 16 << 20
 	holdRatio = 100
 
-	// partsBase and partsRatio bound what tells where the tensors are: the
-	// directory of an archive, the values of a pickle, names, shapes. In a sound
-	// file they are small beside the tensors themselves.
+	// partsBase and partsRatio bound what tells where the tensors are: the directory of an archive,
+	// the values of a pickle, names, shapes. In a sound file they are small beside the tensors
+	// themselves.
 	partsBase  = 16 << 20
 	partsRatio = 8
 
-	// passBase and passRatio bound what a decompressor gives out in one pass.
-	// Nothing of that is held, but it takes time, and room in a database. Sparse
-	// features, one float32 in a few hundred not zero, stay below.
+	// passBase and passRatio bound what a decompressor gives out in one pass. Nothing of that is
+	// held, but it takes time, and room in a database. Sparse features, one float32 in a few
+	// hundred not zero, stay below.
 	passBase  = 256 << 20
 	passRatio = 256
 
-	// viewCost is what a tensor and its place take in memory, without its name;
-	// rankCost what a dimension adds; stepCost a step of a walk.
+	// viewCost is what a tensor and its place take in memory, without its name; rankCost what a
+	// dimension adds; stepCost a step of a walk.
 	viewCost = 256
 	rankCost = 24
 	stepCost = 64

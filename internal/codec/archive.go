@@ -115,8 +115,8 @@ func (a *archive) entry(f *zip.File) (*blob, error) {
 	return b, nil
 }
 
-// checked verifies the checksum of a stored entry at its end. PyTorch can be
-// told to leave checksums out; it then writes 0.
+// checked verifies the checksum of a stored entry at its end. PyTorch can be told to leave
+// checksums out; it then writes 0.
 type checked struct {
 	r    io.Reader
 	sum  hash.Hash32

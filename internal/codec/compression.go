@@ -19,12 +19,12 @@ const (
 	gzipped
 )
 
-// maxWindow is the largest zstd window accepted; the zstd tool's own limit for
-// decompression. A decoder allocates the window a frame declares at once.
+// maxWindow is the largest zstd window accepted; the zstd tool's own limit for decompression. A
+// decoder allocates the window a frame declares at once.
 const maxWindow = 128 << 20
 
-// compressionOf decides by the first bytes, or by the extension: a file named
-// .zst that does not begin like one is to fail as a broken .zst.
+// compressionOf decides by the first bytes, or by the extension: a file named .zst that does not
+// begin like one is to fail as a broken .zst.
 func compressionOf(name string, r io.Reader) (compression, error) {
 	var magic [4]byte
 	n, err := io.ReadFull(r, magic[:])
@@ -41,8 +41,8 @@ func compressionOf(name string, r io.Reader) (compression, error) {
 	return plain, nil
 }
 
-// reader decompresses r without starting goroutines, within what the input may
-// make us hold and pass.
+// reader decompresses r without starting goroutines, within what the input may make us hold and
+// pass.
 func (c compression) reader(r io.Reader, mem *allowance) (io.ReadCloser, error) {
 	if c == gzipped {
 		gz, err := gzip.NewReader(r)
@@ -59,8 +59,7 @@ func (c compression) reader(r io.Reader, mem *allowance) (io.ReadCloser, error) 
 	return &named{ReadCloser: zs.IOReadCloser(), kind: "zstd", mem: mem}, nil
 }
 
-// named says which decompressor an error comes from, and ends one that gives
-// out too much.
+// named says which decompressor an error comes from, and ends one that gives out too much.
 type named struct {
 	io.ReadCloser
 	kind string

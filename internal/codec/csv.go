@@ -12,21 +12,19 @@ import (
 	"strings"
 )
 
-// csvRows streams comma- or tab-separated numbers, one row a line, with an
-// optional header and optional columns of keys, tags and payloads:
+// csvRows streams comma- or tab-separated numbers, one row a line, with an optional header and
+// optional columns of keys, tags and payloads:
 //
-//   - The first line is a header if columns are named, if its first field is
-//     empty, "key", "id" or "name" (in any case), or if any later field is not a
-//     number.
-//   - The column of keys is the one named; else the first, if a header says so
-//     in one of those ways or if its first value is not a number.
-//   - The columns of tags and of payloads are those named; else those under
-//     "tags" and "payload" in a header whose first column holds the keys.
+//   - The first line is a header if columns are named, if its first field is empty, "key", "id" or
+//     "name" (in any case), or if any later field is not a number.
+//   - The column of keys is the one named; else the first, if a header says so in one of those ways
+//     or if its first value is not a number.
+//   - The columns of tags and of payloads are those named; else those under "tags" and "payload" in
+//     a header whose first column holds the keys.
 //   - All others hold one value of the embedding each.
 //
-// Tags are separated by semicolons, or a JSON array of strings. With commas a
-// field may be in double quotes, a quote within written twice; it must end on its
-// line.
+// Tags are separated by semicolons, or a JSON array of strings. With commas a field may be in
+// double quotes, a quote within written twice; it must end on its line.
 type csvRows struct {
 	lines  *lines
 	sep    byte
@@ -196,8 +194,8 @@ func (c *csvRows) row(dst []float32) (Row, error) {
 	return row, nil
 }
 
-// SplitTags reads the tags of one field: separated by semicolons, or as a JSON
-// array of strings. Space around a tag is not part of it; empty ones are none.
+// SplitTags reads the tags of one field: separated by semicolons, or as a JSON array of strings.
+// Space around a tag is not part of it; empty ones are none.
 func SplitTags(field string) (tags []string, err error) {
 	if strings.HasPrefix(field, "[") {
 		if err := json.Unmarshal([]byte(field), &tags); err != nil {
@@ -263,8 +261,8 @@ func (l *lines) split(fields [][]byte, line []byte, sep byte) ([][]byte, error) 
 	}
 }
 
-// unquote takes a quoted field off the front of line, in place. rest is what
-// follows the comma after it, nil at the end of the line.
+// unquote takes a quoted field off the front of line, in place. rest is what follows the comma
+// after it, nil at the end of the line.
 func unquote(line []byte) (field, rest []byte, ok bool) {
 	field = line[1:1]
 	for i := 1; i < len(line); i++ {

@@ -38,8 +38,8 @@ func (t dtype) size() int64 {
 	}
 }
 
-// decode converts len(dst) elements of src to float32. Doubles and wide
-// integers are rounded to the nearest float32; any nonzero boolean is 1.
+// decode converts len(dst) elements of src to float32. Doubles and wide integers are rounded to the
+// nearest float32; any nonzero boolean is 1.
 func (t dtype) decode(dst []float32, src []byte) {
 	src = src[:int64(len(dst))*t.size()]
 	switch t {
@@ -62,9 +62,9 @@ func (t dtype) decode(dst []float32, src []byte) {
 	}
 }
 
-// decodeHalf widens IEEE half precision. Exponent and mantissa moved into
-// float32's places give the value times 2^-112, subnormals included, so one
-// multiplication rights the exponent; only infinities and NaN need a branch.
+// decodeHalf widens IEEE half precision. Exponent and mantissa moved into float32's places give the
+// value times 2^-112, subnormals included, so one multiplication rights the exponent; only
+// infinities and NaN need a branch.
 func decodeHalf(dst []float32, src []byte) {
 	const scale = 1 << 112
 	for i := range dst {

@@ -31,8 +31,8 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Cause }
 
-// quote makes a name from a file fit for a message: printable, on one line, and
-// of a readable length.
+// quote makes a name from a file fit for a message: printable, on one line, and of a readable
+// length.
 func quote(name string) string {
 	const most = 80
 	if len(name) > most {

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// checkTensors demands of any input: a located error, or tensors whose shapes
-// and values agree, within the documented memory.
+// checkTensors demands of any input: a located error, or tensors whose shapes and values agree,
+// within the documented memory.
 func checkTensors(t *testing.T, name string, data []byte) {
 	t.Helper()
 	tensors, err := ParseTensors(name, data)
@@ -43,8 +43,8 @@ func checkError(t *testing.T, name string, err error) {
 	require.NotContains(t, err.Error(), "\n")
 }
 
-// checkRows reads rows to the end or the first error. Small files can declare
-// many rows only if something is stored for each, unless compressed.
+// checkRows reads rows to the end or the first error. Small files can declare many rows only if
+// something is stored for each, unless compressed.
 func checkRows(t *testing.T, name string, data []byte) {
 	t.Helper()
 	r, err := ParseRows(name, data)

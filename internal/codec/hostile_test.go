@@ -20,15 +20,15 @@ import (
 	"github.com/flashdb/flashdb/internal/attempts"
 )
 
-// partsBound is what reading the parts of a file of n bytes may allocate: arrays
-// that grow are allocated up to four times over, and a pickle is copied once.
+// partsBound is what reading the parts of a file of n bytes may allocate: arrays that grow are
+// allocated up to four times over, and a pickle is copied once.
 func partsBound(n int) int64 { return 4*(partsBase+partsRatio*int64(n)) + 8<<20 }
 
 // bytes4 is n as a pickle's LONG_BINPUT and BINUNICODE write it.
 func bytes4(n int) string { return string(binary.LittleEndian.AppendUint32(nil, uint32(n))) }
 
-// TestHostilePickles: what a pickle builds takes memory in proportion to its
-// file, whatever its opcodes.
+// TestHostilePickles: what a pickle builds takes memory in proportion to its file, whatever its
+// opcodes.
 func TestHostilePickles(t *testing.T) {
 	const n = 2 << 20
 	many := func(opcodes string, times int) string { return strings.Repeat(opcodes, times) }
@@ -70,8 +70,7 @@ func TestHostilePickles(t *testing.T) {
 	}
 }
 
-// TestNamesWithTensors: what a checkpoint holds beside its tensors is no reason
-// to refuse it.
+// TestNamesWithTensors: what a checkpoint holds beside its tensors is no reason to refuse it.
 func TestNamesWithTensors(t *testing.T) {
 	const n = 200_000
 	var names strings.Builder
@@ -84,8 +83,7 @@ func TestNamesWithTensors(t *testing.T) {
 	require.Equal(t, []float32{1, 2, 3, 4}, got["w"].Data)
 }
 
-// TestHostileArchives: directories and headers that cost their reader more than
-// their writer.
+// TestHostileArchives: directories and headers that cost their reader more than their writer.
 func TestHostileArchives(t *testing.T) {
 	data := npy(npyHeaderText("<f4", false, "(1024, 256)"), make([]byte, 1<<20))
 	shape := strings.TrimSuffix(strings.Repeat("0,", 30_000), ",")
@@ -124,8 +122,8 @@ func TestHostileArchives(t *testing.T) {
 	}
 }
 
-// overlapping is a zip whose n entries all lie at the bytes of the first, so that
-// verifying each reads them again.
+// overlapping is a zip whose n entries all lie at the bytes of the first, so that verifying each
+// reads them again.
 func overlapping(t *testing.T, data []byte, n int) []byte {
 	one := zipped(t, entryOf{"w000.npy", zip.Store, data})
 	start := bytes.LastIndex(one, []byte("PK\x01\x02"))
@@ -143,8 +141,8 @@ func overlapping(t *testing.T, data []byte, n int) []byte {
 	return append(b, tail...)
 }
 
-// TestPassesAreBounded: a stream that expands beyond all use is refused before
-// it is read where its size is declared, and at the bound where it is not.
+// TestPassesAreBounded: a stream that expands beyond all use is refused before it is read where its
+// size is declared, and at the bound where it is not.
 func TestPassesAreBounded(t *testing.T) {
 	const size = 400 << 20
 	compressors := map[string]func(io.Writer) io.WriteCloser{
@@ -229,8 +227,8 @@ func (w *entryWriter) Write(p []byte) (n int, err error) {
 
 func (w *entryWriter) Close() error { return w.zip.Close() }
 
-// TestSparseFeaturesPass: one value in two hundred of a matrix of 320 MiB
-// is not zero, as in a bag of words; gzip makes a hundredth of it.
+// TestSparseFeaturesPass: one value in two hundred of a matrix of 320 MiB is not zero, as in a bag
+// of words; gzip makes a hundredth of it.
 func TestSparseFeaturesPass(t *testing.T) {
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)

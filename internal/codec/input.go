@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// growStep is how much memory is trusted to a declared length before the bytes
-// themselves have been seen.
+// growStep is how much memory is trusted to a declared length before the bytes themselves have been
+// seen.
 const growStep = 64 << 10
 
-// blob is a run of bytes as they are after decompression: an input file, or one
-// entry of a zip archive. Blobs of one input share its allowance.
+// blob is a run of bytes as they are after decompression: an input file, or one entry of a zip
+// archive. Blobs of one input share its allowance.
 type blob struct {
 	file    string
 	section string // "" for the whole file
@@ -48,8 +48,8 @@ func (b *blob) hold() error {
 	return nil
 }
 
-// pass returns a reader over the blob for reads at ascending offsets: random
-// access where it is there already, else a fresh decompressing pass.
+// pass returns a reader over the blob for reads at ascending offsets: random access where it is
+// there already, else a fresh decompressing pass.
 func (b *blob) pass() (io.ReaderAt, func() error, error) {
 	if b.at != nil {
 		return b.at, func() error { return nil }, nil
@@ -83,8 +83,8 @@ func (b *blob) readFull(at io.ReaderAt, p []byte, offset int64, what string) err
 	}
 }
 
-// readHeader reads n bytes whose number the file declares. The buffer grows as
-// bytes arrive, so a false n costs no memory.
+// readHeader reads n bytes whose number the file declares. The buffer grows as bytes arrive, so a
+// false n costs no memory.
 func (b *blob) readHeader(at io.ReaderAt, offset, n int64, what string) ([]byte, error) {
 	if b.size >= 0 && n > b.size-offset {
 		return nil, b.fault(offset, "truncated: %s needs %d bytes, %d are left", what, n, max(b.size-offset, 0))
@@ -153,8 +153,8 @@ func (f *forward) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// OpenRegular opens a regular file to read and returns its size. Anything else is
-// an error without opening it: to open a pipe waits for its writer.
+// OpenRegular opens a regular file to read and returns its size. Anything else is an error without
+// opening it: to open a pipe waits for its writer.
 func OpenRegular(path string) (f *os.File, size int64, err error) {
 	info, err := os.Stat(path)
 	if err == nil && !info.Mode().IsRegular() {
@@ -218,8 +218,8 @@ func newInput(name string, at io.ReaderAt, size int64) (*blob, error) {
 	return in, nil
 }
 
-// rename gives the input another name in messages, and a format that its name
-// does not say; empty ones change nothing.
+// rename gives the input another name in messages, and a format that its name does not say; empty
+// ones change nothing.
 func (b *blob) rename(name, format string) {
 	if name != "" {
 		b.file = name
@@ -229,8 +229,8 @@ func (b *blob) rename(name, format string) {
 	}
 }
 
-// format is the extension of the input in lower case without that of its
-// compression: ".npy" for "x.NPY.zst".
+// format is the extension of the input in lower case without that of its compression: ".npy" for
+// "x.NPY.zst".
 func (b *blob) format() string {
 	if b.as != "" {
 		return b.as
@@ -264,8 +264,8 @@ func (b *blob) first(n int) ([]byte, error) {
 	return p[:n], nil
 }
 
-// OpenStream opens a regular file as a stream of what it holds, decompressed
-// if it is a .zst or .gz of something.
+// OpenStream opens a regular file as a stream of what it holds, decompressed if it is a .zst or .gz
+// of something.
 func OpenStream(path string) (io.ReadCloser, error) {
 	in, err := openInput(path)
 	if err != nil {

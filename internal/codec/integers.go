@@ -14,10 +14,10 @@ type Integers struct {
 	Data  []int64
 }
 
-// ReadIntegers reads the arrays of integers of a .npy, .npz, .safetensors or .pt
-// file, or of a .zst or .gz of one, in the order of the file: of edges, which are
-// pairs of row numbers. Arrays of other types are passed over. Names are as those of
-// ReadTensors. Memory is bounded as there, with 8 bytes a value.
+// ReadIntegers reads the arrays of integers of a .npy, .npz, .safetensors or .pt file, or of a .zst
+// or .gz of one, in the order of the file: of edges, which are pairs of row numbers. Arrays of
+// other types are passed over. Names are as those of ReadTensors. Memory is bounded as there, with
+// 8 bytes a value.
 func ReadIntegers(path string) ([]Integers, error) {
 	in, err := openInput(path)
 	if err != nil {
@@ -27,8 +27,8 @@ func ReadIntegers(path string) ([]Integers, error) {
 	return arrays, errors.Join(err, in.close())
 }
 
-// ParseIntegers is ReadIntegers of the content of a file; name is for messages and
-// recognises nothing but the compression.
+// ParseIntegers is ReadIntegers of the content of a file; name is for messages and recognises
+// nothing but the compression.
 func ParseIntegers(name string, data []byte) ([]Integers, error) {
 	in, err := newInput(name, bytes.NewReader(data), int64(len(data)))
 	if err != nil {

@@ -15,11 +15,10 @@ import (
 //
 //	{"key": "a", "embedding": [0.1, -2], "tags": ["x"], "payload": {"any": "JSON"}}
 //
-// All but the embedding may be left out. A key may be an integer. A payload
-// that is a string stands for its text, any other for its JSON as written. JSON
-// holds Unicode only: bytes that are not stand in "key_base64" and
-// "payload_base64", in place of the fields of that name. Other fields are refused,
-// so that a misspelt one does not get lost.
+// All but the embedding may be left out. A key may be an integer. A payload that is a string stands
+// for its text, any other for its JSON as written. JSON holds Unicode only: bytes that are not
+// stand in "key_base64" and "payload_base64", in place of the fields of that name. Other fields are
+// refused, so that a misspelt one does not get lost.
 type jsonRows struct {
 	lines *lines
 	dim   int
@@ -159,12 +158,11 @@ func (j *jsonRow) row() (Row, error) {
 
 func absent(value json.RawMessage) bool { return len(value) == 0 || string(value) == "null" }
 
-// floatList parses an array of numbers straight to float32, several times
-// faster than by reflection.
+// floatList parses an array of numbers straight to float32, several times faster than by
+// reflection.
 type floatList []float32
 
-// UnmarshalJSON appends to the memory of f. b is valid JSON: the decoder has
-// seen to that.
+// UnmarshalJSON appends to the memory of f. b is valid JSON: the decoder has seen to that.
 func (f *floatList) UnmarshalJSON(b []byte) error {
 	values := (*f)[:0]
 	if b[0] != '[' {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// legacyMagic is the first pickle of what torch.save wrote before version 1.6, and
-// still writes when told to: a number.
+// legacyMagic is the first pickle of what torch.save wrote before version 1.6, and still writes
+// when told to: a number.
 const legacyMagic = "\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."
 
 // listLegacy views the tensors of such a file:

@@ -40,8 +40,8 @@ func openLines(in *blob) (*lines, error) {
 
 func (l *lines) close() error { return errors.Join(l.stream.Close(), l.in.close()) }
 
-// read returns the next line that is not blank, without its line end ("\n" or
-// "\r\n"). It is valid until the next read. At the end it returns io.EOF.
+// read returns the next line that is not blank, without its line end ("\n" or "\r\n"). It is valid
+// until the next read. At the end it returns io.EOF.
 func (l *lines) read() ([]byte, error) {
 	for {
 		line, err := l.readOne()

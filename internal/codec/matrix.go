@@ -6,9 +6,9 @@ import (
 	"io"
 )
 
-// matrixRows streams the rows of a stored matrix. A row-major one is read
-// strictly forward, which compressed files and archive entries allow; one in
-// column-major order, or with gaps between its rows, needs random access.
+// matrixRows streams the rows of a stored matrix. A row-major one is read strictly forward, which
+// compressed files and archive entries allow; one in column-major order, or with gaps between its
+// rows, needs random access.
 type matrixRows struct {
 	in   *blob
 	view *view
@@ -73,8 +73,7 @@ func (m *matrixRows) Next(dst []float32) (Row, error) {
 	return Row{}, nil
 }
 
-// fill reads the next block; after the last row it is io.EOF, once the blob has
-// ended as it should.
+// fill reads the next block; after the last row it is io.EOF, once the blob has ended as it should.
 func (m *matrixRows) fill() error {
 	if m.row == m.count {
 		return m.finish()
@@ -96,8 +95,8 @@ func (m *matrixRows) fill() error {
 	return nil
 }
 
-// gather reads rows of the matrix into block. In column-major order the
-// elements of a column that belong to the block are one run.
+// gather reads rows of the matrix into block. In column-major order the elements of a column that
+// belong to the block are one run.
 func (m *matrixRows) gather(rows, size int) error {
 	what := fmt.Sprintf("rows %d to %d", m.row, m.row+rows-1)
 	stride := m.view.strides
@@ -129,8 +128,8 @@ func (m *matrixRows) gather(rows, size int) error {
 	return nil
 }
 
-// finish reads a stream to its end, so that its checksum is verified and bytes
-// after the data are noticed; with random access both are done already.
+// finish reads a stream to its end, so that its checksum is verified and bytes after the data are
+// noticed; with random access both are done already.
 func (m *matrixRows) finish() error {
 	stream, isStream := m.at.(*forward)
 	if !isStream {

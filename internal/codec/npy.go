@@ -97,8 +97,8 @@ func (h *npyHeader) view(b *blob, name string, data int64) (*view, error) {
 	return v, v.fits()
 }
 
-// parseNPYHeader reads the dict literal: strings, True, False and tuples of
-// integers are all the Python there is in it.
+// parseNPYHeader reads the dict literal: strings, True, False and tuples of integers are all the
+// Python there is in it.
 func parseNPYHeader(text string) (npyHeader, error) {
 	p := literal{text: text}
 	var h npyHeader

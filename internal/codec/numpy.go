@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// NumPy's arrays inside a pickle, as torch.save writes them beside tensors. An
-// array is made empty by _reconstruct and filled by BUILD with its version, shape,
-// type, order and bytes. Protocol 2 has no bytes: _codecs.encode makes them of text.
+// NumPy's arrays inside a pickle, as torch.save writes them beside tensors. An array is made empty
+// by _reconstruct and filled by BUILD with its version, shape, type, order and bytes. Protocol 2
+// has no bytes: _codecs.encode makes them of text.
 
 // rawBytes are bytes of a pickle.
 type rawBytes string

@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// unpickler runs the opcodes of protocols 2 to 5 that build data. A handful of
-// callables stand behind findGlobal, reduce and persistent, in torch.go; every
-// opcode that could reach another one is refused.
+// unpickler runs the opcodes of protocols 2 to 5 that build data. A handful of callables stand
+// behind findGlobal, reduce and persistent, in torch.go; every opcode that could reach another one
+// is refused.
 //
-// Few opcodes make much of little: an opcode of one byte makes a list, a memo of
-// two bytes is given a shape of any length. What the values take is charged to
-// mem before they are made, and text is not copied out of the pickle.
+// Few opcodes make much of little: an opcode of one byte makes a list, a memo of two bytes is given
+// a shape of any length. What the values take is charged to mem before they are made, and text is
+// not copied out of the pickle.
 type unpickler struct {
 	code  string
 	pos   int
@@ -26,8 +26,8 @@ type unpickler struct {
 	persistent func(id any) (any, error) // what a persistent id stands for
 }
 
-// What values take in memory, in bytes. A slot is an interface value in the
-// stack, the memo or a container, with the room such arrays grow ahead by.
+// What values take in memory, in bytes. A slot is an interface value in the stack, the memo or a
+// container, with the room such arrays grow ahead by.
 const (
 	slotCost      = 24
 	scalarCost    = 16
@@ -35,8 +35,8 @@ const (
 	tensorCost    = 128
 )
 
-// unpickle returns the value a pickle builds within mem and where it ends, or the
-// position of its fault. The value shares the memory of code.
+// unpickle returns the value a pickle builds within mem and where it ends, or the position of its
+// fault. The value shares the memory of code.
 func unpickle(code string, mem *bound, persistent func(id any) (any, error)) (value any, at int, err error) {
 	u := &unpickler{code: code, mem: mem, persistent: persistent}
 	for {
@@ -125,8 +125,8 @@ func (u *unpickler) pop() (any, error) {
 	return v, nil
 }
 
-// popMark pops everything above the topmost mark, and the mark. The items are
-// valid until the next push.
+// popMark pops everything above the topmost mark, and the mark. The items are valid until the next
+// push.
 func (u *unpickler) popMark() ([]any, error) {
 	for i := len(u.stack) - 1; i >= 0; i-- {
 		if u.stack[i] == (mark{}) {
@@ -195,8 +195,8 @@ func (u *unpickler) remember(op byte) error {
 	if len(u.stack) == 0 || u.stack[len(u.stack)-1] == (mark{}) {
 		return errors.New("nothing on the stack to remember")
 	}
-	// Python numbers the slots one after another, so they are a slice; what a
-	// slot far away makes of it is charged.
+	// Python numbers the slots one after another, so they are a slice; what a slot far away makes
+	// of it is charged.
 	if gap := int64(slot) + 1 - int64(len(u.memo)); gap > 0 {
 		if err := u.mem.spend(slotCost * gap); err != nil {
 			return err

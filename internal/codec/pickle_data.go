@@ -7,16 +7,15 @@ import (
 	"slices"
 )
 
-// The values a pickle builds here, beside string, int64, float64, bool and nil.
-// Nothing in them can be executed; what torch.go makes of globals joins them.
+// The values a pickle builds here, beside string, int64, float64, bool and nil. Nothing in them can
+// be executed; what torch.go makes of globals joins them.
 type (
 	tuple []any
 	// sequence is a list or a set; only its items matter.
 	sequence struct{ items []any }
 	// dict keeps its pairs in order; a repeated key shows up when names are joined.
 	dict struct{ keys, values []any }
-	// inert stands for values that cannot be part of a tensor: integers beyond 64
-	// bits.
+	// inert stands for values that cannot be part of a tensor: integers beyond 64 bits.
 	inert struct{}
 	// mark separates the items of a container under construction from what lies below.
 	mark struct{}
@@ -66,8 +65,8 @@ func (u *unpickler) integer(width uint64) error {
 	return u.make(scalarCost, int64(v))
 }
 
-// long pushes a two's complement little-endian integer whose length stands
-// before it, in width bytes.
+// long pushes a two's complement little-endian integer whose length stands before it, in width
+// bytes.
 func (u *unpickler) long(width uint64) error {
 	n, err := u.number(width)
 	if err != nil {

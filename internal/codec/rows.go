@@ -12,8 +12,8 @@ const (
 	maxDim = 1 << 20
 	// blockBytes is how much of a matrix is read at a time; at least one row.
 	blockBytes = 256 << 10
-	// columnBlockBytes is the same in Fortran order, where a block is gathered
-	// from as many places as there are columns.
+	// columnBlockBytes is the same in Fortran order, where a block is gathered from as many places
+	// as there are columns.
 	columnBlockBytes = 4 << 20
 )
 
@@ -25,27 +25,26 @@ type Row struct {
 	Payload []byte // the caller's own
 }
 
-// RowReader streams the embeddings of a file in order. It holds one block of
-// rows, or one line, whatever the size of the file. One goroutine.
+// RowReader streams the embeddings of a file in order. It holds one block of rows, or one line,
+// whatever the size of the file. One goroutine.
 type RowReader interface {
 	// Dim is the number of values in every row, at least 1.
 	Dim() int
-	// Count is the number of rows where the format or the size of the file
-	// says it, else -1.
+	// Count is the number of rows where the format or the size of the file says it, else -1.
 	Count() int64
-	// Next decodes the next row into dst[:Dim()]. At the end, which includes
-	// the checksum of a compressed file, it returns io.EOF.
+	// Next decodes the next row into dst[:Dim()]. At the end, which includes the checksum of a
+	// compressed file, it returns io.EOF.
 	Next(dst []float32) (Row, error)
-	// Position says where the row Next returned last stands, for messages:
-	// "row 12" (the first is 0) or "line 13" (the first is 1).
+	// Position says where the row Next returned last stands, for messages: "row 12" (the first
+	// is 0) or "line 13" (the first is 1).
 	Position() string
 	Close() error
 }
 
 // RowOptions say what a file of embeddings or its name do not.
 type RowOptions struct {
-	// Format is the extension of a format without its dot, such as "csv".
-	// Empty: that of the file's name.
+	// Format is the extension of a format without its dot, such as "csv". Empty: that of the file's
+	// name.
 	Format string
 	// Name is the file's for messages. Empty: its path.
 	Name string
@@ -53,12 +52,11 @@ type RowOptions struct {
 	Columns Columns
 }
 
-// Columns name columns by the header of a table. Empty: the defaults of the
-// format.
+// Columns name columns by the header of a table. Empty: the defaults of the format.
 type Columns struct {
 	Key, Tags, Payload string
-	// Embedding is the column of lists of a format that has such: not of .csv
-	// and .tsv, where every column not named here holds one value.
+	// Embedding is the column of lists of a format that has such: not of .csv and .tsv, where every
+	// column not named here holds one value.
 	Embedding string
 }
 
@@ -70,9 +68,9 @@ func Formats() []string {
 	return []string{"npy", "npz", "safetensors", "pt", "fvecs", "bvecs", "jsonl", "csv", "tsv"}
 }
 
-// OpenRows opens the embeddings in a file; see the package comment for the
-// formats. A file of several matrices needs the name of one after its path, as
-// in "graph.npz#embeddings". Nil options are the defaults.
+// OpenRows opens the embeddings in a file; see the package comment for the formats. A file of
+// several matrices needs the name of one after its path, as in "graph.npz#embeddings". Nil options
+// are the defaults.
 func OpenRows(path string, opts *RowOptions) (RowReader, error) {
 	if opts == nil {
 		opts = &RowOptions{}
@@ -95,8 +93,8 @@ func OpenRows(path string, opts *RowOptions) (RowReader, error) {
 	return r, nil
 }
 
-// ParseRows is OpenRows of the content of a file. The extension of name tells
-// the format, as that of a path does. data is not copied and must not change.
+// ParseRows is OpenRows of the content of a file. The extension of name tells the format, as that
+// of a path does. data is not copied and must not change.
 func ParseRows(name string, data []byte) (RowReader, error) {
 	in, err := newInput(name, bytes.NewReader(data), int64(len(data)))
 	if err != nil {

@@ -105,8 +105,8 @@ func TestRowsCountAndPosition(t *testing.T) {
 	require.Equal(t, "row 0", m.Position())
 }
 
-// TestRowsAcrossBlocks reads matrices of several blocks in both orders, with a
-// last block that is not full.
+// TestRowsAcrossBlocks reads matrices of several blocks in both orders, with a last block that is
+// not full.
 func TestRowsAcrossBlocks(t *testing.T) {
 	const n, dim = 2500, 700
 	at := func(i, j int) float32 { return float32(i%1000) + float32(j)/1024 }
@@ -232,8 +232,8 @@ func TestRowsRefused(t *testing.T) {
 	}
 }
 
-// TestRowsFailLate: faults that show only while rows are read, after the sound
-// rows before them, and that repeat when asked again.
+// TestRowsFailLate: faults that show only while rows are read, after the sound rows before them,
+// and that repeat when asked again.
 func TestRowsFailLate(t *testing.T) {
 	cOrder := npy(npyHeaderText("<f4", false, "(5, 3)"), f32Bytes(flatten(grid)...))
 	deflated := zipped(t, entryOf{"x.npy", zip.Deflate, cOrder})

@@ -118,8 +118,8 @@ func (e *safetensorsEntry) view(b *blob, name string, data int64) (*view, error)
 	return newView(b, name, t, e.Shape, nil, data+begin)
 }
 
-// checkCover demands that the tensors follow each other from data to the end of
-// the file, and sets where the file must end on each.
+// checkCover demands that the tensors follow each other from data to the end of the file, and sets
+// where the file must end on each.
 func checkCover(b *blob, views []*view, data int64) error {
 	sorted := slices.SortedFunc(slices.Values(views), func(v, w *view) int {
 		return cmp.Or(cmp.Compare(v.offset, w.offset), cmp.Compare(v.span(), w.span()))

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// maxOffset bounds byte offsets and sizes, so that sums of two of them and
-// conversions to int cannot overflow.
+// maxOffset bounds byte offsets and sizes, so that sums of two of them and conversions to int
+// cannot overflow.
 const maxOffset = math.MaxInt / 4
 
 // maxRank is the most dimensions read, as many as PyTorch and NumPy write.
@@ -16,9 +16,9 @@ const maxRank = 64
 
 func errRank(n int) error { return fmt.Errorf("%d dimensions: at most %d are read", n, maxRank) }
 
-// product multiplies the dimensions of a declared shape; ok is false for
-// negative ones and for arrays beyond any address space. The bound holds for
-// the product of the nonzero dimensions, so later partial products are safe too.
+// product multiplies the dimensions of a declared shape; ok is false for negative ones and for
+// arrays beyond any address space. The bound holds for the product of the nonzero dimensions, so
+// later partial products are safe too.
 func product(shape []int64) (n int64, ok bool) {
 	n = 1
 	empty := false
@@ -42,8 +42,8 @@ func product(shape []int64) (n int64, ok bool) {
 	return n, true
 }
 
-// checkStrides accepts strides under which the last element of shape has an
-// index that can exist. shape has passed product.
+// checkStrides accepts strides under which the last element of shape has an index that can exist.
+// shape has passed product.
 func checkStrides(shape, strides []int64) ([]int, bool) {
 	if len(strides) != len(shape) {
 		return nil, false

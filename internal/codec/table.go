@@ -7,10 +7,9 @@ import (
 	"slices"
 )
 
-// Table reads tab-separated lines, such as node names and edges, or those of a
-// .csv file, whose fields may be in double quotes. Lines may have different
-// numbers of fields; between tabs nothing is quoted or escaped. Blank lines are
-// skipped. One goroutine.
+// Table reads tab-separated lines, such as node names and edges, or those of a .csv file, whose
+// fields may be in double quotes. Lines may have different numbers of fields; between tabs nothing
+// is quoted or escaped. Blank lines are skipped. One goroutine.
 type Table struct {
 	lines  *lines
 	sep    byte
@@ -26,13 +25,13 @@ type TableOptions struct {
 	Format string
 	// Name is the file's for messages. Empty: its path.
 	Name string
-	// Columns are the columns to return, in this order, by the header that the
-	// first line then is. Empty: all of them, and there is no header.
+	// Columns are the columns to return, in this order, by the header that the first line then is.
+	// Empty: all of them, and there is no header.
 	Columns []string
 }
 
-// OpenTable opens a file of tab- or comma-separated lines, or a .zst or .gz of
-// one. Nil options are the defaults.
+// OpenTable opens a file of tab- or comma-separated lines, or a .zst or .gz of one. Nil options are
+// the defaults.
 func OpenTable(path string, opts *TableOptions) (*Table, error) {
 	if opts == nil {
 		opts = &TableOptions{}
@@ -89,8 +88,8 @@ func ParseTable(name string, data []byte) (*Table, error) {
 	return newTable(in, nil)
 }
 
-// Next returns the fields of the next line and its number, from 1. The slice is
-// reused by the next call, its strings are not. At the end it returns io.EOF.
+// Next returns the fields of the next line and its number, from 1. The slice is reused by the next
+// call, its strings are not. At the end it returns io.EOF.
 func (t *Table) Next() (fields []string, line int, err error) {
 	if t.err != nil {
 		return nil, 0, t.err

@@ -6,17 +6,17 @@ import (
 	"fmt"
 )
 
-// Tensor is one array: row-major, contiguous, len(Data) = the product of Shape.
-// A scalar has an empty Shape and one value.
+// Tensor is one array: row-major, contiguous, len(Data) = the product of Shape. A scalar has an
+// empty Shape and one value.
 type Tensor struct {
 	Shape []int
 	Data  []float32
 }
 
-// ReadTensors reads every tensor of a .safetensors, .npz, .npy or zip .pt/.pth
-// file, or of a .zst or .gz of one. The tensor of a .npy has the name "".
-// Nested dicts of a .pt give names joined with dots; what is not a tensor there
-// is skipped. Each Data is the caller's own, even where the file shares storage.
+// ReadTensors reads every tensor of a .safetensors, .npz, .npy or zip .pt/.pth file, or of a .zst
+// or .gz of one. The tensor of a .npy has the name "". Nested dicts of a .pt give names joined with
+// dots; what is not a tensor there is skipped. Each Data is the caller's own, even where the file
+// shares storage.
 func ReadTensors(path string) (map[string]Tensor, error) {
 	in, err := openInput(path)
 	if err != nil {
@@ -26,8 +26,8 @@ func ReadTensors(path string) (map[string]Tensor, error) {
 	return tensors, errors.Join(err, in.close())
 }
 
-// ParseTensors is ReadTensors of the content of a file; name is for messages
-// and recognises nothing but the compression.
+// ParseTensors is ReadTensors of the content of a file; name is for messages and recognises nothing
+// but the compression.
 func ParseTensors(name string, data []byte) (map[string]Tensor, error) {
 	in, err := newInput(name, bytes.NewReader(data), int64(len(data)))
 	if err != nil {
@@ -88,8 +88,8 @@ func listTensors(in *blob) ([]*view, error) {
 	return nil, errNoTensorFormat
 }
 
-// view is a tensor where it lies in its file: checked against the bytes that
-// are there, not yet decoded.
+// view is a tensor where it lies in its file: checked against the bytes that are there, not yet
+// decoded.
 type view struct {
 	name    string
 	blob    *blob
@@ -104,8 +104,8 @@ func (v *view) fault(format string, args ...any) error {
 	return v.blob.fault(v.offset, "tensor %s: %w", quote(v.name), fmt.Errorf(format, args...))
 }
 
-// newView checks a declared shape against what the platform and, where its size
-// is known, the blob can hold. Nil strides mean row-major.
+// newView checks a declared shape against what the platform and, where its size is known, the blob
+// can hold. Nil strides mean row-major.
 func newView(b *blob, name string, t dtype, shape, strides []int64, offset int64) (*view, error) {
 	v := &view{name: name, blob: b, dtype: t, offset: offset, end: -1}
 	if len(shape) > maxRank {

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestExpectedTensors reads every file PyTorch and NumPy wrote and compares it
-// with the values they said were in it.
+// TestExpectedTensors reads every file PyTorch and NumPy wrote and compares it with the values they
+// said were in it.
 func TestExpectedTensors(t *testing.T) {
 	var files map[string]map[string]struct {
 		Shape []int
@@ -67,8 +67,8 @@ func requireFault(t *testing.T, err error, file, want string) *Error {
 	return located
 }
 
-// sameDecoder demands that the formats present beside weights.safetensors hold
-// identical tensors, and returns how many there are.
+// sameDecoder demands that the formats present beside weights.safetensors hold identical tensors,
+// and returns how many there are.
 func sameDecoder(t *testing.T, dir string) (compared int) {
 	t.Helper()
 	want, err := ReadTensors(filepath.Join(dir, "weights.safetensors"))
@@ -145,8 +145,8 @@ func TestCompressedTensors(t *testing.T) {
 	}
 }
 
-// TestEveryTruncation cuts each format after every byte: an error each time,
-// located in the file, and no panic.
+// TestEveryTruncation cuts each format after every byte: an error each time, located in the file,
+// and no panic.
 func TestEveryTruncation(t *testing.T) {
 	for _, file := range []string{"torch/views.pt", "torch/checkpoint.pt", "numpy/types_compressed.npz", "numpy/fortran_f8.npy", "decoders/bilinear/weights.safetensors"} {
 		data := fixture(t, file)
@@ -159,8 +159,8 @@ func TestEveryTruncation(t *testing.T) {
 	}
 }
 
-// TestEveryFlippedByte damages the archives PyTorch and NumPy wrote: what is
-// still read must be what was there, for their checksums cover the data.
+// TestEveryFlippedByte damages the archives PyTorch and NumPy wrote: what is still read must be
+// what was there, for their checksums cover the data.
 func TestEveryFlippedByte(t *testing.T) {
 	for _, file := range []string{"torch/protocol4.pt", "numpy/types_compressed.npz"} {
 		data := fixture(t, file)

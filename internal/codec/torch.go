@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// maxNesting bounds the walk of containers that contain themselves. Walking
-// shared ones again and again is bounded by viewCost.
+// maxNesting bounds the walk of containers that contain themselves. Walking shared ones again and
+// again is bounded by viewCost.
 const maxNesting = 64
 
-// The globals a file may name. Those that reduce knows may be called; storage types
-// only select a dtype.
+// The globals a file may name. Those that reduce knows may be called; storage types only select a
+// dtype.
 type global uint8
 
 const (
@@ -102,9 +102,8 @@ func persistent(id any) (any, error) {
 	return s, nil
 }
 
-// build would set attributes. Those of an OrderedDict (_metadata, the versions
-// of a model's modules) are dropped, and arrays of NumPy are filled; nothing else has any
-// here.
+// build would set attributes. Those of an OrderedDict (_metadata, the versions of a model's
+// modules) are dropped, and arrays of NumPy are filled; nothing else has any here.
 // cost is what the object has grown by.
 func build(object, state any) (built any, cost int, err error) {
 	switch object := object.(type) {
@@ -119,8 +118,7 @@ func build(object, state any) (built any, cost int, err error) {
 	return nil, 0, errors.New("refused: sets attributes of something that is not an OrderedDict")
 }
 
-// reduce calls one of the few globals that may be called. The result takes cost
-// bytes of memory.
+// reduce calls one of the few globals that may be called. The result takes cost bytes of memory.
 func reduce(object, arg any) (result any, cost int, err error) {
 	args, isTuple := arg.(tuple)
 	if !isTuple {
@@ -228,8 +226,8 @@ func integers(v any) ([]int64, error) {
 	return values, nil
 }
 
-// looksLikePickle recognises what torch.save wrote before version 1.6: pickles
-// one after another, without an archive.
+// looksLikePickle recognises what torch.save wrote before version 1.6: pickles one after another,
+// without an archive.
 func looksLikePickle(magic []byte) bool {
 	return len(magic) > 2 && magic[0] == 0x80 && magic[1] >= 2 && magic[1] <= 5 &&
 		strings.IndexByte("\x8a\x95}](cX\x8c", magic[2]) >= 0
@@ -281,8 +279,8 @@ func checkByteOrder(entry *blob) error {
 	return nil
 }
 
-// walker finds the tensors in nested dicts, lists and tuples and names them by
-// their path. Shared and cyclic containers are legal in a pickle: see maxNesting.
+// walker finds the tensors in nested dicts, lists and tuples and names them by their path. Shared
+// and cyclic containers are legal in a pickle: see maxNesting.
 type walker struct {
 	in    *blob
 	entry func(key string) *blob // of a storage; nil where there is none
@@ -329,8 +327,8 @@ func (w *walker) walkItems(path string, items []any, depth int) error {
 	return nil
 }
 
-// walkEntry joins a key to the path. Values that hold no tensors are not worth
-// a path, nor a complaint about their keys.
+// walkEntry joins a key to the path. Values that hold no tensors are not worth a path, nor a
+// complaint about their keys.
 func (w *walker) walkEntry(path string, key, value any, depth int) error {
 	switch value.(type) {
 	case *storedTensor, *array, *dict, *sequence, tuple:

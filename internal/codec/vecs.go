@@ -8,8 +8,8 @@ import (
 	"io"
 )
 
-// vecsRows streams .fvecs and .bvecs: every row is its width, an int32, and
-// that many float32 or uint8, little-endian.
+// vecsRows streams .fvecs and .bvecs: every row is its width, an int32, and that many float32 or
+// uint8, little-endian.
 type vecsRows struct {
 	in     *blob
 	stream io.Closer

@@ -19,8 +19,8 @@ import (
 
 // RowWriter writes the rows of a file of embeddings. One goroutine.
 type RowWriter interface {
-	// Write adds a row; it retains nothing of it. A row that the format cannot
-	// hold is an error. Formats without keys drop them, and tags and payload.
+	// Write adds a row; it retains nothing of it. A row that the format cannot hold is an error.
+	// Formats without keys drop them, and tags and payload.
 	Write(embedding []float32, row Row) error
 	// Close writes what is left. It does not close what is written to.
 	Close() error
@@ -34,8 +34,8 @@ func WriteFormats() []string {
 // HasKeys tells whether a format holds keys, tags and payloads.
 func HasKeys(format string) bool { return format == "jsonl" || format == "csv" || format == "tsv" }
 
-// NewRowWriter begins a file of rows embeddings of dim values. As many must be
-// written: .npy, .npz and .safetensors say how many there are in front.
+// NewRowWriter begins a file of rows embeddings of dim values. As many must be written: .npy, .npz
+// and .safetensors say how many there are in front.
 func NewRowWriter(w io.Writer, format string, dim int, rows int64) (RowWriter, error) {
 	b := bufio.NewWriterSize(w, 1<<16)
 	values := &valueWriter{w: b, left: rows}
@@ -116,8 +116,7 @@ func appendFloats(b []byte, values []float32) []byte {
 	return b
 }
 
-// npyHeaderOf is a header of version 1, padded so that the data is aligned to 64
-// bytes.
+// npyHeaderOf is a header of version 1, padded so that the data is aligned to 64 bytes.
 func npyHeaderOf(shape ...int64) []byte {
 	var dims strings.Builder
 	for i, d := range shape {
@@ -139,8 +138,8 @@ func npyHeaderOf(shape ...int64) []byte {
 	return append(b, text...)
 }
 
-// safetensorsHeader is the length and the header of float32 tensors of these
-// shapes, in the order of their names.
+// safetensorsHeader is the length and the header of float32 tensors of these shapes, in the order
+// of their names.
 func safetensorsHeader(shapes map[string][]int64) ([]byte, error) {
 	type entry struct {
 		Type    string  `json:"dtype"`
@@ -211,9 +210,8 @@ func WriteSafetensors(w io.Writer, tensors map[string]Tensor) error {
 	return b.Flush()
 }
 
-// NewCompressor compresses what is written to it as the extension of name asks
-// for: .zst, .gz or, by any other, not at all. Close ends the compressed data and
-// does not close w.
+// NewCompressor compresses what is written to it as the extension of name asks for: .zst, .gz or,
+// by any other, not at all. Close ends the compressed data and does not close w.
 func NewCompressor(w io.Writer, name string) (io.WriteCloser, error) {
 	switch lower := strings.ToLower(name); {
 	case strings.HasSuffix(lower, ".zst"):

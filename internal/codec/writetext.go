@@ -64,8 +64,7 @@ func appendJSON(b []byte, name, text string) []byte {
 
 func (j *jsonWriter) Close() error { return j.w.Flush() }
 
-// csvWriter writes what csvRows reads, with a header: key, tags, payload, e0,
-// e1 and so on.
+// csvWriter writes what csvRows reads, with a header: key, tags, payload, e0, e1 and so on.
 type csvWriter struct {
 	w   *bufio.Writer
 	sep byte
@@ -106,8 +105,7 @@ func (c *csvWriter) Write(embedding []float32, row Row) (err error) {
 
 func (c *csvWriter) Close() error { return c.w.Flush() }
 
-// appendField appends a field of a line, in quotes where a comma or a quote in
-// it demands them.
+// appendField appends a field of a line, in quotes where a comma or a quote in it demands them.
 func appendField(b []byte, text string, sep byte) ([]byte, error) {
 	switch {
 	case strings.ContainsAny(text, "\r\n"):

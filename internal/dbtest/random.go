@@ -1,5 +1,5 @@
-// Package dbtest is what the tests of the root and of tests/ share: random rows and decoders, and all that a database
-// answers. It is for tests alone.
+// Package dbtest is what the tests of the root and of tests/ share: random rows and decoders, and
+// all that a database answers. It is for tests alone.
 package dbtest
 
 import (

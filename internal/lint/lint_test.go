@@ -22,8 +22,8 @@ const (
 	maxFuncLines = 80
 )
 
-// imports is the layering: a package may import these of ours and no others.
-// No package imports one that stands in a later row.
+// imports is the layering: a package may import these of ours and no others. No package imports one
+// that stands in a later row.
 var imports = map[string][]string{
 	// L0: no package of ours
 	"internal/simd": {}, "internal/simd/internal/roofline": {}, "internal/format": {}, "internal/mmap": {}, "internal/failpoint": {}, "internal/codec": {}, "internal/onnx": {}, "internal/wire": {}, "internal/socket": {}, "internal/lint": {}, "internal/output": {}, "internal/attempts": {}, "decoder/internal/fault": {}, "decoder/internal/smooth": {},
@@ -61,8 +61,8 @@ var imports = map[string][]string{
 	"cmd/flashdb":                  {"", "control", "internal/wire", "cmd/flashdb/internal/prometheus", "cmd/flashdb/internal/shell", "cmd/flashdb/internal/report", "cmd/flashdb/internal/parquet", "cmd/flashdb/internal/show", "cmd/flashdb/internal/terminal", "cmd/flashdb/internal/usage", "decoder", "decoder/weights", "flashlight", "internal/codec", "internal/output", "train", "train/graph"},
 }
 
-// third lists the modules outside the standard library that non-test code may
-// import, and the packages that may.
+// third lists the modules outside the standard library that non-test code may import, and the
+// packages that may.
 var third = map[string][]string{
 	"go.etcd.io/bbolt":                    {"storage"},
 	"github.com/klauspost/compress":       {"wal", "internal/backup", "internal/codec", "cmd/flashdb/internal/parquet", "cmd/flashdb"},
@@ -86,8 +86,7 @@ type source struct {
 	file *ast.File
 }
 
-// sources parses every Go file of the module itself; nested modules are left
-// out.
+// sources parses every Go file of the module itself; nested modules are left out.
 func sources(t *testing.T, fset *token.FileSet) []source {
 	t.Helper()
 	root := filepath.Join("..", "..")
@@ -201,8 +200,8 @@ func TestPackageComments(t *testing.T) {
 	}
 }
 
-// TestExportedDocs demands a doc comment on everything exported by the packages
-// that a user imports.
+// TestExportedDocs demands a doc comment on everything exported by the packages that a user
+// imports.
 func TestExportedDocs(t *testing.T) {
 	public := []string{"", "control", "decoder", "decoder/weights", "flashlight", "index", "index/ivf", "index/pq", "storage", "train", "train/graph", "wal"}
 	for _, s := range sources(t, token.NewFileSet()) {

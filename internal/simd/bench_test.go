@@ -83,15 +83,14 @@ func BenchmarkDotRows(b *testing.B) {
 	}
 }
 
-// workingSets fit in the first and the second level of cache of most
-// processors, and in neither.
+// workingSets fit in the first and the second level of cache of most processors, and in neither.
 var workingSets = []struct {
 	name  string
 	bytes int
 }{{"16KiB", 16 << 10}, {"256KiB", 256 << 10}, {"8MiB", 8 << 20}, {"256MiB", 256 << 20}}
 
-// fewPass is a threshold that one code in some thousand passes, as in a scan once
-// the best candidates are known.
+// fewPass is a threshold that one code in some thousand passes, as in a scan once the best
+// candidates are known.
 func fewPass(mean, deviation float64) float64 { return mean + 3.2*deviation }
 
 func BenchmarkScan4(b *testing.B) {
@@ -106,8 +105,7 @@ func BenchmarkScan4(b *testing.B) {
 	}
 }
 
-// BenchmarkScan4List scans lists of 64 codes, each by a call; in the second
-// case every code passes.
+// BenchmarkScan4List scans lists of 64 codes, each by a call; in the second case every code passes.
 func BenchmarkScan4List(b *testing.B) {
 	cases := []struct {
 		name string
@@ -195,8 +193,7 @@ func BenchmarkElementwise(b *testing.B) {
 	}
 }
 
-// codeStatistics returns the mean and the standard deviation of the sums of
-// random codes.
+// codeStatistics returns the mean and the standard deviation of the sums of random codes.
 func codeStatistics(lut []byte) (mean, deviation float64) {
 	var variance float64
 	for ; len(lut) > 0; lut = lut[tableSize:] {

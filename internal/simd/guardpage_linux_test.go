@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestNoAccessBeyondArguments runs the kernels on arguments that end where the
-// mapped memory ends, then on arguments that begin where it begins. Guard words
-// do not notice a stray read that is thrown away; this does.
+// TestNoAccessBeyondArguments runs the kernels on arguments that end where the mapped memory ends,
+// then on arguments that begin where it begins. Guard words do not notice a stray read that is
+// thrown away; this does.
 func TestNoAccessBeyondArguments(t *testing.T) { eachClass(t, testNoAccessBeyondArguments) }
 
 func testNoAccessBeyondArguments(t *testing.T) {
@@ -98,8 +98,8 @@ func edgeScan(mem *[4]edge) {
 	}
 }
 
-// TestPrefetchDoesNotTouch asks for memory nobody may read, and for memory on both
-// sides of the limit: a hint must not fault.
+// TestPrefetchDoesNotTouch asks for memory nobody may read, and for memory on both sides of the
+// limit: a hint must not fault.
 func TestPrefetchDoesNotTouch(t *testing.T) { eachClass(t, testPrefetchDoesNotTouch) }
 
 func testPrefetchDoesNotTouch(t *testing.T) {

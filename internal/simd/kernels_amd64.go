@@ -17,8 +17,8 @@ const (
 // active is the class in use: the best the processor has. Only tests change it.
 var active = best()
 
-// best tests for each feature the kernels of a class use, not for one that
-// usually implies the others: virtual machines mask single features.
+// best tests for each feature the kernels of a class use, not for one that usually implies the
+// others: virtual machines mask single features.
 func best() class {
 	x := &cpu.X86
 	switch {
@@ -41,8 +41,8 @@ func (c class) String() string {
 	return [...]string{generic: "generic", avx2: "avx2+fma", avx512: "avx512", avx512VBMI: "avx512+vbmi"}[c]
 }
 
-// Features returns the name of the kernel class in use: "avx512+vbmi", "avx512",
-// "avx2+fma" or "generic".
+// Features returns the name of the kernel class in use: "avx512+vbmi", "avx512", "avx2+fma" or
+// "generic".
 func Features() string { return active.String() }
 
 func dot(a, b []float32) float32 {
@@ -178,9 +178,9 @@ func prefetch(x *byte, n int) {
 	}
 }
 
-// tileShape returns the inputs and the outputs mulTile takes at most. Inputs are
-// summed up in chunks of 32 terms to a partial sum. That bounds the rounding
-// error, and the part of a panel that must stay in the L1 cache.
+// tileShape returns the inputs and the outputs mulTile takes at most. Inputs are summed up in
+// chunks of 32 terms to a partial sum. That bounds the rounding error, and the part of a panel that
+// must stay in the L1 cache.
 func tileShape() (inputs, outputs int) {
 	if wideTiles() {
 		return 64, 32 // two partial sums an output: of even and of odd inputs
@@ -188,9 +188,8 @@ func tileShape() (inputs, outputs int) {
 	return 32, 16
 }
 
-// wideTiles says which mulPanel kernel is that of the active class. Each has a
-// function of its own, small enough to be inlined: to pass nine arguments on costs
-// a tenth of the product of one row.
+// wideTiles says which mulPanel kernel is that of the active class. Each has a function of its own,
+// small enough to be inlined: to pass nine arguments on costs a tenth of the product of one row.
 func wideTiles() bool { return active >= avx512 }
 
 func mulWideTile(dst, init, rows, panel *float32, n, k, dstStride, initStride, rowStride int) {

@@ -13,8 +13,7 @@ const (
 // active is the class in use: the best the processor has. Only tests change it.
 var active = best()
 
-// best needs no test of the processor: every arm64 there is a Go port for has
-// NEON.
+// best needs no test of the processor: every arm64 there is a Go port for has NEON.
 func best() class { return neon }
 
 func (c class) String() string {
@@ -110,9 +109,8 @@ func prefetch(x *byte, n int) {
 	}
 }
 
-// tileShape returns the inputs and the outputs mulTile takes at most. Inputs are
-// summed up in chunks of 32 terms to a partial sum, which bounds the rounding
-// error.
+// tileShape returns the inputs and the outputs mulTile takes at most. Inputs are summed up in
+// chunks of 32 terms to a partial sum, which bounds the rounding error.
 func tileShape() (inputs, outputs int) { return 32, 16 }
 
 // wideTiles says that there is one kernel, for tiles of one width.

@@ -5,34 +5,33 @@ import (
 	"unsafe"
 )
 
-// panelWidth is the number of outputs that lie side by side in a panel: two
-// AVX-512 registers, four of AVX2 or eight of NEON.
+// panelWidth is the number of outputs that lie side by side in a panel: two AVX-512 registers, four
+// of AVX2 or eight of NEON.
 const panelWidth = 32
 
-// Matrix holds the weights of a linear layer in the order Mul reads them. The
-// zero value is an empty 0 x 0 matrix. A packed Matrix is immutable and safe
-// for concurrent readers until it is handed to Pack again.
+// Matrix holds the weights of a linear layer in the order Mul reads them. The zero value is an
+// empty 0 x 0 matrix. A packed Matrix is immutable and safe for concurrent readers until it is
+// handed to Pack again.
 //
-// Layout: the outputs are cut into panels of 32; the last one is padded with
-// zero weights. A panel holds, for each input in turn, the weights of its 32
-// outputs:
+// Layout: the outputs are cut into panels of 32; the last one is padded with zero weights. A panel
+// holds, for each input in turn, the weights of its 32 outputs:
 //
 //	[ceil(out/32)][in][32]float32
 //
-// so that a kernel reads a panel front to back, once for each tile of rows, and
-// combines one value of a row with all 32 outputs at once.
+// so that a kernel reads a panel front to back, once for each tile of rows, and combines one value
+// of a row with all 32 outputs at once.
 //
-// A matrix of one output has nothing to put side by side: it is kept as the one
-// row of weights it is, and Mul is DotRows.
+// A matrix of one output has nothing to put side by side: it is kept as the one row of weights it
+// is, and Mul is DotRows.
 type Matrix struct {
 	out, in int
 	data    []float32
 }
 
-// Pack stores w, row-major out x in (the layout of a PyTorch Linear weight), for
-// use by Mul and returns the matrix. colScale, nil or in long, multiplies the
-// columns: W*diag(colScale) is packed. The memory of into is reused when into is
-// not nil and large enough; into must have no readers left. w is not retained.
+// Pack stores w, row-major out x in (the layout of a PyTorch Linear weight), for use by Mul and
+// returns the matrix. colScale, nil or in long, multiplies the columns: W*diag(colScale) is packed.
+// The memory of into is reused when into is not nil and large enough; into must have no readers
+// left. w is not retained.
 func Pack(into *Matrix, w []float32, out, in int, colScale []float32) *Matrix {
 	if out < 0 || in < 0 || len(w) != out*in {
 		panic(fmt.Sprintf("simd: Pack: %d weights given for a %d x %d matrix", len(w), out, in))
@@ -63,9 +62,9 @@ func Pack(into *Matrix, w []float32, out, in int, colScale []float32) *Matrix {
 	return into
 }
 
-// PackTransposed is Pack of the transpose of w: w is row-major in x out. Where W is
-// a layer's weight, row-major out x in, PackTransposed(into, w, in, out) is what
-// takes gradients back through the layer.
+// PackTransposed is Pack of the transpose of w: w is row-major in x out. Where W is a layer's
+// weight, row-major out x in, PackTransposed(into, w, in, out) is what takes gradients back through
+// the layer.
 func PackTransposed(into *Matrix, w []float32, out, in int) *Matrix {
 	if out < 0 || in < 0 || len(w) != out*in {
 		panic(fmt.Sprintf("simd: PackTransposed: %d weights given for a %d x %d matrix", len(w), out, in))
@@ -87,8 +86,8 @@ func PackTransposed(into *Matrix, w []float32, out, in int) *Matrix {
 	return into
 }
 
-// copyPanel copies the columns from first on, at most 32, of n rows of w, row-major
-// n x cols, and fills a panel up with zeros.
+// copyPanel copies the columns from first on, at most 32, of n rows of w, row-major n x cols, and
+// fills a panel up with zeros.
 func copyPanel(panel, w []float32, first, cols, n int) {
 	width := min(panelWidth, cols-first)
 	for k := range n {
@@ -98,8 +97,8 @@ func copyPanel(panel, w []float32, first, cols, n int) {
 	}
 }
 
-// reserve sets the length of m.data to n; the contents are unspecified. The
-// memory is aligned to cache lines, so that no load of weights straddles two.
+// reserve sets the length of m.data to n; the contents are unspecified. The memory is aligned to
+// cache lines, so that no load of weights straddles two.
 func (m *Matrix) reserve(n int) {
 	if cap(m.data) < n {
 		const line = 64 / 4
@@ -125,10 +124,10 @@ func (m *Matrix) Out() int { return m.out }
 // In returns the number of inputs: columns of the weight matrix.
 func (m *Matrix) In() int { return m.in }
 
-// Mul applies the layer to n rows: dst = rows * transpose(W) + bias. rows is
-// row-major n x in, dst row-major n x out, bias nil (zeros) or out long. dst may
-// not overlap rows. The bits of an output row depend only on its input row, not
-// on n or on its place among the n, as long as the kernel class is the same.
+// Mul applies the layer to n rows: dst = rows * transpose(W) + bias. rows is row-major n x in, dst
+// row-major n x out, bias nil (zeros) or out long. dst may not overlap rows. The bits of an output
+// row depend only on its input row, not on n or on its place among the n, as long as the kernel
+// class is the same.
 //
 //	for i := range n {
 //		for o := range out {

@@ -2,9 +2,9 @@
 
 package simd
 
-// rowBlock is the number of rows taken through all panels before the next ones:
-// a multiple of the kernels' 6 rows, few enough that their inputs and outputs
-// stay in the L1 and L2 caches beside a panel.
+// rowBlock is the number of rows taken through all panels before the next ones: a multiple of the
+// kernels' 6 rows, few enough that their inputs and outputs stay in the L1 and L2 caches beside a
+// panel.
 const rowBlock = 48
 
 // noBias stands for a bias of zeros.
@@ -34,8 +34,8 @@ func (m *Matrix) mulPanels(dst, rows, bias []float32, n int) {
 	}
 }
 
-// mulLastPanel computes the outputs of a panel that is not full. The kernels
-// write whole panels, so it goes through memory of its own.
+// mulLastPanel computes the outputs of a panel that is not full. The kernels write whole panels, so
+// it goes through memory of its own.
 func (m *Matrix) mulLastPanel(dst, rows, bias []float32, n int) {
 	var tile [rowBlock * panelWidth]float32
 	var start [panelWidth]float32
@@ -49,8 +49,8 @@ func (m *Matrix) mulLastPanel(dst, rows, bias []float32, n int) {
 	}
 }
 
-// mulPanel sets n rows of dst, stride apart, to start plus the products of rows
-// and panel p. There must be room for 32 outputs each, whatever the panel has.
+// mulPanel sets n rows of dst, stride apart, to start plus the products of rows and panel p. There
+// must be room for 32 outputs each, whatever the panel has.
 func (m *Matrix) mulPanel(dst []float32, stride int, rows, start []float32, p, n int) {
 	panel := m.data[p*m.in*panelWidth : (p+1)*m.in*panelWidth]
 	_, _ = dst[(n-1)*stride+panelWidth-1], start[panelWidth-1] // the kernels check nothing
@@ -80,8 +80,7 @@ var unscaled = func() (scale [64]float32) {
 	return scale
 }()
 
-// packPanel is packPanelGeneric, with the whole tiles of 8 outputs by 4 inputs
-// done in assembly.
+// packPanel is packPanelGeneric, with the whole tiles of 8 outputs by 4 inputs done in assembly.
 func packPanel(panel, w []float32, in int, colScale []float32) {
 	outs, ins := len(w)/in&^7, in&^3
 	if active == generic {

@@ -1,13 +1,12 @@
 package simd
 
-// The generic product works on tiles of two rows by four outputs: eight sums,
-// the four weights and the two inputs they need stay in registers.
+// The generic product works on tiles of two rows by four outputs: eight sums, the four weights and
+// the two inputs they need stay in registers.
 const (
 	tileRows = 2
 	tileOuts = 4
-	// chunk is the number of terms summed up in registers before they are
-	// added to the total in dst: a sum of partial sums loses less precision
-	// than one running sum.
+	// chunk is the number of terms summed up in registers before they are added to the total in
+	// dst: a sum of partial sums loses less precision than one running sum.
 	chunk = 32
 )
 
@@ -19,8 +18,8 @@ func (m *Matrix) mulPanelsGeneric(dst, rows, bias []float32, n int) {
 		panel := m.data[first/panelWidth*m.in*panelWidth:]
 		weights := panel[first%panelWidth : m.in*panelWidth]
 		for i := 0; i < n; i += tileRows {
-			// An odd last row is paired with itself, so that every row goes
-			// through the same instructions.
+			// An odd last row is paired with itself, so that every row goes through the same
+			// instructions.
 			j := min(i+1, n-1)
 			r0, r1 := rows[i*m.in:(i+1)*m.in], rows[j*m.in:(j+1)*m.in]
 			d0, d1 := dst[i*m.out+first:], dst[j*m.out+first:]
@@ -29,9 +28,8 @@ func (m *Matrix) mulPanelsGeneric(dst, rows, bias []float32, n int) {
 	}
 }
 
-// addTile adds the products of two rows and up to four outputs to d0 and d1, to
-// d0 alone unless pair is set. weights starts at the tile's first output and has
-// the stride of a panel.
+// addTile adds the products of two rows and up to four outputs to d0 and d1, to d0 alone unless
+// pair is set. weights starts at the tile's first output and has the stride of a panel.
 func addTile(d0, d1, r0, r1, weights []float32, pair bool) {
 	for len(r0) > 0 {
 		k := min(chunk, len(r0))
@@ -49,8 +47,7 @@ func addTile(d0, d1, r0, r1, weights []float32, pair bool) {
 	}
 }
 
-// tileSums returns the inner products of r0, then of r1, with the first four
-// outputs in weights.
+// tileSums returns the inner products of r0, then of r1, with the first four outputs in weights.
 func tileSums(r0, r1, weights []float32) [tileRows * tileOuts]float32 {
 	var s00, s01, s02, s03, s10, s11, s12, s13 float32
 	r1 = r1[:len(r0)]
@@ -69,9 +66,9 @@ func tileSums(r0, r1, weights []float32) [tileRows * tileOuts]float32 {
 	return [...]float32{s00, s01, s02, s03, s10, s11, s12, s13}
 }
 
-// packPanelGeneric transposes rows of weights, at most 32, row-major with in
-// columns, into a panel and sets the outputs that are missing to zero. It leaves
-// out the outputs before firstOut and the inputs before firstIn.
+// packPanelGeneric transposes rows of weights, at most 32, row-major with in columns, into a panel
+// and sets the outputs that are missing to zero. It leaves out the outputs before firstOut and the
+// inputs before firstIn.
 func packPanelGeneric(panel, w []float32, in int, colScale []float32, firstOut, firstIn int) {
 	width := len(w) / in
 	w = w[firstOut*in:]

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// shapes returns out x in of matrices with panels full, cut and one too many, and
-// chunks of inputs likewise.
+// shapes returns out x in of matrices with panels full, cut and one too many, and chunks of inputs
+// likewise.
 func shapes() [][2]int {
 	var s [][2]int
 	for _, out := range []int{0, 1, 2, 5, 16, 17, 31, 32, 33, 48, 64, 68} {
@@ -65,8 +65,8 @@ func checkProduct(t *testing.T, dst, rows, w, bias, scale []float32, out, in int
 	}
 }
 
-// TestMatrixMulIgnoresBatch holds the promise that a row's result has the same
-// bits alone, in any batch and at any place in it.
+// TestMatrixMulIgnoresBatch holds the promise that a row's result has the same bits alone, in any
+// batch and at any place in it.
 func TestMatrixMulIgnoresBatch(t *testing.T) { eachClass(t, testMatrixMulIgnoresBatch) }
 
 func testMatrixMulIgnoresBatch(t *testing.T) {

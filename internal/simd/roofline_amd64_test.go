@@ -29,9 +29,9 @@ func BenchmarkPeak(b *testing.B) {
 	})
 }
 
-// BenchmarkScan4Reads compares Scan4 with a plain read of the same bytes in the
-// widest registers there are. Both have turns, and the best of each counts, so
-// that the ratio holds on a busy machine.
+// BenchmarkScan4Reads compares Scan4 with a plain read of the same bytes in the widest registers
+// there are. Both have turns, and the best of each counts, so that the ratio holds on a busy
+// machine.
 func BenchmarkScan4Reads(b *testing.B) {
 	read := roofline.ReadAVX2
 	if best() >= avx512 {

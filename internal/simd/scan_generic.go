@@ -28,16 +28,15 @@ func blockSums(block, lut []byte) (sums [blockCodes]uint16) {
 	return sums
 }
 
-// scan8Generic has no assembly twin: the gather instructions it would need are
-// no faster than these loads.
+// scan8Generic has no assembly twin: the gather instructions it would need are no faster than these
+// loads.
 func scan8Generic(dst []float32, codes []byte, lut []float32, m int) {
 	for i := range dst {
 		dst[i] = codeSum(codes[i*m:(i+1)*m], lut)
 	}
 }
 
-// codeSum returns the sum of the table entries of one 8-bit code, in four
-// partial sums.
+// codeSum returns the sum of the table entries of one 8-bit code, in four partial sums.
 func codeSum(code []byte, lut []float32) float32 {
 	var s0, s1, s2, s3 float32
 	for len(code) >= 4 && len(lut) >= 4*256 {

@@ -33,8 +33,8 @@ func randomBytes(rng *rand.Rand, n int) []byte {
 	return b
 }
 
-// randomTable returns the tables of pairs pairs. The largest entries of a group
-// of tables add up to 255, the most there may be.
+// randomTable returns the tables of pairs pairs. The largest entries of a group of tables add up to
+// 255, the most there may be.
 func randomTable(rng *rand.Rand, pairs int) []byte {
 	lut := make([]byte, 2*pairs*tableSize)
 	groups := make([]int, 2*pairs)
@@ -81,7 +81,8 @@ func testScan4(t *testing.T) {
 func TestScan4LargestSum(t *testing.T) { eachClass(t, testScan4LargestSum) }
 
 func testScan4LargestSum(t *testing.T) {
-	// Every group of tables adds up to 255: with tables that are about equal, and with all of it in one of them.
+	// Every group of tables adds up to 255: with tables that are about equal, and with all of it in
+	// one of them.
 	const pairs = maxPairs
 	codes := randomBytes(rand.New(rand.NewPCG(3, 2)), 7*pairs*32)
 	for only := -1; only < 8; only++ {

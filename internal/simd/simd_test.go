@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// lengths are the vector lengths every kernel is tested with: all tails of every
-// unroll factor, then a few long ones.
+// lengths are the vector lengths every kernel is tested with: all tails of every unroll factor,
+// then a few long ones.
 func lengths() []int {
 	var ns []int
 	for n := range 71 {
@@ -29,9 +29,8 @@ func randomVector(rng *rand.Rand, n int) []float32 {
 	return v
 }
 
-// wantSum asserts that got is the sum of terms up to the error that summing in
-// several partial sums may have. The bound is a quarter of what one running sum
-// over many terms may reach.
+// wantSum asserts that got is the sum of terms up to the error that summing in several partial sums
+// may have. The bound is a quarter of what one running sum over many terms may reach.
 func wantSum(t *testing.T, terms []float64, got float32, msg string, args ...any) {
 	t.Helper()
 	var sum, magnitude float64
@@ -76,8 +75,8 @@ func testSums(t *testing.T) {
 
 func TestDotWide(t *testing.T) { eachClass(t, testDotWide) }
 
-// testDotWide holds DotWide to float64 rounding: a float32 sum anywhere in it
-// would be off by a million times as much.
+// testDotWide holds DotWide to float64 rounding: a float32 sum anywhere in it would be off by a
+// million times as much.
 func testDotWide(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 3))
 	for _, n := range lengths() {
@@ -95,8 +94,8 @@ func testDotWide(t *testing.T) {
 func TestSumsAreAccurate(t *testing.T) { eachClass(t, testSumsAreAccurate) }
 
 func testSumsAreAccurate(t *testing.T) {
-	// One running float32 sum of these terms drifts by 4 percent, since it
-	// rounds each the same way; the drift of partial sums is far smaller.
+	// One running float32 sum of these terms drifts by 4 percent, since it rounds each the same
+	// way; the drift of partial sums is far smaller.
 	const n = 1 << 20
 	a, ones := make([]float32, n), make([]float32, n)
 	for i := range a {

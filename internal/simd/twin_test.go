@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The tests of this file run each kernel beside its generic twin, on arguments
-// that start at every alignment and lie between guard words: a NaN that is read
-// shows in the result, one that is overwritten is found afterwards.
+// The tests of this file run each kernel beside its generic twin, on arguments that start at every
+// alignment and lie between guard words: a NaN that is read shows in the result, one that is
+// overwritten is found afterwards.
 
 const guardWords = 64
 
@@ -21,8 +21,7 @@ type guarded struct{ all, v []float32 }
 
 var guard = float32(math.NaN())
 
-// newGuarded returns n random values that start shift words past an allocation's
-// natural alignment.
+// newGuarded returns n random values that start shift words past an allocation's natural alignment.
 func newGuarded(rng *rand.Rand, n, shift int) guarded {
 	g := guarded{all: make([]float32, guardWords+shift+n+guardWords)}
 	for i := range g.all {
@@ -71,8 +70,8 @@ func sumTwins(t *testing.T, a, b, c []float32, msg string) {
 	assert.InDelta(t, mulDotGeneric(a, b, c), mulDot(a, b, c), tolerance, "mulDot, %s", msg)
 }
 
-// elementTwins compares the kernels that write; exactly, but for the rounding
-// that a fused multiply-add saves.
+// elementTwins compares the kernels that write; exactly, but for the rounding that a fused
+// multiply-add saves.
 func elementTwins(t *testing.T, dst, x guarded, msg string) {
 	before := append([]float32(nil), dst.v...)
 	want := make([]float32, len(before))

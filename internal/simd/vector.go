@@ -14,9 +14,9 @@ func Dot(a, b []float32) float32 {
 	return dot(a, b[:len(a)])
 }
 
-// SafeDot returns Dot(a, b), unless a sum in float32 overflowed or came close to
-// zero: then it is the sum in float64, rounded. That is infinite where the true sum
-// is beyond the range of a float32, and no NaN for finite a and b.
+// SafeDot returns Dot(a, b), unless a sum in float32 overflowed or came close to zero: then it is
+// the sum in float64, rounded. That is infinite where the true sum is beyond the range of a
+// float32, and no NaN for finite a and b.
 func SafeDot(a, b []float32) float32 {
 	sum := Dot(a, b)
 	if !Safe(sum) {
@@ -25,9 +25,8 @@ func SafeDot(a, b []float32) float32 {
 	return sum
 }
 
-// Safe reports whether sum, an inner product computed in float32, has its digits:
-// it is a number that did not overflow, and zero or so far from it that no term that
-// matters underflowed.
+// Safe reports whether sum, an inner product computed in float32, has its digits: it is a number
+// that did not overflow, and zero or so far from it that no term that matters underflowed.
 func Safe(sum float32) bool {
 	const least = 1. / (1 << 100)
 	return (sum >= least && sum <= math.MaxFloat32) || (sum <= -least && sum >= -math.MaxFloat32) || sum == 0
@@ -41,8 +40,8 @@ func dotSlow(a, b []float32) float32 {
 	return float32(sum)
 }
 
-// DotWide returns the inner product in float64 of a and the first len(a) values
-// of b: for sums whose rounding must stay below that of a float32.
+// DotWide returns the inner product in float64 of a and the first len(a) values of b: for sums
+// whose rounding must stay below that of a float32.
 //
 //	for i := range a {
 //		sum += a[i] * float64(b[i])
@@ -51,8 +50,7 @@ func DotWide(a []float64, b []float32) float64 {
 	return dotWide(a, b[:len(a)])
 }
 
-// SquaredL2 returns the squared Euclidean distance of a and the first len(a)
-// values of b.
+// SquaredL2 returns the squared Euclidean distance of a and the first len(a) values of b.
 //
 //	for i := range a {
 //		sum += (a[i] - b[i]) * (a[i] - b[i])
@@ -61,8 +59,8 @@ func SquaredL2(a, b []float32) float32 {
 	return squaredL2(a, b[:len(a)])
 }
 
-// MulDot returns the inner product of three vectors. With a = b = q and c = v
-// it is the variance q has under the diagonal covariance v.
+// MulDot returns the inner product of three vectors. With a = b = q and c = v it is the variance q
+// has under the diagonal covariance v.
 //
 //	for i := range a {
 //		sum += a[i] * b[i] * c[i]
@@ -80,8 +78,8 @@ func Axpy(dst []float32, alpha float32, x []float32) {
 	axpy(dst, alpha, x[:len(dst)])
 }
 
-// Mul sets dst to the elementwise product of a and b. dst may be a or b, but
-// may not overlap them in any other way.
+// Mul sets dst to the elementwise product of a and b. dst may be a or b, but may not overlap them
+// in any other way.
 //
 //	for i := range dst {
 //		dst[i] = a[i] * b[i]
@@ -90,8 +88,7 @@ func Mul(dst, a, b []float32) {
 	mul(dst, a[:len(dst)], b[:len(dst)])
 }
 
-// ReLU sets to zero, in place, everything that is not greater than zero; a NaN
-// becomes zero too.
+// ReLU sets to zero, in place, everything that is not greater than zero; a NaN becomes zero too.
 //
 //	for i := range x {
 //		if !(x[i] > 0) {
@@ -102,8 +99,8 @@ func ReLU(x []float32) {
 	relu(x)
 }
 
-// Gate sets to zero the values of dst whose partner in x is not greater than
-// zero: the derivative of ReLU, where x is what it returned.
+// Gate sets to zero the values of dst whose partner in x is not greater than zero: the derivative
+// of ReLU, where x is what it returned.
 //
 //	for i := range dst {
 //		if !(x[i] > 0) {
@@ -114,8 +111,8 @@ func Gate(dst, x []float32) {
 	gate(dst, x[:len(dst)])
 }
 
-// DotRows sets dst to the inner products of q and len(dst) rows. rows is
-// row-major, len(dst) x len(q). dst[i] has the bits Dot(q, row i) has.
+// DotRows sets dst to the inner products of q and len(dst) rows. rows is row-major, len(dst) x
+// len(q). dst[i] has the bits Dot(q, row i) has.
 //
 //	for i := range dst {
 //		dst[i] = Dot(q, rows[i*len(q):(i+1)*len(q)])
@@ -127,9 +124,8 @@ func DotRows(dst, q, rows []float32) {
 // wordBits is the number of bits in a word of AtLeast.
 const wordBits = 64
 
-// AtLeast sets the bits of the values that are not less than least, a NaN among
-// them, and clears the others. The bits are in ceil(len(x)/64) words; those beyond
-// len(x) are cleared.
+// AtLeast sets the bits of the values that are not less than least, a NaN among them, and clears
+// the others. The bits are in ceil(len(x)/64) words; those beyond len(x) are cleared.
 //
 //	clear(bits)
 //	for i := range x {
@@ -141,9 +137,9 @@ func AtLeast(bits []uint64, x []float32, least float32) {
 	atLeast(bits[:(len(x)+wordBits-1)/wordBits], x, least)
 }
 
-// Prefetch asks the processor for x without waiting for it: rows or codes that are
-// read soon, and lie where no earlier access lets it guess. It only costs time where
-// there is nothing to wait for, so the plain Go twin does nothing.
+// Prefetch asks the processor for x without waiting for it: rows or codes that are read soon, and
+// lie where no earlier access lets it guess. It only costs time where there is nothing to wait for,
+// so the plain Go twin does nothing.
 func Prefetch[E byte | uint32 | float32](x []E) {
 	if len(x) > 0 {
 		prefetch((*byte)(unsafe.Pointer(&x[0])), len(x)*int(unsafe.Sizeof(x[0])))

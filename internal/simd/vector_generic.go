@@ -2,9 +2,8 @@ package simd
 
 import "math"
 
-// The generic sums run eight partial sums side by side: the processor overlaps
-// their additions, and each sees an eighth of the terms, which keeps the
-// rounding error of a long float32 sum small.
+// The generic sums run eight partial sums side by side: the processor overlaps their additions, and
+// each sees an eighth of the terms, which keeps the rounding error of a long float32 sum small.
 
 func dotGeneric(a, b []float32) float32 {
 	var s0, s1, s2, s3, s4, s5, s6, s7 float32
@@ -25,8 +24,7 @@ func dotGeneric(a, b []float32) float32 {
 	return ((s0 + s4) + (s1 + s5)) + ((s2 + s6) + (s3 + s7))
 }
 
-// dotWideGeneric needs no more partial sums than overlap: float64 has bits to
-// spare.
+// dotWideGeneric needs no more partial sums than overlap: float64 has bits to spare.
 func dotWideGeneric(a []float64, b []float32) float64 {
 	var s0, s1, s2, s3 float64
 	for len(a) >= 4 && len(b) >= 4 {
@@ -109,11 +107,10 @@ func mulGeneric(dst, a, b []float32) {
 	}
 }
 
-// reluGeneric compares bit patterns: the signs of activations are close to coin
-// flips, and an integer comparison compiles to a conditional move where a
-// float comparison would be a mispredicted branch. Read as integers, the
-// positive floats up to +Inf are 1 to 0x7f800000; zeros, negatives and NaNs
-// lie outside.
+// reluGeneric compares bit patterns: the signs of activations are close to coin flips, and an
+// integer comparison compiles to a conditional move where a float comparison would be a
+// mispredicted branch. Read as integers, the positive floats up to +Inf are 1 to 0x7f800000; zeros,
+// negatives and NaNs lie outside.
 func reluGeneric(x []float32) {
 	const inf = 0x7f800000
 	for i, v := range x {

@@ -10,8 +10,8 @@ import (
 	"sync"
 )
 
-// Encode returns the JSON of v, with text quoted and words where JSON has no number.
-// Functions have no JSON, and fields of them are left out. A nil v is an empty object.
+// Encode returns the JSON of v, with text quoted and words where JSON has no number. Functions have
+// no JSON, and fields of them are left out. A nil v is an empty object.
 func Encode(v any) ([]byte, error) {
 	if v == nil {
 		return []byte("{}"), nil
@@ -142,8 +142,7 @@ type jsonField struct {
 
 var fieldsOf sync.Map // of []jsonField by reflect.Type
 
-// jsonFields lists the fields of a struct that JSON shows, those of embedded structs
-// among them.
+// jsonFields lists the fields of a struct that JSON shows, those of embedded structs among them.
 func jsonFields(t reflect.Type) []jsonField {
 	if known, ok := fieldsOf.Load(t); ok {
 		return known.([]jsonField)

@@ -11,11 +11,10 @@ import (
 	"slices"
 )
 
-// JSON has no number for an infinity or a NaN. They travel as text, by the words
-// that Protocol Buffers uses in JSON, and that the number parsers of most languages
-// read. The types of requests and results have fields of plain floats, which
-// package encoding/json fills from numbers alone, so the words are put in and taken
-// out in the tree of a JSON text, beside the Go value.
+// JSON has no number for an infinity or a NaN. They travel as text, by the words that Protocol
+// Buffers uses in JSON, and that the number parsers of most languages read. The types of requests
+// and results have fields of plain floats, which package encoding/json fills from numbers alone, so
+// the words are put in and taken out in the tree of a JSON text, beside the Go value.
 
 // Word returns the word for a float, if JSON has no number for it.
 func Word(f float64) (word string, special bool) {
@@ -56,8 +55,8 @@ func parseTree(b []byte) (tree any, err error) {
 	return tree, nil
 }
 
-// wordTree returns the tree of a JSON text that may have words for floats, or nil:
-// most have none, and what is no JSON is told by who decodes it.
+// wordTree returns the tree of a JSON text that may have words for floats, or nil: most have none,
+// and what is no JSON is told by who decodes it.
 func wordTree(b []byte) any {
 	if !bytes.Contains(b, []byte(`Infinity"`)) && !bytes.Contains(b, []byte(`"NaN"`)) {
 		return nil
@@ -69,8 +68,8 @@ func wordTree(b []byte) any {
 	return tree
 }
 
-// withoutWords returns a copy of a tree in which zeros stand for the words, where a
-// value of type t has a float.
+// withoutWords returns a copy of a tree in which zeros stand for the words, where a value of type t
+// has a float.
 func withoutWords(tree any, t reflect.Type) any {
 	if opaque(t) {
 		return tree
@@ -113,8 +112,7 @@ func withoutWords(tree any, t reflect.Type) any {
 	return tree
 }
 
-// setFloats sets the floats of v, which has the JSON that tree is of, to the words
-// in the tree.
+// setFloats sets the floats of v, which has the JSON that tree is of, to the words in the tree.
 func setFloats(tree any, v reflect.Value) {
 	if opaque(v.Type()) || tree == nil {
 		return

@@ -75,8 +75,8 @@ func (v *Vector) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Decode reads JSON that Encode made into the value that v points to. Strictly,
-// a field that v does not have is an error.
+// Decode reads JSON that Encode made into the value that v points to. Strictly, a field that v does
+// not have is an error.
 func Decode(b []byte, v any, strict bool) error {
 	tree := wordTree(b)
 	if tree != nil {
@@ -104,8 +104,8 @@ func Decode(b []byte, v any, strict bool) error {
 
 var marshaler = reflect.TypeFor[json.Marshaler]()
 
-// opaque reports whether values of t travel as they are: they hold neither text
-// nor floating-point numbers, or see to that themselves.
+// opaque reports whether values of t travel as they are: they hold neither text nor floating-point
+// numbers, or see to that themselves.
 func opaque(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.String, reflect.Float32, reflect.Float64, reflect.Struct, reflect.Map, reflect.Interface:

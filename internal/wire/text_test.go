@@ -103,8 +103,8 @@ func TestEncodeLeavesItsArgumentAlone(t *testing.T) {
 	assert.Equal(t, "\xff", key)
 }
 
-// Floats that JSON has no number for travel as words, wherever they are; the same
-// words elsewhere stay text.
+// Floats that JSON has no number for travel as words, wherever they are; the same words elsewhere
+// stay text.
 func TestEveryFloatSurvives(t *testing.T) {
 	type Embedded everything
 	type scored struct {
@@ -188,8 +188,8 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-// same compares values, where a NaN is the same as another, and none the same as
-// an empty list or table.
+// same compares values, where a NaN is the same as another, and none the same as an empty list or
+// table.
 func same(a, b reflect.Value) bool {
 	switch a.Kind() {
 	case reflect.Float32, reflect.Float64:

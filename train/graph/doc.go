@@ -23,8 +23,8 @@
 // # What is cleaned
 //
 // Self loops and repeats are left out and counted. Where edges have no direction, an edge and its
-// reverse are one: see [Direction]. Held-out edges that are training edges too, or that name nodes no
-// training edge has, are left out and counted. Everything else that is wrong is an error of one
+// reverse are one: see [Direction]. Held-out edges that are training edges too, or that name nodes
+// no training edge has, are left out and counted. Everything else that is wrong is an error of one
 // line that says where.
 //
 // # Untrusted bytes

@@ -26,8 +26,8 @@ const (
 // leadBack is the share of edges whose reverse is there too from which on FindOut means Undirected.
 const leadBack = 0.5
 
-// Options say what a graph is. The zero value, or nil, is one kind of node, and what the edges mean is
-// found out.
+// Options say what a graph is. The zero value, or nil, is one kind of node, and what the edges mean
+// is found out.
 type Options struct {
 	TwoKinds  bool      // sources and targets are nodes of two kinds, whose keys are apart
 	Direction Direction // one kind
@@ -299,7 +299,8 @@ type timedEdge struct {
 	time     float64
 }
 
-// clean leaves self loops and repeats out of the training edges. Of repeats the first in time stays.
+// clean leaves self loops and repeats out of the training edges. Of repeats the first in time
+// stays.
 func (b *Builder) clean() {
 	g := &b.g
 	all := make([]timedEdge, 0, len(b.edges[Train]))

@@ -16,7 +16,8 @@ type Table struct {
 	err     error
 }
 
-// OpenTable opens the named columns of a file, or those the file has if none is named. name is the file's for messages.
+// OpenTable opens the named columns of a file, or those the file has if none is named. name is the
+// file's for messages.
 func OpenTable(path, name string, columns []string) (*Table, error) {
 	f, err := open(path, name)
 	if err != nil {
@@ -47,7 +48,8 @@ func newTable(f *file, columns []string) (table *Table, err error) {
 	return t, nil
 }
 
-// Next returns the fields of the next row and its number, from 1. The slice is reused. At the end it returns io.EOF.
+// Next returns the fields of the next row and its number, from 1. The slice is reused. At the end
+// it returns io.EOF.
 func (t *Table) Next() (fields []string, row int, err error) {
 	if t.err != nil {
 		return nil, 0, t.err
@@ -91,7 +93,8 @@ func (t *Table) Close() error {
 	return t.file.close()
 }
 
-// Columns lists the columns of a file that OpenTable reads, in order. name is the file's for messages.
+// Columns lists the columns of a file that OpenTable reads, in order. name is the file's for
+// messages.
 func Columns(path, name string) (names []string, err error) {
 	f, err := open(path, name)
 	if err != nil {

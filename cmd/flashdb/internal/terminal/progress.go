@@ -15,21 +15,21 @@ import (
 // progressEvery is how often the progress line is drawn anew.
 const progressEvery = 100 * time.Millisecond
 
-// progressLinesEvery is how often a line of JSON tells the progress of a stage
-// that goes on: a job's log is to show that it lives, and stay short.
+// progressLinesEvery is how often a line of JSON tells the progress of a stage that goes on: a
+// job's log is to show that it lives, and stay short.
 const progressLinesEvery = 10 * time.Second
 
-// Off a terminal a line for people comes when the work has gone on for
-// progressTextFrom, with what is left of it, and others after that, at first every
-// progressTextEvery and then ever more rarely: a log of a night is to stay short.
+// Off a terminal a line for people comes when the work has gone on for progressTextFrom, with what
+// is left of it, and others after that, at first every progressTextEvery and then ever more rarely:
+// a log of a night is to stay short.
 const (
 	progressTextFrom  = 3 * time.Second
 	progressTextEvery = 10 * time.Second
 	progressTextShare = 10 // of the time so far passes between two lines
 )
 
-// A Progress is one line on a terminal that is written over and over, or lines
-// of text or JSON, or nothing at all. It is safe for concurrent use.
+// A Progress is one line on a terminal that is written over and over, or lines of text or JSON, or
+// nothing at all. It is safe for concurrent use.
 type Progress struct {
 	mu    sync.Mutex
 	w     io.Writer // nil: silent
@@ -44,8 +44,8 @@ type Progress struct {
 	beganDone int64     // units that were done by then
 }
 
-// NewProgress returns the progress of long work: a bar on a terminal, and elsewhere
-// lines of text, few of them. With w nil it is silent.
+// NewProgress returns the progress of long work: a bar on a terminal, and elsewhere lines of text,
+// few of them. With w nil it is silent.
 func NewProgress(w io.Writer) *Progress {
 	now := time.Now()
 	return &Progress{w: w, text: !Is(w), since: now, drawn: now.Add(progressTextFrom - progressTextEvery)}
@@ -62,8 +62,8 @@ func NewBar(w io.Writer) *Progress {
 // ProgressModes are what --progress takes.
 var ProgressModes = []string{"auto", "bar", "json", "none"}
 
-// NewProgressAs returns a progress of one of the modes: auto is a bar on a
-// terminal and lines of JSON elsewhere.
+// NewProgressAs returns a progress of one of the modes: auto is a bar on a terminal and lines of
+// JSON elsewhere.
 func NewProgressAs(mode string, w io.Writer) *Progress {
 	switch {
 	case mode == "none":
@@ -74,12 +74,12 @@ func NewProgressAs(mode string, w io.Writer) *Progress {
 	return &Progress{w: w}
 }
 
-// Update shows that done of total units of a stage are finished; total <= 0
-// means that nobody knows how many there are.
+// Update shows that done of total units of a stage are finished; total <= 0 means that nobody knows
+// how many there are.
 func (p *Progress) Update(stage string, done, total int64) { p.UpdateWith(stage, done, total, "") }
 
-// UpdateWith is Update for work that is followed by something else than its units: detail, such as a loss, is shown in
-// place of how many of them are done in a second.
+// UpdateWith is Update for work that is followed by something else than its units: detail, such as
+// a loss, is shown in place of how many of them are done in a second.
 func (p *Progress) UpdateWith(stage string, done, total int64, detail string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -125,16 +125,15 @@ func (p *Progress) UpdateWith(stage string, done, total int64, detail string) {
 	p.draw(text + pace.String())
 }
 
-// A pace is how fast a stage goes, and how long it will go on; zero where that
-// cannot be told.
+// A pace is how fast a stage goes, and how long it will go on; zero where that cannot be told.
 type pace struct {
 	perSecond float64
 	left      time.Duration
 	detail    string // in place of perSecond
 }
 
-// paceOf returns the pace of a stage that did so many units in some time, once
-// it has gone on for a second.
+// paceOf returns the pace of a stage that did so many units in some time, once it has gone on for a
+// second.
 func paceOf(done, left int64, elapsed time.Duration) pace {
 	if done <= 0 || elapsed < time.Second {
 		return pace{}
@@ -176,8 +175,8 @@ func (p *Progress) line(stage string, done, total int64, pace pace) {
 	}{stage, done, max(0, total), math.Round(pace.perSecond), math.Round(pace.left.Seconds()), pace.detail})
 }
 
-// Remark prints a remark as a line of JSON where the progress is such lines, so that
-// who reads them need not expect another kind, and tells whether it did.
+// Remark prints a remark as a line of JSON where the progress is such lines, so that who reads them
+// need not expect another kind, and tells whether it did.
 func (p *Progress) Remark(text string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
