@@ -35,7 +35,7 @@ func (a *app) evalCommand() *cobra.Command {
 	var filter, sourceCollection string
 	cmd := &cobra.Command{
 		Use:   "eval DIR COLLECTION [--edges FILE | --oracle FILE | --keys-from FILE] [--sources N] [-k N]",
-		Short: "Measure how well edges are predicted, or recall against the exact answer",
+		Short: "Measure how well edges are predicted, or the recall of queries",
 		Long: `Eval runs a query for each of many sources, one at a time on one thread, and compares the
 answer with the exact one: that of an oracle file, or the exact scan of the sources whose
 keys a file holds, or of sampled ones.
