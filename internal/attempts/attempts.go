@@ -1,4 +1,4 @@
-// Package attempts is how a test says how often it tried something, so that internal/reliability
+// Package attempts lets a test report how often it tried something, so that internal/reliability
 // can count it. It is for tests alone.
 package attempts
 

@@ -120,7 +120,7 @@ func TestNamedInput(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, r.Close())
 	_, err = OpenRows(path, &RowOptions{Format: "npy", Name: "standard input"})
-	require.ErrorContains(t, err, "standard input: byte 0")
+	require.ErrorContains(t, err, "standard input: not a format of embeddings")
 
 	stream, err := OpenStream(written(t, "x.parquet.zst", zst(t, []byte("inside"))))
 	require.NoError(t, err)

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// csvRows streams comma- or tab-separated numbers, one row a line, with an optional header and
+// csvRows streams comma- or tab-separated numbers, one row per line, with an optional header and
 // optional columns of keys, tags and payloads:
 //
 //   - The first line is a header if columns are named, if its first field is empty, "key", "id" or

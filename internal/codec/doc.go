@@ -14,7 +14,7 @@
 //	.npz           yes      yes   stored or deflated entries
 //	.pt .pth       yes      yes   torch.save, its old format too; state dicts and nested dicts of tensors and NumPy arrays
 //	.fvecs .bvecs           yes   int32 width before each row of float32 or uint8
-//	.jsonl                  yes   {"key", "embedding", "tags", "payload"} a line
+//	.jsonl                  yes   {"key", "embedding", "tags", "payload"} per line
 //	.csv .tsv               yes   optional header, optional key column, numbers
 //
 // Each may be compressed with zstd or gzip. Compression and binary formats are recognised by their
@@ -22,9 +22,9 @@
 //
 // # Untrusted bytes
 //
-// No input makes a reader panic or execute anything. PyTorch files are pickles, which are programs;
-// the machine here runs the part of that language that builds dicts, lists and tensors, and refuses
-// every global outside a short list (see torch.go) by its name.
+// No input makes a reader panic or execute anything. PyTorch files are pickles, which are programs.
+// The interpreter here runs the part of that language that builds dicts, lists and tensors. It
+// refuses every global outside a short list (see torch.go), and names it.
 //
 // Memory follows the bytes that exist, not the sizes they declare:
 //
@@ -34,14 +34,14 @@
 //     2^20 values and lines longer than 4 MiB are refused.
 //   - What must be held whole (tensors; zip archives, Fortran-order matrices inside a compressed
 //     file) may grow to 16 MiB + 100 times the size of the file on disk, inflated bytes and float32
-//     values together. Beyond that it is refused as a decompression bomb; a sound file can be
+//     values together. A file beyond that is refused as a decompression bomb; a sound one can be
 //     decompressed before it is imported.
-//   - What tells where tensors are (the directory of an archive, the values of a pickle, names,
+//   - What describes the tensors (the directory of an archive, the values of a pickle, names,
 //     shapes) may take 16 MiB + 8 times the size of the file.
 //   - What is streamed out of a compressed file or entry may be 256 MiB + 256 times the size of the
-//     file: it takes time, and room where it is stored. Where a header declares more, the file is
-//     refused before it is read. Deflate makes up to 1,032 times its input, of zeros; zstd has no
-//     such end.
+//     file, since it takes time, and room where it is stored. Where a header declares more, the
+//     file is refused before it is read. Deflate expands zeros to up to 1,032 times its input; zstd
+//     has no such limit.
 //   - Tensors have at most 64 dimensions, and entries of an archive do not overlap.
 //   - zstd windows are held to the first of these bounds, and to 128 MiB.
 //

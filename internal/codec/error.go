@@ -15,7 +15,7 @@ type Error struct {
 	Cause   error
 }
 
-// Error is one line: file, section, line, byte, cause.
+// Error is one line: file, section, line, byte if it is not the first, cause.
 func (e *Error) Error() string {
 	var s strings.Builder
 	s.WriteString(e.File)
@@ -25,7 +25,10 @@ func (e *Error) Error() string {
 	if e.Line > 0 {
 		fmt.Fprintf(&s, ": line %d", e.Line)
 	}
-	fmt.Fprintf(&s, ": byte %d: %v", e.Offset, e.Cause)
+	if e.Offset > 0 {
+		fmt.Fprintf(&s, ": byte %d", e.Offset)
+	}
+	fmt.Fprintf(&s, ": %v", e.Cause)
 	return s.String()
 }
 

@@ -153,12 +153,20 @@ func (f *forward) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
+// notRegular says what a path leads to that is not a regular file.
+func notRegular(info fs.FileInfo) error {
+	if info.IsDir() {
+		return errors.New("is a directory: name a file")
+	}
+	return errors.New("not a regular file")
+}
+
 // OpenRegular opens a regular file to read and returns its size. Anything else is an error without
 // opening it: to open a pipe waits for its writer.
 func OpenRegular(path string) (f *os.File, size int64, err error) {
 	info, err := os.Stat(path)
 	if err == nil && !info.Mode().IsRegular() {
-		err = &fs.PathError{Op: "open", Path: path, Err: errors.New("not a regular file")}
+		err = &fs.PathError{Op: "open", Path: path, Err: notRegular(info)}
 	}
 	if err != nil {
 		return nil, 0, err

@@ -17,7 +17,7 @@ type Integers struct {
 // ReadIntegers reads the arrays of integers of a .npy, .npz, .safetensors or .pt file, or of a .zst
 // or .gz of one, in the order of the file: of edges, which are pairs of row numbers. Arrays of
 // other types are passed over. Names are as those of ReadTensors. Memory is bounded as there, with
-// 8 bytes a value.
+// 8 bytes per value.
 func ReadIntegers(path string) ([]Integers, error) {
 	in, err := openInput(path)
 	if err != nil {

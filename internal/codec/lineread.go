@@ -51,8 +51,5 @@ func (l *Lines) Split(fields [][]byte, line []byte, separator byte) ([][]byte, e
 	return l.lines.split(fields, line, separator)
 }
 
-// Fault reports a defect of the line read last.
-func (l *Lines) Fault(format string, args ...any) error { return l.lines.fault(0, format, args...) }
-
 // Close closes the file.
 func (l *Lines) Close() error { return l.lines.close() }

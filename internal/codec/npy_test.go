@@ -78,7 +78,7 @@ func TestArchiveRefused(t *testing.T) {
 	}{
 		{"not an archive", []byte("PK\x03\x04 and nothing more"), "zip archive, truncated or damaged"},
 		{"entry twice", zipped(t, entryOf{"w.npy", zip.Store, sound}, entryOf{"w.npy", zip.Store, sound}), `entry "w.npy" is there twice`},
-		{"damaged value", flipped, `entry "w.npy": byte 0: the checksum is`},
+		{"damaged value", flipped, `entry "w.npy": the checksum is`},
 		{"sizes differ", patched(24, 1<<20), "its two sizes differ"},
 		{"beyond the file", func() []byte {
 			b := patched(24, 1<<20)
@@ -87,7 +87,7 @@ func TestArchiveRefused(t *testing.T) {
 		}(), "reaches past the end"},
 		{"method", patched(10, 99), "compression method 99 is not supported"},
 		{"encrypted", patched(8, 1), "encrypted"},
-		{"not an array", zipped(t, entryOf{"w.npy", zip.Deflate, []byte("hello, hello, hello")}), `entry "w.npy": byte 0: not a .npy array`},
+		{"not an array", zipped(t, entryOf{"w.npy", zip.Deflate, []byte("hello, hello, hello")}), `entry "w.npy": not a .npy array`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -69,6 +69,9 @@ func listTensors(in *blob) ([]*view, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(magic) == 0 {
+		return nil, in.fault(0, "is empty")
+	}
 	switch {
 	case bytes.HasPrefix(magic, []byte(npyMagic)):
 		v, err := viewNPY(in, "")
@@ -95,7 +98,7 @@ type view struct {
 	blob    *blob
 	dtype   dtype
 	shape   []int
-	strides []int // elements from one index to the next, a dimension; never negative
+	strides []int // elements from one index to the next, per dimension; never negative
 	offset  int64 // bytes into blob of the first element
 	end     int64 // bytes into blob where it must end; -1 while that is not known
 }

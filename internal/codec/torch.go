@@ -103,8 +103,8 @@ func persistent(id any) (any, error) {
 }
 
 // build would set attributes. Those of an OrderedDict (_metadata, the versions of a model's
-// modules) are dropped, and arrays of NumPy are filled; nothing else has any here.
-// cost is what the object has grown by.
+// modules) are dropped, and arrays of NumPy are filled; nothing else has any here. cost is what the
+// object has grown by.
 func build(object, state any) (built any, cost int, err error) {
 	switch object := object.(type) {
 	case *dict:

@@ -11,7 +11,7 @@ import (
 	"github.com/flashdb/flashdb/internal/simd"
 )
 
-// Snapshot is a Table at one moment.
+// Snapshot is a Table as of one write.
 type Snapshot struct {
 	table  *Table
 	epoch  int

@@ -1,6 +1,6 @@
-// Package failpoint names the moments between which a crash leaves different things on disk. A test
-// hooks them, to kill the process there or to look at what is on disk; without a hook, reaching one
-// costs an atomic load.
+// Package failpoint names the points of the program between which a crash leaves different states
+// on disk. A test hooks them, to kill the process there or to look at what is on disk; without a
+// hook, reaching one costs an atomic load.
 //
 // Its functions may be called from any goroutine.
 package failpoint

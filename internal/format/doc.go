@@ -1,6 +1,6 @@
 // Package format holds what every binary format of flashdb has in common: little-endian integers,
-// CRC32C checksums, a cursor that reads bytes nobody vouches for, and the errors that say where a
-// file is broken.
+// CRC32C checksums, a cursor that reads untrusted bytes, and the errors that say where a file is
+// broken.
 //
 // A parser reads straight down with a [Reader] and asks for its error once, at the end or before it
 // acts on what it read: after the first failure every read yields zero. What the cursor returns is

@@ -153,7 +153,7 @@ func (a *Assigner) assign(ctx context.Context, dst []uint32, rows []float32, wor
 
 // assignScratch is the working memory of one worker.
 type assignScratch struct {
-	best   []float32 // score of the nearest centroid so far, a row
+	best   []float32 // score of the nearest centroid so far, per row
 	scores []float32 // one tile: row-major, rows x centroids of a group
 	tile   []float32 // rows of a tile, gathered
 	probed []uint32  // groups to compare each row with: row-major, rows x probes

@@ -1,6 +1,6 @@
 // Package onnx reads the part of an ONNX file that a small feed-forward network is made of: the
 // nodes of its graph in order, and its constant tensors as float32. It interprets no operator;
-// package decoder does.
+// package decoder/weights does.
 //
 // An ONNX file is one protocol buffer message. The fields read, by their numbers in onnx.proto:
 //
@@ -12,8 +12,8 @@
 //	TensorProto     1 dims, 2 data_type, 4 float_data, 5 int32_data, 7 int64_data, 8 name, 9 raw_data, 10 double_data,
 //	                13 external_data, 14 data_location
 //
-// All others are skipped. Types: FLOAT, DOUBLE, FLOAT16, BFLOAT16, INT32, INT64, BOOL, UINT8, INT8;
-// a tensor of another type is kept without values and with the reason.
+// All other fields are skipped. Types: FLOAT, DOUBLE, FLOAT16, BFLOAT16, INT32, INT64, BOOL, UINT8,
+// INT8; a tensor of another type is kept without values and with the reason.
 //
 // # Untrusted bytes
 //

@@ -11,18 +11,18 @@
 //
 // Sums are never one running float32 sum: they are split over partial sums, so that the rounding
 // error of a long vector stays near that of a short one. Equal inputs give equal bits wherever they
-// lie in memory or in a batch, within one kernel class (see Features). Between classes the last
-// bits of a sum differ.
+// lie in memory or in a batch, within one kernel class. Between classes the last bits of a sum
+// differ.
 //
 // # The bound of Scan4
 //
-// Scan4 is bound by arithmetic until codes come from memory. What it must do for a register of
-// codes (64 bytes, 128 table entries) is to take apart the nibbles (2 instructions), look both up
-// (2), add the two (1) and add them to the sums of bytes (3/4); sums of four registers, the most
-// that fit in bytes, are widened to 16 bits together (3/4), and a quarter of the layout of a table
-// comes on top: 6 3/4. A Zen 5 core starts four such instructions a cycle, at most two of them byte
-// shuffles or GFNI, of which there are 3 1/4: 1.7 cycles where reading the register takes half a
-// cycle from the first level of cache and one from the second. It takes 2.1 in fact.
+// Scan4 is bound by arithmetic until codes come from memory. For a register of codes (64 bytes, 128
+// table entries) it must take apart the nibbles (2 instructions), look both up (2), add the two (1)
+// and add them to the sums of bytes (3/4). The sums of four registers, the most that fit in bytes,
+// are widened to 16 bits together (3/4). With a quarter of the layout of a table (1/4) that makes 6
+// 3/4. A Zen 5 core starts four such instructions a cycle, at most two of them byte shuffles or
+// GFNI, of which there are 3 1/4: 1.7 cycles where reading the register takes half a cycle from the
+// first level of cache and one from the second. It takes 2.1 in fact.
 //
 // Shapes are checked once, at the exported functions, by slicing; a wrong one is a programmer error
 // and panics. All functions are safe for concurrent use on memory nobody writes to meanwhile. No

@@ -41,10 +41,6 @@ func (c class) String() string {
 	return [...]string{generic: "generic", avx2: "avx2+fma", avx512: "avx512", avx512VBMI: "avx512+vbmi"}[c]
 }
 
-// Features returns the name of the kernel class in use: "avx512+vbmi", "avx512", "avx2+fma" or
-// "generic".
-func Features() string { return active.String() }
-
 func dot(a, b []float32) float32 {
 	switch active {
 	case avx512, avx512VBMI:

@@ -20,9 +20,6 @@ func (c class) String() string {
 	return [...]string{generic: "generic", neon: "neon"}[c]
 }
 
-// Features returns the name of the kernel class in use: "neon".
-func Features() string { return active.String() }
-
 func dot(a, b []float32) float32 {
 	if active == generic {
 		return dotGeneric(a, b)

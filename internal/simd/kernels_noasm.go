@@ -2,9 +2,6 @@
 
 package simd
 
-// Features returns the name of the kernel class in use.
-func Features() string { return "generic" }
-
 func dot(a, b []float32) float32               { return dotGeneric(a, b) }
 func dotWide(a []float64, b []float32) float64 { return dotWideGeneric(a, b) }
 func squaredL2(a, b []float32) float32         { return squaredL2Generic(a, b) }

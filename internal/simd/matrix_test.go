@@ -21,7 +21,12 @@ func shapes() [][2]int {
 	return append(s, [2]int{3, 520}, [2]int{34, 257}, [2]int{36, 1030}, [2]int{1, 1000})
 }
 
-func TestMatrixMul(t *testing.T) { eachClass(t, testMatrixMul) }
+func TestMatrixMul(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine computes: nothing for the race detector")
+	}
+	eachClass(t, testMatrixMul)
+}
 
 func testMatrixMul(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 1))
@@ -67,7 +72,12 @@ func checkProduct(t *testing.T, dst, rows, w, bias, scale []float32, out, in int
 
 // TestMatrixMulIgnoresBatch holds the promise that a row's result has the same bits alone, in any
 // batch and at any place in it.
-func TestMatrixMulIgnoresBatch(t *testing.T) { eachClass(t, testMatrixMulIgnoresBatch) }
+func TestMatrixMulIgnoresBatch(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine computes: nothing for the race detector")
+	}
+	eachClass(t, testMatrixMulIgnoresBatch)
+}
 
 func testMatrixMulIgnoresBatch(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))

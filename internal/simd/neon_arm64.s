@@ -2032,7 +2032,7 @@ pair:
 	WORD $0x6e7e3c2b // cmhs v11.8h, v1.8h, v30.8h
 	WORD $0x6e7e3c4c // cmhs v12.8h, v2.8h, v30.8h
 	WORD $0x6e7e3c6d // cmhs v13.8h, v3.8h, v30.8h
-	// One byte a code, then one bit, and eight bits of a byte are added up.
+	// One byte per code, then one bit, and eight bits of a byte are added up.
 	VUZP1 V11.B16, V10.B16, V10.B16
 	VUZP1 V13.B16, V12.B16, V12.B16
 	VAND V29.B16, V10.B16, V10.B16

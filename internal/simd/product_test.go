@@ -10,7 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestProduct(t *testing.T) { eachClass(t, testProduct) }
+func TestProduct(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine computes: nothing for the race detector")
+	}
+	eachClass(t, testProduct)
+}
 
 func testProduct(t *testing.T) {
 	rng := rand.New(rand.NewPCG(6, 1))

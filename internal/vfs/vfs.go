@@ -7,8 +7,8 @@
 //     failure could leave.
 //   - [Faulty] wraps another and fails the operations a test picks.
 //
-// The files of a database are reached through a [Root]: a directory that is held, below which all
-// names are looked up, and out of which none leads. The system's is a [Dir].
+// The files of a database are reached through a [Root]: an open directory, below which all names
+// are looked up, and out of which none leads. The system's is a [Dir].
 //
 // Durability has the meaning POSIX gives it, and no more: what was written to a file survives a
 // crash after the file's Sync; that a file was created, renamed or removed survives after SyncDir

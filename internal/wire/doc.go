@@ -1,7 +1,6 @@
-// Package wire writes and reads values of Go as JSON that loses nothing, for package control.
+// Package wire writes and reads values of Go as JSON that loses nothing: for package control, and
+// for small values that a database stores as text.
 //
-// JSON text is Unicode, and keys are any bytes: text that is not UTF-8, or that begins with
-// "base64:", travels as "base64:" and its bytes in base64. Floats that JSON has no number for
-// travel as "Infinity", "-Infinity" and "NaN". A Vector travels as the base64 of its little-endian
-// float32 values, and is read from an array of numbers as well.
+// The comment of package control says how keys that are not UTF-8, infinite floats and vectors
+// travel. The functions keep no state.
 package wire

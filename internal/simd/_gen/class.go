@@ -12,7 +12,7 @@ type class struct {
 	suffix string
 	lanes  int // float32 values in a register
 	// dotTile is the number of rows dotRows works on at once. With four
-	// partial sums a row it is bounded by the number of registers.
+	// partial sums per row it is bounded by the number of registers.
 	dotTile int
 }
 

@@ -18,13 +18,13 @@ type scan struct {
 	pos, sums   Register
 	codes, lut  Register
 	blocks      Register // still to scan
-	pairs       Register // in bytes: 32 a pair, of codes as of tables
+	pairs       Register // in bytes: 32 per pair, of codes as of tables
 	n, first    Register // survivors so far; position of the block's first code
 	nibble, min VecVirtual
 }
 
 // scan4 writes the FastScan kernel. Two byte shuffles look up the tables of a
-// pair for 32 codes. Their results, one byte a code, are added to one another and
+// pair for 32 codes. Their results, one byte per code, are added to one another and
 // then in 16-bit lanes as they lie, two codes to a lane: all sums up the even code
 // + 256 * the odd code, odd the odd code alone, and all - 256*odd is left for the
 // even one. Overflow of all does no harm, for the two true sums fit in 16 bits.

@@ -83,7 +83,7 @@ func (p pass) line(block, n int) Mem {
 }
 
 // unit returns the sums of the entries of the n-th unit from here of every
-// block, one byte a code. load reads a unit, of codes as of tables.
+// block, one byte per code. load reads a unit, of codes as of tables.
 func (p pass) unit(n int, load func(m, v Op)) []VecVirtual {
 	tables, highTables := ZMM(), ZMM()
 	load(Mem{Base: p.lut, Disp: n * unitBytes}, tables)

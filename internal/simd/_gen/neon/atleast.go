@@ -1,6 +1,6 @@
 package main
 
-// atLeast writes the kernel that turns comparisons into bits, a word of 64 of them at a time: one byte a value, then one
+// atLeast writes the kernel that turns comparisons into bits, a word of 64 of them at a time: one byte per value, then one
 // bit, and eight bits of a byte are added up.
 func atLeast(a *assembly) {
 	f := a.function("atLeast", "bits *uint64, x *float32, words int, least float32", "", "is atLeastGeneric for 64*words values.")

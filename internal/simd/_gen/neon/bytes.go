@@ -2,7 +2,7 @@ package main
 
 // dotBytes writes the products of 8-bit rows, 16 rows at a time. A register holds four values of
 // each of four rows. The products of two groups are added up in lanes of 16 bits, which hold 2 *
-// 127 * 127, and then in two lanes of 32 a row.
+// 127 * 127, and then in two lanes of 32 per row.
 func dotBytes(a *assembly) {
 	f := a.function("dotBytes", "dst *float32, q, rows *int8, factors *float32, blocks, groups int, scale float32", "",
 		"is dotBytesGeneric for blocks blocks of groups groups, a positive even number.")

@@ -76,7 +76,7 @@ func (f *function) passed(sum []vec, threshold, bits vec, mask reg) reg {
 	for i := range m {
 		f.atLeast(m[i], sum[i], threshold)
 	}
-	f.note("One byte a code, then one bit, and eight bits of a byte are added up.")
+	f.note("One byte per code, then one bit, and eight bits of a byte are added up.")
 	op := func(name string, n, m, d vec) {
 		f.op("%s %s, %s, %s", name, m.as("B16"), n.as("B16"), d.as("B16"))
 	}

@@ -1,0 +1,29 @@
+package lint
+
+import (
+	"go/ast"
+	"go/token"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// TestIndexThreshold demands one number of nodes from which a collection has an index. The packages
+// that name it cannot import it from one another.
+func TestIndexThreshold(t *testing.T) {
+	found := map[string]string{}
+	for _, s := range sources(t, token.NewFileSet()) {
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			if v, ok := n.(*ast.ValueSpec); ok && len(v.Values) == 1 {
+				if number, ok := v.Values[0].(*ast.BasicLit); ok {
+					found[s.dir+"."+v.Names[0].Name] = number.Value
+				}
+			}
+			return true
+		})
+	}
+	want := found[".minIndexedRows"]
+	assert.NotEmpty(t, want)
+	assert.Equal(t, want, found["train.fewCandidates"])
+	assert.Equal(t, want, found["cmd/flashdb.indexFrom"])
+}
