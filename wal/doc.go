@@ -1,6 +1,5 @@
-// Package wal is flashdb's log. A write is one change to be logged: a [Write]. A write that was
-// told to be durable is in the log before the caller hears so, and is read back from it after a
-// crash.
+// Package wal is flashdb's log. A write is one change to be logged: a [Write]. A write is in the
+// log, synced, before its caller is told that it is durable, and is read back after a crash.
 //
 // A write hands its record to [Log.Do], which returns when the record is on disk. Writes that wait
 // at the same time are written together and share one sync: the first of them leads, the others
@@ -41,8 +40,8 @@
 // # What a crash may leave
 //
 // The header is synced, and so is the directory, before the first frame is written, and a segment
-// is complete and synced before the next is made. Open takes as torn, and cuts off, only what a
-// crash can have left behind by these rules:
+// is complete and synced before the next is made. Open cuts off, as torn, only what a crash can
+// have left under these rules:
 //
 //   - a last segment that ends within its header, or is all zeros;
 //   - from the first bad frame of the last segment on, if nothing after it was written later than

@@ -188,8 +188,8 @@ func TestFailedSyncLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestFailureEndsWaitingActs: what waits behind a group that fails must not be written after it.
-func TestFailureEndsWaitingActs(t *testing.T) {
+// TestFailureEndsWaitingAppends: what waits behind a group that fails must not be written after it.
+func TestFailureEndsWaitingAppends(t *testing.T) {
 	release, syncing := make(chan struct{}), make(chan struct{})
 	syncs := 0
 	mem := newDir(t)

@@ -67,7 +67,7 @@ func blockFirstSync(base vfs.FS, release <-chan struct{}, syncs *atomic.Int64) v
 	})
 }
 
-func TestConcurrentActsShareASync(t *testing.T) {
+func TestConcurrentAppendsShareASync(t *testing.T) {
 	const writers = 64
 	fsys := newDir(t)
 	mustOpen(t, fsys, nil).Close()
@@ -122,7 +122,7 @@ func TestConcurrentActsShareASync(t *testing.T) {
 	assert.Len(t, replayed(t, l, 0), writers)
 }
 
-func TestActsWaitingForASyncAreOneGroup(t *testing.T) {
+func TestAppendsWaitingForASyncAreOneGroup(t *testing.T) {
 	const waiting = 63
 	var syncs atomic.Int64
 	release := make(chan struct{})
@@ -203,7 +203,7 @@ func TestPanicInPrepare(t *testing.T) {
 	assert.Equal(t, []string{"1:goes on", "2:a", "3:b"}, replayed(t, l, 0))
 }
 
-func TestPanicInAnotherActsPrepare(t *testing.T) {
+func TestPanicInAnotherAppendsPrepare(t *testing.T) {
 	var syncs atomic.Int64
 	release := make(chan struct{})
 	l := mustOpen(t, blockFirstSync(newDir(t), release, &syncs), nil)
@@ -341,7 +341,7 @@ func TestClose(t *testing.T) {
 	assert.Equal(t, LSN(1), l.Durable())
 }
 
-func TestCloseEndsWaitingActs(t *testing.T) {
+func TestCloseEndsWaitingAppends(t *testing.T) {
 	l := mustOpen(t, newDir(t), nil)
 	w := &waiter{write: record("x"), done: make(chan struct{})}
 	require.NoError(t, l.enqueue(w))
@@ -350,7 +350,7 @@ func TestCloseEndsWaitingActs(t *testing.T) {
 	assert.ErrorIs(t, w.err, ErrClosed)
 }
 
-func TestLockedExcludesActs(t *testing.T) {
+func TestLockedExcludesAppends(t *testing.T) {
 	l := mustOpen(t, newDir(t), nil)
 	mustDo(t, l, "first")
 	var inside atomic.Bool
