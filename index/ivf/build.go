@@ -39,7 +39,7 @@ type BuildOptions struct {
 	Lists      int    // lists to train; default min(n/16, 16 sqrt n) of n rows, at least 1; empty ones are dropped; rows of very different norms get lists beyond these
 	Bits       int    // bits per sub-vector of the codes: 4 (default) or 8
 	Seed       uint64 // of every random choice
-	SampleRows int    // rows to train on, about; default 32 a list, at least 16,384
+	SampleRows int    // rows to train on, about; default 32 per list, at least 16,384
 	OmitRows   bool   // leave the rows out of the file, halving it: scores are then estimates
 	Workers    int    // goroutines; default GOMAXPROCS; the file does not depend on it
 
@@ -95,8 +95,8 @@ func (o *BuildOptions) settings(shape pq.Shape) uint64 {
 
 const (
 	// rowsPerList is wanted in a list. Half a block of codes is padding then, but small lists are
-	// chosen better: in 35% of the rows of a graph of 64k nodes, 16 a list found .997 of a
-	// decoder's top 100 (worst source .95), 64 a list .990 (.89).
+	// chosen better: in 35% of the rows of a graph of 64k nodes, 16 per list found .997 of a
+	// decoder's top 100 (worst source .95), 64 per list .990 (.89).
 	rowsPerList   = 16
 	listsPerRoot  = 16     // lists at most, in multiples of sqrt(n)
 	samplePerList = 32     // rows to train on

@@ -22,22 +22,22 @@
 //	priority(l) = q.c_l + sqrt(2 ln n_l) * s_l * sqrt(sum_d q_d^2 p_d)
 //
 // where c_l is the centroid, s_l the spread of the list and p_d the variance of the residuals in
-// each dimension, relative to its mean over all: lists are taken to be of one shape and to differ
-// in size. The root is one number per query. A query that wants a part of many lists chooses it by
-// centroids of 8 bits, see rounded.go. One that wants few of them looks only at groups of lists
-// that are likely to hold one of these, see groups.go. What is computed with the lists that were
-// chosen takes their centroids as they are.
+// dimension d, divided by its mean over all dimensions. This assumes that lists have one shape and
+// differ in size. The last root is one number per query. A query that wants a part of many lists
+// chooses it by centroids of 8 bits, see rounded.go. One that wants few of them looks only into
+// groups of lists that are likely to hold one of these, see groups.go. Once lists are chosen,
+// everything is computed with their exact centroids.
 //
 // The set of visited lists belongs to a Search and only grows: each further query adds its best
-// unvisited lists, and scans every list visited so far, best first, except those that lie too low
-// to reach what it has found by then.
+// unvisited lists, and scans every list visited so far, best first, except those whose rows cannot
+// be expected to reach what it has found by then.
 //
 // # Ranking
 //
 // The scan estimates inner products from codes and keeps a few times as many rows as are asked for,
 // which are then ranked by their true inner products. How far an estimate is off grows with the
-// deviation of its list along the query, so in the competition for being kept every row has the
-// benefit of the doubt: some deviations of its error on top.
+// deviation of its list along the query, so every estimate is raised by 1.5 standard deviations of
+// its error before rows compete to be kept.
 //
 // # Use
 //
@@ -72,7 +72,7 @@
 //	72  zero                      20 bytes
 //	92  CRC32C                    uint32, of the 92 bytes before and of the table
 //
-//	table, 32 bytes a section
+//	table, 32 bytes per section
 //	 0  kind      uint32
 //	 4  flags     uint32, bit 0: required, a reader that does not know the kind must refuse the file
 //	 8  offset    uint64, from the start of the file
@@ -90,16 +90,16 @@
 //	                         8 bits: code after code, by position
 //	7  rows        no        float32, rows x dim, by position
 //	8              no        unused; older programs skip it
-//	9  exponents   if there  int8, a list each: 0 where a float32 holds the variances of the list; left out when all are
+//	9  exponents   if there  int8, one per list: 0 where a float32 holds the variances of the list; left out when all are
 //	10 keys        no        see keys.go; behind all others
 //	11 groups      no        uint32, groups+1: group g holds the lists groups[g] to groups[g+1]; left out of few lists, see
 //	                         groups.go, and where rows are in several strata, or shifted or scaled in one, see stratum.go
 //
 // Open verifies all checksums but those of the codes and rows, which are as large as the data;
-// Verify verifies these, and Check everything. Any code is a valid code, so damage there costs
-// recall and not safety.
+// Verify verifies these, and Check everything. Any code is a valid code, so damage to codes lowers
+// recall but cannot crash a search.
 //
-// What was verified can still change: a file cut short under a running process makes reads of the
-// mapping fault, and a page read anew from a failing disk may hold other bytes. Guard makes an
-// error of the one; Verify and Check see both.
+// What was verified can still change. Where a file is cut short under a running process, reads of
+// the mapping fault; Guard turns the fault into an error. A page that is read again from a failing
+// disk may hold other bytes. Verify and Check notice both.
 package ivf

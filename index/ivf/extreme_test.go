@@ -144,6 +144,7 @@ func extremeQueries(rows *table, rng *rand.Rand) map[string][]float32 {
 // there is, in the right order, where everything is asked for; and of ten, most with everything
 // visited and many with a part. Check recomputes codes.
 func TestExtremeRows(t *testing.T) {
+	computes(t)
 	const n = 2000
 	for _, tt := range extremes {
 		t.Run(tt.name, func(t *testing.T) {
@@ -221,6 +222,7 @@ func extremeRecall(t *testing.T, ix *Index, rows *table, constant bool) (whole, 
 // TestExtremeRowsByChance draws collections whose values are of any magnitude, and searches them
 // with everything visited for all that there is. The file does not depend on the workers.
 func TestExtremeRowsByChance(t *testing.T) {
+	computes(t)
 	values := []float64{0, 1, -1, 3, 1e-45, -1e-40, 1e-38, 1e-20, -1e-10, 1e10, -1e19, 2e19, 1e30, -1e38, math.MaxFloat32, -math.MaxFloat32}
 	const collections = 150
 	for seed := range uint64(collections) {
@@ -340,6 +342,7 @@ func TestStrayRows(t *testing.T) {
 // TestBlockBorders has lists that end beside the end of a block of 32 codes, and rows that end
 // within a sub-vector.
 func TestBlockBorders(t *testing.T) {
+	computes(t)
 	for _, dim := range []int{1, 2, 3, 5, 17, 8191, 8192} {
 		for _, n := range []int{1, 2, 31, 32, 33, 63, 64, 65} {
 			if dim > 100 && n != 33 {

@@ -54,7 +54,7 @@ func TestFormatGolden(t *testing.T) {
 	golden(t, "tiny.hex", annotate(t, buildBytes(t, rows, opt)))
 }
 
-// annotate prints a file in hex, a line a field, with what it means.
+// annotate prints a file in hex, one line per field, with what it means.
 func annotate(t *testing.T, data []byte) string {
 	t.Helper()
 	var out strings.Builder

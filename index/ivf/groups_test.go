@@ -18,12 +18,22 @@ import (
 
 const manyRows = 14_000
 
+// computes skips a test with -short: the race detector makes it many times slower, and it runs in
+// one goroutine, or in those of a build that shorter tests run too.
+func computes(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it computes: nothing for the race detector")
+	}
+}
+
 // manyLists is the rows and options of an index of more than groupedLists lists.
 func manyLists() (*table, BuildOptions) {
 	return clustered(60, manyRows, 6), BuildOptions{Dim: 6, Lists: groupedLists + 500, Seed: 3}
 }
 
 func TestGroups(t *testing.T) {
+	computes(t)
 	rows, opt := manyLists()
 	ix := build(t, rows, opt)
 	s := ix.section(kindGroups)
@@ -52,6 +62,7 @@ func TestGroups(t *testing.T) {
 
 // TestGroupsAreLeftOut: of few lists, and of lists that cannot be clustered as they are.
 func TestGroupsAreLeftOut(t *testing.T) {
+	computes(t)
 	rows, opt := manyLists()
 	few := opt
 	few.Lists = groupedLists - 1
@@ -82,6 +93,7 @@ func TestGroupsAreLeftOut(t *testing.T) {
 // TestKeysLieBehindGroups: the length of the keys is not known before they are written, so they
 // come last.
 func TestKeysLieBehindGroups(t *testing.T) {
+	computes(t)
 	rows, opt := manyLists()
 	opt.Keys = named(rows)
 	ix := build(t, rows, opt)
@@ -94,6 +106,7 @@ func TestKeysLieBehindGroups(t *testing.T) {
 }
 
 func TestFewListsAreChosenByGroup(t *testing.T) {
+	computes(t)
 	rows, opt := manyLists()
 	ix := build(t, rows, opt)
 	s := ix.NewSearch()
@@ -112,6 +125,7 @@ func TestFewListsAreChosenByGroup(t *testing.T) {
 // TestChooseByGroupEqualsChoosing: of the lists of the groups that were examined, the best are
 // chosen, and no other group reaches the last of them.
 func TestChooseByGroupEqualsChoosing(t *testing.T) {
+	computes(t)
 	rows, opt := manyLists()
 	ix := build(t, rows, opt)
 	rng := rand.New(rand.NewPCG(63, 63))
@@ -166,6 +180,7 @@ func TestChooseByGroupEqualsChoosing(t *testing.T) {
 // TestProductsOfVisitedLists: every query has its products with all visited lists, whoever chose
 // them.
 func TestProductsOfVisitedLists(t *testing.T) {
+	computes(t)
 	rows, opt := manyLists()
 	ix := build(t, rows, opt)
 	s := ix.NewSearch()
@@ -193,6 +208,7 @@ func TestProductsOfVisitedLists(t *testing.T) {
 // TestGroupedSearch: what few lists find hardly depends on the groups, all lists find everything,
 // and a search does not depend on those before it or beside it.
 func TestGroupedSearch(t *testing.T) {
+	computes(t)
 	rows, opt := manyLists()
 	ix := build(t, rows, opt)
 	plain := build(t, rows, opt)

@@ -16,6 +16,7 @@ import (
 // TestRoundedPriorities compares the priorities by rounded centroids with those in float64, which
 // differ by what is the same for all lists and by at most half a step in every factor.
 func TestRoundedPriorities(t *testing.T) {
+	computes(t)
 	for _, dim := range []int{1, 6, 33} {
 		rows := clustered(90, 4000, dim)
 		for i := range rows.ids { // dimensions of different width and place, one of them constant
@@ -82,6 +83,7 @@ func requireRoundedPriorities(t *testing.T, ix *Index, q *queryVector, medians [
 // TestRoundedChoiceFindsAsMuch: what a part of the lists finds does not depend on how they are
 // chosen, and every query has its products with all that are visited.
 func TestRoundedChoiceFindsAsMuch(t *testing.T) {
+	computes(t)
 	for name, rows := range map[string]func(t *testing.T) *table{
 		"clustered": func(*testing.T) *table { return clustered(92, 20_000, 24) },
 		"debian":    func(t *testing.T) *table { return graph(t, "debian", 0) },
@@ -212,6 +214,7 @@ func TestCentroidsThatAreNotRounded(t *testing.T) {
 
 // TestExtremeRowsInManyLists is TestExtremeRows for lists that are rounded if they can be.
 func TestExtremeRowsInManyLists(t *testing.T) {
+	computes(t)
 	const n = 6000
 	for _, tt := range extremes {
 		rows := ordinary(97, n, extremeDim, tt.change)

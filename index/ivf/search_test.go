@@ -427,6 +427,7 @@ func TestLeastSum(t *testing.T) {
 }
 
 func TestRecallOnGraph(t *testing.T) {
+	computes(t)
 	const n = 15_000 // the race detector makes more take long; BenchmarkSearch has them all
 	rows := graph(t, "debian", 0)
 	rows.ids, rows.rows = rows.ids[:n], rows.rows[:n*rows.dim]

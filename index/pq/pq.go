@@ -6,9 +6,9 @@
 // zeros. Each has its own codebook of 2^Bits points; the code of a row is, for every sub-vector,
 // the number of the nearest point.
 //
-//	bits  points  a row's code (CodeBytes)                          lists are stored
-//	4     16      one byte a pair of sub-vectors: 2j low, 2j+1 high  in blocks of 32 codes, transposed (Pack)
-//	8     256     one byte a sub-vector                              one code after the other
+//	bits  points  a row's code (CodeBytes)                             lists are stored
+//	4     16      one byte per pair of sub-vectors: 2j low, 2j+1 high  in blocks of 32 codes, transposed (Pack)
+//	8     256     one byte per sub-vector                              one code after the other
 //
 // A Quantizer is immutable and safe for concurrent use.
 package pq

@@ -217,7 +217,7 @@ func TestLoss(t *testing.T) {
 		return sum / norm
 	}
 	four, eight := loss(Options{}), loss(Options{Bits: 8, SubDim: 2})
-	assert.InDelta(t, 0.08, four, 0.02, "two bits a dimension of a Gaussian")
+	assert.InDelta(t, 0.08, four, 0.02, "two bits per dimension of a Gaussian")
 	assert.Less(t, eight, four/8, "more bits lose less")
 	assert.Greater(t, loss(Options{SubDim: 4}), 2*four, "wider sub-vectors lose more")
 
