@@ -16,6 +16,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
+	"syscall"
 )
 
 // storeFile is in the directory of every database.
@@ -141,7 +143,8 @@ func holds(db string, file fs.FileInfo) bool {
 }
 
 // Write has fn write the file. A regular file is written under another name beside it, synced and
-// renamed, and keeps its mode; a new one is its owner's alone.
+// renamed, and keeps its mode; a new one is its owner's alone. It is durable when Write returns
+// nil.
 func (t Target) Write(fn func(w io.Writer) error) (err error) {
 	if t.Stream {
 		return t.stream(fn)
@@ -165,6 +168,27 @@ func (t Target) Write(fn func(w io.Writer) error) (err error) {
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return syncDir(filepath.Dir(t.Path))
+}
+
+// syncDir makes the names in a directory durable, where that can be had: not on Windows, which
+// writes them through its own log, not on some network file systems, and not in a directory that
+// may be written and not read.
+func syncDir(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	d, err := os.Open(dir)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if err := d.Sync(); !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, syscall.EINVAL) {
+		return err
 	}
 	return nil
 }
