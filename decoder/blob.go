@@ -19,17 +19,35 @@ import (
 // The spec is its JSON form. Tensors are those the spec names, by its keys, in ascending order of
 // key. Values are row-major. The CRC covers everything before it. What is derived (folded, packed)
 // is not kept: New derives it again.
+//
+// A blob states the version of the first program that can read it: 2 of a decoder of kind mol, 3 of
+// one of kind complex or with relations, since their specs have what older programs do not know,
+// and 1 of all others.
 const (
-	blobMagic   = "fdec"
-	blobVersion = 1
+	blobMagic      = "fdec"
+	plainVersion   = 1
+	mixtureVersion = 2
+	relateVersion  = 3
+	blobVersion    = relateVersion // the newest
 )
+
+// versionOf returns the version that a blob of the decoder states.
+func versionOf(s *Spec) uint32 {
+	switch {
+	case s.Kind == ComplEx || len(s.Relations) > 0:
+		return relateVersion
+	case s.Kind == MoL:
+		return mixtureVersion
+	}
+	return plainVersion
+}
 
 // Marshal returns the blob of a decoder. Equal decoders give equal bytes.
 func Marshal(d Decoder) []byte {
 	spec, tensors := d.Spec(), d.Tensors()
 	w := format.NewWriter(nil)
 	w.Bytes([]byte(blobMagic))
-	w.Uint32(blobVersion)
+	w.Uint32(versionOf(&spec))
 	w.Blob(spec.encode())
 	w.Uvarint(uint64(len(tensors)))
 	for _, key := range slices.Sorted(maps.Keys(tensors)) {

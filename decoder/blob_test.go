@@ -34,23 +34,44 @@ func TestBlobRoundTrip(t *testing.T) {
 	}
 }
 
-// The blob of this decoder is written out by hand in testdata: a change of layout is a new version.
+// The blobs of these decoders are written out by hand in testdata: a change of layout is a new
+// version.
 func TestBlobGolden(t *testing.T) {
 	d, err := decoder.NewHadamardMLP(2,
 		decoder.Layer{Weight: []float32{1, 2, 3, 4, 5, 6}, Bias: []float32{0.5, -1, 0}, Activation: decoder.GELU},
 		decoder.Layer{Weight: []float32{1, -1, 0.25}})
 	require.NoError(t, err)
-	text, err := os.ReadFile(filepath.Join("testdata", "blob-v1.hex"))
+	checkGolden(t, "blob-v1.hex", d)
+	mixture := decoder.MixtureSpec{
+		Source: decoder.SideSpec{Components: 2}, Candidate: decoder.SideSpec{Components: 1, Layers: []decoder.LayerSpec{{Weight: "g"}}},
+		Gate: decoder.GateSpec{Combine: decoder.CombineSum, Logits: []decoder.LayerSpec{{Weight: "l"}}},
+	}
+	d, err = decoder.New(decoder.Spec{Kind: decoder.MoL, Dim: 2, Mixture: &mixture}, map[string]decoder.Tensor{
+		"g": {Shape: []int{1, 2}, Data: []float32{1, -1}}, "l": {Shape: []int{2, 2}, Data: []float32{1, 2, 3, 4}},
+	})
 	require.NoError(t, err)
-	golden := regexp.MustCompile(`(?m)#.*$|\s`).ReplaceAllString(string(text), "")
-	assert.Equal(t, golden, hex.EncodeToString(decoder.Marshal(d)))
+	checkGolden(t, "blob-v2.hex", d)
+}
 
-	blob, err := hex.DecodeString(golden)
+// checkGolden compares the blob of a decoder with a file of testdata, and reads it.
+func checkGolden(t *testing.T, file string, d decoder.Decoder) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", file))
 	require.NoError(t, err)
+	blob := fromHex(t, string(text))
+	assert.Equal(t, blob, decoder.Marshal(d))
 	again, err := decoder.Unmarshal(blob)
 	require.NoError(t, err)
 	assert.Equal(t, d.Spec(), again.Spec())
 	assert.Equal(t, d.Tensors(), again.Tensors())
+}
+
+// fromHex returns the bytes of annotated hex.
+func fromHex(t *testing.T, text string) []byte {
+	t.Helper()
+	b, err := hex.DecodeString(regexp.MustCompile(`(?m)#.*$|\s`).ReplaceAllString(text, ""))
+	require.NoError(t, err)
+	return b
 }
 
 // resealed gives a changed blob the CRC that fits it.
@@ -89,10 +110,10 @@ func TestUnmarshalRefuses(t *testing.T) {
 		assert.ErrorContains(t, err, test.want, test.name)
 	}
 	newer := append([]byte(nil), blob...)
-	newer[4] = 2
+	newer[4] = 4
 	_, err = decoder.Unmarshal(resealed(newer))
 	assert.ErrorIs(t, err, format.ErrVersion)
-	assert.EqualError(t, err, "decoder has format version 2, this program reads up to version 1: use a newer program")
+	assert.EqualError(t, err, "decoder has format version 4, this program reads up to version 3: use a newer program")
 }
 
 func TestUnmarshalFindsAnyDamage(t *testing.T) {
@@ -117,6 +138,13 @@ func FuzzUnmarshal(f *testing.F) {
 	d, err := decoder.NewDistMult([]float32{1, 2, 3})
 	require.NoError(f, err)
 	f.Add(decoder.Marshal(d))
+	for _, name := range mixtures {
+		f.Add(decoder.Marshal(openMixture(f, name)))
+	}
+	for _, dir := range relationDirs(f) {
+		d, _ := openRelations(f, dir)
+		f.Add(decoder.Marshal(d))
+	}
 	f.Fuzz(func(t *testing.T, blob []byte) {
 		if len(blob) < 4 {
 			return
@@ -129,6 +157,10 @@ func FuzzUnmarshal(f *testing.F) {
 		again, err := decoder.Unmarshal(decoder.Marshal(d))
 		require.NoError(t, err)
 		assert.Equal(t, d.Spec(), again.Spec())
+		if names := d.Spec().Relations; len(names) > 0 {
+			d, err = decoder.ForRelation(d, names[len(names)-1], len(blob)%2 == 0)
+			require.NoError(t, err)
+		}
 		var s decoder.Scratch
 		source := make([]float32, d.Dim())
 		bound := d.Bind(nil, source)

@@ -31,6 +31,21 @@ func NewDistMult(relation []float32) (Decoder, error) {
 		map[string]Tensor{"relation": {Shape: []int{len(relation)}, Data: relation}})
 }
 
+// NewComplEx returns the decoder Re(source * relation * conj(candidate)) of complex numbers, as
+// many as half of the values. A row holds all real parts and then all imaginary ones. Relation is
+// retained.
+func NewComplEx(relation []float32) (Decoder, error) {
+	return New(Spec{Kind: ComplEx, Dim: len(relation), Relation: "relation"},
+		map[string]Tensor{"relation": {Shape: []int{len(relation)}, Data: relation}})
+}
+
+// NewRelations returns a DistMult or ComplEx decoder with a row of a table for each of the names.
+// The table is row-major, len(names) x dim, and retained, as are the names. See [ForRelation].
+func NewRelations(kind Kind, dim int, names []string, table []float32) (Decoder, error) {
+	return New(Spec{Kind: kind, Dim: dim, Relation: "relations", Relations: names},
+		map[string]Tensor{"relations": {Shape: []int{len(names), dim}, Data: table}})
+}
+
 // NewHadamardMLP returns a network on source*candidate, of embeddings of the given width. The last
 // layer has one output, the logit. The slices are retained.
 func NewHadamardMLP(dim int, layers ...Layer) (Decoder, error) {

@@ -11,8 +11,10 @@
 //	dot            x . y                                    query x
 //	bilinear       x^T W y                                  query W^T x
 //	distmult       x^T diag(r) y                            query r * x
+//	complex        Re(x^T diag(r) conj(y))                  query r * x, in complex numbers
 //	hadamard_mlp   MLP(x * y)                               x scales the columns of the first weight
 //	concat_mlp     MLP(x || y)                              x joins the bias of the first layer
+//	mol            mean of f_i(x) . g_j(y) by a gate        f(x) and the gate's part of x are computed once
 //
 // The score is the logit: what the network yields before the final sigmoid or ReLU its [Spec] may
 // name. All ranking is done on it, because a float32 sigmoid saturates above about 17 and a final
@@ -24,6 +26,12 @@
 // linear decoder sums in float64 and never scores NaN. A network may: where a hidden value
 // overflows, later layers compute with an infinity, and infinities of both signs add up to a NaN. A
 // ReLU makes zero of a NaN. Every way to ask yields the same score then.
+//
+// # Relations
+//
+// A DistMult or ComplEx decoder may have a table of relations, one row for each, as models of
+// knowledge graphs do: the score then depends on source, relation and candidate. [Spec] names the
+// relations, and [ForRelation] returns the decoder of one of them, in either direction.
 //
 // Weights are tensors in memory ([New]) or slices ([NewHadamardMLP] and the other constructors).
 // Package decoder/weights reads them from .safetensors, .npz, PyTorch .pt and .onnx files; this
@@ -65,8 +73,10 @@ const (
 	Dot         Kind = "dot"          // x . y
 	Bilinear    Kind = "bilinear"     // x^T W y
 	DistMult    Kind = "distmult"     // x^T diag(r) y
+	ComplEx     Kind = "complex"      // Re(x^T diag(r) conj(y)), of complex numbers
 	HadamardMLP Kind = "hadamard_mlp" // a network on x * y
 	ConcatMLP   Kind = "concat_mlp"   // a network on x followed by y
+	MoL         Kind = "mol"          // a mixture of logits, weighted by a gate: see MixtureSpec
 )
 
 // network tells whether decoders of this kind have layers.
@@ -78,7 +88,8 @@ type Decoder interface {
 	Dim() int // width of one embedding
 
 	// Bind fixes the source, an embedding of Dim values, which is not retained. The memory of into
-	// is reused if into is an earlier Bound of this decoder; into may be nil.
+	// is reused if into is an earlier Bound of this decoder; into may be nil. A decoder with
+	// relations panics: ForRelation returns one that can be bound.
 	Bind(into Bound, source []float32) Bound
 
 	// Spec and Tensors are what New made the decoder of: tensors are by the keys the spec names.
@@ -118,18 +129,34 @@ type Neurons interface {
 	Active(s *Scratch, dst []bool, row []float32) []bool
 }
 
-// Separable is implemented by the Bounds of networks, whose gradient comes in two steps: with
-// respect to z, what the network reads, and from there to the row. The first step hardly depends on
-// the source's own values, so what it gives for one source serves others.
+// Separable is implemented by the Bounds of networks and of mixtures, whose gradient comes in two
+// steps: with respect to z, what the network reads, and from there to the row. The first step
+// hardly depends on the source's own values, so what it gives for one source serves others.
 type Separable interface {
 	// GradientZ is Gradient with respect to z in place of the row: source * row for a HadamardMLP,
-	// before any norm, and for a ConcatMLP the half of z that is the row. dst has Dim values.
-	// Nothing is divided by the source.
+	// before any norm, for a ConcatMLP the half of z that is the row, and for a MoL the inner
+	// products of components, where there are at most Dim. dst has Dim values. Nothing is divided
+	// by the source.
 	GradientZ(s *Scratch, dst, rows, weights []float32)
 
 	// FromZ turns a gradient with respect to z into that with respect to the row: it sets dst to
-	// source * g for a HadamardMLP and to g for a ConcatMLP. dst may be g.
+	// source * g for a HadamardMLP, to g for a ConcatMLP, and to the sum of the queries of the
+	// logits, each times its value of g, for a MoL. For a MoL that is the main part of the gradient
+	// and not all of it. dst may be g.
 	FromZ(dst, g []float32)
+}
+
+// Mixture is implemented by the Bounds of mixtures of logits, whose score is a weighted mean of
+// logits, each of which has a query of its own.
+type Mixture interface {
+	// Components is how many components the source and the candidate have. Each pair of them has a
+	// logit.
+	Components() (source, candidate int)
+
+	// LogitQuery writes the query of the logit of component i of the source and j of the candidate,
+	// Dim values: its gradient with respect to the row if every neuron were active and the
+	// component of the row of length 1.
+	LogitQuery(s *Scratch, dst []float32, i, j int)
 }
 
 // New makes the decoder the spec describes of the tensors it names. A prefix that all keys of the
@@ -148,8 +175,14 @@ func New(spec Spec, tensors map[string]Tensor) (Decoder, error) {
 		return nil, err
 	}
 	m := model{spec: spec, tensors: used}
-	if spec.Kind.network() {
+	switch {
+	case spec.Kind.network():
 		return newMLP(m)
+	case spec.Kind == MoL:
+		return newMoL(m)
+	}
+	if len(spec.Relations) > 0 {
+		return newRelationTable(m), nil
 	}
 	return newLinear(m), nil
 }

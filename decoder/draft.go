@@ -21,8 +21,11 @@ type draft struct {
 	width  int        // of z
 	input  *draftNorm // of z
 	layers []draftLayer
-	column int // the logit among the outputs of the last layer
+	column int // the logit among the outputs of the last layer, or allColumns
 }
+
+// allColumns stands for all outputs of a network that has no single logit.
+const allColumns = -1
 
 type draftLayer struct {
 	in, out       int
@@ -39,13 +42,21 @@ type draftNorm struct {
 	scale, shift []float64
 }
 
-// newDraft copies the layers of a spec whose tensors fit.
+// newDraft copies the network of a spec whose tensors fit.
 func newDraft(s *Spec, tensors map[string]Tensor) *draft {
-	d := &draft{width: s.zWidth(), column: s.OutputColumn}
+	d := newDraftLayers(s.Layers, tensors, s.zWidth())
+	d.column = s.OutputColumn
 	d.input = newDraftNorm(s.InputNorm, tensors, d.width)
+	return d
+}
+
+// newDraftLayers copies layers that read rows of the given width and all of whose outputs are
+// wanted.
+func newDraftLayers(layers []LayerSpec, tensors map[string]Tensor, width int) *draft {
+	d := &draft{width: width, column: allColumns}
 	in := d.width
-	for i := range s.Layers {
-		l := &s.Layers[i]
+	for i := range layers {
+		l := &layers[i]
 		weight := widen(tensors[l.Weight].Data)
 		out := len(weight) / in
 		layer := draftLayer{in: in, out: out, weight: weight, act: newActivation(cmp.Or(l.Activation, Identity), l.Slope)}

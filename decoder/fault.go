@@ -22,6 +22,13 @@ func (f *faults) key(field, key string, needed bool, where string) {
 	}
 }
 
+// layers checks the layers of one network.
+func (f *faults) layers(at string, layers []LayerSpec) {
+	for i := range layers {
+		f.layer(fmt.Sprintf("%s[%d]", at, i), &layers[i], i == len(layers)-1)
+	}
+}
+
 func (f *faults) layer(at string, l *LayerSpec, last bool) {
 	f.key(at+".weight", l.Weight, true, "")
 	f.Word(at+".residual", l.Residual, ResidualInput, ResidualZ)
@@ -64,7 +71,7 @@ func (f *faults) norm(at string, n *NormSpec) {
 // specFields, layerFields and normFields are the fields JSON objects of a spec may have, beside
 // those that are ignored.
 var (
-	specFields  = []string{"kind", "dim", "weight", "relation", "input_norm", "layers", "output", "output_column", "shapes"}
+	specFields  = []string{"kind", "dim", "weight", "relation", "relations", "complex", "imaginary", "conjugate", "input_norm", "layers", "output", "output_column", "shapes", "mixture"}
 	layerFields = []string{"weight", "bias", "residual", "norm", "norm_position", "activation", "slope"}
 	normFields  = []string{"kind", "weight", "bias", "mean", "var", "eps"}
 	noMeaning   = []string{"dropout", "comment"}
@@ -74,9 +81,15 @@ var (
 func (f *faults) unknownFields(tree any) {
 	top := f.object("", tree, specFields)
 	f.object("input_norm.", top["input_norm"], normFields)
-	layers, _ := top["layers"].([]any)
+	f.unknownLayerFields("layers", top["layers"])
+	f.unknownMixtureFields(top["mixture"])
+}
+
+// unknownLayerFields is unknownFields for the layers of one network.
+func (f *faults) unknownLayerFields(at string, tree any) {
+	layers, _ := tree.([]any)
 	for i, l := range layers {
-		at := fmt.Sprintf("layers[%d].", i)
+		at := fmt.Sprintf("%s[%d].", at, i)
 		fields := f.object(at, l, layerFields)
 		f.object(at+"norm.", fields["norm"], normFields)
 	}

@@ -16,10 +16,12 @@ func fit(spec Spec, tensors map[string]Tensor) error {
 	switch spec.Kind {
 	case Bilinear:
 		c.shape("weight", spec.Weight, fmt.Sprintf("dim is %d", spec.Dim), spec.Dim, spec.Dim)
-	case DistMult:
-		c.shape("relation", spec.Relation, fmt.Sprintf("dim is %d", spec.Dim), spec.Dim)
+	case DistMult, ComplEx:
+		c.relationShapes(&spec)
 	case HadamardMLP, ConcatMLP:
 		c.network(&spec)
+	case MoL:
+		c.mixture(&spec)
 	}
 	return c.Err("decoder weights")
 }
@@ -29,21 +31,31 @@ type fitter struct {
 	tensors map[string]Tensor
 }
 
-// network follows the width of a row through the layers.
 func (c *fitter) network(s *Spec) {
 	zWidth := s.zWidth()
 	c.norm("input_norm", s.InputNorm, zWidth)
-	width, from := zWidth, inputOf(s)
-	for i := range s.Layers {
-		l := &s.Layers[i]
-		at := fmt.Sprintf("layers[%d]", i)
+	width := c.layers("layers", s.Layers, zWidth, inputOf(s), s.Shapes)
+	if width > 0 && s.OutputColumn >= width {
+		last := s.Layers[len(s.Layers)-1].Weight
+		c.Add("output_column is %d; the last layer's weight %q has %d outputs", s.OutputColumn, last, width)
+	}
+}
+
+// layers follows the width of a row, of which from says where it comes from, through the layers of
+// one network, and returns that of the outputs: 0 where it cannot be told. Shapes are the spec's,
+// nil for none.
+func (c *fitter) layers(at string, layers []LayerSpec, zWidth int, from string, shapes [][]int) int {
+	width := zWidth
+	for i := range layers {
+		l := &layers[i]
+		at := fmt.Sprintf("%s[%d]", at, i)
 		shape, ok := c.shape(at+".weight", l.Weight, from, anySize, width)
 		if shape == nil {
-			return // without its width the next layers cannot be judged
+			return 0 // without its width the next layers cannot be judged
 		}
 		out := shape[0]
-		if s.Shapes != nil && ok && !slices.Equal(s.Shapes[i], shape) {
-			c.Add("%s.weight %q has shape %v; shapes[%d] of the spec is %v", at, l.Weight, shape, i, s.Shapes[i])
+		if shapes != nil && ok && !slices.Equal(shapes[i], shape) {
+			c.Add("%s.weight %q has shape %v; shapes[%d] of the spec is %v", at, l.Weight, shape, i, shapes[i])
 		}
 		if l.Bias != "" {
 			c.shape(at+".bias", l.Bias, "the layer's outputs", out)
@@ -52,10 +64,7 @@ func (c *fitter) network(s *Spec) {
 		c.residual(at, l, out, width, zWidth)
 		width, from = out, fmt.Sprintf("the outputs of %s", at)
 	}
-	if s.OutputColumn >= width {
-		last := s.Layers[len(s.Layers)-1].Weight
-		c.Add("output_column is %d; the last layer's weight %q has %d outputs", s.OutputColumn, last, width)
-	}
+	return width
 }
 
 // inputOf words the width of z for a message.

@@ -60,7 +60,7 @@ func (l *draftLayer) giveAffine(m *draftNorm) {
 // on them through a layer norm or a sum with z keeps them aligned.
 func (d *draft) keepColumn() {
 	l := &d.layers[len(d.layers)-1]
-	if l.addZ || (l.before != nil && l.before.moments) || (l.after != nil && l.after.moments) {
+	if d.column == allColumns || l.addZ || (l.before != nil && l.before.moments) || (l.after != nil && l.after.moments) {
 		return
 	}
 	c := d.column

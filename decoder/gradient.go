@@ -18,7 +18,12 @@ func (b *mlpBound) FromZ(dst, g []float32) {
 
 // GradientZ implements Separable.
 func (b *mlpBound) GradientZ(s *Scratch, dst, rows, weights []float32) {
-	dim := len(b.source)
+	overTiles(s, len(b.source), dst, rows, weights, b.addGradient)
+}
+
+// overTiles sets dst to what add adds to it for all rows of dim values, a tile at a time, each row
+// times its weight.
+func overTiles(s *Scratch, dim int, dst, rows, weights []float32, add func(s *Scratch, dst, rows, weights []float32)) {
 	n := checkGradient(dst, rows, weights, dim)
 	clear(dst)
 	for start := 0; start < n; start += tileRows {
@@ -31,7 +36,7 @@ func (b *mlpBound) GradientZ(s *Scratch, dst, rows, weights []float32) {
 				seed[i] = weights[start+i]
 			}
 		}
-		b.addGradient(s, dst, rows[start*dim:end*dim], seed)
+		add(s, dst, rows[start*dim:end*dim], seed)
 	}
 }
 
@@ -68,7 +73,8 @@ func (b *mlpBound) forward(s *Scratch, rows []float32, n int) (frames []frame, z
 			net.input.apply(in, z, n)
 		}
 	}
-	frames = net.gradientFrames(s, in, n)
+	s.frames = net.gradientFrames(s, s.frames, in, n)
+	frames = s.frames
 	net.run(frames, &b.first, in, n)
 	return frames, z
 }
@@ -101,14 +107,8 @@ func (b *mlpBound) foldedSum(s *Scratch, grad []float32, n int) []float32 {
 
 // explicitSum runs the whole backward pass to z, whose norm depends on the row.
 func (b *mlpBound) explicitSum(s *Scratch, frames []frame, grad, z []float32, n int) []float32 {
-	net := b.net
-	gradZ := s.take(n * net.width)
-	clear(gradZ)
-	grad = net.backward(s, frames, grad, gradZ, n)
-	through := s.take(n * net.width)
-	b.first.backward(through, grad, n)
-	simd.Axpy(gradZ, 1, through)
-	net.input.backward(gradZ, z, n)
+	gradZ := b.net.backwardToInput(s, frames, &b.first, grad, n)
+	b.net.input.backward(gradZ, z, n)
 	return sumRows(s, gradZ, n)
 }
 

@@ -6,7 +6,8 @@ import (
 	"github.com/flashdb/flashdb/internal/simd"
 )
 
-// linearDecoder is a Dot, Bilinear or DistMult decoder: bound to a source it is one query vector.
+// linearDecoder is a Dot or Bilinear decoder, or a DistMult or ComplEx one without relations: bound
+// to a source it is one query vector.
 type linearDecoder struct{ model }
 
 func newLinear(m model) *linearDecoder { return &linearDecoder{m} }
@@ -19,11 +20,8 @@ func (d *linearDecoder) Bind(into Bound, source []float32) Bound {
 		for k, x := range source {
 			b.exact[k] = float64(x)
 		}
-	case DistMult:
-		relation := d.tensors[d.spec.Relation].Data
-		for k, x := range source {
-			b.exact[k] = float64(x) * float64(relation[k])
-		}
+	case DistMult, ComplEx:
+		d.spec.relationQuery(b.exact, source, d.tensors[d.spec.Relation].Data, d.tensors[d.spec.Imaginary].Data, false)
 	case Bilinear:
 		// W^T x, row by row of W.
 		clear(b.exact)

@@ -98,23 +98,25 @@ type frame struct {
 	out  []float32 // output
 }
 
-// scoreFrames lays the frames out so that only the layer in work is kept.
-func (net *network) scoreFrames(s *Scratch, in []float32, n int) []frame {
+// scoreFrames lays the frames out so that only the layer in work is kept. It reuses the memory of
+// frames.
+func (net *network) scoreFrames(s *Scratch, frames []frame, in []float32, n int) []frame {
 	this, next := s.take(n*net.widest), s.take(n*net.widest)
-	s.frames = s.frames[:0]
+	frames = frames[:0]
 	for i := range net.layers {
 		rows := this[:n*net.layers[i].out]
-		s.frames = append(s.frames, frame{in: in, lin: rows, pre: rows, post: rows, out: rows})
+		frames = append(frames, frame{in: in, lin: rows, pre: rows, post: rows, out: rows})
 		in = rows
 		this, next = next, this
 	}
-	return s.frames
+	return frames
 }
 
 // gradientFrames lays the frames out so that all a backward pass asks for is kept: the input of
-// every activation and of every layer norm. An affine norm asks for nothing and works in place.
-func (net *network) gradientFrames(s *Scratch, in []float32, n int) []frame {
-	s.frames = s.frames[:0]
+// every activation and of every layer norm. An affine norm asks for nothing and works in place. It
+// reuses the memory of frames.
+func (net *network) gradientFrames(s *Scratch, frames []frame, in []float32, n int) []frame {
+	frames = frames[:0]
 	for i := range net.layers {
 		l := &net.layers[i]
 		f := frame{in: in, lin: s.take(n * l.out)}
@@ -130,10 +132,10 @@ func (net *network) gradientFrames(s *Scratch, in []float32, n int) []frame {
 		if l.after != nil && l.after.moments {
 			f.out = s.take(n * l.out)
 		}
-		s.frames = append(s.frames, f)
+		frames = append(frames, f)
 		in = f.out
 	}
-	return s.frames
+	return frames
 }
 
 // run evaluates n rows along the frames. First stands for the dense part of the first layer; z,
@@ -176,4 +178,60 @@ func (net *network) backward(s *Scratch, frames []frame, grad, gradZ []float32, 
 		l.dense.backward(next, grad, n)
 		grad, spare = next, grad[:cap(grad)]
 	}
+}
+
+// backwardToInput is backward through the first dense layer, too: it returns the gradient with
+// respect to the n rows that the first layer reads.
+func (net *network) backwardToInput(s *Scratch, frames []frame, first *dense, grad []float32, n int) []float32 {
+	gradZ := s.take(n * net.width)
+	clear(gradZ)
+	grad = net.backward(s, frames, grad, gradZ, n)
+	through := s.take(n * net.width)
+	first.backward(through, grad, n)
+	simd.Axpy(gradZ, 1, through)
+	return gradZ
+}
+
+// outputs is how many values the network makes of a row of in. A nil one leaves the row as it is.
+func (net *network) outputs(in int) int {
+	if net == nil {
+		return in
+	}
+	return net.layers[len(net.layers)-1].out
+}
+
+// forward evaluates n rows and returns the outputs of the last layer. The frames, whose memory is
+// reused, keep what backwardToInput asks for if keep is set. The network has no input norm.
+func (net *network) forward(s *Scratch, frames *[]frame, rows []float32, n int, keep bool) []float32 {
+	if keep {
+		*frames = net.gradientFrames(s, *frames, rows, n)
+	} else {
+		*frames = net.scoreFrames(s, *frames, rows, n)
+	}
+	net.run(*frames, &net.layers[0].dense, rows, n)
+	return (*frames)[len(*frames)-1].out
+}
+
+// onesGradient takes the gradient with respect to the outputs for one row to that with respect to
+// the input, as if every activation had derivative 1 and every norm were its weight. It overwrites
+// grad. A nil network leaves it as it is.
+func (net *network) onesGradient(s *Scratch, grad []float32) []float32 {
+	if net == nil {
+		return grad
+	}
+	gradZ := s.take(net.width)
+	clear(gradZ)
+	for i := len(net.layers) - 1; i >= 0; i-- {
+		l := &net.layers[i]
+		l.after.weigh(grad)
+		l.before.weigh(grad)
+		if l.addZ {
+			simd.Axpy(gradZ, 1, grad)
+		}
+		next := s.take(l.in)
+		l.dense.backward(next, grad, 1)
+		grad = next
+	}
+	simd.Axpy(grad, 1, gradZ)
+	return grad
 }

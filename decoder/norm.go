@@ -1,6 +1,10 @@
 package decoder
 
-import "math"
+import (
+	"math"
+
+	"github.com/flashdb/flashdb/internal/simd"
+)
 
 // norm is a normalisation ready to run over rows of len(scale) values: a layer norm, or a batch
 // norm that could not be folded into a neighbouring weight and is an affine map of each value.
@@ -58,6 +62,13 @@ func (m *norm) backward(grad, src []float32, n int) {
 			h := (float64(x[k]) - mean) * inverse
 			g[k] = float32((float64(g[k]) - gMean - h*ghMean) * inverse)
 		}
+	}
+}
+
+// weigh multiplies a gradient by the weights of the norm; a nil one has none.
+func (m *norm) weigh(grad []float32) {
+	if m != nil {
+		simd.Mul(grad, grad, m.scale)
 	}
 }
 

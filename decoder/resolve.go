@@ -32,12 +32,19 @@ func (s *Spec) wants() []wanted {
 	}
 	add("weight", s.Weight)
 	add("relation", s.Relation)
+	add("imaginary", s.Imaginary)
 	addNorm("input_norm", s.InputNorm)
-	for i := range s.Layers {
-		at := fmt.Sprintf("layers[%d]", i)
-		add(at+".weight", s.Layers[i].Weight)
-		add(at+".bias", s.Layers[i].Bias)
-		addNorm(at+".norm", s.Layers[i].Norm)
+	addLayers := func(at string, layers []LayerSpec) {
+		for i := range layers {
+			at := fmt.Sprintf("%s[%d]", at, i)
+			add(at+".weight", layers[i].Weight)
+			add(at+".bias", layers[i].Bias)
+			addNorm(at+".norm", layers[i].Norm)
+		}
+	}
+	addLayers("layers", s.Layers)
+	for _, p := range s.Mixture.parts() {
+		addLayers(p.at, p.layers)
 	}
 	return w
 }

@@ -10,6 +10,7 @@ const tileRows = 64
 // the largest call needs and serves any decoder, one call at a time.
 type Scratch struct {
 	frames []frame
+	parts  [3][]frame // of the networks of a mixture
 	floats []float32
 	used   int // of floats
 	wanted int // floats asked for since begin
@@ -53,7 +54,8 @@ func (b *mlpBound) scoreTile(s *Scratch, dst, rows []float32) {
 		b.fillZ(in, rows, n)
 		b.net.input.apply(in, in, n)
 	}
-	frames := b.net.scoreFrames(s, in, n)
+	s.frames = b.net.scoreFrames(s, s.frames, in, n)
+	frames := s.frames
 	b.net.run(frames, &b.first, in, n)
 	out := frames[len(frames)-1].out
 	width := len(out) / n

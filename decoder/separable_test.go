@@ -59,8 +59,8 @@ func TestGradientZMatchesPyTorch(t *testing.T) {
 		var s decoder.Scratch
 		for i, c := range readTorchCases(t, dir) {
 			bound, ok := d.Bind(nil, c.Source).(decoder.Separable)
-			if !ok {
-				continue
+			if !ok || (d.Kind() == decoder.MoL && filepath.Base(dir) != "mol-slices") {
+				continue // that of other mixtures leaves out lengths, or the gate's part of the candidate
 			}
 			networks++
 			g := make([]float32, d.Dim())
@@ -69,5 +69,5 @@ func TestGradientZMatchesPyTorch(t *testing.T) {
 			assert.Less(t, gradientError(c.Gradient, g), 1e-4, "%s case %d", filepath.Base(dir), i)
 		}
 	}
-	assert.Equal(t, 12*21, networks)
+	assert.Equal(t, 12*22, networks)
 }

@@ -16,8 +16,17 @@ type Spec struct {
 	Kind Kind `json:"kind"`
 	Dim  int  `json:"dim"` // width of one embedding
 
-	Weight   string `json:"weight,omitempty"`   // Bilinear: W, Dim x Dim; logit = source^T W candidate
-	Relation string `json:"relation,omitempty"` // DistMult: r, Dim values
+	Weight string `json:"weight,omitempty"` // Bilinear: W, Dim x Dim; logit = source^T W candidate
+
+	// DistMult and ComplEx. Relation is r, Dim values; with Relations it is a table of a row for
+	// each of them, and the decoder is asked for one by its name.
+	Relation  string   `json:"relation,omitempty"`
+	Relations []string `json:"relations,omitempty"` // names of the rows of the table, all different
+
+	// ComplEx. A row of Dim values is Dim/2 complex numbers, of embeddings and of Relation alike.
+	Complex   string `json:"complex,omitempty"`   // where the parts are: halves (default) or pairs
+	Imaginary string `json:"imaginary,omitempty"` // imaginary parts of r where Relation has the real ones alone, Dim/2 values each
+	Conjugate bool   `json:"conjugate,omitempty"` // the score is Re(x^T diag(conj(r)) conj(y))
 
 	// The networks. Their input z is source*candidate (HadamardMLP) or source followed by candidate
 	// (ConcatMLP).
@@ -27,6 +36,8 @@ type Spec struct {
 	OutputColumn int         `json:"output_column,omitempty"` // which output of the last layer is the logit
 
 	Shapes [][]int `json:"shapes,omitempty"` // shapes of the layers' weights; compared with the tensors when given
+
+	Mixture *MixtureSpec `json:"mixture,omitempty"` // MoL
 }
 
 // LayerSpec describes one layer: activation(norm(W h + bias + residual)), or with NormPosition
@@ -61,6 +72,9 @@ const (
 
 	BeforeActivation = "before_activation" // LayerSpec.NormPosition, the default
 	AfterActivation  = "after_activation"  // LayerSpec.NormPosition
+
+	ComplexHalves = "halves" // Spec.Complex, the default: all real parts, then all imaginary ones
+	ComplexPairs  = "pairs"  // Spec.Complex: the two parts of a number side by side
 
 	OutputNone    = "none"    // Spec.Output, the default
 	OutputSigmoid = "sigmoid" // Spec.Output
@@ -111,17 +125,18 @@ func (s *Spec) faults() faults {
 		return f
 	}
 	switch s.Kind {
-	case Dot, Bilinear, DistMult, HadamardMLP, ConcatMLP:
+	case Dot, Bilinear, DistMult, ComplEx, HadamardMLP, ConcatMLP, MoL:
 	default:
-		f.Add("kind is %q; want one of %s", s.Kind, fault.Words(HadamardMLP, ConcatMLP, Bilinear, DistMult, Dot))
+		f.Add("kind is %q; want one of %s", s.Kind, fault.Words(HadamardMLP, ConcatMLP, MoL, Bilinear, DistMult, ComplEx, Dot))
 		return f // what else is wrong depends on the kind
 	}
 	if s.Dim < 1 || s.Dim > MaxDim {
 		f.Add("dim is %d; want 1 to %d, the width of one embedding", s.Dim, MaxDim)
 	}
 	f.key("weight", s.Weight, s.Kind == Bilinear, "kind bilinear")
-	f.key("relation", s.Relation, s.Kind == DistMult, "kind distmult")
+	s.relationFaults(&f)
 	f.Word("output", s.Output, OutputNone, OutputSigmoid, OutputReLU)
+	f.mixture(s)
 	if s.Kind.network() {
 		s.networkFaults(&f)
 		return f
@@ -143,9 +158,7 @@ func (s *Spec) networkFaults(f *faults) {
 		f.Add("shapes: %d of them for %d layers", len(s.Shapes), len(s.Layers))
 	}
 	f.norm("input_norm", s.InputNorm)
-	for i := range s.Layers {
-		f.layer(fmt.Sprintf("layers[%d]", i), &s.Layers[i], i == len(s.Layers)-1)
-	}
+	f.layers("layers", s.Layers)
 }
 
 // encode returns the JSON form that ParseSpec reads.

@@ -28,7 +28,7 @@ func TestParseSpecRefuses(t *testing.T) {
 		{"null", `null`, []string{`kind is ""`}},
 		{"type of dim", `{"kind": "dot", "dim": "24"}`, []string{"dim is a JSON string; want a whole number"}},
 		{"type of layers", `{"kind": "hadamard_mlp", "dim": 4, "layers": 3}`, []string{"layers is a JSON number; want an array"}},
-		{"unknown kind", `{"kind": "transformer", "dim": 4}`, []string{`kind is "transformer"; want one of hadamard_mlp, concat_mlp, bilinear, distmult, dot`}},
+		{"unknown kind", `{"kind": "transformer", "dim": 4}`, []string{`kind is "transformer"; want one of hadamard_mlp, concat_mlp, mol, bilinear, distmult, complex, dot`}},
 		{"seal", `{"kind": "SEAL"}`, []string{"SEAL is not supported", "common neighbourhood"}},
 		{"ncn", `{"kind": "ncnc"}`, []string{"NCN is not supported", "common neighbourhood"}},
 		{"buddy", `{"kind": "BUDDY"}`, []string{"BUDDY is not supported", "common neighbourhood"}},

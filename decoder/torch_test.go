@@ -46,12 +46,12 @@ func readSpec(t testing.TB, dir string) *decoder.Spec {
 	return &spec
 }
 
-// torchDirs are the folders of the 25 decoders.
+// torchDirs are the folders of the 28 decoders.
 func torchDirs(t testing.TB) []string {
 	t.Helper()
 	dirs, err := filepath.Glob(filepath.Join("weights", "testdata", "decoders", "*"))
 	require.NoError(t, err)
-	require.Len(t, dirs, 25)
+	require.Len(t, dirs, 28)
 	return dirs
 }
 
@@ -105,7 +105,7 @@ func TestMatchesPyTorch(t *testing.T) {
 			})
 		}
 	}
-	assert.Equal(t, 91, files)
+	assert.Equal(t, 103, files)
 }
 
 // In one batch with one source, as the database scores them.

@@ -12,7 +12,7 @@
 // and the operators of ONNX.
 //
 // [Read] makes the decoder. [SelfCheck] compares it with scores that the training framework
-// computed, which [ReadCases] reads: a wrong activation shows nowhere else.
+// computed, which [ReadCases] reads. Nothing else shows a wrong activation.
 //
 // # Errors
 //
@@ -23,8 +23,8 @@
 //
 // # Files of others
 //
-// A file may come from anywhere. What is read into memory is bounded by its size. Values of an
-// .onnx that lie in other files are read from its folder and below it alone.
+// A file may come from anywhere. What is read into memory is bounded by the size of the file.
+// Values of an .onnx that lie in other files are read from its folder and below it alone.
 //
 // The functions keep no state and may run on any goroutine.
 package weights

@@ -30,6 +30,7 @@ var layouts = []layout{
 	{"pyg", isPyG, pygSpec},             // PyG's MLP on the product
 	{"ncn", isNCN, ncnSpec},             // the LinkPredictor of the NCN code
 	{"dgl", isDGL, dglSpec},             // DGL's MLPPredictor
+	{"pykeen", isPyKEEN, pykeenSpec},    // PyKEEN's DistMult and ComplEx
 	{"refined-gae", nil, refinedSpec},   // the Hadamard_MLPPredictor of Refined-GAE
 	{"sequential", nil, sequentialSpec}, // an nn.Sequential
 	{"bilinear", nil, bilinearSpec},     // nn.Bilinear with one output
@@ -76,7 +77,7 @@ func (w dict) below(prefix string) dict {
 
 // anchorKey matches the keys by which a layout that is to be detected stands out: prefix, then a
 // first weight.
-var anchorKey = regexp.MustCompile(`^((?:.*\.)?)(?:lins\.\d+|W1)\.weight$`)
+var anchorKey = regexp.MustCompile(`^((?:.*\.)?)(?:lins\.\d+|W1|relation_representations\.0\._embeddings)\.weight$`)
 
 // detectSpec finds the layout and the prefix of the decoder among tensors that may hold more than
 // it.

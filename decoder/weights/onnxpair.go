@@ -192,7 +192,7 @@ func takeRows(data onnxValue, numbers *onnxEnds, axis, rank int) (onnxValue, err
 		return onnxValue{}, errors.New("takes by node numbers from what is no matrix of embeddings")
 	}
 	if axis != 0 && axis != -2 {
-		return onnxValue{}, fmt.Errorf("takes embeddings along dimension %d: want 0, a row a node", axis)
+		return onnxValue{}, fmt.Errorf("takes embeddings along dimension %d: want 0, one row per node", axis)
 	}
 	return onnxValue{ends: &rows}, nil
 }

@@ -113,7 +113,7 @@ func orOther(width int) int64 {
 // lastAxis tells whether an axis is that of a row's values.
 func (g *onnxGraph) lastAxis(axis int64) bool { return axis == -1 || axis == int64(g.rank)-1 }
 
-var errReshape = errors.New("changes the shape of something that is not the score: a row a pair is wanted, of which the values stay together")
+var errReshape = errors.New("changes the shape of something that is not the score: one row per pair is wanted, of which the values stay together")
 
 // reshape keeps the rows of values as they are, or joins the two embeddings of each pair.
 func (g *onnxGraph) reshape(_ *onnx.Node, in []onnxValue) (onnxValue, error) {
@@ -135,8 +135,8 @@ func (g *onnxGraph) reshape(_ *onnx.Node, in []onnxValue) (onnxValue, error) {
 	return in[0], nil
 }
 
-// keepsRows tells whether values of that many dimensions, the last as given or unknown, stay a row
-// a pair.
+// keepsRows tells whether values of that many dimensions, the last as given or unknown, stay one
+// row per pair.
 func keepsRows(dims []int64, width, rank int) bool {
 	switch last := dims[len(dims)-1]; {
 	case last > 0:

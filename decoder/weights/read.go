@@ -27,8 +27,11 @@ type Options struct {
 	Prefix string
 	// Layout is one of Layouts. Empty: told by the keys.
 	Layout string
-	// Kind is HadamardMLP or ConcatMLP. Empty: HadamardMLP, or what the layout fixes.
+	// Kind is HadamardMLP or ConcatMLP, or DistMult or ComplEx where the layout is pykeen. Empty:
+	// HadamardMLP, or what the layout fixes.
 	Kind decoder.Kind
+	// Relations names the rows of the decoder's table of relations, where Spec does not.
+	Relations []string
 	// Activation is that of all layers but the last. Empty: what the layout has by default, ReLU.
 	Activation decoder.Activation
 	// Residual is z, input or none: what is added to every layer's linear output but the last.
@@ -51,7 +54,10 @@ func (o *Options) Validate() error {
 	if o.Layout != "" && !slices.Contains(Layouts(), o.Layout) {
 		f.Add("layout %q is not known; want one of %s", o.Layout, strings.Join(Layouts(), ", "))
 	}
-	f.Word("kind", string(o.Kind), string(decoder.HadamardMLP), string(decoder.ConcatMLP))
+	f.Word("kind", string(o.Kind), string(decoder.HadamardMLP), string(decoder.ConcatMLP), string(decoder.DistMult), string(decoder.ComplEx))
+	if o.Spec != nil && len(o.Spec.Relations) > 0 && len(o.Relations) > 0 {
+		f.Add("the spec has names of relations: give none beside it")
+	}
 	f.Word("activation", string(o.Activation), string(decoder.ReLU), string(decoder.LeakyReLU), string(decoder.GELU), string(decoder.GELUTanh), string(decoder.SiLU), string(decoder.Tanh),
 		string(decoder.Sigmoid), string(decoder.Identity))
 	f.Word("residual", o.Residual, decoder.ResidualZ, decoder.ResidualInput, residualNone)
@@ -128,7 +134,11 @@ func fromTensors(tensors map[string]decoder.Tensor, o Options) (decoder.Decoder,
 		}
 	}
 	if o.Spec != nil {
-		return decoder.New(*o.Spec, w.tensors)
+		spec := *o.Spec
+		if len(o.Relations) > 0 {
+			spec.Relations = o.Relations
+		}
+		return decoder.New(spec, w.tensors)
 	}
 	find := detectSpec
 	if o.Layout != "" {
@@ -144,6 +154,9 @@ func fromTensors(tensors map[string]decoder.Tensor, o Options) (decoder.Decoder,
 	}
 	if err != nil {
 		return nil, err
+	}
+	if len(o.Relations) > 0 && len(spec.Relations) == 0 {
+		return nil, fmt.Errorf("names of %d relations for a decoder of kind %s, which has none", len(o.Relations), spec.Kind)
 	}
 	for i := range spec.Layers {
 		if spec.Layers[i].Residual == residualNone {

@@ -15,9 +15,12 @@ import (
 )
 
 // Case is a pair of embeddings and its logit as the framework that trained the decoder computes it.
+// Relation and Reverse are as decoder.ForRelation takes them.
 type Case struct {
 	Source    []float32
 	Candidate []float32
+	Relation  string // of a decoder with relations
+	Reverse   bool   // the candidate is the head, the source the tail
 	Logit     float64
 }
 
@@ -40,7 +43,6 @@ func SelfCheck(d decoder.Decoder, cases []Case, tolerance float64) error {
 	if tolerance == 0 {
 		tolerance = checkTolerance
 	}
-	var bound decoder.Bound
 	var scratch decoder.Scratch
 	got := make([]float32, 1)
 	for i, c := range cases {
@@ -48,8 +50,11 @@ func SelfCheck(d decoder.Decoder, cases []Case, tolerance float64) error {
 			return fmt.Errorf("self-check: case %d of %d has a source of %d values and a candidate of %d; the decoder's dim is %d",
 				i+1, len(cases), len(c.Source), len(c.Candidate), d.Dim())
 		}
-		bound = d.Bind(bound, c.Source)
-		bound.Score(&scratch, got, c.Candidate)
+		of, err := decoder.ForRelation(d, c.Relation, c.Reverse)
+		if err != nil {
+			return fmt.Errorf("self-check: case %d of %d: %w", i+1, len(cases), err)
+		}
+		of.Bind(nil, c.Source).Score(&scratch, got, c.Candidate)
 		difference := math.Abs(float64(got[0])-c.Logit) / max(math.Abs(c.Logit), checkFloor)
 		if !(difference <= tolerance) { // NaN is a difference too
 			return fmt.Errorf("self-check: case %d of %d: the logit is %.7g here and %.7g expected, a relative difference of %.2g (at most %.2g "+
@@ -64,8 +69,9 @@ func SelfCheck(d decoder.Decoder, cases []Case, tolerance float64) error {
 // dim, written out.
 const maxCaseLine = 8 << 20
 
-// ReadCases reads a .jsonl file of cases: a line each, {"source": [...], "candidate": [...],
-// "logit": number}. Other fields are ignored.
+// ReadCases reads a .jsonl file of cases, one per line: {"source": [...], "candidate": [...],
+// "logit": number}, and for a decoder with relations "relation": name and perhaps "reverse": true.
+// Other fields are ignored.
 func ReadCases(path string) ([]Case, error) {
 	f, _, err := codec.OpenRegular(path)
 	if err != nil {
@@ -117,6 +123,8 @@ func parseCase(line []byte) (Case, error) {
 	var fields struct {
 		Source    []float32 `json:"source"`
 		Candidate []float32 `json:"candidate"`
+		Relation  string    `json:"relation"`
+		Reverse   bool      `json:"reverse"`
 		Logit     *float64  `json:"logit"`
 	}
 	if err := json.Unmarshal(line, &fields); err != nil {
@@ -125,5 +133,5 @@ func parseCase(line []byte) (Case, error) {
 	if len(fields.Source) == 0 || len(fields.Candidate) == 0 || fields.Logit == nil {
 		return Case{}, errors.New(`want an object with "source", "candidate" and "logit"`)
 	}
-	return Case{fields.Source, fields.Candidate, *fields.Logit}, nil
+	return Case{fields.Source, fields.Candidate, fields.Relation, fields.Reverse, *fields.Logit}, nil
 }

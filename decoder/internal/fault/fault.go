@@ -118,7 +118,12 @@ func Quoted(keys []string) string {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		b.WriteString(Quote(k))
+		if k == "" { // of a .npy
+			k = "a tensor without a name"
+		} else {
+			k = Quote(k)
+		}
+		b.WriteString(k)
 	}
 	return b.String()
 }

@@ -122,7 +122,7 @@ MODELS = {
 
 
 def inputs_of(kind, x, y):
-    """Inputs of that kind for rows x and y, a row a pair."""
+    """Inputs of that kind for rows x and y, one row per pair."""
     n = len(x)
     i, j = torch.arange(n), torch.arange(n, 2 * n)
     return {
