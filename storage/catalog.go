@@ -37,6 +37,7 @@ type collection struct {
 	lsn    uint64          // of the last change since Open; not in the file
 	tombs  *roaring.Bitmap // nil if no id was ever deleted
 	across []uint32        // UIDs of the other collections that its nodes are, or were, linked to nodes of
+	typed  bool            // its nodes have, or had, links with relations
 
 	// served is shared by all copies: PublishGeneration, which runs beside the writer, changes it
 	// for all at once.
@@ -178,6 +179,7 @@ func loadCollection(root *bolt.Bucket, file string, uid uint32, l layout) (*coll
 	if err != nil {
 		return nil, located(err, file, "info")
 	}
+	col.typed = b.Bucket.Bucket(bucketNames[typedBucket]) != nil
 	var served generation
 	value, err = b.get(keyIndex)
 	if err == nil && value != nil {

@@ -3,6 +3,8 @@ package storage
 import (
 	"fmt"
 	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
 )
 
 // A Changes is one atomic change in the making: a list of operations, each applied to the newest
@@ -19,6 +21,8 @@ type Changes struct {
 	after uint64 // LSN of the change before this one
 	lsn   uint64
 	slab  slab
+
+	ownRelated map[*roaring.Bitmap]bool // those that relate made
 }
 
 // An edit is a collection that a Changes has its own copy of.
@@ -31,7 +35,7 @@ type edit struct {
 // be read, Apply says so.
 func (s *Store) Begin() *Changes {
 	st := s.state.Load()
-	c := &Changes{own: newLayer(), edits: map[uint32]*edit{}, after: st.lsn}
+	c := &Changes{own: newLayer(), edits: map[uint32]*edit{}, after: st.lsn, ownRelated: map[*roaring.Bitmap]bool{}}
 	c.reader = reader{file: s.path, layout: s.layout, catalog: st.catalog, layers: slices.Clip(st.layers), lender: s}
 	if s.staged != nil {
 		c.catalog, c.after = s.staged.catalog, s.staged.lsn

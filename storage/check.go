@@ -18,7 +18,7 @@ import (
 func (s *Store) Check(fn func(finding string)) {
 	s.file.Lock()
 	defer s.file.Unlock()
-	c := &checker{place: s.place, file: s.path, layout: s.layout, report: fn}
+	c := &checker{place: s.place, file: s.path, layout: s.layout, report: fn, ends: map[relatedPair]uint64{}}
 	if err := c.run(s.db.Load()); err != nil {
 		fn(err.Error())
 	}
@@ -32,6 +32,7 @@ type checker struct {
 	report  func(finding string)
 	applied uint64
 	cat     *catalog
+	ends    map[relatedPair]uint64 // see sumEnds
 }
 
 func (c *checker) run(db *boltFile) error {
@@ -66,6 +67,7 @@ func (c *checker) collections(tx *bolt.Tx) error {
 	if c.cat, err = loadCatalog(tx, c.file, c.layout); err != nil {
 		return err
 	}
+	defer c.bothEnds()
 	return tx.Bucket(bucketOfCollections).ForEachBucket(func(key []byte) error {
 		if len(key) != 4 {
 			c.report(fmt.Sprintf("bucket %x in c: its name has %d bytes, want 4", key, len(key)))
@@ -118,6 +120,7 @@ func (c *collectionChecker) run() {
 		}
 	})
 	c.across()
+	c.typed()
 	c.dirty()
 	for _, b := range []bucket{decodersBucket, metaBucket, plansBucket} {
 		c.each(b, func(key, stored []byte) { c.sound(b, key, stored) })

@@ -53,13 +53,14 @@ type finding struct {
 	want  []string // each is part of one finding, in order; there are no others
 }
 
-// testFindings plants damage into files of a layout.
-func testFindings(t *testing.T, layout uint32, tests []finding) {
+// testFindings plants damage into the collection of a UID, in closed files that newFile returns the
+// paths of.
+func testFindings(t *testing.T, newFile func(t *testing.T) string, uid byte, tests []finding) {
 	t.Helper()
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			path := sampleOf(t, layout)
-			edit(t, path, func(tx *bolt.Tx) error { return tt.plant(tx.Bucket([]byte("c")).Bucket([]byte{0, 0, 0, 1})) })
+			path := newFile(t)
+			edit(t, path, func(tx *bolt.Tx) error { return tt.plant(tx.Bucket([]byte("c")).Bucket([]byte{0, 0, 0, uid})) })
 			s, err := storage.Open(path, nil)
 			require.NoError(t, err)
 			defer s.Close()
@@ -98,7 +99,7 @@ func TestCheckFindsInBlocks(t *testing.T) {
 		return b
 	}
 	huge := "\x7f\xff\xff\xff"
-	testFindings(t, 3, []finding{
+	testFindings(t, func(t *testing.T) string { return sampleOf(t, 3) }, 1, []finding{
 		{"rows missing", plantDelete("rows", block0), []string{"rows: the row of id 0 is missing", "rows: the row of id 1 is missing"}},
 		{"row missing", plantRows(rows(1, row)), []string{"rows: the row of id 1 is missing"}},
 		{"row of a deleted node", plantRows(rows(7, row, row, row)), []string{"rows: id 2 belongs to no node"}},
@@ -136,7 +137,7 @@ func TestCheckFindsInBlocks(t *testing.T) {
 
 func TestCheckFinds(t *testing.T) {
 	const id0, id1, id2, id9 = "\x00\x00\x00\x00", "\x00\x00\x00\x01", "\x00\x00\x00\x02", "\x00\x00\x00\x09"
-	testFindings(t, 2, []finding{
+	testFindings(t, func(t *testing.T) string { return sampleOf(t, 2) }, 1, []finding{
 		{"row missing", plantDelete("rows", id1), []string{"rows: the row of id 1 is missing"}},
 		{"row of no node", plantPut("rows", id9, make([]byte, 8)), []string{"rows: id 9 belongs to no node"}},
 		{"row of a deleted node", plantPut("rows", id2, make([]byte, 8)), []string{"rows: id 2 belongs to no node"}},

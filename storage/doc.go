@@ -29,10 +29,10 @@
 //
 // A View is a snapshot: it sees every change published before it began and none published later,
 // whatever is flushed meanwhile. The overlay is a short list of immutable layers, so a reader needs
-// no lock: it takes the list and then opens a bbolt transaction. In that order a flush that commits
-// in between loses it nothing, since it still holds the layers just written. A flush that started
-// in between may have written more than those layers; the reader notices and starts over (see
-// [Store.View]).
+// no lock: it takes the list and then opens a bbolt transaction. In that order it misses nothing of
+// a flush that commits in between, since it still holds the layers just written. A flush that
+// started in between may have written more than those layers; the reader notices and starts over
+// (see [Store.View]).
 //
 // # Layout of the bbolt file
 //
@@ -44,17 +44,18 @@
 // Every value but that of format is sealed, those of rows in pieces: the last 4 bytes are the
 // CRC32C of what names it (the UID, 4 bytes, 0 for the top buckets; the name of the bucket, empty
 // for info, index and tombs; the key) and of the bytes before. bbolt has no checksums of its own:
-// without these, a bit that flips in a row would change answers and nobody would know. A value that
-// is read and fails its checksum is a format.CorruptError with the collection, bucket and key, and
-// the offset in the file.
+// without these, a bit that flips in a row would change answers unnoticed. A value that is read and
+// fails its checksum is a format.CorruptError with the collection, bucket and key, and the offset
+// in the file.
 //
-// A file keeps the version of the layout that it was created with, and is read and written by that
-// for ever, Compact included: version 1 has no seals; up to version 2 the keys of rows and dirty
-// are ids, and their values are one row, and one LSN as a uint64. The exception is version 4, which
-// is version 3 with links to other collections: a file is created with version 3, and the first of
-// these links makes it one of version 4. Files of version 1 and 2 cannot have them.
+// A file keeps the version of the layout that it was created with, and is always read and written
+// by that, Compact included. Version 1 has no seals. Up to version 2 the keys of rows and dirty are
+// ids, and their values are one row, and one LSN as a uint64. Version 4 is version 3 with links to
+// other collections, and version 5 is version 4 with links that have a relation: a file is created
+// with version 3, and the first of these links raises it to version 4 or 5. Files of version 1 and
+// 2 cannot have such links.
 //
-//	meta                       format   -> uint32  version of this layout, 3 or 4
+//	meta                       format   -> uint32  version of this layout, 3 to 5
 //	                           applied  -> uint64  LSN of the last change in this file
 //	                           next     -> uint32  UID of the next collection
 //	names                      name     -> uint32  UID
@@ -68,6 +69,7 @@
 //	   ├─ dirty                block    -> LSNs of those rows, among 64 ids, that are newer than the published generation
 //	   ├─ links                id       -> roaring bitmap of the ids it is linked to, deleted ones included
 //	   ├─ across               UID, id  -> roaring bitmap of the ids of collection UID that id is linked to, likewise
+//	   ├─ typed                UID, id  -> links that have a relation, between id and ids of collection UID, its own or another; see below
 //	   ├─ tags                 tag      -> roaring bitmap of the ids that carry it
 //	   ├─ decoders             name     -> blob of package decoder
 //	   ├─ meta                 name     -> string of the user's
@@ -77,7 +79,8 @@
 //	       | dim, varint | flags, 1 byte     | live, varint | next id,       | name,       |
 //	       |             | bit 0: normalize  | nodes        | varint         | string      |
 //	       +-------------+-------------------+--------------+----------------+-------------+
-//	       | only where nodes are, or were, linked to nodes of other collections:          |
+//	       | only where nodes are, or were, linked to nodes of other collections, or with  |
+//	       | a relation from them:                                                         |
 //	       | the number of these collections, varint; their UIDs, varints                  |
 //	       +-------------------------------------------------------------------------------+
 //	keys:  +-------------+-------------------+--------------+----------------+
@@ -93,15 +96,23 @@
 //	       | uint64      |                   |
 //	       +-------------+-------------------+
 //
+//	typed: +-------------+-------------------+--------------+----------------+
+//	       | number,     | relation, string  | direction,   | roaring bitmap | ... the last three for each relation
+//	       | varint      |                   | 1 byte       | of ids, blob   |     and direction, ascending
+//	       +-------------+-------------------+--------------+----------------+
+//
+// A link with a relation is kept at both of its ends: at the source with direction 0, at the target
+// with direction 1, in reverse.
+//
 // Bit i of a mask is for the i-th id of the block. A row is sealed under its id as the key, so that
 // reading one does not read its whole block; a block of rows has no seal over all of it.
 //
 // Rows and LSNs lie in blocks because bbolt pays for every entry: a search from the root, a place
-// in a sorted list, a checksum and 20 bytes. One entry a row was a third of what an import cost. A
-// block of more than one row is no larger than half a page of 8 KiB, so that a row that changes
-// alone costs the one page it always cost: size is 15 for 64 dimensions, 5 for 128, and 1 for wide
-// rows, see rowsPerBlock. A block without ids is removed. LSNs are those of batches, so that most
-// blocks state one.
+// in a sorted list, a checksum and 20 bytes. One entry per row was a third of the cost of an
+// import. A block of more than one row is no larger than half a page of 8 KiB, so that a row that
+// changes alone still costs one page: size is 15 for 64 dimensions, 5 for 128, and 1 for wide rows,
+// see rowsPerBlock. A block without ids is removed. LSNs are those of batches, so that most blocks
+// state one.
 //
 // Buckets of a collection are made when first needed; a missing one is empty. Invariants, verified
 // by [Store.Check]:
@@ -110,18 +121,19 @@
 //  2. an id is live, that is in keys and in rows, if and only if it is below next id and not in
 //     tombs;
 //  3. ids maps the key of each live id to it, and nothing else;
-//  4. tags holds an id under a tag if and only if its node says so; no bitmap of links, across or
-//     tags is empty;
-//  5. links, across and dirty hold live ids; linked ids are below next id of their collection;
+//  4. tags holds an id under a tag if and only if its node says so; no bitmap of links, across,
+//     typed or tags is empty;
+//  5. links, across, typed and dirty hold live ids; linked ids are below next id of their
+//     collection;
 //  6. no LSN in dirty or index exceeds applied;
-//  7. the sequence of the buckets links, across, decoders and meta, which nothing else vouches for,
-//     is the number of their entries (from version 2 on);
+//  7. the sequence of the buckets links, across, typed, decoders and meta, which nothing else
+//     vouches for, is the number of their entries (from version 2 on);
 //  8. plans has names of decoders as keys;
 //  9. the mask of a block of rows or dirty is not 0 and has no bit beyond the block, and the value
 //     has the length it states (from version 3 on);
-//  10. the collections that across leads to exist, and info names them: links to a collection end
-//     in the transaction that
-//     drops it (from version 4 on).
+//  10. the collections that across and typed lead to exist, and info names them: links to a
+//     collection end in the transaction that drops it (from version 4 on);
+//  11. of two live nodes, typed has a link between them at both or at neither (from version 5 on).
 //
 // [EncodeOps] documents the second format of this package, what the log records hold.
 package storage

@@ -23,6 +23,7 @@ var fillPercent = [bucketCount]float64{
 	dirtyBucket:    1,
 	linksBucket:    0.7,
 	acrossBucket:   0.7,
+	typedBucket:    0.7,
 	tagsBucket:     0.5,
 	decodersBucket: 0.5,
 	metaBucket:     0.5,
@@ -153,6 +154,7 @@ type touched struct {
 	nodes []uint32
 	keys  []keyed
 	links []linkKey
+	typed []linkKey
 	tags  []string
 	blobs []blobKey
 }
@@ -188,6 +190,10 @@ func (l *layer) touched() map[uint32]*touched {
 		t := of(k.uid)
 		t.links = append(t.links, k)
 	}
+	for k := range l.typed {
+		t := of(k.uid)
+		t.typed = append(t.typed, k)
+	}
 	for k := range l.tags {
 		t := of(k.uid)
 		t.tags = append(t.tags, k.name)
@@ -200,6 +206,7 @@ func (l *layer) touched() map[uint32]*touched {
 		slices.Sort(t.nodes)
 		slices.SortFunc(t.keys, func(a, b keyed) int { return strings.Compare(a.key, b.key) })
 		slices.SortFunc(t.links, linkKey.compare)
+		slices.SortFunc(t.typed, linkKey.compare)
 		slices.Sort(t.tags)
 	}
 	return all
@@ -249,6 +256,7 @@ func (s *Store) writeCollection(b *bolt.Bucket, before *collection, cat *catalog
 		w.nodes(t.nodes, all)
 		w.ids(t.keys)
 		w.links(t.links, cat, all)
+		w.typed(t.typed, cat, all)
 		w.tags(col.uid, t.tags, all)
 		for _, k := range t.blobs {
 			if all.blobs[k] == nil && b.Bucket(bucketNames[k.in]) == nil {

@@ -1,6 +1,7 @@
 package storage_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -14,20 +15,29 @@ import (
 // TestFrozenFile opens a file of each format version as the programs of its time wrote it. That
 // must work for ever: a new version gets a file of its own beside these, which are never rewritten.
 func TestFrozenFile(t *testing.T) {
-	for _, name := range []string{"v1.db", "v2.db", "v3.db"} {
-		t.Run(name, func(t *testing.T) { testFrozen(t, filepath.Join("testdata", name)) })
+	for _, version := range []uint32{1, 2, 3} {
+		t.Run(fmt.Sprint(version), func(t *testing.T) { testFrozen(t, frozenFile(t, version, sample)) })
 	}
 }
 
-func testFrozen(t *testing.T, frozen string) {
+// frozenFile returns the path of a copy of the frozen file of a version, which is made from what
+// fill stores if it is not there yet.
+func frozenFile(t *testing.T, version uint32, fill func(*testing.T, *storage.Store)) string {
+	t.Helper()
+	frozen := filepath.Join("testdata", fmt.Sprintf("v%d.db", version))
 	b, err := os.ReadFile(frozen)
 	if os.IsNotExist(err) && *update {
-		b = freeze(t, sample)
+		b = freeze(t, fill)
 		err = os.WriteFile(frozen, b, 0o644)
 	}
 	require.NoError(t, err)
 	path := newPath(t)
 	require.NoError(t, os.WriteFile(path, b, 0o600))
+	assert.Equal(t, version, formatOf(t, path))
+	return path
+}
+
+func testFrozen(t *testing.T, path string) {
 	s := open(t, path)
 	assertClean(t, s)
 

@@ -13,6 +13,7 @@ type layer struct {
 	nodes map[nodeKey]node
 	ids   map[nameKey]idOf
 	links map[linkKey]*roaring.Bitmap // nil: none any more
+	typed map[linkKey][]Related       // nil: none any more
 	tags  map[nameKey]*roaring.Bitmap // nil: no node carries the tag any more
 	blobs map[blobKey][]byte          // nil: none any more
 
@@ -68,6 +69,7 @@ func newLayer() *layer {
 		nodes: map[nodeKey]node{},
 		ids:   map[nameKey]idOf{},
 		links: map[linkKey]*roaring.Bitmap{},
+		typed: map[linkKey][]Related{},
 		tags:  map[nameKey]*roaring.Bitmap{},
 		blobs: map[blobKey][]byte{},
 	}
@@ -75,7 +77,7 @@ func newLayer() *layer {
 
 // len returns how many things l mentions.
 func (l *layer) len() int {
-	n := len(l.nodes) + len(l.ids) + len(l.links) + len(l.tags) + len(l.blobs)
+	n := len(l.nodes) + len(l.ids) + len(l.links) + len(l.typed) + len(l.tags) + len(l.blobs)
 	for _, r := range l.runs {
 		n += r.len()
 	}
@@ -122,6 +124,7 @@ func (l *layer) cover(newer *layer) {
 	}
 	cover(l.ids, newer.ids)
 	cover(l.links, newer.links)
+	cover(l.typed, newer.typed)
 	cover(l.tags, newer.tags)
 	cover(l.blobs, newer.blobs)
 	l.join(l, newer)
@@ -161,6 +164,7 @@ func (l *layer) absorb(older *layer) {
 	}
 	absorb(l.ids, older.ids)
 	absorb(l.links, older.links)
+	absorb(l.typed, older.typed)
 	absorb(l.tags, older.tags)
 	absorb(l.blobs, older.blobs)
 	l.join(older, l)
@@ -193,7 +197,7 @@ const entryBytes = 96
 
 // size estimates the memory that l holds.
 func (l *layer) size() int64 {
-	n := int64(len(l.nodes)+len(l.ids)+len(l.links)+len(l.tags)+len(l.blobs)) * entryBytes
+	n := int64(len(l.nodes)+len(l.ids)+len(l.links)+len(l.typed)+len(l.tags)+len(l.blobs)) * entryBytes
 	for _, r := range l.runs {
 		n += r.size()
 	}
@@ -205,6 +209,11 @@ func (l *layer) size() int64 {
 	}
 	for _, b := range l.links {
 		n += bitmapBytes(b)
+	}
+	for _, all := range l.typed {
+		for _, r := range all {
+			n += entryBytes/2 + bitmapBytes(r.IDs)
+		}
 	}
 	for k, b := range l.tags {
 		n += int64(len(k.name)) + bitmapBytes(b)

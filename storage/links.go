@@ -75,7 +75,8 @@ func (r *reader) links(k linkKey) *roaring.Bitmap {
 func (r *reader) Links(uid, id, to uint32) *roaring.Bitmap { return r.links(linksOf(uid, id, to)) }
 
 // LinkingTo returns the other collections whose nodes are, or once were, linked to nodes of
-// collection to, in the order they were created in.
+// collection to, in the order they were created in. Those that such a link with a relation leads to
+// are among them.
 func (r *reader) LinkingTo(to uint32) []Info {
 	var infos []Info
 	for _, info := range r.catalog.infos() {
@@ -102,6 +103,7 @@ func (c *Changes) dropLinks(col *edit, id uint32) {
 	for _, to := range col.across {
 		c.own.links[linksOf(col.uid, id, to)] = nil
 	}
+	c.dropRelated(col, id)
 }
 
 // dropLinksTo forgets that other collections have links to one that was dropped. What the layers
@@ -144,16 +146,39 @@ func (o Link) apply(c *Changes, _ uint64) error {
 	if len(o.Targets) == 0 {
 		return c.err
 	}
-	if k.across() {
-		if !c.layout.blocked() {
-			return fmt.Errorf("link from %q to %q: %w: %s is of version %d, and links to another collection need %d or later: export the collections, and import them into a new database",
-				col.name, to.name, format.ErrVersion, c.file, c.layout, versionBlocks)
+	if (k.across() || o.Relation != "") && !c.layout.blocked() {
+		what := "to another collection"
+		if o.Relation != "" {
+			what = "with a relation"
 		}
+		return fmt.Errorf("link from %q to %q: %w: %s is of version %d, and links %s need %d or later: export the collections, and import them into a new database",
+			col.name, to.name, format.ErrVersion, c.file, c.layout, what, versionBlocks)
+	}
+	if o.Relation != "" {
+		return c.linkRelated(o, col)
+	}
+	if k.across() {
 		if !slices.Contains(col.across, k.to) {
 			col.across = append(slices.Clone(col.across), k.to)
 		}
 	}
 	c.ownLinks(k).AddMany(o.Targets)
+	return c.err
+}
+
+// linkRelated adds links with a relation, whose nodes are live.
+func (c *Changes) linkRelated(o Link, col *edit) error {
+	k := o.links()
+	if err := checkName("relation", o.Relation); err != nil {
+		return fmt.Errorf("link from %q: %w", col.name, err)
+	}
+	to, err := c.edit(k.to)
+	if err != nil {
+		return err
+	}
+	c.mayRelate(col, to)
+	c.mayRelate(to, col)
+	c.relateBoth(k, o.Relation, false, o.Targets)
 	return c.err
 }
 
@@ -166,6 +191,10 @@ func (o Unlink) apply(c *Changes, _ uint64) error {
 		return fmt.Errorf("unlink in %q: node with id %d: %w", col.name, o.Source, ErrNotFound)
 	}
 	k := o.links()
+	if o.Relation != "" {
+		c.relateBoth(k, o.Relation, true, o.Targets)
+		return c.err
+	}
 	if c.links(k) == nil {
 		return c.err
 	}
@@ -207,22 +236,22 @@ func (w *writer) dropLinks(before, now *collection) {
 		return
 	}
 	for _, to := range before.across {
-		switch {
-		case w.err != nil || slices.Contains(now.across, to):
-		case len(now.across) == 0:
-			if w.parent.Bucket.Bucket(bucketNames[acrossBucket]) != nil {
-				w.err = w.parent.DeleteBucket(bucketNames[acrossBucket])
-			}
-			return
-		default:
-			w.dropLinksTo(to)
+		if w.err == nil && !slices.Contains(now.across, to) {
+			w.dropLinksTo(acrossBucket, to)
+			w.dropLinksTo(typedBucket, to)
 		}
+	}
+	if len(before.across) > 0 && len(now.across) == 0 && w.err == nil && w.parent.Bucket.Bucket(bucketNames[acrossBucket]) != nil {
+		w.err = w.parent.DeleteBucket(bucketNames[acrossBucket])
 	}
 }
 
-// dropLinksTo removes the links to one collection.
-func (w *writer) dropLinksTo(to uint32) {
-	t := w.table(acrossBucket)
+// dropLinksTo removes the links to one collection from a bucket, where there is one.
+func (w *writer) dropLinksTo(b bucket, to uint32) {
+	if w.err != nil || w.parent.Bucket.Bucket(bucketNames[b]) == nil {
+		return
+	}
+	t := w.table(b)
 	if w.err != nil {
 		return
 	}
@@ -236,15 +265,22 @@ func (w *writer) dropLinksTo(to uint32) {
 	}
 }
 
-// putVersion notes that a file has links to other collections, which programs before version 4
-// would not keep.
+// putVersion notes that a file has links to other collections or with relations, which programs of
+// earlier versions would not keep.
 func (s *Store) putVersion(tx *bolt.Tx, cat *catalog) error {
+	var needed layout
 	for _, col := range cat.byUID {
-		if len(col.across) > 0 {
-			return tx.Bucket(bucketOfMeta).Put(metaFormat, binary.LittleEndian.AppendUint32(nil, uint32(versionAcross)))
+		switch {
+		case col.typed:
+			needed = versionTyped
+		case len(col.across) > 0:
+			needed = max(needed, versionAcross)
 		}
 	}
-	return nil
+	if needed == 0 {
+		return nil
+	}
+	return tx.Bucket(bucketOfMeta).Put(metaFormat, binary.LittleEndian.AppendUint32(nil, uint32(needed)))
 }
 
 // across checks the links to other collections.

@@ -2,8 +2,6 @@ package storage_test
 
 import (
 	"encoding/binary"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -91,17 +89,7 @@ func acrossKeys(t *testing.T, path string, to byte) (n int) {
 }
 
 func TestFrozenFileWithLinksAcross(t *testing.T) {
-	frozen := filepath.Join("testdata", "v4.db")
-	b, err := os.ReadFile(frozen)
-	if os.IsNotExist(err) && *update {
-		b = freeze(t, acrossSample)
-		err = os.WriteFile(frozen, b, 0o644)
-	}
-	require.NoError(t, err)
-	path := newPath(t)
-	require.NoError(t, os.WriteFile(path, b, 0o600))
-	assert.Equal(t, uint32(4), formatOf(t, path))
-	s := open(t, path)
+	s := open(t, frozenFile(t, 4, acrossSample))
 	assertClean(t, s)
 	assertLinksOfSample(t, s)
 	commit(t, s, 3, storage.Unlink{UID: 2, Source: 0, To: 1, Targets: []uint32{0}})
@@ -209,7 +197,7 @@ func TestCheckFindsLinksAcross(t *testing.T) {
 	info := func(value []byte) plant {
 		return func(c *bolt.Bucket) error { return c.Put([]byte("info"), storage.Seal(2, "", "info", value)) }
 	}
-	for _, tt := range []finding{
+	testFindings(t, acrossFile, 2, []finding{
 		{"nothing", info(users(2, 1, 3)), nil},
 		{"links lost", plantDelete("across", toPapers0), []string{"across: 2 entries, want 3"}},
 		{"links of a node that is not there", put(toPapers2, bitmapOf(0)), []string{"across: id 2 is not live", "across: 4 entries, want 3"}},
@@ -221,21 +209,7 @@ func TestCheckFindsLinksAcross(t *testing.T) {
 		{"info names no collection", info(users(3, 1, 3, 9)), []string{"info: it has links to the collection with UID 9, and there is no other one of that"}},
 		{"info names itself", info(users(3, 1, 3, 2)), []string{"info: it has links to the collection with UID 2"}},
 		{"info leaves one out", info(users(1, 1)), []string{"across: id 1 has links to the collection with UID 3, and info does not say so"}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			path := acrossFile(t)
-			edit(t, path, func(tx *bolt.Tx) error { return tt.plant(tx.Bucket([]byte("c")).Bucket([]byte{0, 0, 0, 2})) })
-			s, err := storage.Open(path, nil)
-			require.NoError(t, err)
-			defer s.Close()
-			var findings []string
-			s.Check(func(f string) { findings = append(findings, f) })
-			require.Len(t, findings, len(tt.want), "%q", findings)
-			for i, want := range tt.want {
-				assert.Contains(t, findings[i], want)
-			}
-		})
-	}
+	})
 	for _, cut := range [][]byte{users(2, 1), users(9), users(1, 1, 1)} {
 		path := acrossFile(t)
 		edit(t, path, func(tx *bolt.Tx) error { return info(cut)(tx.Bucket([]byte("c")).Bucket([]byte{0, 0, 0, 2})) })

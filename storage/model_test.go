@@ -24,6 +24,7 @@ type modelCollection struct {
 	info  storage.Info
 	nodes map[uint32]modelNode
 	links map[linksFrom]map[uint32]bool
+	typed map[typedFrom]map[uint32]bool
 	blobs map[string]string // "d" or "m" and name
 	tombs map[uint32]bool
 	dirty map[uint32]uint64
@@ -38,6 +39,36 @@ func linksOf(uid, id, to uint32) linksFrom {
 		to = uid
 	}
 	return linksFrom{id, to}
+}
+
+// typedFrom names the links of a node with one relation and direction to the nodes of a collection.
+type typedFrom struct {
+	linksFrom
+	relation string
+	reverse  bool
+}
+
+// relate changes links with a relation at both of their ends.
+func (m *model) relate(uid, source, to uint32, relation string, targets []uint32, linked bool) {
+	if to == 0 {
+		to = uid
+	}
+	set := func(uid uint32, from typedFrom, other uint32) {
+		c := m.collections[uid]
+		switch {
+		case c == nil:
+		case !linked:
+			delete(c.typed[from], other)
+		case c.typed[from] == nil:
+			c.typed[from] = map[uint32]bool{other: true}
+		default:
+			c.typed[from][other] = true
+		}
+	}
+	for _, target := range targets {
+		set(uid, typedFrom{linksFrom{source, to}, relation, false}, target)
+		set(to, typedFrom{linksFrom{target, uid}, relation, true}, source)
+	}
 }
 
 type modelNode struct {
@@ -61,6 +92,10 @@ func (m *model) clone() *model {
 		for from, targets := range col.links {
 			clone.links[from] = maps.Clone(targets)
 		}
+		clone.typed = map[typedFrom]map[uint32]bool{}
+		for from, targets := range col.typed {
+			clone.typed[from] = maps.Clone(targets)
+		}
 		c.collections[uid] = &clone
 	}
 	return c
@@ -76,6 +111,7 @@ func (m *model) apply(op storage.Op, lsn uint64) {
 			info:  storage.Info{UID: uid, Name: o.Name, Schema: o.Schema},
 			nodes: map[uint32]modelNode{},
 			links: map[linksFrom]map[uint32]bool{},
+			typed: map[typedFrom]map[uint32]bool{},
 			blobs: map[string]string{},
 			tombs: map[uint32]bool{},
 			dirty: map[uint32]uint64{},
@@ -84,6 +120,7 @@ func (m *model) apply(op storage.Op, lsn uint64) {
 		delete(m.collections, uid)
 		for _, other := range m.collections {
 			maps.DeleteFunc(other.links, func(from linksFrom, _ map[uint32]bool) bool { return from.to == uid })
+			maps.DeleteFunc(other.typed, func(from typedFrom, _ map[uint32]bool) bool { return from.to == uid })
 		}
 	case storage.PutNodes:
 		for _, put := range o {
@@ -109,10 +146,15 @@ func (m *model) apply(op storage.Op, lsn uint64) {
 	case storage.DeleteNode:
 		delete(c.nodes, o.ID)
 		maps.DeleteFunc(c.links, func(from linksFrom, _ map[uint32]bool) bool { return from.id == o.ID })
+		maps.DeleteFunc(c.typed, func(from typedFrom, _ map[uint32]bool) bool { return from.id == o.ID })
 		delete(c.dirty, o.ID)
 		c.tombs[o.ID] = true
 		c.info.Count--
 	case storage.Link:
+		if o.Relation != "" {
+			m.relate(uid, o.Source, o.To, o.Relation, o.Targets, true)
+			return
+		}
 		from := linksOf(uid, o.Source, o.To)
 		if c.links[from] == nil {
 			c.links[from] = map[uint32]bool{}
@@ -121,6 +163,10 @@ func (m *model) apply(op storage.Op, lsn uint64) {
 			c.links[from][id] = true
 		}
 	case storage.Unlink:
+		if o.Relation != "" {
+			m.relate(uid, o.Source, o.To, o.Relation, o.Targets, false)
+			return
+		}
 		for _, id := range o.Targets {
 			delete(c.links[linksOf(uid, o.Source, o.To)], id)
 		}
@@ -156,6 +202,7 @@ type getters interface {
 	Key(uid, id uint32) (string, bool)
 	Row(dst []float32, uid, id uint32) bool
 	Links(uid, id, to uint32) *roaring.Bitmap
+	Related(uid, id, to uint32) []storage.Related
 	LinkingTo(to uint32) []storage.Info
 	Tag(uid uint32, tag string) *roaring.Bitmap
 	Tags(uid uint32) map[string]uint64
@@ -201,10 +248,29 @@ func (m *model) equalLinks(t *testing.T, g getters, from storage.Info, to uint32
 			continue // stands for the collection itself
 		}
 		require.Equal(t, want, arrayOf(g.Links(from.UID, id, to)), "links of %d to %d", id, to)
+		any = any || c.equalRelated(t, g, id, to)
 	}
 	if any && to != from.UID {
 		require.Contains(t, g.LinkingTo(to), c.info)
 	}
+}
+
+// equalRelated requires the links with relations of a node, and reports whether there are any.
+func (c *modelCollection) equalRelated(t *testing.T, g getters, id, to uint32) (any bool) {
+	t.Helper()
+	got := map[typedFrom][]uint32{}
+	for _, r := range g.Related(c.info.UID, id, to) {
+		got[typedFrom{linksFrom{id, to}, r.Relation, r.Reverse}] = r.IDs.ToArray()
+	}
+	for from, want := range c.typed {
+		if from.linksFrom == (linksFrom{id, to}) && len(want) > 0 {
+			any = true
+			require.Equal(t, setOf(want), got[from], "links of %d to %d: %+v", id, to, from)
+			delete(got, from)
+		}
+	}
+	require.Empty(t, got)
+	return any
 }
 
 func (c *modelCollection) equal(t *testing.T, g getters) {

@@ -49,15 +49,19 @@ type DeleteNode struct {
 }
 
 // Link adds links from a live node to live nodes. Those that exist already are kept. They belong to
-// the collection of the source, UID. To is the collection of the targets; 0 means UID.
+// the collection of the source, UID. To is the collection of the targets; 0 means UID. Links with a
+// Relation and links without one, which is the empty one, do not know of each other.
 type Link struct {
 	UID, Source, To uint32
+	Relation        string
 	Targets         []uint32
 }
 
-// Unlink removes links. Those that do not exist are passed over. UID and To are as in Link.
+// Unlink removes links. Those that do not exist are passed over. UID, To and Relation are as in
+// Link.
 type Unlink struct {
 	UID, Source, To uint32
+	Relation        string
 	Targets         []uint32
 }
 

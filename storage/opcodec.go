@@ -12,7 +12,8 @@ const (
 	opsVersion1   = 1
 	opsVersion2   = 2 // SetPlans was added
 	opsVersion3   = 3 // links across collections, SetTags and SetPayload were added
-	newestVersion = opsVersion3
+	opsVersion4   = 4 // links with a relation were added
+	newestVersion = opsVersion4
 )
 
 // The first byte of each operation. These numbers are in log files: they never change their
@@ -32,6 +33,8 @@ const (
 	kindUnlinkAcross
 	kindSetTags
 	kindSetPayload
+	kindLinkRelated // from version 4 on, as the next one
+	kindUnlinkRelated
 )
 
 // flagNormalize is the bit of Schema.Normalize in the flags byte of a schema.
@@ -57,6 +60,8 @@ const flagNormalize = 1
 //	12 Unlink           as 11; from version 3 on
 //	13 SetTags          id, varint | number of tags, varint | tags, strings; from version 3 on
 //	14 SetPayload       id, varint | payload, blob; from version 3 on
+//	15 Link             UID of the targets' collection, varint | relation, string | as 5; from version 4 on
+//	16 Unlink           as 15; from version 4 on
 //
 // Float32s are little-endian; a string or blob is its length as a varint and its bytes.
 func EncodeOps(ops []Op) []byte {
@@ -89,18 +94,25 @@ func versionOf(ops []Op) uint8 {
 		case SetPlans:
 			version = max(version, opsVersion2)
 		case Link:
-			if op.links().across() {
-				version = opsVersion3
-			}
+			version = max(version, linkVersion(op.links(), op.Relation))
 		case Unlink:
-			if op.links().across() {
-				version = opsVersion3
-			}
+			version = max(version, linkVersion(op.links(), op.Relation))
 		case SetTags, SetPayload:
-			version = opsVersion3
+			version = max(version, opsVersion3)
 		}
 	}
 	return version
+}
+
+// linkVersion is versionOf one Link or Unlink.
+func linkVersion(k linkKey, relation string) uint8 {
+	switch {
+	case relation != "":
+		return opsVersion4
+	case k.across():
+		return opsVersion3
+	}
+	return opsVersion1
 }
 
 // encodedSize guesses how long the encoding will be, so that a batch of rows is written without
@@ -167,11 +179,11 @@ func (o DeleteNode) encode(w *format.Writer) {
 }
 
 func (o Link) encode(w *format.Writer) {
-	encodeLinks(w, o.links(), kindLink, kindLinkAcross, o.Targets)
+	encodeLinks(w, o.links(), [3]uint8{kindLink, kindLinkAcross, kindLinkRelated}, o.Relation, o.Targets)
 }
 
 func (o Unlink) encode(w *format.Writer) {
-	encodeLinks(w, o.links(), kindUnlink, kindUnlinkAcross, o.Targets)
+	encodeLinks(w, o.links(), [3]uint8{kindUnlink, kindUnlinkAcross, kindUnlinkRelated}, o.Relation, o.Targets)
 }
 
 func (o PutDecoder) encode(w *format.Writer) {
@@ -210,14 +222,20 @@ func encodeSchema(w *format.Writer, s Schema) {
 	w.Uint8(flags)
 }
 
-// encodeLinks writes one of two kinds: within a collection, or across.
-func encodeLinks(w *format.Writer, k linkKey, within, across uint8, targets []uint32) {
-	if k.across() {
-		w.Uint8(across)
+// encodeLinks writes one of three kinds: within a collection, across, or with a relation.
+func encodeLinks(w *format.Writer, k linkKey, kinds [3]uint8, relation string, targets []uint32) {
+	switch {
+	case relation != "":
+		w.Uint8(kinds[2])
 		w.Uvarint(uint64(k.uid))
 		w.Uvarint(uint64(k.to))
-	} else {
-		w.Uint8(within)
+		w.String(relation)
+	case k.across():
+		w.Uint8(kinds[1])
+		w.Uvarint(uint64(k.uid))
+		w.Uvarint(uint64(k.to))
+	default:
+		w.Uint8(kinds[0])
 		w.Uvarint(uint64(k.uid))
 	}
 	w.Uvarint(uint64(k.id))
@@ -287,6 +305,14 @@ func decodeOp(r *format.Reader) Op {
 		to := uvarint32(r)
 		source, targets := decodeEdges(r)
 		return Unlink{UID: uid, Source: source, To: to, Targets: targets}
+	case kindLinkRelated:
+		to, relation := uvarint32(r), decodeRelation(r)
+		source, targets := decodeEdges(r)
+		return Link{UID: uid, Source: source, To: to, Relation: relation, Targets: targets}
+	case kindUnlinkRelated:
+		to, relation := uvarint32(r), decodeRelation(r)
+		source, targets := decodeEdges(r)
+		return Unlink{UID: uid, Source: source, To: to, Relation: relation, Targets: targets}
 	case kindSetTags:
 		return SetTags{UID: uid, ID: uvarint32(r), Tags: decodeTags(r)}
 	case kindSetPayload:
@@ -331,6 +357,15 @@ func decodeSchema(r *format.Reader) Schema {
 		r.Fail("unknown schema flags %#x", flags)
 	}
 	return Schema{Dim: int(dim), Normalize: flags&flagNormalize != 0}
+}
+
+// decodeRelation reads the name of a relation, which is not empty.
+func decodeRelation(r *format.Reader) string {
+	name := r.String()
+	if r.Err() == nil && name == "" {
+		r.Fail("a relation without a name")
+	}
+	return name
 }
 
 func decodeEdges(r *format.Reader) (source uint32, targets []uint32) {

@@ -76,6 +76,12 @@ var opCases = []struct {
 	{"set_payload", storage.SetPayload{UID: 1, ID: 70000, Payload: []byte("{}")}, []part{
 		{1, "UID 1"}, {3, "id 70000"}, {3, "payload: {}"},
 	}},
+	{"link_related", storage.Link{UID: 1, Source: 5, Relation: "cites", Targets: []uint32{9, 200}}, []part{
+		{1, "UID 1"}, {1, "to UID 1"}, {6, "relation: cites"}, {1, "source 5"}, {1, "2 targets"}, {1, "9"}, {2, "200"},
+	}},
+	{"unlink_related", storage.Unlink{UID: 1, Source: 5, To: 300, Relation: "cites", Targets: []uint32{9}}, []part{
+		{1, "UID 1"}, {2, "to UID 300"}, {6, "relation: cites"}, {1, "source 5"}, {1, "1 target"}, {1, "9"},
+	}},
 }
 
 type part struct {
@@ -95,6 +101,8 @@ func TestEncodeOpsGolden(t *testing.T) {
 			version = "version 2"
 		case "link_across", "unlink_across", "set_tags", "set_payload":
 			version = "version 3"
+		case "link_related", "unlink_related":
+			version = "version 4"
 		}
 		parts := append([]part{{1, version}, {1, "1 operation"}, {1, "kind"}}, c.parts...)
 		for _, p := range parts {
@@ -148,7 +156,8 @@ func TestDecodeOpsRefuses(t *testing.T) {
 		want   string
 	}{
 		{"nothing", nil, format.ErrCorrupt, "1 bytes wanted, 0 left"},
-		{"newer version", []byte{4, 0}, format.ErrVersion, "version 4"},
+		{"newer version", []byte{5, 0}, format.ErrVersion, "version 5"},
+		{"relation without a name", []byte{4, 1, 15, 1, 1, 0, 0, 0}, format.ErrCorrupt, "a relation without a name"},
 		{"version 0", []byte{0, 0}, format.ErrVersion, "version 0"},
 		{"more operations than bytes", []byte{1, 200, 1, 2, 1}, format.ErrCorrupt, "200 elements"},
 		{"unknown kind", []byte{1, 1, 77, 1}, format.ErrCorrupt, "unknown kind 77"},
@@ -188,6 +197,8 @@ func TestDecodeOpsAllocation(t *testing.T) {
 		"targets":    {1, 1, 5, 1, 0},
 		"blob":       {1, 1, 7, 1, 1, 'd'},
 		"across":     {3, 1, 11, 1, 2, 0},
+		"related":    {4, 1, 15, 1, 1, 1, 'r', 0},
+		"relation":   {4, 1, 16, 1, 1},
 		"set tags":   {3, 1, 13, 1, 0},
 		"set bytes":  {3, 1, 14, 1, 0},
 	} {

@@ -28,7 +28,7 @@ func (r *reader) KeysWithPrefix(uid uint32, prefix string, limit int) []string {
 		}
 	}
 	var keys []string
-	r.from(uid, idsBucket, []byte(prefix), func(key []byte) bool {
+	r.from(uid, idsBucket, []byte(prefix), func(key, _ []byte) bool {
 		if !bytes.HasPrefix(key, []byte(prefix)) {
 			return false
 		}
@@ -44,29 +44,4 @@ func (r *reader) KeysWithPrefix(uid uint32, prefix string, limit int) []string {
 	}
 	slices.Sort(keys)
 	return keys[:min(limit, len(keys))]
-}
-
-// from calls fn for the keys of a bucket in bbolt from one on, until it returns false. A key is
-// valid until fn returns.
-func (r *reader) from(uid uint32, b bucket, first []byte, fn func(key []byte) bool) {
-	if !r.acquire() {
-		return
-	}
-	defer r.release()
-	defer r.db.guard(&r.err)
-	defer faults(faults(true))
-	t := r.table(uid, b)
-	if t.Bucket == nil {
-		return
-	}
-	c := t.Cursor()
-	for k, stored := c.Seek(first); k != nil; k, stored = c.Next() {
-		if _, err := t.open(k, stored); err != nil { // it vouches for the key too
-			r.damaged(uid, b, r.layout.shownKey(b, k), err)
-			return
-		}
-		if !fn(k) {
-			return
-		}
-	}
 }

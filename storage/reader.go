@@ -61,7 +61,7 @@ func (l layout) shownKey(b bucket, key []byte) string {
 		if len(key) == 4 {
 			return l.shown(b, binary.BigEndian.Uint32(key))
 		}
-	case acrossBucket:
+	case acrossBucket, typedBucket:
 		if len(key) == acrossKeyBytes {
 			return fmt.Sprintf("%d to UID %d", binary.BigEndian.Uint32(key[4:]), binary.BigEndian.Uint32(key))
 		}
@@ -170,6 +170,11 @@ func (r *reader) lookUp(uid uint32, b bucket, key []byte) ([]byte, error) {
 
 // each calls fn for the keys and values of a bucket in bbolt, valid until fn returns.
 func (r *reader) each(uid uint32, b bucket, fn func(key, value []byte)) {
+	r.from(uid, b, nil, func(key, value []byte) bool { fn(key, value); return true })
+}
+
+// from is each from the key first on, until fn returns false.
+func (r *reader) from(uid uint32, b bucket, first []byte, fn func(key, value []byte) bool) {
 	if !r.acquire() {
 		return
 	}
@@ -181,13 +186,15 @@ func (r *reader) each(uid uint32, b bucket, fn func(key, value []byte)) {
 		return
 	}
 	c := t.Cursor()
-	for k, stored := c.First(); k != nil; k, stored = c.Next() {
-		value, err := t.open(k, stored)
+	for k, stored := c.Seek(first); k != nil; k, stored = c.Next() {
+		value, err := t.open(k, stored) // it vouches for the key too
 		if err != nil {
 			r.damaged(uid, b, r.layout.shownKey(b, k), err)
 			return
 		}
-		fn(k, value)
+		if !fn(k, value) {
+			return
+		}
 	}
 }
 

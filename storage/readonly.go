@@ -54,7 +54,7 @@ func (s *Store) tailDirty(uid uint32, fn func(id uint32, lsn uint64) error) erro
 }
 
 // tailRows is Rows of what the file and the overlay have together. Rows of the overlay come last,
-// one a block.
+// one per block.
 func (s *Store) tailRows(ctx context.Context, uid, fromID uint32, fn func(ids []uint32, rows []float32) error) error {
 	tail, ids := s.tail(uid)
 	err := s.fileRows(ctx, uid, fromID, func(ids []uint32, rows []float32) error {

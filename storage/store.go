@@ -60,6 +60,7 @@ const (
 	dirtyBucket
 	linksBucket
 	acrossBucket
+	typedBucket
 	tagsBucket
 	decodersBucket
 	metaBucket
@@ -74,6 +75,7 @@ var bucketNames = [bucketCount][]byte{
 	dirtyBucket:    []byte("dirty"),
 	linksBucket:    []byte("links"),
 	acrossBucket:   []byte("across"),
+	typedBucket:    []byte("typed"),
 	tagsBucket:     []byte("tags"),
 	decodersBucket: []byte("decoders"),
 	metaBucket:     []byte("meta"),
