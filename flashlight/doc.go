@@ -1,8 +1,8 @@
 // Package flashlight finds the rows that a decoder scores highest for a source without scoring them
 // all: the algorithm of Wang, Hooi, Liu, Zhao, Guo and Shah, "Flashlight: Scalable Link Prediction
 // with Effective Decoders" (LoG 2022, arXiv 2209.10100), Algorithm 1, with several anchors, a
-// second query aimed at the best rows of all rounds, and early stops. A decoder bound to a source
-// is a function f of a candidate's row. The executor goes round by round:
+// second query from the best rows of all rounds, and early stops. A decoder bound to a source is a
+// function f of a candidate's row. The executor goes round by round:
 //
 //	queries <- the seed: the gradient of f with every neuron active, the source's row, both, or a learned one (Seeds)
 //	for t = 1..Rounds:
@@ -16,14 +16,15 @@
 // finds PerRound candidates and their lists are merged alternately, so half of the round comes from
 // each and none comes twice.
 //
-// The searcher looks at part of the rows, its search set, which only grows during a query: to
-// Plan.Probes over the first rounds, which are scouts (Plan.Growth). Filters are applied inside the
-// search, and an answer is never short because of them: while fewer than k hits are known and rows
-// remain, the search widens until it has seen everything (see Executor.Run).
+// The searcher looks at a part of the rows, its search set. During a query the set only grows, over
+// the first Plan.Growth rounds, up to Plan.Probes: the first queries are the least accurate, so
+// that they choose few of the lists. Filters are applied inside the search, and an answer is never
+// short because of them: while fewer than k hits are known and rows remain, the search widens until
+// it has seen everything (see Executor.Run).
 //
 // Exact is the scan of all rows that the answers are measured against. Memory is a Searcher over
 // rows in memory.
 //
-// An Executor belongs to one goroutine and reuses its scratch; everything else here is a plain
-// value or says otherwise.
+// An Executor belongs to one goroutine and reuses its memory. Everything else here is a plain
+// value, unless its comment says otherwise.
 package flashlight

@@ -13,8 +13,9 @@ import (
 	"github.com/flashdb/flashdb/index"
 )
 
-// maxQueries is the number of query vectors a round may have: two seeds, or anchors of two kinds.
-const maxQueries = 2
+// maxQueries is the number of query vectors a round may have: one for each pair of components of a
+// mixture of 4 by 4. Other seeds have one or two, and so do the rounds after the first.
+const maxQueries = 16
 
 // Executor runs queries, one at a time. The zero value is ready; reuse it, as its memory grows to
 // what the largest query needs and then a Run allocates only what it returns and what
@@ -36,7 +37,7 @@ type Executor struct {
 
 	// Scratch.
 	top     index.TopK
-	anchors [maxQueries]anchors           // best rows of the round, best rows of all rounds: see fromRound, fromAll
+	anchors [2]anchors                    // best rows of the round, best rows of all rounds: see fromRound, fromAll
 	vectors [maxQueries][]float32         // query vectors
 	queries [][]float32                   // those in use
 	origins [maxQueries]string            // where they came from
@@ -105,9 +106,6 @@ func (e *Executor) begin(q *Query, s Searcher, r Rows) {
 	e.active, e.widen, e.seenAll = nil, 1, false
 	e.top.Reset(q.K)
 	e.pending = e.pending[:0]
-	for i := range e.vectors {
-		e.vectors[i] = sized(e.vectors[i], e.dim)
-	}
 	e.seed()
 	e.report = Report{Plan: e.plan}
 	for i := range e.anchors {

@@ -237,7 +237,7 @@ func (c expiring) Err() error {
 	return nil
 }
 
-// ticking returns a clock that advances by a millisecond a call.
+// ticking returns a clock that advances by a millisecond per call.
 func ticking() func() time.Time {
 	at := time.Unix(0, 0)
 	return func() time.Time {

@@ -70,7 +70,7 @@ type MemorySearch struct {
 // Reset begins another query.
 func (s *MemorySearch) Reset() { s.cost = index.Cost{} }
 
-// Search implements Searcher, for at most two queries.
+// Search implements Searcher, for at most 16 queries.
 func (s *MemorySearch) Search(ctx context.Context, queries [][]float32, n int, _ index.Probes, filter index.Filter,
 	dst [][]index.Candidate,
 ) error {

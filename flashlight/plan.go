@@ -39,7 +39,7 @@ type Plan struct {
 	AnchorsFrom AnchorsFrom
 	Anchors     int          // rows whose mean gradient is the next query
 	Rounds      int          // at most
-	PerRound    int          // rows scored a round
+	PerRound    int          // rows scored per round
 	Patience    int          // stop after so many rounds in a row that brought nothing into the top-k
 	Tail        float64      // stop after a round whose tail holds at most this share of the top-k, see tailParts; 0: never
 	Probes      index.Probes // search set at its largest
@@ -74,7 +74,7 @@ func (p Plan) Validate() error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("plan: "+format, args...)) }
 	if !p.Seed.valid() {
-		bad("seed %q: use ones, source, both, learned or learned+ones", p.Seed)
+		bad("seed %q: use ones, source, both, learned, learned+ones or components", p.Seed)
 	}
 	switch p.AnchorsFrom {
 	case AnchorsRound, AnchorsAll, AnchorsBoth, AnchorsRoundOnes:
@@ -88,7 +88,7 @@ func (p Plan) Validate() error {
 		bad("%d rounds: want at least 1", p.Rounds)
 	}
 	if p.PerRound < 1 {
-		bad("%d rows a round: want at least 1", p.PerRound)
+		bad("%d rows per round: want at least 1", p.PerRound)
 	}
 	if p.Patience < 1 {
 		bad("patience %d: want at least 1", p.Patience)

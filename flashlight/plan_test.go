@@ -29,11 +29,11 @@ func TestPlanValidateReportsEveryFault(t *testing.T) {
 		{
 			"all at once",
 			flashlight.Plan{Method: flashlight.MethodFlashlight, Seed: "seven", AnchorsFrom: "above", Tail: 1, Growth: -2, MaxScored: -1},
-			"plan: seed \"seven\": use ones, source, both, learned or learned+ones\n" +
+			"plan: seed \"seven\": use ones, source, both, learned, learned+ones or components\n" +
 				"plan: anchors from \"above\": use round, all, both or round+ones\n" +
 				"plan: 0 anchors: want at least 1\n" +
 				"plan: 0 rounds: want at least 1\n" +
-				"plan: 0 rows a round: want at least 1\n" +
+				"plan: 0 rows per round: want at least 1\n" +
 				"plan: patience 0: want at least 1\n" +
 				"plan: tail 1: want a share of the top-k below 1, or 0\n" +
 				"plan: growth over -2 rounds: want a positive number, or 0 for 3\n" +

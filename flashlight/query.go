@@ -16,7 +16,7 @@ type Searcher interface {
 	// Search extends the search set, by the most promising rows for these queries, until it has
 	// reached probes, and stores in dst[i] the n rows of highest inner product with queries[i] that
 	// the filter keeps, best first, reusing dst[i]'s memory: fewer than n only when the search set
-	// holds no more. There are one or two queries, of finite values, and len(dst) = len(queries).
+	// holds no more. There are 1 to 16 queries, of finite values, and len(dst) = len(queries).
 	Search(ctx context.Context, queries [][]float32, n int, probes index.Probes, filter index.Filter,
 		dst [][]index.Candidate) error
 	// Cost is the work done for this query so far.
@@ -41,6 +41,7 @@ type Query struct {
 	Bound    decoder.Bound
 	Source   []float32       // the source's row; needed by the seeds source and both; learned falls back without it
 	Seeds    *Seeds          // of this decoder, for the learned seed; nil: Fallback is run, or Plan with the ones seed
+	Start    []float32       // when set, rows, row-major: the first query is the mean gradient there, and not the seed of the plan
 	K        int             // hits wanted
 	Plan     Plan            // how to find them
 	Fallback *Plan           // when set, run in place of a Plan whose learned seed cannot be had; nil: Plan with the ones seed
@@ -69,6 +70,9 @@ func (q *Query) validate(dim int) error {
 		if q.Fallback.Method == MethodExact || q.Fallback.Seed != SeedOnes {
 			errs = append(errs, errors.New("fallback: want a plan with the ones seed"))
 		}
+	}
+	if len(q.Start)%dim != 0 {
+		errs = append(errs, fmt.Errorf("query: %d values to start from are no rows of %d floats", len(q.Start), dim))
 	}
 	seeded := q.Plan.Seed == SeedSource || q.Plan.Seed == SeedBoth
 	if q.Plan.Method != MethodExact && seeded && len(q.Source) != dim {

@@ -46,7 +46,7 @@ type Round struct {
 
 // Aim says where a query vector came from.
 type Aim struct {
-	From    string   // "ones", "source" or "learned" for a seed, "round" or "all" for the mean gradient at anchors
+	From    string   // "ones", "source" or "learned" for a seed, "start" for Query.Start, "round" or "all" for the mean gradient at anchors
 	Anchors []uint32 // their ids, best first
 	// Sources are the stored sources whose gradients the learned seed took, most alike first: ids
 	// of the collection that the sources of Query.Seeds are from.

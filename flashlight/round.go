@@ -64,6 +64,7 @@ func (e *Executor) linearise(set int, query []float32) {
 // nextQuery takes one more vector into use.
 func (e *Executor) nextQuery(from string) []float32 {
 	i := len(e.queries)
+	e.vectors[i] = sized(e.vectors[i], e.dim)
 	e.queries, e.origins[i] = append(e.queries, e.vectors[i]), from
 	return e.vectors[i]
 }

@@ -19,11 +19,16 @@ const (
 	// SeedLearnedOnes is learned and ones: two queries, half of the round each; ones without
 	// learned.
 	SeedLearnedOnes Seed = "learned+ones"
+
+	// SeedComponents is a query for each pair of components of a mixture of logits, with equal
+	// parts of the round; for each component of the candidate where there are more than 16 pairs;
+	// ones where there are more than 16 of those, and for another decoder.
+	SeedComponents Seed = "components"
 )
 
 // valid reports whether there is such a seed.
 func (s Seed) valid() bool {
-	return s == SeedOnes || s == SeedSource || s == SeedBoth || s.Learned()
+	return s == SeedOnes || s == SeedSource || s == SeedBoth || s == SeedComponents || s.Learned()
 }
 
 // Learned reports whether the seed needs stored sources: see Query.Seeds.
@@ -34,6 +39,11 @@ func (s Seed) Learned() bool { return s == SeedLearned || s == SeedLearnedOnes }
 func (e *Executor) seed() {
 	e.queries, e.leaders = e.queries[:0], e.leaders[:0]
 	e.plan = e.q.Plan
+	if len(e.q.Start) > 0 && !e.q.Bound.Linear() {
+		e.q.Bound.Gradient(&e.decoder, e.nextQuery("start"), e.q.Start, nil)
+		e.bound()
+		return
+	}
 	if e.plan.Seed.Learned() {
 		if e.learnedSeed() {
 			if e.plan.Seed == SeedLearnedOnes {
@@ -46,6 +56,9 @@ func (e *Executor) seed() {
 		if e.q.Fallback != nil {
 			e.plan = *e.q.Fallback
 		}
+	}
+	if e.plan.Seed == SeedComponents && !e.componentSeed() {
+		e.plan.Seed = SeedOnes
 	}
 	seed := e.plan.Seed
 	if e.q.Bound.Linear() {
@@ -60,6 +73,37 @@ func (e *Executor) seed() {
 	e.bound()
 }
 
+// componentSeed makes the queries of the components, or reports false and makes none. The round
+// takes rows from each in turn.
+func (e *Executor) componentSeed() bool {
+	mixture, ok := e.q.Bound.(decoder.Mixture)
+	if !ok {
+		return false
+	}
+	source, candidate := mixture.Components()
+	switch {
+	case source*candidate <= maxQueries:
+		for i := range source {
+			for j := range candidate {
+				mixture.LogitQuery(&e.decoder, e.nextQuery(string(SeedComponents)), i, j)
+			}
+		}
+	case candidate <= maxQueries:
+		e.rows = sized(e.rows, e.dim)
+		for j := range candidate {
+			sum := e.nextQuery(string(SeedComponents))
+			clear(sum)
+			for i := range source {
+				mixture.LogitQuery(&e.decoder, e.rows, i, j)
+				simd.Axpy(sum, 1, e.rows)
+			}
+		}
+	default:
+		return false
+	}
+	return true
+}
+
 // learnedSeed makes the query of the learned seed, or reports false and makes none: without stored
 // sources, where none of them resembles the source, and where what they lead to is no query (zeros,
 // or not finite).
@@ -68,6 +112,9 @@ func (e *Executor) learnedSeed() bool {
 	bound, ok := e.q.Bound.(decoder.Separable)
 	if !ok || stored.Len() == 0 || stored.dim != e.dim || len(e.q.Source) != e.dim || !usable(e.q.Source) {
 		return false
+	}
+	for i := range 2 {
+		e.vectors[i] = sized(e.vectors[i], e.dim)
 	}
 	query, ones := e.vectors[0], e.vectors[1] // neither is in use yet
 	copy(ones, e.q.Source)
