@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/flashlight"
+	"github.com/flashdb/flashdb/index"
 )
 
 // TestPredictAllocatesItsResult bounds what a query allocates in steady state: the hits with their
@@ -36,7 +38,7 @@ func TestPredictAllocatesItsResult(t *testing.T) {
 	source := randomVector(rng, dim)
 	predict := func(rounds int) func() {
 		return func() {
-			res, err := c.PredictVector(ctx, source, k, &flashdb.PredictOptions{Rounds: rounds, PerRound: 100, Probes: flashdb.Probes{Share: 0.5}})
+			res, err := c.PredictVector(ctx, source, k, &flashdb.PredictOptions{Plan: &flashlight.Plan{Rounds: rounds, PerRound: 100, Probes: index.Probes{Share: 0.5}}})
 			if err != nil || len(res.Hits) != k {
 				t.Fatal(len(res.Hits), err)
 			}

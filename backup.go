@@ -8,12 +8,10 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"path"
-	"path/filepath"
 	"time"
 
 	"github.com/flashdb/flashdb/index/ivf"
 	"github.com/flashdb/flashdb/internal/backup"
-	"github.com/flashdb/flashdb/internal/output"
 	"github.com/flashdb/flashdb/internal/vfs"
 	"github.com/flashdb/flashdb/storage"
 )
@@ -73,40 +71,6 @@ func (db *DB) Backup(ctx context.Context, w io.Writer, opts *BackupOptions) (Bac
 	defer cancel()
 	res, err := db.backup(ctx, w, o)
 	if err != nil {
-		return BackupResult{}, fmt.Errorf("back up %s: %w", db.dir, err)
-	}
-	return res, nil
-}
-
-// BackupFile is Backup into a file. The stream goes to a temporary file beside it, which is synced
-// and then renamed, so that the file is either what it was before or the whole backup. A file in
-// the directory of a database, this one or another, is ErrInvalid.
-func (db *DB) BackupFile(ctx context.Context, file string, opts *BackupOptions) (res BackupResult, err error) {
-	target, err := output.Resolve(file, db.dir)
-	if err == nil && target.Stream {
-		err = fmt.Errorf("%s is not a regular file: open it, and give it to Backup", file)
-	}
-	if err != nil {
-		return res, fmt.Errorf("back up %s: %w: %w", db.dir, ErrInvalid, err)
-	}
-	file = target.Path
-	tmp := fmt.Sprintf("%s.%08x.tmp", file, rand.Uint32())
-	f, err := db.system.Create(tmp)
-	if err != nil {
-		return res, fmt.Errorf("back up %s: %w", db.dir, err)
-	}
-	res, err = db.Backup(ctx, f, opts)
-	if err == nil {
-		err = f.Sync()
-	}
-	err = errors.Join(err, f.Close())
-	if err == nil {
-		err = db.system.Rename(tmp, file)
-	}
-	if err != nil {
-		return BackupResult{}, errors.Join(err, removeIfThere(db.system, tmp))
-	}
-	if err := db.system.SyncDir(filepath.Dir(file)); err != nil {
 		return BackupResult{}, fmt.Errorf("back up %s: %w", db.dir, err)
 	}
 	return res, nil

@@ -228,10 +228,10 @@ func TestBackupBesideEverything(t *testing.T) {
 		got := map[string]bool{}
 		rc, err := r.Collection("c")
 		require.NoError(t, err)
-		require.NoError(t, rc.Keys(ctx, func(_ uint32, key string) error {
+		for key, err := range rc.Keys(ctx) {
+			require.NoError(t, err)
 			got[key] = true
-			return nil
-		}))
+		}
 		for w := range writers {
 			for i := int64(1); i <= want[w]; i++ {
 				require.True(t, got[fmt.Sprintf("left %d %d", w, i)], "pair %d of writer %d was acknowledged before", i, w)
@@ -296,34 +296,6 @@ func TestBackupBlocksNobody(t *testing.T) {
 	require.NoError(t, <-closed)
 	d.open()
 	requireNames(t, d.dir, "flash.db", "index", "owner.pid", "wal")
-}
-
-func TestBackupFileIsAllOrNothing(t *testing.T) {
-	ctx := context.Background()
-	d := openDB(t)
-	fill(t, d)
-	dir := t.TempDir()
-	file := filepath.Join(dir, "b.zst")
-	require.NoError(t, os.WriteFile(file, []byte("the backup of yesterday"), 0o600))
-
-	cancelled, cancel := context.WithCancel(ctx)
-	_, err := d.BackupFile(cancelled, file, &flashdb.BackupOptions{Progress: func(string, int64, int64) { cancel() }})
-	require.ErrorIs(t, err, context.Canceled)
-	requireNames(t, dir, "b.zst")
-	b, err := os.ReadFile(file)
-	require.NoError(t, err)
-	require.Equal(t, "the backup of yesterday", string(b))
-
-	res, err := d.BackupFile(ctx, file, nil)
-	require.NoError(t, err)
-	requireNames(t, dir, "b.zst")
-	b, err = os.ReadFile(file)
-	require.NoError(t, err)
-	assert.Equal(t, res.Packed, int64(len(b)))
-	restoreDB(t, b)
-
-	_, err = d.BackupFile(ctx, filepath.Join(dir, "nowhere", "b.zst"), nil)
-	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
 func TestRestoreWantsAVacantDirectory(t *testing.T) {

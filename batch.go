@@ -75,20 +75,32 @@ func (b *Batch) SetMeta(collection, name, value string) {
 	b.writes = append(b.writes, write{kind: writeMeta, collection: collection, name: name, value: value})
 }
 
+// CreateCollection is DB.CreateCollection: what follows in the batch may fill the collection.
+func (b *Batch) CreateCollection(name string, s Schema) {
+	b.writes = append(b.writes, write{kind: writeCreate, collection: name, schema: s})
+}
+
+// DropCollection is DB.DropCollection. A batch that drops a collection, creates it anew and fills
+// it replaces it as a whole: who opens it finds the old one or the new one.
+func (b *Batch) DropCollection(name string) {
+	b.writes = append(b.writes, write{kind: writeDrop, collection: name})
+}
+
 // Len returns how many writes b holds: one for each call.
 func (b *Batch) Len() int { return len(b.writes) }
 
-// Reset makes b empty.
-func (b *Batch) Reset() { b.writes = nil }
+// MaxBatchBytes is how large a batch may be, 1 GiB: that of a record of the log. It counts keys,
+// embeddings, tags, payloads, decoders and strings, and per link 4 bytes and the name of its
+// relation.
+const MaxBatchBytes = wal.MaxPayload
 
 // Apply carries out the writes of b as one atomic write. Readers see all of them or none, whichever
 // collections they read, and so it is after a crash: once Apply has returned nil they are durable.
 // If one of them fails, none takes place, and the error says which, counted from 1. Apply leaves b
 // as it is, so that it can be tried again.
 //
-// A batch has a limit of 1 GiB, that of a record of the log; a larger one is refused with
-// ErrInvalid, as it could not be atomic. Decoders are calibrated afterwards, as by
-// Collection.PutDecoder.
+// A batch of more than MaxBatchBytes is refused with ErrInvalid, as it could not be atomic.
+// Decoders are calibrated afterwards, as by Collection.PutDecoder.
 func (db *DB) Apply(ctx context.Context, b *Batch) error {
 	leave, err := db.enter()
 	if err != nil {
@@ -97,6 +109,13 @@ func (db *DB) Apply(ctx context.Context, b *Batch) error {
 	defer leave()
 	if b == nil {
 		return fmt.Errorf("apply batch: %w: it is nil", ErrInvalid)
+	}
+	if b.drops() {
+		// A rebuild of a collection must not publish into its removed directory.
+		if err := db.rebuilds.take(ctx); err != nil {
+			return fmt.Errorf("apply batch: %w", err)
+		}
+		defer db.rebuilds.pass()
 	}
 	if err := db.applyBatch(ctx, b); err != nil {
 		return fmt.Errorf("apply batch: %w", err)
@@ -114,24 +133,20 @@ func (db *DB) Apply(ctx context.Context, b *Batch) error {
 }
 
 func (db *DB) applyBatch(ctx context.Context, b *Batch) error {
-	if err := b.fits(wal.MaxPayload); err != nil {
+	if err := b.fits(MaxBatchBytes); err != nil {
 		return err
 	}
 	ready := make([]*prepared, 0, len(b.writes))
+	in := reshaping{db: db}
 	for i := range b.writes {
-		w := &b.writes[i]
-		c, err := db.collection(w.collection)
-		var p *prepared
-		if err == nil {
-			p, err = w.prepare(c)
-		}
+		p, err := in.prepare(&b.writes[i])
 		if err != nil {
 			return b.failed(i, err)
 		}
 		p.of = i
 		ready = appendPrepared(ready, p)
 	}
-	return db.commit(ctx, func(r *record) error {
+	err := db.commit(ctx, func(r *record) error {
 		for _, p := range ready {
 			if err := p.resolve(r); err != nil {
 				return b.failed(p.of, err)
@@ -139,6 +154,58 @@ func (db *DB) applyBatch(ctx context.Context, b *Batch) error {
 		}
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+	for _, c := range in.dropped {
+		db.forget(c.uid, c.name)
+	}
+	return nil
+}
+
+// drops tells whether b drops a collection.
+func (b *Batch) drops() bool {
+	return slices.ContainsFunc(b.writes, func(w write) bool { return w.kind == writeDrop })
+}
+
+// A reshaping is a batch that may create and drop collections, while it is prepared.
+type reshaping struct {
+	db      *DB
+	made    map[string]*Collection // by the batch, so far; nil for one that it drops
+	dropped []*Collection          // with the numbers of those that were dropped
+}
+
+// prepare checks w. A collection that the batch creates has a schema from then on, and its number
+// once the batch is resolved; nobody else sees this handle.
+func (s *reshaping) prepare(w *write) (*prepared, error) {
+	if s.made == nil {
+		s.made = map[string]*Collection{}
+	}
+	switch w.kind {
+	case writeCreate:
+		if err := w.schema.checkNew(w.collection); err != nil {
+			return nil, err
+		}
+		c := &Collection{db: s.db, name: w.collection, schema: w.schema}
+		s.made[w.collection] = c
+		return &prepared{do: func(r *record) (err error) { c.uid, err = c.schema.create(r, c.name); return err }}, nil
+	case writeDrop:
+		c := &Collection{name: w.collection}
+		s.made[w.collection] = nil
+		s.dropped = append(s.dropped, c)
+		return &prepared{do: func(r *record) (err error) { c.uid, err = dropIn(r, c.name); return err }}, nil
+	}
+	c, ours := s.made[w.collection]
+	if ours && c == nil {
+		return nil, fmt.Errorf("collection %q %w: the batch drops it before", w.collection, ErrNotFound)
+	}
+	if !ours {
+		var err error
+		if c, err = s.db.collection(w.collection); err != nil {
+			return nil, err
+		}
+	}
+	return w.prepare(c)
 }
 
 // fits refuses a batch whose record would have more than limit bytes, before any memory is taken

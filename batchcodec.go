@@ -5,11 +5,10 @@ import (
 
 	"github.com/flashdb/flashdb/decoder"
 	"github.com/flashdb/flashdb/internal/format"
-	"github.com/flashdb/flashdb/wal"
 )
 
 // batchVersion is the first byte of an encoded batch.
-const batchVersion = 1
+const batchVersion = 3 // 2: CreateCollection and DropCollection were added; 3: relations of edges
 
 // MarshalBinary returns b as bytes, for another process that applies it: see package control. They
 // are no file format: a program of another version may refuse them with ErrVersion.
@@ -17,11 +16,11 @@ const batchVersion = 1
 //	version, 1 byte | number of writes, varint | writes
 //
 // A write is its kind, 1 byte, the name of its collection, and all of its fields: nodes (key,
-// embedding, tags, payload), keys, tags, payload, edges (collection of the source, source, target),
-// name, blob of the decoder, value. A list is its length as a varint and its elements, a string or
-// blob its length and its bytes.
+// embedding, tags, payload), keys, tags, payload, edges (collection of the source, source, target,
+// relation), name, blob of the decoder, value, schema (dim, varint, and 1 byte: 1 normalize). A
+// list is its length as a varint and its elements, a string or blob its length and its bytes.
 func (b *Batch) MarshalBinary() ([]byte, error) {
-	if err := b.fits(wal.MaxPayload); err != nil {
+	if err := b.fits(MaxBatchBytes); err != nil {
 		return nil, fmt.Errorf("encode batch: %w", err)
 	}
 	var out format.Writer
@@ -57,6 +56,7 @@ func (w *write) encode(out *format.Writer) {
 		out.String(e.SourceCollection)
 		out.String(e.Source)
 		out.String(e.Target)
+		out.String(e.Relation)
 	}
 	out.String(w.name)
 	var weights []byte
@@ -65,6 +65,12 @@ func (w *write) encode(out *format.Writer) {
 	}
 	out.Blob(weights)
 	out.String(w.value)
+	out.Uvarint(uint64(w.schema.Dim))
+	normalize := uint8(0)
+	if w.schema.Normalize {
+		normalize = 1
+	}
+	out.Uint8(normalize)
 }
 
 func encodeStrings(out *format.Writer, texts []string) {
@@ -86,7 +92,7 @@ func (b *Batch) UnmarshalBinary(data []byte) error {
 		}
 	}
 	var writes []write
-	for range r.Count(10) { // a write has at least its kind and nine lengths
+	for range r.Count(12) { // a write has at least its kind, nine lengths and a schema
 		w := decodeWrite(r)
 		if r.Err() != nil {
 			break
@@ -119,8 +125,8 @@ func decodeWrite(r *format.Reader) write {
 	}
 	w.keys, w.tags = decodeStrings(r), decodeStrings(r)
 	w.payload = append([]byte(nil), r.Blob()...)
-	for range r.Count(3) {
-		e := Edge{SourceCollection: r.String(), Source: r.String(), Target: r.String()}
+	for range r.Count(4) {
+		e := Edge{SourceCollection: r.String(), Source: r.String(), Target: r.String(), Relation: r.String()}
 		if r.Err() != nil {
 			return write{}
 		}
@@ -129,6 +135,8 @@ func decodeWrite(r *format.Reader) write {
 	w.name = r.String()
 	weights := r.Blob()
 	w.value = r.String()
+	w.schema.Dim = int(min(r.Uvarint(), maxDim+1)) // Apply refuses what is too wide
+	w.schema.Normalize = r.Uint8() != 0
 	if r.Err() != nil {
 		return write{}
 	}

@@ -49,11 +49,8 @@ type CalibrateOptions struct {
 	workers int // goroutines; 0: Options.Workers
 }
 
-// Validate reports every fault of the options at once.
-func (o *CalibrateOptions) Validate() error {
-	if o == nil {
-		return nil
-	}
+// validate reports every fault of the options at once.
+func (o *CalibrateOptions) validate() error {
 	var errs []error
 	if o.Sources < 0 {
 		errs = append(errs, fmt.Errorf("%w: sources is %d: use a positive number, or 0 for the default", ErrInvalid, o.Sources))
@@ -92,7 +89,7 @@ func (c *Collection) Calibrate(ctx context.Context, opts *CalibrateOptions) ([]C
 }
 
 func (c *Collection) calibrate(ctx context.Context, o CalibrateOptions) ([]Calibration, error) {
-	if err := o.Validate(); err != nil {
+	if err := o.validate(); err != nil {
 		return nil, err
 	}
 	ctx, cancel := c.db.untilClose(ctx)
@@ -103,7 +100,7 @@ func (c *Collection) calibrate(ctx context.Context, o CalibrateOptions) ([]Calib
 	}
 	defer p.release()
 	if p.gen == nil {
-		return nil, fmt.Errorf("%w: no index is served, so that queries scan exactly: Rebuild first", ErrInvalid)
+		return nil, fmt.Errorf("%w: no index is served, so that queries scan exactly: rebuild first", ErrInvalid)
 	}
 	names := []string{o.Decoder}
 	if o.Decoder == "" {
@@ -227,7 +224,7 @@ func (c *Collection) measure(ctx context.Context, t *trained, p pinned, o Calibr
 	}
 	asked := min(o.Sources, len(sources))
 	in := calibrate.Input{
-		Decoder:  t.Decoder,
+		Decoder:  t.measured(),
 		Sources:  sources[:asked],
 		Training: sources[asked:],
 		Rows:     p.gen.Info().Rows + p.delta.Len(),
@@ -277,6 +274,7 @@ func (c *Collection) sampleSources(ctx context.Context, t *trained, from *Collec
 	var pool []calibrate.Source
 	var rows []float32
 	wanted, compared := calibrate.Pool(n)
+	ask := newRelationDraw(t, seed)
 	err := c.db.store.View(func(v *storage.View) error {
 		info, ok := v.Collection(from.name)
 		if !ok || info.UID != from.uid {
@@ -290,7 +288,19 @@ func (c *Collection) sampleSources(ctx context.Context, t *trained, from *Collec
 			if !v.Row(s.Vector, from.uid, id) {
 				continue
 			}
-			if links := v.Links(from.uid, id, c.uid); links != nil {
+			if c.schema.Normalize && from != c {
+				row, err := unit(s.Vector)
+				if err != nil {
+					return err
+				}
+				s.Vector = row
+			}
+			asked := ask.draw(v.Related(from.uid, id, c.uid))
+			if err := asked.apply(t, s.Vector); err != nil {
+				return err
+			}
+			s.Relation = asked.relation
+			if links := knownLinks(v, from.uid, id, c.uid, asked.relation, asked.reverse); links != nil {
 				s.Excluded = links.ToArray()
 			}
 			s.Links = len(s.Excluded)
@@ -315,14 +325,7 @@ func (c *Collection) sampleSources(ctx context.Context, t *trained, from *Collec
 	if err != nil {
 		return nil, err
 	}
-	if c.schema.Normalize && from != c {
-		for i := range pool {
-			if pool[i].Vector, err = unit(pool[i].Vector); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return calibrate.Pick(ctx, t.Decoder, pool, rows, n, rand.New(rand.NewPCG(seed, 0x11c5)), enough)
+	return calibrate.Pick(ctx, t.measured(), pool, rows, n, rand.New(rand.NewPCG(seed, 0x11c5)), enough)
 }
 
 // sampleIDs draws up to n live ids, in random order.

@@ -111,6 +111,7 @@ func TestCalibrate(t *testing.T) {
 // A sample that could not show the default recall whatever it found is no reason to scan exactly,
 // unless a recall is asked for.
 func TestTooFewSources(t *testing.T) {
+	computes(t)
 	ctx := context.Background()
 	db := openDB(t)
 	c := indexedWith(t, db, 4000, costly)
@@ -150,6 +151,7 @@ func TestPutDecoderCalibrates(t *testing.T) {
 }
 
 func TestCalibrateSourcesOfAnotherCollection(t *testing.T) {
+	computes(t)
 	ctx := context.Background()
 	db := openDB(t)
 	c := indexed(t, db, 1500)

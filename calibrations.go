@@ -24,7 +24,7 @@ type Calibration struct {
 }
 
 // A Frontier is the plans worth choosing for the k best, cheapest first; each further one has a
-// higher bound, or does better by its poorest sources.
+// higher bound, or a higher recall of its poorest sources or relation.
 type Frontier struct {
 	K     int
 	Plans []PlanPoint
@@ -36,14 +36,19 @@ type PlanPoint struct {
 	// Recall over the sources: mean, 5th percentile, worst, and what may be promised: a lower bound
 	// of the mean with 95% confidence, lower still where the mean of one kind of source is.
 	Mean, P5, Worst, Bound float64
+	// Relation is the one with the lowest mean recall, and RelationMean that recall, of those with
+	// at least 8 sources, in both directions together; empty for a decoder without relations. It is
+	// no bound: Bound is one of the mean over all relations.
+	Relation     string
+	RelationMean float64
 	// RowsScored and CodesScanned are means per source.
 	RowsScored, CodesScanned float64
 	// Time is the mean, of one core.
 	Time time.Duration
 }
 
-// Calibrations returns what was measured of plans for each decoder on the served generation, by
-// Rebuild, PutDecoder or Calibrate; nothing of a decoder that was not measured.
+// Calibrations returns what Rebuild, PutDecoder or Calibrate measured of plans on the served
+// generation, for each decoder that was measured.
 func (c *Collection) Calibrations(ctx context.Context) ([]Calibration, error) {
 	leave, err := c.db.enter()
 	if err != nil {
@@ -100,7 +105,7 @@ func (c *Collection) shown(t *trained, of *calibrate.Calibration) Calibration {
 		for i, p := range f.Points {
 			points[i] = PlanPoint{
 				Plan: p.Plan, Mean: p.Mean, P5: p.P5, Worst: p.Worst, Bound: p.Bound,
-				RowsScored: p.RowsScored, CodesScanned: p.CodesScanned, Time: seconds(p.Seconds),
+				Relation: p.Relation, RelationMean: p.RelationMean, RowsScored: p.RowsScored, CodesScanned: p.CodesScanned, Time: seconds(p.Seconds),
 			}
 		}
 		s.Frontiers = append(s.Frontiers, Frontier{K: f.K, Plans: points})

@@ -52,8 +52,14 @@ func TestCancelledContext(t *testing.T) {
 			return nil
 		}},
 		{"Get", func(ctx context.Context) error { _, err := c.Get(ctx, "a"); return err }},
-		{"Keys", func(ctx context.Context) error { return c.Keys(ctx, func(uint32, string) error { return nil }) }},
-		{"Linked", func(ctx context.Context) error { _, err := c.Linked(ctx, "a", nil); return err }},
+		{"Keys", func(ctx context.Context) error {
+			for _, err := range c.Keys(ctx) {
+				return err
+			}
+			return nil
+		}},
+		{"RowKeys", func(ctx context.Context) error { _, err := c.RowKeys(ctx, 0, 1); return err }},
+		{"Linked", func(ctx context.Context) error { _, err := c.Linked(ctx, flashdb.Edge{Source: "a"}); return err }},
 		{"Predict", func(ctx context.Context) error { _, err := c.Predict(ctx, "a", 1, nil); return err }},
 		{"PredictVector", func(ctx context.Context) error { _, err := c.PredictVector(ctx, vec, 1, nil); return err }},
 		{"PredictBatch", func(ctx context.Context) error {

@@ -13,8 +13,8 @@ import (
 	"github.com/flashdb/flashdb/wal"
 )
 
-// Check verifies everything the database rests on and returns what it found wrong, one line for
-// each finding; none means clean. It reads every file: bbolt's own structure, every checksum in it
+// Check verifies the whole database and returns what it found wrong, one line for each finding.
+// Without a finding it is sound. It reads every file: bbolt's own structure, every checksum in it
 // and the agreement of its buckets, every frame of the log, every checksum of the served
 // generations, a sample of their codes, that each live node is in the generation or in the delta,
 // that the rows of the generation are those of the store, and that the decoders fit.

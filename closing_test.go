@@ -19,7 +19,13 @@ func TestCallbacksCallWhileClosing(t *testing.T) {
 	ctx := context.Background()
 	for name, call := range map[string]func(d *testDB, c *flashdb.Collection, inside func()) error{
 		"keys": func(_ *testDB, c *flashdb.Collection, inside func()) error {
-			return c.Keys(ctx, func(uint32, string) error { inside(); return nil })
+			for _, err := range c.Keys(ctx) {
+				if err != nil {
+					return err
+				}
+				inside()
+			}
+			return nil
 		},
 		"batch": func(_ *testDB, c *flashdb.Collection, inside func()) error {
 			var failed error

@@ -57,30 +57,40 @@ func (db *DB) CreateCollection(name string, s Schema) (*Collection, error) {
 		return nil, err
 	}
 	defer leave()
-	if err := storage.CheckNewCollectionName(name); err != nil {
-		return nil, fmt.Errorf("create collection: %w: %w", ErrInvalid, err)
-	}
-	if s.Dim < 1 || s.Dim > maxDim {
-		return nil, fmt.Errorf("create collection %q: %w: dim is %d, want 1 to %d", name, ErrInvalid, s.Dim, maxDim)
-	}
-	err = db.commit(context.Background(), func(r *record) error {
-		switch other, ok := r.changes.CollectionLike(name); {
-		case other == name && ok:
-			info, _ := r.changes.Collection(name)
-			return fmt.Errorf("collection %q %w, of dimension %d", name, ErrExists, info.Schema.Dim)
-		case ok:
-			return fmt.Errorf("%w: name %q differs from collection %q only in case, and file names have none on some systems", ErrInvalid, name, other)
-		}
-		return r.emit(storage.CreateCollection{
-			UID:    r.changes.NextUID(),
-			Name:   name,
-			Schema: storage.Schema{Dim: s.Dim, Normalize: s.Normalize},
+	if err = s.checkNew(name); err == nil {
+		err = db.commit(context.Background(), func(r *record) error {
+			_, err := s.create(r, name)
+			return err
 		})
-	})
+	}
 	if err != nil {
 		return nil, fmt.Errorf("create collection: %w", err)
 	}
 	return db.collection(name)
+}
+
+// checkNew refuses names and schemas that no collection can have.
+func (s Schema) checkNew(name string) error {
+	if err := storage.CheckNewCollectionName(name); err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	if s.Dim < 1 || s.Dim > maxDim {
+		return fmt.Errorf("collection %q: %w: dim is %d, want 1 to %d", name, ErrInvalid, s.Dim, maxDim)
+	}
+	return nil
+}
+
+// create makes an empty collection of schema s and returns its number.
+func (s Schema) create(r *record, name string) (uid uint32, err error) {
+	switch other, ok := r.changes.CollectionLike(name); {
+	case other == name && ok:
+		info, _ := r.changes.Collection(name)
+		return 0, fmt.Errorf("collection %q %w, of dimension %d", name, ErrExists, info.Schema.Dim)
+	case ok:
+		return 0, fmt.Errorf("%w: name %q differs from collection %q only in case, and file names have none on some systems", ErrInvalid, name, other)
+	}
+	uid = r.changes.NextUID()
+	return uid, r.emit(storage.CreateCollection{UID: uid, Name: name, Schema: storage.Schema{Dim: s.Dim, Normalize: s.Normalize}})
 }
 
 // OpenCollection returns the collection of that name, and creates it when there is none: see
@@ -166,17 +176,29 @@ func (db *DB) DropCollection(ctx context.Context, name string) error {
 	}
 	defer db.rebuilds.pass()
 	var uid uint32
-	err = db.commit(ctx, func(r *record) error {
-		info, ok := r.changes.Collection(name)
-		if !ok {
-			return fmt.Errorf("collection %q %w", name, ErrNotFound)
-		}
-		uid = info.UID
-		return r.emit(storage.DropCollection{UID: uid})
+	err = db.commit(ctx, func(r *record) (err error) {
+		uid, err = dropIn(r, name)
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("drop collection: %w", err)
 	}
+	db.forget(uid, name)
+	return nil
+}
+
+// dropIn drops the collection of that name and returns its number.
+func dropIn(r *record, name string) (uid uint32, err error) {
+	info, ok := r.changes.Collection(name)
+	if !ok {
+		return 0, fmt.Errorf("collection %q %w", name, ErrNotFound)
+	}
+	return info.UID, r.emit(storage.DropCollection{UID: info.UID})
+}
+
+// forget lets go of a collection that was dropped, and of its index. The caller holds db.rebuilds:
+// nothing is published in the folder meanwhile, even if there is another collection of that name.
+func (db *DB) forget(uid uint32, name string) {
 	db.mu.Lock()
 	c := db.collections[uid]
 	delete(db.collections, uid)
@@ -186,7 +208,6 @@ func (db *DB) DropCollection(ctx context.Context, name string) error {
 	}
 	failpoint.DropRemove.Reach()
 	db.removeFolder(name)
-	return nil
 }
 
 // Name returns the collection's name.
@@ -340,19 +361,6 @@ func (c *Collection) deleteNodes(r *record, keys []string) (deleted int, err err
 		deleted++
 	}
 	return deleted, nil
-}
-
-// Key returns the key of the live node with that id, as Keys and a trace number them, or
-// ErrNotFound.
-func (c *Collection) Key(ctx context.Context, id uint32) (key string, err error) {
-	err = c.viewed(ctx, func(v *storage.View) error {
-		var ok bool
-		if key, ok = v.Key(c.uid, id); !ok {
-			return fmt.Errorf("%w: collection %q has no live node with id %d", ErrNotFound, c.name, id)
-		}
-		return nil
-	})
-	return key, err
 }
 
 // KeysWithPrefix returns the first keys, in the order of their bytes, that begin with prefix: at

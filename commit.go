@@ -12,7 +12,7 @@ import (
 	"github.com/flashdb/flashdb/wal"
 )
 
-// errNoChange is returned by a batch that found nothing to do; it leaves no trace in the log.
+// errNoChange is returned by a batch that finds nothing to change. Nothing is logged then.
 var errNoChange = errors.New("no change")
 
 // A record is one atomic write in the making, which becomes one record of the log. What resolves
@@ -125,7 +125,7 @@ func (db *DB) holdBack(ctx context.Context) error {
 
 // refused returns the error of a write after the log or a flush has failed.
 func (db *DB) refused(cause error) error {
-	db.failed.Do(func() { db.events.writesRefused(WritesRefused{Err: cause}) })
+	db.failed.Do(func() { db.events.writesRefused(cause) })
 	return fmt.Errorf("%w until it is reopened: %w", ErrReadOnly, cause)
 }
 
@@ -197,7 +197,7 @@ func (f *flusher) start(db *DB) {
 			case <-f.wakeC:
 				start := time.Now()
 				err := db.flush()
-				db.events.flushed(Flushed{LSN: db.store.Applied(), Elapsed: time.Since(start), Err: err})
+				db.events.flushed(db.store.Applied(), time.Since(start), err)
 			}
 		}
 	})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"time"
 
 	"github.com/flashdb/flashdb/storage"
@@ -27,14 +26,6 @@ type CompactResult struct {
 	Rebuilt       []string // collections whose index was built anew
 	Elapsed       time.Duration
 }
-
-// DiskUse is what the parts of a database take on disk, in bytes.
-type DiskUse struct {
-	Store, WAL, Index int64
-}
-
-// Total is the sum of the parts.
-func (u DiskUse) Total() int64 { return u.Store + u.WAL + u.Index }
 
 // Compact gives the room of what was deleted, dropped or replaced back to the file system: bbolt
 // reuses such pages and never returns them, so the bbolt file is copied and replaced; log segments
@@ -98,7 +89,7 @@ func (db *DB) compact(ctx context.Context, o CompactOptions) (res CompactResult,
 		return res, err
 	}
 	res.Elapsed = time.Since(start)
-	db.slog.Info("compacted", "dir", db.dir, "before", res.Before.Total(), "after", res.After.Total(), "elapsed", res.Elapsed)
+	db.slog.Info("compacted", "dir", db.dir, "before", res.Before.Total(), "after", res.After.Total(), "seconds", res.Elapsed.Seconds())
 	return res, nil
 }
 
@@ -183,23 +174,4 @@ func (c *Collection) retireEmpty(number uint64) error {
 		}
 		return retired.Release()
 	})
-}
-
-// diskUse adds up the sizes of the database's files.
-func (db *DB) diskUse() (u DiskUse, err error) {
-	if u.Store, err = db.fs.Size(storeFile); err != nil {
-		return u, err
-	}
-	if u.WAL, err = dirBytes(db.fs, walDir); err != nil {
-		return u, err
-	}
-	// What is not the index's may lie in its directory, and counts nothing.
-	dirs, _ := db.fs.ReadDir(indexDir)
-	for _, name := range dirs {
-		dir := filepath.Join(indexDir, name)
-		if n, err := dirBytes(db.fs, dir); err == nil && checkIndexFolder(db.fs, dir) == nil {
-			u.Index += n
-		}
-	}
-	return u, nil
 }

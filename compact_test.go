@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/flashlight"
+	"github.com/flashdb/flashdb/index"
 	"github.com/flashdb/flashdb/internal/vfs"
 )
 
@@ -67,9 +69,9 @@ func TestCompactAfterDeletingMost(t *testing.T) {
 
 	// Ids are not used again.
 	require.NoError(t, c.Upsert(ctx, flashdb.Node{Key: "later", Embedding: make([]float32, dim)}))
-	last, err := c.Key(ctx, n)
+	last, err := c.RowKeys(ctx, n-1, 5)
 	require.NoError(t, err)
-	assert.Equal(t, "later", last)
+	assert.Equal(t, []string{"", "later"}, last)
 	d.reopen()
 }
 
@@ -80,9 +82,9 @@ func recallOf(t *testing.T, c *flashdb.Collection, n, k int) float64 {
 	found, want := 0, 0
 	for i := 0; i < n; i += 200 {
 		key := fmt.Sprintf("n%d", i)
-		exact, err := c.Predict(ctx, key, k, &flashdb.PredictOptions{Mode: flashdb.ModeExact})
+		exact, err := c.Predict(ctx, key, k, &flashdb.PredictOptions{Exact: true})
 		require.NoError(t, err)
-		got, err := c.Predict(ctx, key, k, &flashdb.PredictOptions{Probes: flashdb.Probes{Share: 1}})
+		got, err := c.Predict(ctx, key, k, &flashdb.PredictOptions{Plan: &flashlight.Plan{Probes: index.Probes{Share: 1}}})
 		require.NoError(t, err)
 		in := map[string]bool{}
 		for _, h := range got.Hits {

@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/flashlight"
+	"github.com/flashdb/flashdb/index"
 	"github.com/flashdb/flashdb/internal/vfs"
 )
 
@@ -53,7 +55,7 @@ func TestReadsWritesAndRebuildsTogether(t *testing.T) {
 			assert.NoError(t, err)
 		}
 	})
-	all := &flashdb.PredictOptions{PerRound: 2 * stable, Probes: flashdb.Probes{Share: 1}}
+	all := &flashdb.PredictOptions{Plan: &flashlight.Plan{PerRound: 2 * stable, Probes: index.Probes{Share: 1}}}
 	for range 2 {
 		readers.Go(func() {
 			for !done.Load() {
@@ -159,13 +161,11 @@ func TestGroupCommit(t *testing.T) {
 	c, err := d.Collection("c")
 	require.NoError(t, err)
 	seen := map[string]bool{}
-	last := -1
-	require.NoError(t, c.Keys(ctx, func(id uint32, key string) error {
-		require.Greater(t, int(id), last)
-		last = int(id)
+	for key, err := range c.Keys(ctx) {
+		require.NoError(t, err)
+		require.NotContains(t, seen, key)
 		seen[key] = true
-		return nil
-	}))
+	}
 	require.Len(t, seen, writers*batches*size)
 }
 

@@ -66,7 +66,8 @@ type DB struct {
 // ErrNotFound when Options.MustExist is set and there is no database, and ErrCorrupt or ErrVersion
 // for a file it must not believe.
 func Open(dir string, opts *Options) (*DB, error) {
-	if err := opts.Validate(); err != nil {
+	o := opts.withDefaults()
+	if err := o.validate(); err != nil {
 		return nil, fmt.Errorf("open database: %w", err)
 	}
 	abs, err := filepath.Abs(dir) // whatever becomes of the working directory
@@ -75,12 +76,12 @@ func Open(dir string, opts *Options) (*DB, error) {
 	}
 	db := &DB{
 		dir:         abs,
-		opts:        opts.withDefaults(),
+		opts:        o,
 		rebuilds:    make(turn, 1),
 		collections: map[uint32]*Collection{},
 	}
 	db.disk, db.slog = db.opts.disk, db.opts.Logger
-	db.events = events{listener: db.opts.Events, log: db.slog, dir: abs, metrics: &db.metrics}
+	db.events = events{log: db.slog, dir: abs, metrics: &db.metrics}
 	db.life = newLife()
 	db.closing, db.shutdown = context.WithCancel(context.Background())
 	if err := db.open(); err != nil {
@@ -140,7 +141,7 @@ func (db *DB) open() (err error) {
 // the goroutines are started.
 func (db *DB) begin() error {
 	if torn := db.log.Torn(); torn != nil {
-		db.events.tornTail(TornTail{File: torn.File, Offset: torn.Offset, Bytes: torn.Bytes})
+		db.events.tornTail(torn)
 	}
 	failpoint.OpenReplay.Reach()
 	if err := db.replay(); err != nil {

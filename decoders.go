@@ -108,6 +108,15 @@ type trained struct {
 	plans calibrate.Set
 }
 
+// of returns the decoder of a relation. It returns the same one for the same relation.
+func (t *trained) of(relation string, reverse bool) (decoder.Decoder, error) {
+	d, err := decoder.ForRelation(t.Decoder, relation, reverse)
+	if err != nil {
+		return nil, fmt.Errorf("%w: decoder %q: %w", ErrInvalid, t.name, err)
+	}
+	return d, nil
+}
+
 // trained returns a decoder by its name, parsed once.
 func (c *Collection) trained(name string) (*trained, error) {
 	c.decodersMu.Lock()
@@ -129,8 +138,8 @@ func (c *Collection) trained(name string) (*trained, error) {
 	return t, err
 }
 
-// viewedWith calls fn with a decoder and with what is committed, both of one moment: a batch may
-// hold rows and the decoder that was trained on them. fn may run more than once.
+// viewedWith calls fn with a decoder and with what is committed, both as of the same write: a batch
+// may hold rows and the decoder that was trained on them. fn may run more than once.
 func (c *Collection) viewedWith(ctx context.Context, name string, fn func(v *storage.View, t *trained) error) error {
 	for {
 		lsn := c.served.applied() // the decoder is as of this batch or a later one

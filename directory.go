@@ -12,9 +12,10 @@ import (
 )
 
 // A database lives in a directory that Open holds: every file of it is reached from there, by a
-// name that cannot lead out. Its path serves for messages, and to notice that it leads elsewhere.
+// name that cannot lead out. Its path serves for messages, and to notice when it leads elsewhere.
 //
-// A disk is where that directory is. Tests have others than the operating system's.
+// A disk says by what file system that directory is reached. Tests have others than the operating
+// system's.
 type disk struct {
 	system vfs.FS // of the log and the index, and of files outside of the directory
 	// noSync leaves out the syncs of the bbolt file, which is always a real one: bbolt maps and
@@ -97,9 +98,9 @@ func refuseForeign(dir *vfs.Dir, mustExist bool) error {
 	return nil
 }
 
-// refuseSymlinks makes sure that nothing in the database directory leads elsewhere. Links that come
-// later lead nowhere, see vfs.Root; at Open they are told of. The directory itself may be one; that
-// is the caller's. Links below index are no reason to refuse: see strays.
+// refuseSymlinks makes sure that nothing in the database directory leads elsewhere. Links that
+// appear later lead nowhere, see vfs.Root; Open reports them. The directory itself may be a link;
+// that is the caller's decision. Links below index are no reason to refuse: see strays.
 func refuseSymlinks(dir *vfs.Dir) error {
 	names, err := dir.ReadDir(".")
 	if err != nil {

@@ -14,31 +14,30 @@ const driftSample = 256
 
 // Drift says how far a collection has moved away from its served generation.
 type Drift struct {
-	// Dead counts the rows of the generation whose node was deleted or replaced since; DeltaRows
-	// those that are newer than the generation.
-	Dead, DeltaRows uint64
+	// Dead counts the rows of the generation whose node was deleted or replaced since.
+	Dead uint64
 	// OldestLSN numbers the batch that wrote the oldest of the newer rows, 0 without one. Batches
 	// carry no times.
 	OldestLSN uint64
-	// Moved is (newer rows + rows deleted) / rows of the generation: what RebuildOptions.MinDrift
-	// is compared with.
+	// Moved is (newer + deleted rows) / rows of the generation. RebuildOptions.MinDrift is compared
+	// with it.
 	Moved float64
 	// Residual is how far newer rows lie from their nearest centroid, relative to the rows of the
 	// generation (root mean squares; of 256 rows when there are more). Above 1 the lists fit the
 	// newer rows worse than their own; 0 without newer rows.
 	Residual float64
 	// RecallLoss is what the default recall may have lost since it was calibrated. It is a rule of
-	// thumb, no measurement: newer rows are searched exactly and cost time, not recall; but of what
-	// a plan visits the share m is dead, so that its misses, 1 - recall, are taken to be 1/(1-m) as
-	// many. 0 without a calibration, and where queries scan exactly. Calibrate measures.
+	// thumb, not a measurement. Newer rows are searched exactly: they cost time, not recall. Where
+	// the share m of the rows that a plan visits is dead, 1/(1-m) times as many misses (1 - recall)
+	// are assumed. It is 0 without a calibration, and where queries scan exactly. Calibrate
+	// measures the recall.
 	RecallLoss float64
 }
 
-// drift compares the store with gen, which info says is served.
-func (c *Collection) drift(info storage.Info, gen *ivf.Index) (Drift, error) {
-	var d Drift
+// drift compares the store with gen, which info says is served, and counts the newer rows.
+func (c *Collection) drift(info storage.Info, gen *ivf.Index) (d Drift, newer uint64, err error) {
 	var dirty []uint32
-	err := c.db.store.Dirty(c.uid, func(id uint32, lsn uint64) error {
+	err = c.db.store.Dirty(c.uid, func(id uint32, lsn uint64) error {
 		if len(dirty) == 0 || lsn < d.OldestLSN {
 			d.OldestLSN = lsn
 		}
@@ -46,9 +45,9 @@ func (c *Collection) drift(info storage.Info, gen *ivf.Index) (Drift, error) {
 		return nil
 	})
 	if err != nil {
-		return d, err
+		return d, newer, err
 	}
-	d.DeltaRows = uint64(len(dirty))
+	newer = uint64(len(dirty))
 	rows := make([]float32, 0, driftSample*c.schema.Dim)
 	var gone *roaring.Bitmap
 	err = c.db.store.View(func(v *storage.View) error {
@@ -68,10 +67,10 @@ func (c *Collection) drift(info storage.Info, gen *ivf.Index) (Drift, error) {
 		return nil
 	})
 	if err != nil {
-		return d, err
+		return d, newer, err
 	}
 	if gone.IsEmpty() && len(dirty) == 0 {
-		return d, nil
+		return d, newer, nil
 	}
 	held := roaring.New()
 	held.AddMany(gen.IDs())
@@ -79,12 +78,12 @@ func (c *Collection) drift(info storage.Info, gen *ivf.Index) (Drift, error) {
 	gone.AddMany(dirty)
 	d.Dead = gone.AndCardinality(held)
 	built := float64(gen.Info().Rows)
-	d.Moved = float64(d.DeltaRows+deleted) / built
+	d.Moved = float64(newer+deleted) / built
 	if own := gen.Residual(); len(rows) > 0 && own > 0 {
 		d.Residual = gen.ResidualOf(rows) / own
 	}
 	d.RecallLoss, err = c.recallLoss(pinned{gen: gen, number: info.Generation}, float64(d.Dead)/built)
-	return d, err
+	return d, newer, err
 }
 
 // recallLoss returns the largest estimate over the decoders: see Drift.
@@ -117,7 +116,7 @@ func (c *Collection) drifted(info storage.Info, least float64) (reason string, e
 		return "", nil
 	}
 	defer gen.Release()
-	d, err := c.drift(info, gen)
+	d, _, err := c.drift(info, gen)
 	if err != nil || d.Moved >= least {
 		return "", err
 	}

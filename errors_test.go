@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/flashlight"
 )
 
 // smallCollection holds nodes a, b, c of two values and a dot decoder.
@@ -61,12 +62,16 @@ func TestBadInput(t *testing.T) {
 		{"negative k", predict("a", -1, nil), flashdb.ErrInvalid, "k is -1"},
 		{"unknown source", predict("nobody", 1, nil), flashdb.ErrNotFound, `"nobody"`},
 		{"unknown decoder", predict("a", 1, &flashdb.PredictOptions{Decoder: "nope"}), flashdb.ErrNotFound, `"nope"`},
-		{"unknown mode", predict("a", 1, &flashdb.PredictOptions{Mode: "fast"}), flashdb.ErrInvalid, "auto, paper or exact"},
+		{"unknown method", predict("a", 1, &flashdb.PredictOptions{Plan: &flashlight.Plan{Method: "fast"}}), flashdb.ErrInvalid, "flashlight, paper or exact"},
+		{"exact by a plan", predict("a", 1, &flashdb.PredictOptions{Plan: &flashlight.Plan{Method: flashlight.MethodExact}}), flashdb.ErrInvalid, "PredictOptions.Exact"},
+		{"another paper", predict("a", 1, &flashdb.PredictOptions{Plan: &flashlight.Plan{Method: flashlight.MethodPaper, Rounds: 4}}), flashdb.ErrInvalid, "method paper fixes"},
+		{"negative rounds", predict("a", 1, &flashdb.PredictOptions{Plan: &flashlight.Plan{Rounds: -1}}), flashdb.ErrInvalid, "-1 rounds"},
+		{"plan and recall", predict("a", 1, &flashdb.PredictOptions{Plan: &flashlight.Plan{}, Recall: .9}), flashdb.ErrInvalid, "leave exact and recall unset"},
 		{"recall above 1", predict("a", 1, &flashdb.PredictOptions{Recall: 1.5}), flashdb.ErrInvalid, "recall 1.5"},
 		{"NaN recall", predict("a", 1, &flashdb.PredictOptions{Recall: math.NaN()}), flashdb.ErrInvalid, "recall NaN"},
-		{"unknown seed", predict("a", 1, &flashdb.PredictOptions{Seed: "zero"}), flashdb.ErrInvalid, "zero"},
-		{"unknown anchors", predict("a", 1, &flashdb.PredictOptions{AnchorsFrom: "none"}), flashdb.ErrInvalid, "none"},
-		{"knobs with mode exact", predict("a", 1, &flashdb.PredictOptions{Mode: flashdb.ModeExact, Rounds: 2}), flashdb.ErrInvalid, "fixes the plan"},
+		{"unknown seed", predict("a", 1, &flashdb.PredictOptions{Plan: &flashlight.Plan{Seed: "zero"}}), flashdb.ErrInvalid, "zero"},
+		{"unknown anchors", predict("a", 1, &flashdb.PredictOptions{Plan: &flashlight.Plan{AnchorsFrom: "none"}}), flashdb.ErrInvalid, "none"},
+		{"plan and exact", predict("a", 1, &flashdb.PredictOptions{Exact: true, Plan: &flashlight.Plan{Rounds: 2}}), flashdb.ErrInvalid, "leave exact and recall unset"},
 		{"filter", predict("a", 1, &flashdb.PredictOptions{Filter: "(t"}), flashdb.ErrInvalid, "expected )"},
 		{"vector too long", vector(1, 2, 3), flashdb.ErrDim, "3 values"},
 		{"NaN vector", vector(1, nan), flashdb.ErrInvalid, "value 1 is NaN"},
@@ -182,14 +187,12 @@ func TestNamesOfAClosedDatabase(t *testing.T) {
 		require.ErrorIs(t, err, want)
 		_, err = c.Decoders(ctx)
 		require.ErrorIs(t, err, want)
-		_, err = c.Key(ctx, 0)
+		_, err = c.RowKeys(ctx, 0, 1)
 		require.ErrorIs(t, err, want)
 		_, _, err = c.Meta(ctx, "m")
 		require.ErrorIs(t, err, want)
 	}
 	refused(done, context.Canceled)
-	_, err := c.Key(ctx, 0)
-	require.ErrorIs(t, err, flashdb.ErrNotFound)
 	require.NoError(t, d.Close())
 	refused(ctx, flashdb.ErrClosed)
 	d.open()

@@ -1,14 +1,12 @@
 package flashdb_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -19,51 +17,51 @@ import (
 	"github.com/flashdb/flashdb/internal/vfs"
 )
 
-// A recorder keeps what an EventListener is told, progress only as its stages.
-type recorder struct {
-	mu     sync.Mutex
-	events []any
-	stages map[string]bool
+// A record is what a logger was told: its level, its message, and the attributes beside dir.
+type record struct {
+	level   slog.Level
+	message string
+	attrs   map[string]any
 }
 
-func (r *recorder) add(e any) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.events = append(r.events, e)
+// A recorder is a slog.Handler that keeps what it is told, from any goroutine.
+type recorder struct{ records chan record }
+
+func newRecorder() recorder { return recorder{make(chan record, 100)} }
+
+func (r recorder) Enabled(context.Context, slog.Level) bool { return true }
+func (r recorder) WithAttrs([]slog.Attr) slog.Handler       { panic("unexpected") }
+func (r recorder) WithGroup(string) slog.Handler            { panic("unexpected") }
+
+func (r recorder) Handle(_ context.Context, told slog.Record) error {
+	of := record{told.Level, told.Message, map[string]any{}}
+	told.Attrs(func(a slog.Attr) bool {
+		if a.Key != "dir" && a.Key != "seconds" {
+			of.attrs[a.Key] = a.Value.Any()
+		}
+		return true
+	})
+	r.records <- of
+	return nil
 }
 
-// take returns the events since the last take.
-func (r *recorder) take() []any {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	events := r.events
-	r.events = nil
-	return events
-}
-
-func (r *recorder) listener() flashdb.EventListener {
-	r.stages = map[string]bool{}
-	return flashdb.EventListener{
-		RebuildStarted:  func(e flashdb.RebuildStarted) { r.add(e) },
-		RebuildFinished: func(e flashdb.RebuildFinished) { e.Result.Elapsed = 0; r.add(e) },
-		RebuildProgress: func(e flashdb.RebuildProgress) {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			r.stages[e.Stage] = true
-		},
-		IndexUnusable: func(e flashdb.IndexUnusable) { r.add(e) },
-		TornTail:      func(e flashdb.TornTail) { r.add(e) },
-		Flushed:       func(e flashdb.Flushed) { e.Elapsed = 0; r.add(e) },
-		WritesRefused: func(e flashdb.WritesRefused) { r.add(e) },
+// take returns what was told since the last take.
+func (r recorder) take() (all []record) {
+	for {
+		select {
+		case of := <-r.records:
+			all = append(all, of)
+		default:
+			return all
+		}
 	}
 }
 
 func TestEvents(t *testing.T) {
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "db")
-	var r recorder
-	var log bytes.Buffer
-	opts := &flashdb.Options{Events: r.listener(), Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	r := newRecorder()
+	opts := &flashdb.Options{Logger: slog.New(r)}
 	open := func() (*flashdb.DB, *flashdb.Collection) {
 		t.Helper()
 		db, err := flashdb.Open(dir, opts)
@@ -84,20 +82,18 @@ func TestEvents(t *testing.T) {
 
 	res, err := c.Rebuild(ctx, &flashdb.RebuildOptions{Force: true, Lists: 1})
 	require.NoError(t, err)
-	res.Elapsed = 0
-	assert.Equal(t, []any{
-		flashdb.RebuildStarted{Collection: "c", Generation: 1},
-		flashdb.RebuildFinished{Collection: "c", Result: res},
+	assert.Equal(t, []record{
+		{slog.LevelInfo, "rebuild started", map[string]any{"collection": "c", "generation": uint64(1)}},
+		{slog.LevelInfo, "rebuilt", map[string]any{"collection": "c", "generation": uint64(1), "rows": int64(2), "lists": int64(1), "bytes": res.Bytes}},
 	}, r.take())
-	assert.NotEmpty(t, r.stages)
-	assert.Contains(t, log.String(), "msg=rebuilt")
 
 	cancelled, cancel := context.WithCancel(ctx)
 	_, err = c.Rebuild(cancelled, &flashdb.RebuildOptions{Force: true, Progress: func(string, int64, int64) { cancel() }})
 	require.ErrorIs(t, err, context.Canceled)
-	events := r.take()
-	require.Len(t, events, 2)
-	assert.ErrorIs(t, events[1].(flashdb.RebuildFinished).Err, context.Canceled)
+	told := r.take()
+	require.Len(t, told, 2)
+	assert.Equal(t, "not rebuilt: the earlier index stays", told[1].message)
+	assert.ErrorIs(t, told[1].attrs["err"].(error), context.Canceled)
 	require.NoError(t, db.Close())
 
 	// A crash tears the log, and something damages the index.
@@ -114,19 +110,19 @@ func TestEvents(t *testing.T) {
 	db, c = open()
 	_, err = c.Search(ctx, []float32{1, 0}, 1, nil)
 	require.NoError(t, err)
-	events = r.take()
-	require.Len(t, events, 2)
-	assert.Equal(t, int64(5), events[0].(flashdb.TornTail).Bytes)
-	unusable := events[1].(flashdb.IndexUnusable)
-	assert.Equal(t, uint64(1), unusable.Generation)
-	require.ErrorIs(t, unusable.Err, flashdb.ErrCorrupt)
-	assert.Contains(t, log.String(), "level=WARN msg=\"index not usable")
+	told = r.take()
+	require.Len(t, told, 2)
+	assert.Equal(t, int64(5), told[0].attrs["bytes"])
+	assert.Equal(t, slog.LevelWarn, told[1].level)
+	assert.Equal(t, "index not usable: exact scan until the next rebuild", told[1].message)
+	assert.Equal(t, uint64(1), told[1].attrs["generation"])
+	assert.ErrorIs(t, told[1].attrs["err"].(error), flashdb.ErrCorrupt)
 	require.NoError(t, db.Close())
 }
 
 // TestReadOnlyIsToldOnce fails every write of the log.
 func TestReadOnlyIsToldOnce(t *testing.T) {
-	var r recorder
+	r := newRecorder()
 	var broken atomic.Bool
 	fsys := vfs.Faulty(vfs.OS(), func(op vfs.Op) error {
 		if broken.Load() && strings.Contains(op.Path, "wal") {
@@ -134,33 +130,29 @@ func TestReadOnlyIsToldOnce(t *testing.T) {
 		}
 		return nil
 	})
-	db, err := flashdb.OpenOn(fsys, filepath.Join(t.TempDir(), "db"), &flashdb.Options{Events: r.listener()})
+	db, err := flashdb.OpenOn(fsys, filepath.Join(t.TempDir(), "db"), &flashdb.Options{Logger: slog.New(r)})
 	require.NoError(t, err)
 	broken.Store(true)
 	for range 2 {
 		_, err = db.CreateCollection("c", flashdb.Schema{Dim: 2})
 		require.ErrorIs(t, err, flashdb.ErrReadOnly)
 	}
-	events := r.take()
-	require.Len(t, events, 1)
-	require.ErrorContains(t, events[0].(flashdb.WritesRefused).Err, "no space left")
+	told := r.take()
+	require.Len(t, told, 1)
+	assert.Equal(t, slog.LevelError, told[0].level)
+	require.ErrorContains(t, told[0].attrs["err"].(error), "no space left")
 	broken.Store(false)
 	require.NoError(t, db.Close())
 }
 
-// TestFlushedIsTold writes more than FlushBytes, and waits for the event.
+// TestFlushedIsTold writes more than FlushBytes, and waits for the record.
 func TestFlushedIsTold(t *testing.T) {
-	flushed := make(chan flashdb.Flushed, 16)
-	db, err := flashdb.Open(filepath.Join(t.TempDir(), "db"), &flashdb.Options{
-		FlushBytes: 1,
-		Events:     flashdb.EventListener{Flushed: func(e flashdb.Flushed) { flushed <- e }},
-	})
+	r := newRecorder()
+	db, err := flashdb.Open(filepath.Join(t.TempDir(), "db"), &flashdb.Options{FlushBytes: 1, Logger: slog.New(r)})
 	require.NoError(t, err)
 	c, err := db.CreateCollection("c", flashdb.Schema{Dim: 2})
 	require.NoError(t, err)
 	require.NoError(t, c.Upsert(context.Background(), flashdb.Node{Key: "a", Embedding: []float32{1, 0}}))
-	e := <-flushed
-	require.NoError(t, e.Err)
-	assert.Equal(t, uint64(2), e.LSN)
+	assert.Equal(t, record{slog.LevelDebug, "flushed", map[string]any{"lsn": uint64(2)}}, <-r.records)
 	require.NoError(t, db.Close())
 }

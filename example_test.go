@@ -175,5 +175,5 @@ func ExampleCollection_Rebuild() {
 	check(err)
 	fmt.Println(res.Built, "-", res.Reason)
 	// Output:
-	// false - 1 rows are scanned exactly: an index is built from 20000 rows on, or when forced
+	// false - 1 rows are scanned exactly; an index is built from 20000 rows on, or when forced
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/flashdb/flashdb/flashlight"
 	"github.com/flashdb/flashdb/internal/calibrate"
 	"github.com/flashdb/flashdb/internal/vfs"
+	"github.com/flashdb/flashdb/storage"
 )
 
 // OpenOn is Open with the log and the index on another file system, and without syncs of the bbolt
@@ -95,4 +96,14 @@ func Next(s RebuildSchedule, due time.Time) time.Time { return s.next(due) }
 func Pin(c *Collection) (release func(), err error) {
 	p, err := c.pin(context.Background())
 	return p.release, err
+}
+
+// LinkCount returns what Stats says of the links of a collection, and leaves what is not yet in
+// bbolt where it is.
+func LinkCount(c *Collection) (n uint64, err error) {
+	err = c.db.store.View(func(v *storage.View) error {
+		n = v.LinkCount(c.uid)
+		return nil
+	})
+	return n, err
 }

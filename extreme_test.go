@@ -71,6 +71,7 @@ func times(row []float32, by float64) {
 // TestExtremeRows asks collections of extreme rows with and without an index: every decoder and
 // similarity gives as many hits as there are, in the order of the exact scan and with its scores.
 func TestExtremeRows(t *testing.T) {
+	computes(t)
 	const n, dim = 300, 6
 	for i, tt := range extremeRows {
 		t.Run(tt.name, func(t *testing.T) {
@@ -125,13 +126,9 @@ func askAll(t *testing.T, c *flashdb.Collection, vectors [][]float32, n, k int, 
 		}
 		answers[name] = res.Hits
 	}
-	mode := flashdb.ModeAuto
-	if exact {
-		mode = flashdb.ModeExact
-	}
 	for i, v := range vectors {
 		for _, name := range []string{"dot", "bilinear", "mlp"} {
-			o := flashdb.PredictOptions{Decoder: name, Mode: mode}
+			o := flashdb.PredictOptions{Decoder: name, Exact: exact}
 			if i < 2 {
 				res, err := c.Predict(t.Context(), fmt.Sprint(i), k, &o)
 				add(fmt.Sprintf("%s of node %d", name, i), res, err, n-1)

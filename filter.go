@@ -94,7 +94,7 @@ func (p *filterParser) meant() string {
 	case "||", "|":
 		return "write or"
 	}
-	return "tags are joined by and or or, and one with blanks stands between double quotes"
+	return "join tags by \"and\" or \"or\", and put one with blanks between double quotes"
 }
 
 func (p *filterParser) describe() string {

@@ -10,8 +10,8 @@ import (
 	"github.com/flashdb/flashdb/index/ivf"
 )
 
-// positions leads from ids to where their rows lie in a generation. It costs four bytes per id,
-// made by the first query that needs it.
+// positions maps ids to the positions of their rows in a generation. It takes four bytes per id.
+// The first query that needs it makes it.
 type positions struct {
 	gen *ivf.Index
 	of  []uint32 // by id; noPosition where the generation has no row

@@ -25,7 +25,7 @@ func TestFilteredScans(t *testing.T) {
 			require.NoError(t, c.PutDecoder(ctx, "cites", randomMLP(t, rng, 8, 16)))
 			check := func() {
 				t.Helper()
-				all, err := c.Predict(ctx, "n1", 3000, &flashdb.PredictOptions{Mode: flashdb.ModeExact, WithNode: true})
+				all, err := c.Predict(ctx, "n1", 3000, &flashdb.PredictOptions{Exact: true, WithNode: true})
 				require.NoError(t, err)
 				var want []flashdb.Hit
 				for _, h := range all.Hits {
@@ -34,7 +34,7 @@ func TestFilteredScans(t *testing.T) {
 					}
 				}
 				require.NotEmpty(t, want)
-				got, err := c.Predict(ctx, "n1", 3000, &flashdb.PredictOptions{Mode: flashdb.ModeExact, WithNode: true, Filter: "t3"})
+				got, err := c.Predict(ctx, "n1", 3000, &flashdb.PredictOptions{Exact: true, WithNode: true, Filter: "t3"})
 				require.NoError(t, err)
 				assert.Equal(t, want, got.Hits)
 				assert.Equal(t, flashdb.StopExact, got.Stats.Stop)
@@ -99,7 +99,7 @@ func TestFilteredPlans(t *testing.T) {
 			for _, h := range res.Hits {
 				assert.Contains(t, h.Tags, tt.filter)
 			}
-			exact, err := c.Predict(ctx, "0", 10, &flashdb.PredictOptions{Mode: flashdb.ModeExact, Filter: tt.filter})
+			exact, err := c.Predict(ctx, "0", 10, &flashdb.PredictOptions{Exact: true, Filter: tt.filter})
 			require.NoError(t, err)
 			require.Len(t, exact.Hits, tt.hits)
 			found := map[string]bool{}

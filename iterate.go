@@ -5,39 +5,45 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/RoaringBitmap/roaring/v2"
+
 	"github.com/flashdb/flashdb/storage"
 )
 
-// Ids in a read transaction of an iteration, so that none is held for long.
+// How many ids an iteration reads in one transaction, so that none is open for long.
 const (
 	keysPerPage  = 4096
 	nodesPerPage = 256
 )
 
-// Keys calls fn for every live node in id order until fn returns an error. Ids are dense and ascend
-// in insertion order; those of deleted nodes are skipped. What is written meanwhile may be seen
-// from some page of a few thousand ids on. fn may read and write the database, but must not close
-// it.
-func (c *Collection) Keys(ctx context.Context, fn func(id uint32, key string) error) error {
-	type named struct {
-		id  uint32
-		key string
-	}
-	all := paged(ctx, c, c.itself(), keysPerPage, func(v *storage.View, id uint32, dst []named) ([]named, error) {
+// Keys yields the key of every live node, under the rules of Nodes.
+func (c *Collection) Keys(ctx context.Context) iter.Seq2[string, error] {
+	return paged(ctx, c, c.itself(), keysPerPage, func(v *storage.View, id uint32, dst []string) ([]string, error) {
 		if key, ok := v.Key(c.uid, id); ok {
-			dst = append(dst, named{id, key})
+			dst = append(dst, key)
 		}
 		return dst, nil
 	})
-	for n, err := range all {
-		if err != nil {
-			return err
+}
+
+// RowKeys returns the keys of at most n nodes by the order in which they were inserted, as the rows
+// of a matrix are numbered: from row on, counted from 0. A node that is replaced keeps its row. The
+// row of a deleted node is not used again, and its key is empty. Fewer than n are returned at the
+// end.
+func (c *Collection) RowKeys(ctx context.Context, row uint32, n int) (keys []string, err error) {
+	err = c.viewed(ctx, func(v *storage.View) error {
+		info, ok := v.Collection(c.name)
+		if !ok || info.UID != c.uid {
+			return fmt.Errorf("collection %q %w", c.name, ErrNotFound)
 		}
-		if err := fn(n.id, n.key); err != nil {
-			return err
+		end := min(uint64(info.NextID), uint64(row)+uint64(max(0, n)))
+		for id := uint64(row); id < end; id++ {
+			key, _ := v.Key(c.uid, uint32(id))
+			keys = append(keys, key)
 		}
-	}
-	return nil
+		return nil
+	})
+	return keys, err
 }
 
 // Nodes yields every live node in id order, which is the order of insertion. A failure is yielded
@@ -56,8 +62,8 @@ func (c *Collection) Nodes(ctx context.Context) iter.Seq2[Node, error] {
 }
 
 // Links yields every known link between live nodes that leads into the collection, under the rules
-// of Nodes: those from its own nodes, by the id of the source and then of the target, and then
-// those from each other collection.
+// of Nodes: those from its own nodes, by the id of the source, the relation, none first, and the id
+// of the target, and then those from each other collection.
 func (c *Collection) Links(ctx context.Context) iter.Seq2[Edge, error] {
 	return func(yield func(Edge, error) bool) {
 		var others []storage.Info
@@ -81,21 +87,28 @@ func (c *Collection) Links(ctx context.Context) iter.Seq2[Edge, error] {
 
 // linksFrom yields the links from one collection.
 func (c *Collection) linksFrom(ctx context.Context, from storage.Info) iter.Seq2[Edge, error] {
-	var e Edge
+	name := ""
 	if from.UID != c.uid {
-		e.SourceCollection = from.Name
+		name = from.Name
 	}
 	return paged(ctx, c, from, nodesPerPage, func(v *storage.View, id uint32, dst []Edge) ([]Edge, error) {
-		targets := c.linkedKeys(v, from.UID, id)
-		if len(targets) == 0 {
-			return dst, nil
+		source, ok := "", false
+		add := func(relation string, links *roaring.Bitmap) {
+			targets := liveKeys(v, c.uid, links)
+			if len(targets) > 0 && !ok {
+				source, ok = v.Key(from.UID, id)
+			}
+			for _, target := range targets {
+				if ok {
+					dst = append(dst, Edge{SourceCollection: name, Source: source, Target: target, Relation: relation})
+				}
+			}
 		}
-		var ok bool
-		if e.Source, ok = v.Key(from.UID, id); !ok {
-			return dst, nil
-		}
-		for _, e.Target = range targets {
-			dst = append(dst, e)
+		add("", v.Links(from.UID, id, c.uid))
+		for _, r := range v.Related(from.UID, id, c.uid) {
+			if !r.Reverse {
+				add(r.Relation, r.IDs)
+			}
 		}
 		return dst, nil
 	})

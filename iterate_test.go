@@ -59,7 +59,10 @@ func TestIterate(t *testing.T) {
 	}
 	require.Equal(t, links, found)
 	var keys []string
-	require.NoError(t, c.Keys(ctx, func(_ uint32, key string) error { keys = append(keys, key); return nil }))
+	for key, err := range c.Keys(ctx) {
+		require.NoError(t, err)
+		keys = append(keys, key)
+	}
 	require.ElementsMatch(t, slices.Collect(maps.Keys(want)), keys)
 }
 
@@ -94,10 +97,11 @@ func TestIterateWhileWriting(t *testing.T) {
 	for range c.Nodes(ctx) {
 		break
 	}
-	require.NoError(t, c.Keys(ctx, func(_ uint32, key string) error {
-		_, err := c.Delete(ctx, key)
-		return err
-	}))
+	for key, err := range c.Keys(ctx) {
+		require.NoError(t, err)
+		_, err = c.Delete(ctx, key)
+		require.NoError(t, err)
+	}
 	for node := range c.Nodes(ctx) {
 		t.Fatal("a node is left: ", node.Key)
 	}
@@ -120,9 +124,16 @@ func TestIterateFails(t *testing.T) {
 			require.Zero(t, e)
 			errs = append(errs, err)
 		}
-		require.Len(t, errs, 2)
-		require.ErrorIs(t, errs[0], want)
-		require.ErrorIs(t, errs[1], want)
+		for key, err := range c.Keys(ctx) {
+			require.Zero(t, key)
+			errs = append(errs, err)
+		}
+		_, err := c.RowKeys(ctx, 0, 1)
+		errs = append(errs, err)
+		require.Len(t, errs, 4)
+		for _, err := range errs {
+			require.ErrorIs(t, err, want)
+		}
 	}
 	only(done, context.Canceled)
 	require.NoError(t, d.DropCollection(t.Context(), "c"))

@@ -8,9 +8,9 @@ import (
 // over is set in life.calls from the moment that no further call begins.
 const over = 1 << 62
 
-// A life counts the calls that are under way, so that Close waits for them. It is no RWMutex, whose
-// readers wait for a writer that waits: a callback of one call may make another, which then fails
-// instead of waiting for ever.
+// A life counts the calls that are under way, so that Close waits for them. It is not an RWMutex,
+// because readers of that wait for a waiting writer: a callback may make another call, which must
+// fail and not wait for ever.
 type life struct {
 	calls atomic.Int64
 	idle  chan struct{} // closed when it is over and the last call is left

@@ -16,20 +16,17 @@ type Edge struct {
 	// SourceCollection names the collection of Source; empty means that of Target.
 	SourceCollection string
 	Source, Target   string
-}
-
-// LinkedOptions refine one Linked. The zero value, or nil, means the defaults.
-type LinkedOptions struct {
-	// SourceCollection names the collection of the source; empty means the one that is asked.
-	SourceCollection string
+	// Relation says what the link is, as "treats", where links are of several kinds; empty is none.
+	// Two nodes may be linked by several relations, and by none beside them.
+	Relation string
 }
 
 // Link records that sources are known to be linked to nodes of the collection, so that Predict does
 // not recommend them again. The edges are one atomic write; every key must exist. Linking twice is
 // linking once. A link ends when one of its nodes or their collections is deleted.
 //
-// An edge from another collection is refused with ErrVersion by a database whose flash.db is of
-// version 1 or 2 (docs/format.md).
+// An edge from another collection, or with a relation, is refused with ErrVersion by a database
+// whose flash.db is of version 1 or 2 (docs/format.md).
 func (c *Collection) Link(ctx context.Context, edges ...Edge) error {
 	_, err := c.write(ctx, write{kind: writeLink, edges: edges})
 	return err
@@ -47,7 +44,7 @@ func (c *Collection) Unlink(ctx context.Context, edges ...Edge) (forgotten int, 
 
 func (c *Collection) unlink(r *record, edges []Edge) (forgotten int, err error) {
 	err = c.changeLinks(r, edges, func(l storage.Link) error {
-		if known := r.changes.Links(l.UID, l.Source, l.To); known != nil {
+		if known := linksOf(r.changes, l); known != nil {
 			forgotten += int(known.AndCardinality(roaring.BitmapOf(l.Targets...)))
 		}
 		return r.emit(storage.Unlink(l))
@@ -69,13 +66,19 @@ func (c *Collection) changeLinks(r *record, edges []Edge, change func(storage.Li
 	return nil
 }
 
-// resolveEdges returns the edges as ids: one storage.Link for each source, in the order of their
-// first edges.
+// resolveEdges returns the edges as ids: one storage.Link for each source and relation, in the
+// order of their first edges.
 func (c *Collection) resolveEdges(v keyReader, edges []Edge) (links []storage.Link, err error) {
-	type sourceID struct{ uid, id uint32 }
+	type sourceID struct {
+		uid, id  uint32
+		relation string
+	}
 	at := map[sourceID]int{} // in links
 	from := c.itself()
 	for i, e := range edges {
+		if err := validateRelation(e.Relation); err != nil {
+			return nil, fmt.Errorf("edge %q -> %q: %w", e.Source, e.Target, err)
+		}
 		if i == 0 || e.SourceCollection != edges[i-1].SourceCollection {
 			if from, err = c.sourcesIn(v, e.SourceCollection); err != nil {
 				return nil, fmt.Errorf("edge %q -> %q: %w", e.Source, e.Target, err)
@@ -89,12 +92,12 @@ func (c *Collection) resolveEdges(v keyReader, edges []Edge) (links []storage.Li
 		if !ok {
 			return nil, fmt.Errorf("edge %q -> %q: %w", e.Source, e.Target, c.noNode(e.Target))
 		}
-		key := sourceID{from.UID, source}
+		key := sourceID{from.UID, source, e.Relation}
 		n, ok := at[key]
 		if !ok {
 			n = len(links)
 			at[key] = n
-			links = append(links, storage.Link{UID: from.UID, Source: source, To: c.uid})
+			links = append(links, storage.Link{UID: from.UID, Source: source, To: c.uid, Relation: e.Relation})
 		}
 		links[n].Targets = append(links[n].Targets, target)
 	}
@@ -125,37 +128,102 @@ func noNodeIn(collection, key string) error {
 	return fmt.Errorf("node %q %w in collection %q", key, ErrNotFound, collection)
 }
 
-// Linked returns the keys of the collection's nodes that a source is known to be linked to, in id
-// order.
-func (c *Collection) Linked(ctx context.Context, source string, opts *LinkedOptions) (keys []string, err error) {
-	var o LinkedOptions
-	if opts != nil {
-		o = *opts
+// Linked returns the targets of the known edges from a source, in the order in which the nodes were
+// inserted. The edge names the source; with a Relation, edges of that relation alone count, and
+// without one edges of any and of none.
+//
+// Of an edge that names its Target and a Relation in place of the Source, Linked returns the
+// sources: nodes of SourceCollection.
+func (c *Collection) Linked(ctx context.Context, of Edge) (keys []string, err error) {
+	switch {
+	case of.Source != "" && of.Target != "":
+		return nil, fmt.Errorf("links in %q: %w: source %q and target %q are given: leave out what Linked is to find", c.name, ErrInvalid, of.Source, of.Target)
+	case of.Target != "" && of.Relation == "":
+		return nil, fmt.Errorf("links in %q: %w: target %q without a relation: sources are found by the relation that they have to it", c.name, ErrInvalid, of.Target)
 	}
 	err = c.viewed(ctx, func(v *storage.View) error {
-		from, err := c.sourcesIn(v, o.SourceCollection)
+		from, err := c.sourcesIn(v, of.SourceCollection)
 		if err != nil {
 			return err
 		}
-		id, ok := v.ID(from.UID, source)
-		if !ok {
-			return noNodeIn(from.Name, source)
+		of, asked, found := of, from, c.itself()
+		if of.Target != "" {
+			asked, found, of.Source = found, from, of.Target
 		}
-		keys = c.linkedKeys(v, from.UID, id)
+		id, ok := v.ID(asked.UID, of.Source)
+		if !ok {
+			return noNodeIn(asked.Name, of.Source)
+		}
+		keys = liveKeys(v, found.UID, knownLinks(v, asked.UID, id, found.UID, of.Relation, of.Target != ""))
 		return nil
 	})
 	return keys, err
 }
 
-// linkedKeys returns the keys of the collection that a node is linked to. A target deleted since
-// has no node any more.
-func (c *Collection) linkedKeys(v *storage.View, from, id uint32) (keys []string) {
-	links := v.Links(from, id, c.uid)
+// errReverse refuses the other direction of links that are not told apart by a relation.
+var errReverse = fmt.Errorf("%w: reverse is the other direction of a relation: name the relation", ErrInvalid)
+
+// validateRelation refuses what cannot be the name of a relation; empty is none.
+func validateRelation(name string) error {
+	if name == "" {
+		return nil
+	}
+	if err := validateKey(name); err != nil {
+		return fmt.Errorf("relation: %w", err)
+	}
+	return nil
+}
+
+// linkReader is what finds the links of a node: a storage.View, or the storage.Changes of a batch.
+type linkReader interface {
+	Links(uid, id, to uint32) *roaring.Bitmap
+	Related(uid, id, to uint32) []storage.Related
+}
+
+// knownLinks returns the nodes of collection to that a node is linked to: by one relation, in one
+// direction, or, where that is empty, by any and by none. It returns nil where there are none. The
+// bitmap must not be changed.
+func knownLinks(v linkReader, uid, id, to uint32, relation string, reverse bool) *roaring.Bitmap {
+	related := v.Related(uid, id, to)
+	if relation != "" {
+		for _, r := range related {
+			if r.Relation == relation && r.Reverse == reverse {
+				return r.IDs
+			}
+		}
+		return nil
+	}
+	all := v.Links(uid, id, to)
+	owned := false
+	for _, r := range related {
+		switch {
+		case r.Reverse:
+		case all == nil:
+			all = r.IDs
+		case !owned:
+			all, owned = roaring.Or(all, r.IDs), true
+		default:
+			all.Or(r.IDs)
+		}
+	}
+	return all
+}
+
+// linksOf returns the links that are there of those from the source of l, of its relation alone.
+func linksOf(v linkReader, l storage.Link) *roaring.Bitmap {
+	if l.Relation == "" {
+		return v.Links(l.UID, l.Source, l.To)
+	}
+	return knownLinks(v, l.UID, l.Source, l.To, l.Relation, false)
+}
+
+// liveKeys returns the keys of those of the ids that have a node. One deleted since has none.
+func liveKeys(v *storage.View, uid uint32, links *roaring.Bitmap) (keys []string) {
 	if links == nil {
 		return nil
 	}
 	for it := links.Iterator(); it.HasNext(); {
-		if key, ok := v.Key(c.uid, it.Next()); ok {
+		if key, ok := v.Key(uid, it.Next()); ok {
 			keys = append(keys, key)
 		}
 	}

@@ -28,7 +28,9 @@ func TestUnlinkCountsWhatWasKnown(t *testing.T) {
 	forgotten, err = c.Unlink(ctx, edge("a", "b"), edge("b", "c"), edge("a", "b"), edge("b", "a"), edge("c", "a"))
 	require.NoError(t, err)
 	assert.Equal(t, 2, forgotten, "each once, and only those that were known")
-	linked, err := c.Linked(ctx, "a", nil)
+	_, err = c.Linked(ctx, flashdb.Edge{Source: "a", Target: "b"})
+	require.ErrorIs(t, err, flashdb.ErrInvalid)
+	linked, err := c.Linked(ctx, flashdb.Edge{Source: "a"})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"c"}, linked)
 
@@ -79,6 +81,9 @@ func linksOf(t *testing.T, c *flashdb.Collection) (edges []flashdb.Edge) {
 		require.NoError(t, err)
 		edges = append(edges, e)
 	}
+	n, err := flashdb.LinkCount(c)
+	require.NoError(t, err)
+	require.Len(t, edges, int(n))
 	return edges
 }
 
@@ -124,10 +129,10 @@ func TestLinksFromAnotherCollection(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, float32(7), hits[0].Score)
 	assert.Equal(t, float32(3), hits[1].Score)
-	linked, err := items.Linked(ctx, "ann", &flashdb.LinkedOptions{SourceCollection: "users"})
+	linked, err := items.Linked(ctx, flashdb.Edge{SourceCollection: "users", Source: "ann"})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"tea", "soup"}, linked)
-	linked, err = items.Linked(ctx, "tea", &flashdb.LinkedOptions{SourceCollection: "items"})
+	linked, err = items.Linked(ctx, flashdb.Edge{SourceCollection: "items", Source: "tea"})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"cake"}, linked, "the own name is that of no other collection")
 
@@ -142,6 +147,9 @@ func TestLinksEndWithTheirNodes(t *testing.T) {
 	d := shop(t, flashdb.Schema{Dim: 2}, flashdb.Schema{Dim: 2})
 	users, items := existing(t, d, "users"), existing(t, d, "items")
 	require.NoError(t, items.Link(ctx, likes("ann", "tea"), likes("ann", "soup"), likes("bob", "soup")))
+	require.Len(t, linksOf(t, items), 3)
+	require.NoError(t, d.Checkpoint(ctx))
+	require.Len(t, linksOf(t, items), 3, "in the bbolt file")
 	_, err := items.Delete(ctx, "soup")
 	require.NoError(t, err)
 	assert.Equal(t, []flashdb.Edge{likes("ann", "tea")}, linksOf(t, items))
@@ -231,7 +239,7 @@ func TestSourcesOfAnotherCollectionAreChecked(t *testing.T) {
 	_, err = items.PredictVector(ctx, []float32{1, 1}, 1, &flashdb.PredictOptions{SourceCollection: "users"})
 	require.ErrorIs(t, err, flashdb.ErrInvalid)
 	assert.ErrorContains(t, err, "a vector is of none")
-	_, err = items.Linked(ctx, "soup", &flashdb.LinkedOptions{SourceCollection: "users"})
+	_, err = items.Linked(ctx, flashdb.Edge{SourceCollection: "users", Source: "soup"})
 	require.ErrorIs(t, err, flashdb.ErrNotFound)
 }
 

@@ -28,6 +28,15 @@ type testDB struct {
 	dir string
 }
 
+// computes skips a test with -short. Others run the same goroutines in less time, and the race
+// detector makes what it computes many times slower.
+func computes(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it computes, in goroutines that other tests run too")
+	}
+}
+
 // openDB opens a new database in a temporary directory. The cleanup demands that DB.Check finds
 // nothing.
 func openDB(t testing.TB) *testDB {

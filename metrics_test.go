@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/flashlight"
+	"github.com/flashdb/flashdb/index"
 )
 
 func TestMetrics(t *testing.T) {
@@ -29,7 +31,7 @@ func TestMetrics(t *testing.T) {
 	require.NoError(t, err)
 	_, err = c.Rebuild(ctx, &flashdb.RebuildOptions{Force: true})
 	require.NoError(t, err)
-	for res, err := range c.PredictBatch(ctx, []string{"a", "b"}, 1, &flashdb.PredictOptions{Probes: flashdb.Probes{Share: 1}}) {
+	for res, err := range c.PredictBatch(ctx, []string{"a", "b"}, 1, &flashdb.PredictOptions{Plan: &flashlight.Plan{Probes: index.Probes{Share: 1}}}) {
 		require.NoError(t, err)
 		assert.Positive(t, res.Stats.CodesScanned)
 	}

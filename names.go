@@ -37,7 +37,7 @@ func (q *query) named(withNode, probability bool) ([]Hit, error) {
 // nameFromIndex sets the keys of the hits that the served generation knows and that are live now,
 // and returns how many of the others are live. The key of an id never changes, so that only
 // liveness has to come from the store. All keys are one string's parts: one allocation instead of
-// one a hit.
+// one for each hit.
 func (q *query) nameFromIndex(hits []Hit) (missing int) {
 	gen, live := q.view.pinned.gen, q.c.db.store.Liveness(q.c.uid)
 	n := &q.names

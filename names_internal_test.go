@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/flashdb/flashdb/decoder"
+	"github.com/flashdb/flashdb/flashlight"
+	"github.com/flashdb/flashdb/index"
 	"github.com/flashdb/flashdb/index/ivf"
 	"github.com/flashdb/flashdb/internal/vfs"
 	"github.com/flashdb/flashdb/storage"
@@ -51,7 +53,7 @@ func TestNames(t *testing.T) {
 
 	want := []string{"fresh", "node 198", "node 197", "node 196", "node 195"}
 	for _, withNode := range []bool{false, true} {
-		res, err := c.PredictVector(ctx, []float32{1, 0}, len(want), &PredictOptions{WithNode: withNode, Probes: Probes{Share: 1}})
+		res, err := c.PredictVector(ctx, []float32{1, 0}, len(want), &PredictOptions{WithNode: withNode, Plan: &flashlight.Plan{Probes: index.Probes{Share: 1}}})
 		require.NoError(t, err)
 		var keys []string
 		for _, h := range res.Hits {

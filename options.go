@@ -41,11 +41,12 @@ type Options struct {
 	// first query of a collection verifies the whole file, which reads it once, and every query
 	// rests on bytes that were sound then.
 	LazyChecksums bool
-	// Logger receives what an operator should know: a generation that could not be opened or was
-	// given up, a torn log tail, a finished rebuild. Default: nothing.
+	// Logger is told what happens inside: a rebuild started and how it ended, an index that cannot
+	// be served, a torn log tail, a flush, writes that are refused from then on. A record has the
+	// attribute dir, and as they apply collection, generation and err, an error value. A handler is
+	// called while others wait for what happens: it must return soon, and must not call the
+	// database. Metrics counts the same. Default: nothing.
 	Logger *slog.Logger
-	// Events are told what a program may want to act on or count.
-	Events EventListener
 	disk   disk // the operating system's by default
 }
 
@@ -78,11 +79,8 @@ func (o *Options) withDefaults() Options {
 	return v
 }
 
-// Validate reports every fault of the options at once.
-func (o *Options) Validate() error {
-	if o == nil {
-		return nil
-	}
+// validate reports every fault of the options at once.
+func (o *Options) validate() error {
 	var errs []error
 	if o.LockTimeout < 0 {
 		errs = append(errs, fmt.Errorf("%w: Options.LockTimeout is %v, want >= 0", ErrInvalid, o.LockTimeout))
@@ -96,63 +94,16 @@ func (o *Options) Validate() error {
 	return errors.Join(append(errs, o.Rebuild.validate())...)
 }
 
-// Mode says how a Predict finds its answer.
-type Mode string
-
-const (
-	// ModeAuto uses the index where there is one and it pays, and the exact scan otherwise. It is
-	// the default.
-	ModeAuto Mode = "auto"
-	// ModePaper is Algorithm 1 of the Flashlight paper as printed: the ones seed, three rounds of
-	// 200, one anchor, no early stop.
-	ModePaper Mode = "paper"
-	// ModeExact scores every node.
-	ModeExact Mode = "exact"
-)
-
-// Seed says what the first query of a search is made of: see the constants.
-type Seed string
-
-// The seeds.
-const (
-	SeedOnes    = Seed(flashlight.SeedOnes)    // the source through the decoder with every neuron active, as in the paper
-	SeedSource  = Seed(flashlight.SeedSource)  // the source's own embedding
-	SeedBoth    = Seed(flashlight.SeedBoth)    // two queries, one of each, half of the round each
-	SeedLearned = Seed(flashlight.SeedLearned) // what calibration learned from the searches of similar sources; ones where it has learned nothing
-
-	SeedLearnedOnes = Seed(flashlight.SeedLearnedOnes) // two queries, learned and ones, half of the round each
-)
-
-// AnchorsFrom says at which of the nodes found so far the decoder is linearised for the queries of
-// the next round: see the constants.
-type AnchorsFrom string
-
-// The anchors.
-const (
-	AnchorsRound = AnchorsFrom(flashlight.AnchorsRound) // the best of the round that just ended: explores
-	AnchorsAll   = AnchorsFrom(flashlight.AnchorsAll)   // the best of all rounds: exploits
-	AnchorsBoth  = AnchorsFrom(flashlight.AnchorsBoth)  // two queries, one at each, half of the round each
-
-	AnchorsRoundOnes = AnchorsFrom(flashlight.AnchorsRoundOnes) // two queries, one at the best of the round, and the ones seed again
-)
-
-// Probes says how much of the index a query may visit, counted from its beginning. The zero value
-// means the default plan's share.
-type Probes struct {
-	Lists int     // number of lists; 0 leaves it to Share
-	Share float64 // share of the rows, in (0, 1]; ignored when Lists is set
-}
-
-// String returns it in words, such as "40 lists", "2.5%" or "all".
-func (p Probes) String() string { return index.Probes(p).String() }
-
-// PredictOptions refine one Predict. The zero value, or nil, means the defaults. A knob set by hand
-// is used as it is and echoed in QueryStats.Plan.
+// PredictOptions refine one Predict. The zero value, or nil, means the defaults.
 type PredictOptions struct {
 	// Decoder names the decoder; it may be empty when the collection has exactly one.
 	Decoder string
-	// Mode is auto, paper or exact.
-	Mode Mode
+	// Relation names the relation that is asked, of a decoder that has relations: "treats". Known
+	// links of that relation are left out, and no others.
+	Relation string
+	// Reverse asks for the other end of triples: for the nodes that have the relation to the
+	// source. It needs a Relation.
+	Reverse bool
 	// Recall is the mean share of the exact top-k to be found, in (0, 1]. Zero means 0.98. The
 	// answer comes by the cheapest plan whose recall, measured by Calibrate, is at least that with
 	// 95% confidence, and by the exact scan where there is none or the scan is as fast;
@@ -160,19 +111,12 @@ type PredictOptions struct {
 	// by the exact scan, and zero means the default plan.
 	Recall float64
 
-	// Rounds, PerRound, Probes, Growth, Tail, Anchors, AnchorsFrom and Seed set the plan by hand;
-	// see flashlight.Plan for their meaning.
-	Rounds      int
-	PerRound    int
-	Probes      Probes
-	Growth      int
-	Tail        float64
-	Anchors     int
-	AnchorsFrom AnchorsFrom
-	Seed        Seed
-	// MaxScored bounds the rows scored by the decoder. Zero means no bound but the plan's. The scan
-	// of ModeExact is not bounded.
-	MaxScored int
+	// Exact scores every node.
+	Exact bool
+	// Plan, if not nil, is run as it is, whatever recall it reaches. Its fields that are zero are
+	// those of flashlight.DefaultPlan, or of flashlight.PaperPlan where its Method is paper. A plan
+	// that Calibrations returns may be given back. Exact and Recall must not be set with it.
+	Plan *flashlight.Plan
 
 	// SourceCollection names the collection of the source, when it is not the one that is asked:
 	// users when items are predicted. Its embeddings have the same width. Empty means the one that
@@ -180,7 +124,8 @@ type PredictOptions struct {
 	SourceCollection string
 	// Exclude lists keys that must not be returned. Unknown keys are ignored.
 	Exclude []string
-	// IncludeLinked also returns nodes that the source is linked to.
+	// IncludeLinked also returns nodes that the source is linked to: by Relation, or, where that is
+	// empty, by any.
 	IncludeLinked bool
 	// Filter is a tag expression: tags, and, or, not, parentheses.
 	Filter string
@@ -205,20 +150,8 @@ func (o *PredictOptions) Validate() error {
 	bad := func(format string, args ...any) {
 		errs = append(errs, fmt.Errorf("%w: "+format, append([]any{ErrInvalid}, args...)...))
 	}
-	switch o.Mode {
-	case "", ModeAuto, ModePaper, ModeExact:
-	default:
-		bad("mode %q is unknown: use auto, paper or exact", o.Mode)
-	}
-	switch o.Seed {
-	case "", SeedOnes, SeedSource, SeedBoth, SeedLearned, SeedLearnedOnes:
-	default:
-		bad("seed %q is unknown: use ones, source, both, learned or learned+ones", o.Seed)
-	}
-	switch o.AnchorsFrom {
-	case "", AnchorsRound, AnchorsAll, AnchorsBoth, AnchorsRoundOnes:
-	default:
-		bad("anchors from %q is unknown: use round, all, both or round+ones", o.AnchorsFrom)
+	if o.Reverse && o.Relation == "" {
+		errs = append(errs, errReverse)
 	}
 	if o.MinScore != nil && math.IsNaN(float64(*o.MinScore)) {
 		bad("min-score is NaN: use a number")
@@ -226,32 +159,17 @@ func (o *PredictOptions) Validate() error {
 	if !(o.Recall >= 0 && o.Recall <= 1) {
 		bad("recall %v is outside (0, 1]", o.Recall)
 	}
-	for _, f := range []struct {
-		name string
-		v    int
-	}{
-		{"rounds", o.Rounds},
-		{"per-round", o.PerRound},
-		{"growth", o.Growth},
-		{"anchors", o.Anchors},
-		{"max-scored", o.MaxScored},
-		{"probed lists", o.Probes.Lists},
-	} {
-		if f.v < 0 {
-			bad("%s is %d: use a positive number, or 0 for the default", f.name, f.v)
+	if o.Plan != nil {
+		switch plan := complete(*o.Plan, flashlight.DefaultPlan(1, 1)); {
+		case o.Exact || o.Recall != 0:
+			bad("a plan by hand is run as it is: leave exact and recall unset with it")
+		case plan.Method == flashlight.MethodExact:
+			bad("plan: method exact: set PredictOptions.Exact instead")
+		default:
+			if err := plan.Validate(); err != nil {
+				bad("%w", err)
+			}
 		}
-	}
-	if !(o.Probes.Share >= 0 && o.Probes.Share <= 1) {
-		bad("probed share %v is outside (0, 1]", o.Probes.Share)
-	}
-	if !(o.Tail >= 0 && o.Tail < 1) {
-		bad("tail %v is outside [0, 1)", o.Tail)
-	}
-	if o.byHand() && (o.Mode == ModePaper || o.Mode == ModeExact) {
-		bad("mode %s fixes the plan: leave rounds, per-round, growth, tail, anchors, anchors-from, seed and recall unset", o.Mode)
-	}
-	if (o.byHand() || o.Probes != (Probes{})) && o.Recall != 0 {
-		bad("recall chooses the plan: leave rounds, per-round, probes, growth, tail, anchors, anchors-from and seed unset with it")
 	}
 	if _, err := parseFilter(o.Filter); err != nil {
 		errs = append(errs, err)
@@ -261,14 +179,11 @@ func (o *PredictOptions) Validate() error {
 
 // ScoreOptions refine one Score. The zero value, or nil, means the defaults.
 type ScoreOptions struct {
-	// Decoder and SourceCollection are as in PredictOptions.
+	// Decoder, Relation, Reverse and SourceCollection are as in PredictOptions.
 	Decoder          string
+	Relation         string
+	Reverse          bool
 	SourceCollection string
-}
-
-// byHand reports whether a knob of the plan other than Probes is set.
-func (o *PredictOptions) byHand() bool {
-	return o.Rounds > 0 || o.PerRound > 0 || o.Growth > 0 || o.Tail > 0 || o.Anchors > 0 || o.AnchorsFrom != "" || o.Seed != ""
 }
 
 // Similarity is what Search ranks by.
@@ -289,8 +204,9 @@ type SearchOptions struct {
 	Similarity Similarity
 	// Exact scans every node.
 	Exact bool
-	// Probes says how much of the index to visit.
-	Probes Probes
+	// Probes says how much of the index to visit, counted from its beginning; zero means the share
+	// of flashlight.DefaultPlan.
+	Probes index.Probes
 	// Exclude, Filter, MinScore and WithNode are as in PredictOptions.
 	Exclude  []string
 	Filter   string
@@ -298,17 +214,14 @@ type SearchOptions struct {
 	WithNode bool
 }
 
-// Validate reports every fault of the options at once.
-func (o *SearchOptions) Validate() error {
-	if o == nil {
-		return nil
-	}
+// validate reports every fault of the options at once.
+func (o *SearchOptions) validate() error {
 	var errs []error
 	switch o.Similarity {
 	case "", SimilarityIP, SimilarityCosine, SimilarityL2:
 	default:
 		errs = append(errs, fmt.Errorf("%w: similarity %q is unknown: use ip, cosine or l2", ErrInvalid, o.Similarity))
 	}
-	p := PredictOptions{Probes: o.Probes, Filter: o.Filter, MinScore: o.MinScore}
+	p := PredictOptions{Plan: &flashlight.Plan{Probes: o.Probes}, Filter: o.Filter, MinScore: o.MinScore}
 	return errors.Join(append(errs, p.Validate())...)
 }

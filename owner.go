@@ -14,7 +14,7 @@ import (
 )
 
 // ownerFile names the process that has the directory open, for the message of ErrLocked. bbolt's
-// lock is what excludes; this file only tells, so that nothing about it keeps a database from being
+// lock keeps others out. This file only informs, so that no fault of it keeps a database from being
 // opened.
 const ownerFile = "owner.pid"
 
@@ -52,8 +52,8 @@ func readOwner(dir *vfs.Dir) (pid int, ok bool) {
 	return pid, err == nil && pid > 0
 }
 
-// lockedBy adds to cause who has dir open. What this process has open it knows by itself: a pid
-// says nothing where each container has its own.
+// lockedBy adds to cause who has dir open. The directories that this process has open are known
+// without the file, because a pid says nothing where each container has its own.
 func lockedBy(dir *vfs.Dir, cause error) error {
 	if held.has(dir) {
 		return fmt.Errorf("%w: this process has it open already; use that DB, or close it first", cause)

@@ -1,6 +1,7 @@
 package flashdb
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -42,72 +43,65 @@ func exactPlan(why string) planned {
 	return planned{plan: flashlight.Plan{Method: flashlight.MethodExact}, describe: "exact: " + why}
 }
 
-// plan chooses how a query is answered. Knobs set by hand are used as they are.
+// plan chooses how a query is answered.
 func (q *query) plan(o PredictOptions, k int) planned {
-	byHand := o.byHand() || o.Mode == ModePaper
-	chosen := !byHand && o.Probes == (Probes{}) // by us
-	indexed := q.view.pinned.gen != nil
 	switch {
-	case o.Mode == ModeExact:
+	case o.Exact:
 		return q.exact("asked for")
-	case !byHand && q.allowed != nil && q.allowed.GetCardinality() <= maxSubset:
+	case o.Plan != nil:
+		return q.described(q.handmade(*o.Plan, k), k)
+	case q.allowed != nil && q.allowed.GetCardinality() <= maxSubset:
 		p := exactPlan(fmt.Sprintf("the filter keeps %d nodes", q.allowed.GetCardinality()))
 		p.subset = true
 		return p
-	case !indexed && !byHand:
+	case q.view.pinned.gen == nil:
 		return q.exact(q.unindexed())
-	case q.measured != nil && chosen:
+	case q.measured != nil:
 		return q.calibrated(o, k)
 	case o.Recall > 0:
 		return q.exact(fmt.Sprintf("no calibration says which plan reaches recall %g", o.Recall))
 	}
-	p := q.handmade(o, k)
-	switch {
-	case q.bound.Linear():
-		p.describe = fmt.Sprintf("linear: one round of %d, probes %v", max(k, p.plan.Rounds*p.plan.PerRound), p.plan.Probes)
-	case chosen && q.decodes:
+	p := q.described(q.handmade(flashlight.Plan{}, k), k)
+	if q.decodes && !q.bound.Linear() {
 		p.describe = "uncalibrated: " + p.describe
 	}
 	return p
 }
 
-// handmade returns the default plan, or the paper's, with the knobs that are set.
-func (q *query) handmade(o PredictOptions, k int) planned {
-	var p flashlight.Plan
-	if o.Mode == ModePaper {
-		p = flashlight.PaperPlan()
-	} else {
-		p = flashlight.DefaultPlan(k, int(q.nodes))
-	}
-	if o.Rounds > 0 {
-		p.Rounds = o.Rounds
-	}
-	if o.PerRound > 0 {
-		p.PerRound = o.PerRound
-	}
-	if o.Growth > 0 {
-		p.Growth = o.Growth
-	}
-	if o.Tail > 0 {
-		p.Tail = o.Tail
-	}
-	if o.Anchors > 0 {
-		p.Anchors = o.Anchors
-	}
-	if o.AnchorsFrom != "" {
-		p.AnchorsFrom = flashlight.AnchorsFrom(o.AnchorsFrom)
-	}
-	if o.Seed != "" {
-		p.Seed = flashlight.Seed(o.Seed)
-	}
-	switch {
-	case o.Probes != (Probes{}):
-		p.Probes = index.Probes(o.Probes)
-	case q.allowed != nil:
+// handmade returns a plan with the default ones in place of its fields that are zero.
+func (q *query) handmade(byHand flashlight.Plan, k int) flashlight.Plan {
+	p := complete(byHand, flashlight.DefaultPlan(k, int(q.nodes)))
+	if q.allowed != nil && byHand.Probes == (index.Probes{}) {
 		p = p.Filtered(int(q.allowed.GetCardinality()), int(q.nodes))
 	}
-	if o.MaxScored > 0 {
-		p.MaxScored = o.MaxScored
+	return p
+}
+
+// complete returns p with the fields of defaults in place of those that are zero. Where its method
+// is the paper's, so are they.
+func complete(p, defaults flashlight.Plan) flashlight.Plan {
+	if p.Method == flashlight.MethodPaper {
+		defaults = flashlight.PaperPlan()
+	}
+	return flashlight.Plan{
+		Method:      cmp.Or(p.Method, defaults.Method),
+		Seed:        cmp.Or(p.Seed, defaults.Seed),
+		AnchorsFrom: cmp.Or(p.AnchorsFrom, defaults.AnchorsFrom),
+		Anchors:     cmp.Or(p.Anchors, defaults.Anchors),
+		Rounds:      cmp.Or(p.Rounds, defaults.Rounds),
+		PerRound:    cmp.Or(p.PerRound, defaults.PerRound),
+		Patience:    cmp.Or(p.Patience, defaults.Patience),
+		Tail:        cmp.Or(p.Tail, defaults.Tail),
+		Probes:      cmp.Or(p.Probes, defaults.Probes),
+		Growth:      cmp.Or(p.Growth, defaults.Growth),
+		MaxScored:   cmp.Or(p.MaxScored, defaults.MaxScored),
+	}
+}
+
+// described returns a plan with its text. With a linear decoder it runs as one round.
+func (q *query) described(p flashlight.Plan, k int) planned {
+	if q.bound.Linear() {
+		return planned{plan: p, describe: fmt.Sprintf("linear: one round of %d, probes %v", max(k, p.Rounds*p.PerRound), p.Probes)}
 	}
 	return planned{plan: p, describe: p.String()}
 }
@@ -140,16 +134,12 @@ func (q *query) calibrated(o PredictOptions, k int) planned {
 	case q.filteredSeconds(point) >= q.exactSeconds():
 		return q.exact(fmt.Sprintf("as fast as any plan for recall %g", target))
 	case !reached && excused:
-		p := q.handmade(o, k)
-		p.describe = fmt.Sprintf("default, as %d sources are too few to measure recall %g: %s", of.Sources, sought, p.describe)
-		return p
+		p := q.handmade(flashlight.Plan{}, k)
+		return planned{plan: p, describe: fmt.Sprintf("default, as %d sources are too few to measure recall %g: %v", of.Sources, sought, p)}
 	}
 	p := point.Plan
 	if q.allowed != nil {
 		p = p.Filtered(int(q.allowed.GetCardinality()), int(q.nodes))
-	}
-	if o.MaxScored > 0 {
-		p.MaxScored = o.MaxScored
 	}
 	how := fmt.Sprintf("measured %s, at least %s with 95%% confidence, %d sources", share(point.Mean), share(point.Bound), of.Sources)
 	switch {
@@ -164,7 +154,7 @@ func (q *query) calibrated(o PredictOptions, k int) planned {
 	}
 	chosen := planned{plan: p, describe: fmt.Sprintf("%s for recall %g: %v (%s)", chosenBy, target, p, how)}
 	if p.Seed.Learned() {
-		fallback := q.handmade(PredictOptions{MaxScored: o.MaxScored}, k).plan
+		fallback := q.handmade(flashlight.Plan{}, k)
 		chosen.fallback = &fallback
 	}
 	return chosen

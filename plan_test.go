@@ -8,15 +8,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/flashlight"
+	"github.com/flashdb/flashdb/index"
 )
 
-func TestKnobsSetByHandAreThePlan(t *testing.T) {
+func TestPlanByHand(t *testing.T) {
 	db := openDB(t)
 	c := indexed(t, db, 1500)
 	const plan = "3 rounds of 40, seed both, 5 anchors from all, probes 60%"
-	opts := flashdb.PredictOptions{
-		Rounds: 3, PerRound: 40, Seed: flashdb.SeedBoth, Anchors: 5, AnchorsFrom: flashdb.AnchorsAll,
-		Probes: flashdb.Probes{Share: .6}, Explain: true,
+	byHand := flashlight.Plan{
+		Rounds: 3, PerRound: 40, Seed: flashlight.SeedBoth, Anchors: 5, AnchorsFrom: flashlight.AnchorsAll,
+		Probes: index.Probes{Share: .6},
 	}
 	for _, tt := range []struct {
 		name   string
@@ -29,8 +31,8 @@ func TestKnobsSetByHandAreThePlan(t *testing.T) {
 		{"at once", 1, plan + " at once", .6},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			opts.Growth = tt.growth
-			res, err := c.Predict(context.Background(), "n1", 10, &opts)
+			byHand.Growth = tt.growth
+			res, err := c.Predict(context.Background(), "n1", 10, &flashdb.PredictOptions{Plan: &byHand, Explain: true})
 			require.NoError(t, err)
 			assert.Equal(t, tt.plan+", patience 2", res.Stats.Plan)
 			require.NotEmpty(t, res.Stats.Trace)

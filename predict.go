@@ -96,7 +96,11 @@ func (c *Collection) predictWith(ctx context.Context, start time.Time, key strin
 	if err != nil {
 		return Result{}, err
 	}
-	if _, err := c.trained(o.Decoder); err != nil { // before rows are read for it
+	t, err := c.trained(o.Decoder)
+	if err == nil {
+		_, err = t.of(o.Relation, o.Reverse)
+	}
+	if err != nil { // before rows are read for it
 		return Result{}, err
 	}
 	if o.SourceCollection == c.name {
@@ -104,13 +108,13 @@ func (c *Collection) predictWith(ctx context.Context, start time.Time, key strin
 	}
 	sel := selection{
 		source: key, from: o.SourceCollection, links: !o.IncludeLinked, exclude: o.Exclude, filter: filter,
-		decodes: true, decoder: o.Decoder,
+		decodes: true, decoder: o.Decoder, relation: o.Relation, reverse: o.Reverse,
 	}
 	return c.ask(ctx, sel, func(q *query) (Result, error) {
 		if key == "" {
 			q.source = append(q.source[:0], source...)
 		}
-		q.bind(q.decoder.Decoder)
+		q.bind(q.asked)
 		q.measured = q.decoder.on(&q.view.pinned)
 		if of := q.measured; of != nil && of.Seeds.Len() > 0 {
 			q.run.Seeds = of.Seeds
@@ -186,7 +190,7 @@ func (q *query) short(found int, report flashlight.Report) string {
 	case found < len(q.hits):
 		return fmt.Sprintf("%d nodes that were found have been deleted since", len(q.hits)-found)
 	case report.Stop == flashlight.StopBudget:
-		return "as many rows were scored as may be (MaxScored)"
+		return "as many rows were scored as may be (Plan.MaxScored)"
 	case report.Stop == flashlight.StopDeadline:
 		return "the deadline passed"
 	case report.Stop == flashlight.StopMinScore:
@@ -194,7 +198,7 @@ func (q *query) short(found int, report flashlight.Report) string {
 	case q.allowed != nil:
 		switch found {
 		case 0:
-			return "no node that is not excluded matches the filter"
+			return "no node matches the filter, or all that do are excluded"
 		case 1:
 			return "only 1 node matches the filter and is not excluded"
 		}
@@ -232,7 +236,10 @@ func (c *Collection) score(ctx context.Context, source string, candidates []stri
 	from, rows := make([]float32, dim), make([]float32, len(candidates)*dim)
 	var dec decoder.Decoder
 	err := c.viewedWith(ctx, o.Decoder, func(v *storage.View, t *trained) error {
-		dec = t.Decoder
+		var err error
+		if dec, err = t.of(o.Relation, o.Reverse); err != nil {
+			return err
+		}
 		info, err := c.rowsOfSources(v, o.SourceCollection)
 		if err != nil {
 			return err

@@ -8,8 +8,8 @@ import (
 
 // PredictBatch predicts for every key, several at a time on Options.Workers goroutines, and yields
 // the results in the order of the keys. A key that fails yields its error, with Result.Source set,
-// and the rest goes on; a done ctx ends the sequence with its error. A caller that stops early
-// waits for the few queries under way.
+// and the others go on. When ctx is done, the sequence ends with its error. A caller that stops
+// early waits for the few queries under way.
 func (c *Collection) PredictBatch(ctx context.Context, keys []string, k int, opts *PredictOptions) iter.Seq2[Result, error] {
 	source := func(i int) string { return keys[i] }
 	return c.each(ctx, len(keys), source, func(ctx context.Context, i int) (Result, error) {

@@ -10,7 +10,7 @@ import (
 	"github.com/flashdb/flashdb/internal/calibrate"
 )
 
-// defaultTolerance is by how much recall at equal cost may fall from one generation to the next.
+// defaultTolerance is how much recall at equal cost may fall from one generation to the next.
 const defaultTolerance = 0.01
 
 // qualify calibrates every decoder on a generation that was built but is not served yet, and
@@ -106,8 +106,8 @@ func (c *Collection) uncalibrated(ctx context.Context, name string) (bool, error
 	return p.gen != nil && t.on(&p) == nil, nil
 }
 
-// compare is the quality gate for one decoder: the plan that is served now must not find less in
-// the generation that was built.
+// compare is the quality gate for one decoder: the plan that is served now must not have a lower
+// recall in the generation that was built.
 func (c *Collection) compare(ctx context.Context, t *trained, res *calibrate.Result, built pinned, o RebuildOptions) error {
 	if o.Force {
 		return nil
@@ -145,7 +145,7 @@ func (c *Collection) compare(ctx context.Context, t *trained, res *calibrate.Res
 	if tolerance == 0 {
 		tolerance = defaultTolerance
 	}
-	if _, worse := calibrate.Worse(before, after, tolerance); worse {
+	if calibrate.Worse(before, after, tolerance) {
 		return fmt.Errorf("%w: recall at equal cost falls from %s to %s on %d sources, by more than %g: generation %d stays served; find out why, or publish all the same with Force or a larger Tolerance",
 			ErrQuality, share(calibrate.Mean(before)), share(calibrate.Mean(after)), len(before), tolerance, served.number)
 	}

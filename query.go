@@ -33,6 +33,7 @@ type query struct {
 	unknown  []string               // tags of the filter that no node has
 	nodes    uint64                 // live nodes of the collection
 	decoder  *trained               // of selection.decoder
+	asked    decoder.Decoder        // of the decoder, for the relation of the selection
 	measured *calibrate.Calibration // of the decoder on the pinned generation; nil: none
 	decodes  bool                   // a decoder of the user's is asked, which may be calibrated
 	broken   bool                   // a fault ended it halfway: it is not used again
@@ -62,7 +63,9 @@ func (c *Collection) begin(ctx context.Context, sel selection) (*query, error) {
 		if err == nil {
 			q.view.open(p)
 			if sel.decodes {
-				q.decoder, err = c.trained(sel.decoder)
+				if q.decoder, err = c.trained(sel.decoder); err == nil {
+					q.asked, err = q.decoder.of(sel.relation, sel.reverse)
+				}
 			}
 		}
 		if err == nil {
@@ -86,7 +89,7 @@ func (c *Collection) begin(ctx context.Context, sel selection) (*query, error) {
 // end releases the pin and returns the query to the pool.
 func (q *query) end() {
 	q.view.close()
-	q.run, q.decoder = flashlight.Query{}, nil
+	q.run, q.decoder, q.asked = flashlight.Query{}, nil, nil
 	if !q.broken {
 		q.c.queries.Put(q)
 	}
@@ -137,8 +140,11 @@ type selection struct {
 	links   bool   // known links of the source are left out
 	exclude []string
 	filter  *filterNode
-	decodes bool   // a decoder is asked
-	decoder string // its name; "" for the only one
+
+	decodes  bool   // a decoder is asked
+	decoder  string // its name; "" for the only one
+	relation string // of the decoder
+	reverse  bool
 }
 
 // resolve reads what the selection names from the store: the source's row into q.source, and the
@@ -204,8 +210,10 @@ func (q *query) resolveSource(v *storage.View, sel selection) error {
 	if from.UID == c.uid {
 		q.excluded.Add(id)
 	}
-	if links := v.Links(from.UID, id, c.uid); sel.links && links != nil {
-		q.excluded.Or(links)
+	if sel.links {
+		if links := knownLinks(v, from.UID, id, c.uid, sel.relation, sel.reverse); links != nil {
+			q.excluded.Or(links)
+		}
 	}
 	return nil
 }

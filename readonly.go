@@ -7,8 +7,8 @@ import (
 	"github.com/flashdb/flashdb/wal"
 )
 
-// openReadOnly opens the log without changing anything on disk: no directory is made, no owner
-// named, nothing swept, flushed or cut off. The shared lock of bbolt keeps writers out and lets
+// openReadOnly opens the log without changing anything on disk: no directory or owner file is made,
+// and nothing is swept, flushed or cut off. The shared lock of bbolt keeps writers out and lets
 // other readers in.
 func (db *DB) openReadOnly() (err error) {
 	if db.log, err = wal.Open(db.fs, walDir, &wal.Options{ReadOnly: true}); err != nil {

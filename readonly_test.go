@@ -1,7 +1,9 @@
 package flashdb_test
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -11,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/flashlight"
+	"github.com/flashdb/flashdb/index"
 	"github.com/flashdb/flashdb/internal/dbtest"
 )
 
@@ -80,7 +84,7 @@ func TestReadOnlyReadersShareADirectoryAndLeaveItAlone(t *testing.T) {
 	assert.Equal(t, uint64(2), s.Collections[0].DeltaRows, "new, and p1 as it is now")
 	c, err := db.Collection("papers")
 	require.NoError(t, err)
-	byIndex, err := c.Predict(ctx, "p1", 20, &flashdb.PredictOptions{PerRound: 400, Probes: flashdb.Probes{Share: 1}})
+	byIndex, err := c.Predict(ctx, "p1", 20, &flashdb.PredictOptions{Plan: &flashlight.Plan{PerRound: 400, Probes: index.Probes{Share: 1}}})
 	require.NoError(t, err)
 	assert.Equal(t, want.Exact, byIndex.Hits)
 
@@ -104,7 +108,7 @@ func TestReadOnlyReadersShareADirectoryAndLeaveItAlone(t *testing.T) {
 		},
 		"rebuild": func() error { _, err := c.Rebuild(ctx, &flashdb.RebuildOptions{Force: true}); return err },
 		"compact": func() error { _, err := db.Compact(ctx, nil); return err },
-		"backup":  func() error { _, err := db.BackupFile(ctx, filepath.Join(t.TempDir(), "b"), nil); return err },
+		"backup":  func() error { _, err := db.Backup(ctx, io.Discard, nil); return err },
 	} {
 		assert.ErrorIs(t, change(), flashdb.ErrReadOnly, name)
 	}
@@ -136,10 +140,9 @@ func TestReadOnlyBackup(t *testing.T) {
 	ctx := context.Background()
 	dir, want := killed(t)
 	before := snapshotOf(t, dir)
-	file := filepath.Join(t.TempDir(), "backup.zst")
 	db, err := flashdb.Open(dir, &flashdb.Options{ReadOnly: true})
 	require.NoError(t, err)
-	_, err = db.BackupFile(ctx, file, nil)
+	_, err = db.Backup(ctx, io.Discard, nil)
 	require.ErrorIs(t, err, flashdb.ErrReadOnly)
 	require.ErrorContains(t, err, "the log holds changes that flash.db lacks")
 	require.NoError(t, db.Close())
@@ -151,16 +154,12 @@ func TestReadOnlyBackup(t *testing.T) {
 	before = snapshotOf(t, dir)
 	db, err = flashdb.Open(dir, &flashdb.Options{ReadOnly: true})
 	require.NoError(t, err)
-	_, err = db.BackupFile(ctx, file, nil)
-	require.NoError(t, err)
+	stream := backUp(t, db, nil)
 	require.NoError(t, db.Close())
 	assert.Equal(t, before, snapshotOf(t, dir))
 
-	f, err := os.Open(file)
-	require.NoError(t, err)
-	defer f.Close()
 	copied := filepath.Join(t.TempDir(), "copied")
-	_, err = flashdb.Restore(ctx, f, copied, nil)
+	_, err = flashdb.Restore(ctx, bytes.NewReader(stream), copied, nil)
 	require.NoError(t, err)
 	db, err = flashdb.Open(copied, nil)
 	require.NoError(t, err)

@@ -15,9 +15,9 @@ import (
 	"github.com/flashdb/flashdb/wal"
 )
 
-// minIndexedRows is the size below which an exact scan is as fast as an index and never misses, so
-// that Rebuild builds none unless it is forced to. One that is served is kept up to date whatever
-// is left.
+// minIndexedRows is the number of rows below which Rebuild builds no index unless it is forced to,
+// because an exact scan is as fast and misses nothing. A served index is rebuilt however few rows
+// are left.
 const minIndexedRows = 20_000
 
 // RebuildOptions shape the new generation. The zero value, or nil, means the defaults.
@@ -149,7 +149,7 @@ func (c *Collection) rebuildOnce(ctx context.Context, o RebuildOptions) (res Reb
 			err = cause
 		}
 		if res.Built || err != nil {
-			c.db.events.rebuildFinished(RebuildFinished{Collection: c.name, Result: res, Err: err})
+			c.db.events.rebuildFinished(c.name, res, err)
 		}
 	}()
 	// Everything acknowledged so far is part of this generation: L of the design. Rows written from
@@ -166,14 +166,7 @@ func (c *Collection) rebuildOnce(ctx context.Context, o RebuildOptions) (res Reb
 		return RebuildResult{}, err
 	}
 	number := freeGeneration(c.db.fs, filepath.Join(indexDir, c.name), info.Generation+1)
-	c.db.events.rebuildStarted(RebuildStarted{Collection: c.name, Generation: number})
-	progress := o.Progress
-	o.Progress = func(stage string, done, total int64) {
-		c.db.events.rebuildProgress(RebuildProgress{Collection: c.name, Stage: stage, Done: done, Total: total})
-		if progress != nil {
-			progress(stage, done, total)
-		}
-	}
+	c.db.events.rebuildStarted(c.name, number)
 	gen, err := buildGeneration(ctx, c.db.fs, filepath.Join(indexDir, c.name), number, storeRows{c}, ivf.BuildOptions{
 		Dim:        c.schema.Dim,
 		Lists:      o.Lists,
@@ -231,7 +224,7 @@ func (c *Collection) needsRebuild(o RebuildOptions) (info storage.Info, reason s
 	case info.Generation != 0:
 		return info, "", nil // it is damaged or missing: whatever its size, it is rebuilt
 	case info.Count < minIndexedRows:
-		return info, fmt.Sprintf("%d rows are scanned exactly: an index is built from %d rows on, or when forced", info.Count, minIndexedRows), nil
+		return info, fmt.Sprintf("%d rows are scanned exactly; an index is built from %d rows on, or when forced", info.Count, minIndexedRows), nil
 	}
 	unchanged, err := c.unchangedSince(info, gen)
 	if unchanged {

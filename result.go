@@ -33,7 +33,7 @@ type QueryStats struct {
 	Rounds int
 	// ListsProbed counts the lists visited, RowsVisited the rows they hold.
 	ListsProbed, RowsVisited int
-	// CodesScanned counts product-quantizer codes, once a round and query.
+	// CodesScanned counts product-quantizer codes, once per round and query.
 	CodesScanned int
 	// RowsScored counts rows the full decoder scored.
 	RowsScored int

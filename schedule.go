@@ -9,7 +9,7 @@ import (
 )
 
 // A RebuildSchedule rebuilds every collection from time to time inside the process that has the
-// database open, one after the other. What happens is told to Options.Events and the Logger.
+// database open, one after the other. Options.Logger is told what happens.
 type RebuildSchedule struct {
 	// Every is the time from one turn to the next, counted from Open. Zero, the default, means no
 	// turns.
@@ -68,8 +68,7 @@ func onDay(t time.Time, days int, clock time.Duration) time.Time {
 // A clock tells the time and waits; tests have one of their own.
 type clock interface {
 	now() time.Time
-	// after returns a channel that is sent to when d has passed, and a function that gives up
-	// waiting.
+	// after returns a channel that is sent to when d has passed, and a function that ends the wait.
 	after(d time.Duration) (passed <-chan time.Time, stop func())
 }
 
@@ -113,8 +112,8 @@ func (db *DB) runSchedule(s RebuildSchedule) {
 	}
 }
 
-// rebuildAll rebuilds every collection. What fails is told to the listener by Rebuild, and does not
-// keep the next one from its turn.
+// rebuildAll rebuilds every collection. Rebuild tells Options.Logger of a failure, which does not
+// keep the next collection from its turn.
 func (db *DB) rebuildAll(ctx context.Context, minDrift float64) {
 	names, err := db.Collections(ctx)
 	if err != nil {

@@ -3,6 +3,7 @@ package flashdb_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"testing"
 	"time"
@@ -63,20 +64,30 @@ func TestScheduleRefused(t *testing.T) {
 		{Every: h, From: h, To: h},
 		{Every: h, From: h, To: 25 * h},
 	} {
-		err := (&flashdb.Options{Rebuild: s}).Validate()
+		_, err := flashdb.Open(t.TempDir(), &flashdb.Options{Rebuild: s})
 		require.ErrorIs(t, err, flashdb.ErrInvalid, "%+v", s)
 		require.ErrorContains(t, err, "Options.Rebuild")
 	}
+}
+
+// rebuilt returns the collections that were rebuilt since the last call, with their generations.
+func rebuilt(r recorder) (all []string) {
+	for _, told := range r.take() {
+		if told.message == "rebuilt" {
+			all = append(all, fmt.Sprint(told.attrs["collection"], " ", told.attrs["generation"]))
+		}
+	}
+	return all
 }
 
 // TestScheduledRebuilds has turns without waiting for them.
 func TestScheduledRebuilds(t *testing.T) {
 	ctx := context.Background()
 	clock := flashdb.NewFakeClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
-	finished := make(chan flashdb.RebuildFinished, 4)
+	r := newRecorder()
 	opts := &flashdb.Options{
 		Rebuild: flashdb.RebuildSchedule{Every: 24 * time.Hour, MinDrift: .1, From: 2 * time.Hour, To: 5 * time.Hour},
-		Events:  flashdb.EventListener{RebuildFinished: func(e flashdb.RebuildFinished) { finished <- e }},
+		Logger:  slog.New(r),
 	}
 	clock.SetClock(opts)
 	db, err := flashdb.Open(filepath.Join(t.TempDir(), "db"), opts)
@@ -94,22 +105,19 @@ func TestScheduledRebuilds(t *testing.T) {
 	}
 	require.NoError(t, c.Upsert(ctx, nodes...))
 	clock.Advance(37 * time.Hour)
-	assert.Empty(t, finished, "not due yet")
+	assert.Empty(t, rebuilt(r), "not due yet")
 	clock.Advance(time.Hour)
-	e := <-finished
-	require.NoError(t, e.Err)
-	assert.Equal(t, "large", e.Collection)
-	assert.Equal(t, uint64(1), e.Result.Generation)
+	assert.Equal(t, 24*time.Hour, <-clock.Waits)
+	assert.Equal(t, []string{"large 1"}, rebuilt(r))
 
 	// Too little has moved at the second turn, enough at the third.
-	assert.Equal(t, 24*time.Hour, <-clock.Waits)
 	require.NoError(t, c.Upsert(ctx, nodes[:1000]...))
 	clock.Advance(24 * time.Hour)
 	assert.Equal(t, 24*time.Hour, <-clock.Waits)
-	assert.Empty(t, finished)
+	assert.Empty(t, rebuilt(r))
 	require.NoError(t, c.Upsert(ctx, nodes[:5000]...))
 	clock.Advance(24 * time.Hour)
-	assert.Equal(t, uint64(2), (<-finished).Result.Generation)
 	<-clock.Waits
+	assert.Equal(t, []string{"large 2"}, rebuilt(r))
 	require.NoError(t, db.Close(), "while the next turn is waited for")
 }

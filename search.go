@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/flashdb/flashdb/decoder"
+	"github.com/flashdb/flashdb/flashlight"
+	"github.com/flashdb/flashdb/index"
 )
 
 // Search returns the k nodes nearest to vec by a plain similarity, without a decoder: the inner
@@ -35,7 +37,7 @@ func (c *Collection) search(ctx context.Context, vec []float32, k int, o SearchO
 	if err := validateK(k); err != nil {
 		return Result{}, err
 	}
-	if err := o.Validate(); err != nil {
+	if err := o.validate(); err != nil {
 		return Result{}, err
 	}
 	vec, err := c.sourceVector(vec)
@@ -55,11 +57,11 @@ func (c *Collection) search(ctx context.Context, vec []float32, k int, o SearchO
 			return q.answer(ctx, k, exactPlan("the index does not serve similarity "+string(o.Similarity)+" here"), answerOptions{start: start, withNode: o.WithNode})
 		}
 		q.bind(c.dot)
-		plan := q.plan(PredictOptions{Probes: o.Probes}, k)
-		if o.Exact {
-			plan = exactPlan("asked for")
+		how := PredictOptions{Exact: o.Exact}
+		if o.Probes != (index.Probes{}) && q.view.pinned.gen != nil {
+			how.Plan = &flashlight.Plan{Probes: o.Probes}
 		}
-		return q.answer(ctx, k, plan, answerOptions{start: start, withNode: o.WithNode})
+		return q.answer(ctx, k, q.plan(how, k), answerOptions{start: start, withNode: o.WithNode})
 	})
 }
 

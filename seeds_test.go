@@ -11,13 +11,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/decoder"
 	"github.com/flashdb/flashdb/flashlight"
 )
 
 // learnable are options of a calibration with time to learn seeds.
 var learnable = flashdb.CalibrateOptions{Sources: 20, Time: 20 * time.Second}
 
-var learned = flashdb.PredictOptions{Seed: flashdb.SeedLearned, Rounds: 1, PerRound: 200, Explain: true}
+var learned = flashdb.PredictOptions{Plan: &flashlight.Plan{Seed: flashlight.SeedLearned, Rounds: 1, PerRound: 200}, Explain: true}
 
 // TestLearnedSeeds: a calibration learns seeds, they last, queries use them and say who led, and
 // they go with the decoder.
@@ -62,6 +63,7 @@ func TestLearnedSeeds(t *testing.T) {
 
 // TestSeedOfZeros: a source that no stored one resembles is answered by the default plan.
 func TestSeedOfZeros(t *testing.T) {
+	computes(t)
 	ctx := context.Background()
 	db := openDB(t)
 	c := indexed(t, db, 4000)
@@ -84,6 +86,7 @@ func TestSeedOfZeros(t *testing.T) {
 // TestSeedsOfAnotherCollection: seeds learned from users lead users, and not the items themselves,
 // of which nothing was measured.
 func TestSeedsOfAnotherCollection(t *testing.T) {
+	computes(t)
 	ctx := context.Background()
 	db := openDB(t)
 	c := indexed(t, db, 4000)
@@ -120,6 +123,7 @@ func TestSeedsOfAnotherCollection(t *testing.T) {
 
 // TestCalibrateFreshRows: rows newer than the index are sampled and found like the others.
 func TestCalibrateFreshRows(t *testing.T) {
+	computes(t)
 	ctx := context.Background()
 	db := openDB(t)
 	c := indexed(t, db, 3000)
@@ -139,4 +143,47 @@ func TestCalibrateFreshRows(t *testing.T) {
 			assert.LessOrEqual(t, p.Bound, p.Mean)
 		}
 	}
+}
+
+// TestSeedsWhereOnesIsLost: this decoder scores a.z, and -a.z/20 where that is positive. The ones
+// seed counts neurons that are active at no row, and leads to the rows of the lower peak, where the
+// gradient keeps it. Seeds are learned all the same, from searches that start at a sample.
+func TestSeedsWhereOnesIsLost(t *testing.T) {
+	computes(t)
+	const dim = 16
+	hidden := decoder.Layer{Bias: make([]float32, costly)}
+	last := decoder.Layer{Weight: make([]float32, costly)}
+	for neuron := range costly {
+		sign := float32(1)
+		switch neuron % 4 {
+		case 2:
+			hidden.Bias[neuron], last.Weight[neuron] = -1000, -3
+		case 3:
+			sign, last.Weight[neuron] = -1, 0.1
+		default:
+			last.Weight[neuron] = 1
+		}
+		for d := range dim {
+			hidden.Weight = append(hidden.Weight, sign*float32(1-d%2*2)) // so that the source is no seed either
+		}
+	}
+	lost, err := decoder.NewHadamardMLP(dim, hidden, last)
+	require.NoError(t, err)
+
+	ctx := context.Background()
+	db := openDB(t)
+	c := indexedWith(t, db, 4000, costly)
+	require.NoError(t, c.PutDecoder(ctx, "cites", lost))
+	all, err := c.Calibrate(ctx, &learnable)
+	require.NoError(t, err)
+	require.Positive(t, all[0].Seeds)
+	best := 0.0
+	for _, f := range all[0].Frontiers {
+		for _, p := range f.Plans {
+			if p.Plan.Seed == flashlight.SeedLearned {
+				best = max(best, p.Mean)
+			}
+		}
+	}
+	assert.Greater(t, best, 0.5, "of the rows of the higher peak; seeds learned from searches that start at ones find none")
 }

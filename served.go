@@ -19,8 +19,8 @@ import (
 // rows newer than it. Both are opened by the first query, so that a program that only writes pays
 // for neither; without a generation the delta holds every row.
 //
-// mu makes the pair consistent: a generation is published and the delta retired up to its build LSN
-// in one step, and a query pins both in one.
+// mu makes the pair consistent: publishing a generation and removing from the delta what it holds
+// is one step, and a query pins both in one step.
 type served struct {
 	mu        sync.RWMutex
 	table     *delta.Table              // nil until opened
@@ -158,7 +158,7 @@ func (c *Collection) openGeneration(info storage.Info) *ivf.Index {
 	}
 	if err != nil {
 		c.served.damaged.Store(info.Generation)
-		c.db.events.indexUnusable(IndexUnusable{Collection: c.name, Generation: info.Generation, Err: err})
+		c.db.events.indexUnusable(c.name, info.Generation, err)
 		return nil
 	}
 	c.served.verified.Store(info.Generation)
@@ -224,7 +224,7 @@ func (c *Collection) giveUp(number uint64, cause error) {
 	s.damaged.Store(number)
 	gen := s.gen
 	s.gen, s.number, s.table = nil, 0, nil
-	c.db.events.indexUnusable(IndexUnusable{Collection: c.name, Generation: number, Err: cause})
+	c.db.events.indexUnusable(c.name, number, cause)
 	if err := gen.Release(); err != nil {
 		c.db.slog.Warn("release index", "collection", c.name, "err", err)
 	}

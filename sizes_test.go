@@ -26,7 +26,7 @@ func everyAnswer(t *testing.T, c *flashdb.Collection, source string, n int) {
 			require.NoError(t, err)
 			require.Len(t, got.Hits, min(k, n-1), "%d of %d nodes by %s: %s", k, n, name, got.Stats.Short)
 			require.Equal(t, k > n-1, got.Stats.Short != "", "k = %d of %d nodes: %q", k, n, got.Stats.Short)
-			o.Mode = flashdb.ModeExact
+			o.Exact = true
 			exact, err := c.Predict(t.Context(), source, k, &o)
 			require.NoError(t, err)
 			require.Len(t, exact.Hits, min(k, n-1))
@@ -97,6 +97,7 @@ func empty(t *testing.T, c *flashdb.Collection) {
 // TestIndexThreshold rebuilds with as many nodes as make the difference, and crosses it by upserts
 // and deletes.
 func TestIndexThreshold(t *testing.T) {
+	computes(t)
 	const dim, least = 2, 20_000
 	db := openDB(t)
 	c := withDecoders(t, db, dim)
@@ -128,7 +129,7 @@ func TestIndexThreshold(t *testing.T) {
 			require.NoError(t, err)
 			require.EqualValues(t, generation, res.Stats.Generation)
 			require.Len(t, res.Hits, min(k, nodes-1))
-			o.Mode = flashdb.ModeExact
+			o.Exact = true
 			exact, err := c.Predict(t.Context(), "n5", k, &o)
 			require.NoError(t, err)
 			if k == nodes || generation == 0 {
@@ -136,7 +137,7 @@ func TestIndexThreshold(t *testing.T) {
 			}
 		}
 	}
-	rebuild(false, "19999 rows are scanned exactly: an index is built from 20000 rows on, or when forced")
+	rebuild(false, "19999 rows are scanned exactly; an index is built from 20000 rows on, or when forced")
 	served(least-1, 0, 0)
 	one(least - 1)
 	rebuild(true, "")

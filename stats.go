@@ -6,37 +6,46 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/flashdb/flashdb/internal/vfs"
 	"github.com/flashdb/flashdb/storage"
 )
 
-// Stats describe an open database at one moment.
+// Stats describe an open database as it is when they are asked for.
 type Stats struct {
-	Dir string // absolute
-	// StoreBytes and WALBytes are file sizes: the bbolt file, and the log segments that hold what
-	// is not yet in it.
-	StoreBytes, WALBytes int64
+	Dir  string // absolute
+	Disk DiskUse
 	// DurableLSN numbers the last acknowledged batch, AppliedLSN the last one that is in bbolt.
 	DurableLSN, AppliedLSN uint64
 	Collections            []CollectionStats
 }
 
+// DiskUse is what the parts of a database take on disk, in bytes: the bbolt file, the log segments
+// that hold what is not yet in it, and the files of the indexes.
+type DiskUse struct {
+	Store, WAL, Index int64
+}
+
+// Total is the sum of the parts.
+func (u DiskUse) Total() int64 { return u.Store + u.WAL + u.Index }
+
 // CollectionStats describe one collection.
 type CollectionStats struct {
 	Name       string
-	Dim        int
-	Normalize  bool
+	Schema     Schema
 	Nodes      uint64
 	Tombstones uint64 // deleted ids; ids are never reused
+	Links      uint64 // known links to its nodes, from those of any collection
 	Decoders   []string
 	Tags       map[string]uint64 // nodes that carry each tag
 
-	// Generation is the served index, 0 for none; the next five are its own.
+	// Generation is the served index, 0 for none; the next six are its own.
 	Generation  uint64
 	IndexedRows uint64
 	Lists       int
+	LargestList int // its number of rows
 	IndexBytes  int64
 	// BuildLSN numbers the last batch that the generation holds; later batches may be those of
 	// other collections.
@@ -67,10 +76,7 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 		return Stats{}, fmt.Errorf("stats: %w", err)
 	}
 	s := Stats{Dir: db.dir, DurableLSN: uint64(db.log.Durable()), AppliedLSN: db.store.Applied()}
-	if info, err := db.home.Lstat(storeFile); err == nil {
-		s.StoreBytes = info.Size()
-	}
-	if s.WALBytes, err = dirBytes(db.fs, walDir); err != nil {
+	if s.Disk, err = db.diskUse(); err != nil {
 		return Stats{}, fmt.Errorf("stats: %w", err)
 	}
 	var infos []storage.Info
@@ -79,10 +85,10 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 		for _, info := range infos {
 			s.Collections = append(s.Collections, CollectionStats{
 				Name:       info.Name,
-				Dim:        info.Schema.Dim,
-				Normalize:  info.Schema.Normalize,
+				Schema:     Schema(info.Schema),
 				Nodes:      uint64(info.Count),
 				Tombstones: cardinality(v.Tombs(info.UID)),
+				Links:      v.LinkCount(info.UID),
 				Decoders:   v.Decoders(info.UID),
 				Tags:       v.Tags(info.UID),
 			})
@@ -123,13 +129,32 @@ func (db *DB) indexStats(s *CollectionStats, info storage.Info) error {
 	defer gen.Release()
 	built := gen.Info()
 	s.Generation = info.Generation
+	s.LargestList = slices.Max(gen.ListSizes())
 	s.IndexedRows, s.Lists, s.IndexBytes, s.BuildLSN = uint64(built.Rows), built.Lists, built.Bytes, info.BuildLSN
 	if file, err := db.home.Lstat(generationName(info.Name, info.Generation)); err == nil {
 		s.Written = file.ModTime()
 	}
-	s.Drift, err = c.drift(info, gen)
-	s.DeltaRows = s.Drift.DeltaRows
+	s.Drift, s.DeltaRows, err = c.drift(info, gen)
 	return err
+}
+
+// diskUse adds up the sizes of the database's files.
+func (db *DB) diskUse() (u DiskUse, err error) {
+	if info, err := db.home.Lstat(storeFile); err == nil {
+		u.Store = info.Size()
+	}
+	if u.WAL, err = dirBytes(db.fs, walDir); err != nil {
+		return u, err
+	}
+	// What is not the index's may lie in its directory, and counts nothing.
+	dirs, _ := db.fs.ReadDir(indexDir)
+	for _, name := range dirs {
+		dir := filepath.Join(indexDir, name)
+		if n, err := dirBytes(db.fs, dir); err == nil && checkIndexFolder(db.fs, dir) == nil {
+			u.Index += n
+		}
+	}
+	return u, nil
 }
 
 // dirBytes sums the sizes of the files in dir; a missing dir has none, and what is not a regular
@@ -158,23 +183,4 @@ func dirBytes(fsys vfs.FS, dir string) (sum int64, err error) {
 		sum += size
 	}
 	return sum, nil
-}
-
-// ListSizes returns the number of rows in each inverted list of the served generation; nothing
-// without one.
-func (c *Collection) ListSizes(ctx context.Context) ([]int, error) {
-	leave, err := c.db.enter()
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
-	p, err := c.pin(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("lists of %q: %w", c.name, err)
-	}
-	defer p.release()
-	if p.gen == nil {
-		return nil, nil
-	}
-	return p.gen.ListSizes(), nil
 }

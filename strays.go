@@ -86,10 +86,10 @@ func (db *DB) checkFolder(collection string) error {
 	return checkIndexFolder(db.fs, filepath.Join(indexDir, collection))
 }
 
-// Strays lists what lies in the directory of the database although flashdb has not put it there,
-// and what takes the place of a directory or file of the index, one line each. It is no damage:
-// Open, queries and writes go on beside it, but an index may be impossible to build until it is
-// moved away. Nothing of it is ever read, replaced or removed.
+// Strays lists entries of the directory that flashdb did not make, and entries in the place of a
+// directory or file of the index, one line each. They are no damage: Open, queries and writes go on
+// beside them, but an index may be impossible to build until they are moved away. None of them is
+// ever read, replaced or removed.
 func (db *DB) Strays(ctx context.Context) ([]string, error) {
 	leave, err := db.enter()
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/flashdb/flashdb/flashlight"
+	"github.com/flashdb/flashdb/index"
 	"github.com/flashdb/flashdb/storage"
 )
 
@@ -14,8 +15,8 @@ type Stop string
 const (
 	StopRounds    = Stop(flashlight.StopRounds)    // all rounds of the plan were run
 	StopConverged = Stop(flashlight.StopConverged) // as many rounds as the plan's patience brought nothing into the top-k
-	StopTail      = Stop(flashlight.StopTail)      // few of the top-k came from the tail of the last round: see PredictOptions.Tail
-	StopBudget    = Stop(flashlight.StopBudget)    // PredictOptions.MaxScored rows were scored
+	StopTail      = Stop(flashlight.StopTail)      // few of the top-k came from the tail of the last round: see flashlight.Plan.Tail
+	StopBudget    = Stop(flashlight.StopBudget)    // flashlight.Plan.MaxScored rows were scored
 	StopDeadline  = Stop(flashlight.StopDeadline)  // the context's deadline passed after the first round
 	StopExhausted = Stop(flashlight.StopExhausted) // every row that the filters allow was scored: the answer is exact
 	StopLinear    = Stop(flashlight.StopLinear)    // a linear decoder needs one round
@@ -28,7 +29,7 @@ type Round struct {
 	// Aims are what its query vectors were made of, one each.
 	Aims []Aim
 	// Probes is how much of the index all rounds so far were allowed to visit.
-	Probes Probes
+	Probes index.Probes
 	// Lists, Rows and Codes are what this round alone visited and scanned.
 	Lists, Rows, Codes int
 	// Scored counts the rows that the decoder scored, and Entered those of them that entered the
@@ -70,7 +71,7 @@ func (q *query) trace(rounds []flashlight.Round) ([]Round, error) {
 		}
 		for i, r := range rounds {
 			out[i] = Round{
-				Probes: Probes(r.Probes), Lists: r.Cost.Lists, Rows: r.Cost.Rows, Codes: r.Cost.Codes,
+				Probes: r.Probes, Lists: r.Cost.Lists, Rows: r.Cost.Rows, Codes: r.Cost.Codes,
 				Scored: r.Scored, Entered: r.Entered, Best: r.Best, Widening: r.Widening, Elapsed: r.Elapsed,
 			}
 			for _, a := range r.Aims {

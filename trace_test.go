@@ -8,13 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/flashlight"
 )
 
 // TestTraceNamesNodes: a trace says by key at which nodes the decoder was linearised.
 func TestTraceNamesNodes(t *testing.T) {
 	ctx := context.Background()
 	c := indexed(t, openDB(t), 4000)
-	res, err := c.Predict(ctx, "n1", 10, &flashdb.PredictOptions{Rounds: 3, PerRound: 50, Anchors: 5, Explain: true})
+	res, err := c.Predict(ctx, "n1", 10, &flashdb.PredictOptions{Plan: &flashlight.Plan{Rounds: 3, PerRound: 50, Anchors: 5}, Explain: true})
 	require.NoError(t, err)
 	rounds := res.Stats.Trace
 	require.Len(t, rounds, res.Stats.Rounds)

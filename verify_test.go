@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/flashlight"
+	"github.com/flashdb/flashdb/index"
 )
 
 // TestVerify compares what Verify says is missing with an exact answer, for a plan that visits too
@@ -27,9 +29,9 @@ func TestVerify(t *testing.T) {
 	missedSome := false
 	for source := range 20 {
 		key := fmt.Sprint(source)
-		exact, err := c.Predict(ctx, key, 40, &flashdb.PredictOptions{Mode: flashdb.ModeExact, Exclude: exclude})
+		exact, err := c.Predict(ctx, key, 40, &flashdb.PredictOptions{Exact: true, Exclude: exclude})
 		require.NoError(t, err)
-		poor := flashdb.PredictOptions{Rounds: 1, PerRound: 40, Probes: flashdb.Probes{Lists: 4}, Exclude: exclude, Verify: true}
+		poor := flashdb.PredictOptions{Plan: &flashlight.Plan{Rounds: 1, PerRound: 40, Probes: index.Probes{Lists: 4}}, Exclude: exclude, Verify: true}
 		res, err := c.Predict(ctx, key, 40, &poor)
 		require.NoError(t, err)
 		v := res.Stats.Verification
@@ -56,7 +58,7 @@ func TestVerify(t *testing.T) {
 		assert.Equal(t, want, missed)
 		assert.InDelta(t, 1-float64(len(want))/40, v.Recall, 1e-12)
 
-		poor.Probes, poor.Rounds, poor.PerRound = flashdb.Probes{Share: 1}, 0, 3000
+		poor.Plan = &flashlight.Plan{Probes: index.Probes{Share: 1}, PerRound: 3000}
 		res, err = c.Predict(ctx, key, 40, &poor)
 		require.NoError(t, err)
 		assert.Empty(t, res.Stats.Verification.Missed)

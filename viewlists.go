@@ -14,7 +14,7 @@ const freshRows = 64
 type viewLists struct {
 	v         *view
 	centroids []float32
-	fresh     []index.Candidate // rows of the delta, freshRows a list
+	fresh     []index.Candidate // rows of the delta, freshRows per list
 }
 
 func newViewLists(v *view) *viewLists {

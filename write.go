@@ -21,6 +21,8 @@ const (
 	writeDecoder
 	writeNoDecoder
 	writeMeta
+	writeCreate
+	writeDrop
 	writeKinds = iota
 )
 
@@ -29,7 +31,7 @@ func (k writeKind) String() string {
 	return [...]string{
 		writeUpsert: "upsert into", writeTags: "set tags in", writePayload: "set payload in", writeDelete: "delete from",
 		writeLink: "link in", writeUnlink: "unlink in", writeDecoder: "put decoder into", writeNoDecoder: "drop decoder from",
-		writeMeta: "set meta of",
+		writeMeta: "set meta of", writeCreate: "create", writeDrop: "drop",
 	}[k]
 }
 
@@ -47,7 +49,12 @@ type write struct {
 	name    string          // decoders, meta
 	decoder decoder.Decoder // put decoder
 	value   string          // meta
+	schema  Schema          // create
 }
+
+// linkSize is about what a link takes in a record, beside the name of its relation: the id of its
+// target, as a varint.
+const linkSize = 4
 
 // size estimates how many bytes the record of w has.
 func (w *write) size() int {
@@ -56,8 +63,8 @@ func (w *write) size() int {
 		node := &w.nodes[i]
 		n += len(node.Key) + 4*len(node.Embedding) + len(node.Payload) + bytesOf(node.Tags)
 	}
-	for _, e := range w.edges {
-		n += len(e.SourceCollection) + len(e.Source) + len(e.Target)
+	for i := range w.edges {
+		n += linkSize + len(w.edges[i].Relation)
 	}
 	return n + bytesOf(w.keys) + bytesOf(w.tags)
 }
@@ -72,7 +79,7 @@ func bytesOf(texts []string) (n int) {
 // A prepared write has been checked as far as its collection's schema tells. What remains is to
 // resolve its keys, against the newest state.
 type prepared struct {
-	c     *Collection
+	c     *Collection      // nil where there may be none: create, drop
 	of    int              // its place in a batch
 	puts  storage.PutNodes // of an upsert, with rows as they are stored
 	do    func(r *record) error
@@ -116,6 +123,9 @@ func (w *write) prepare(c *Collection) (*prepared, error) {
 
 // resolve emits the operations of p.
 func (p *prepared) resolve(r *record) error {
+	if p.c == nil {
+		return p.do(r)
+	}
 	info, ok := r.changes.Collection(p.c.name)
 	if !ok || info.UID != p.c.uid {
 		return fmt.Errorf("it was dropped: %w", ErrNotFound)
@@ -125,6 +135,9 @@ func (p *prepared) resolve(r *record) error {
 	}
 	if len(p.puts) == 0 {
 		return nil
+	}
+	for i := range p.puts {
+		p.puts[i].UID = p.c.uid // of a collection that the batch created, known only now
 	}
 	if err := r.changes.Resolve(p.c.uid, p.puts); err != nil {
 		return err

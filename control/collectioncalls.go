@@ -123,18 +123,13 @@ func (c *Collection) Unlink(ctx context.Context, all ...flashdb.Edge) (forgotten
 	return unlink.ask(ctx, c, edges{all}, out{})
 }
 
-type linksOf struct {
-	Source  string                 `json:"source"`
-	Options *flashdb.LinkedOptions `json:"options,omitempty"`
-}
-
-var linked = onCollection("linked", func(ctx context.Context, c *flashdb.Collection, r linksOf, _ out) ([]string, error) {
-	return c.Linked(ctx, r.Source, r.Options)
+var linked = onCollection("linked", func(ctx context.Context, c *flashdb.Collection, r flashdb.Edge, _ out) ([]string, error) {
+	return c.Linked(ctx, r)
 })
 
 // Linked is that of flashdb.Collection.
-func (c *Collection) Linked(ctx context.Context, source string, opts *flashdb.LinkedOptions) ([]string, error) {
-	return linked.ask(ctx, c, linksOf{source, opts}, out{})
+func (c *Collection) Linked(ctx context.Context, of flashdb.Edge) ([]string, error) {
+	return linked.ask(ctx, c, of, out{})
 }
 
 // linksPage is how many links travel in one line.
@@ -173,77 +168,43 @@ func (c *Collection) Links(ctx context.Context) iter.Seq2[flashdb.Edge, error] {
 	}
 }
 
-// keysPage is how many keys travel in one line.
+type rows struct {
+	From  uint32 `json:"from"`
+	Count int    `json:"count"`
+}
+
+var rowKeys = onCollection("rowkeys", func(ctx context.Context, c *flashdb.Collection, r rows, _ out) ([]string, error) {
+	return c.RowKeys(ctx, r.From, r.Count)
+})
+
+// RowKeys is that of flashdb.Collection.
+func (c *Collection) RowKeys(ctx context.Context, from uint32, n int) ([]string, error) {
+	return rowKeys.ask(ctx, c, rows{from, n}, out{})
+}
+
+// keysPage is how many keys one call asks for.
 const keysPage = 4096
 
-// A page pairs ids with keys, IDs[i] with Keys[i].
-type page struct {
-	IDs  []uint32 `json:"ids"`
-	Keys []string `json:"keys"`
-}
-
-var allKeys = onCollection("keys", func(ctx context.Context, c *flashdb.Collection, _ none, o reply[page]) (none, error) {
-	var p page
-	send := func() error {
-		if len(p.IDs) == 0 {
-			return nil
-		}
-		err := o.item(p)
-		p.IDs, p.Keys = p.IDs[:0], p.Keys[:0]
-		return err
-	}
-	err := c.Keys(ctx, func(id uint32, key string) error {
-		p.IDs, p.Keys = append(p.IDs, id), append(p.Keys, key)
-		if len(p.IDs) < keysPage {
-			return nil
-		}
-		return send()
-	})
-	if err != nil {
-		return none{}, err
-	}
-	return none{}, send()
-})
-
-// Keys is that of flashdb.Collection. The keys come some thousands at a time.
-func (c *Collection) Keys(ctx context.Context, fn func(id uint32, key string) error) error {
-	_, err := allKeys.ask(ctx, c, none{}, reply[page]{item: func(p page) error {
-		if len(p.IDs) != len(p.Keys) {
-			return fmt.Errorf("the owner sent %d ids and %d keys", len(p.IDs), len(p.Keys))
-		}
-		for i, id := range p.IDs {
-			if err := fn(id, p.Keys[i]); err != nil {
-				return err
+// Keys is that of flashdb.Collection. The keys come some thousands at a time, and no call is under
+// way while they are yielded.
+func (c *Collection) Keys(ctx context.Context) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for from := uint32(0); ; from += keysPage {
+			page, err := c.RowKeys(ctx, from, keysPage)
+			if err != nil {
+				yield("", err)
+				return
+			}
+			for _, name := range page {
+				if name != "" && !yield(name, nil) {
+					return
+				}
+			}
+			if len(page) < keysPage {
+				return
 			}
 		}
-		return nil
-	}})
-	return err
-}
-
-type ids struct {
-	IDs []uint32 `json:"ids"`
-}
-
-var keysOf = onCollection("keysof", func(ctx context.Context, c *flashdb.Collection, r ids, _ out) (map[uint32]string, error) {
-	found := make(map[uint32]string, len(r.IDs))
-	for _, id := range r.IDs {
-		name, err := c.Key(ctx, id)
-		if errors.Is(err, flashdb.ErrNotFound) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		found[id] = name
 	}
-	return found, nil
-})
-
-// KeysOf returns the keys of those of the ids that have a node: it is Key of flashdb.Collection for
-// many.
-func (c *Collection) KeysOf(ctx context.Context, of []uint32) (map[uint32]string, error) {
-	return keysOf.ask(ctx, c, ids{of}, out{})
 }
 
 type prefix struct {
@@ -347,4 +308,28 @@ var dropDecoder = onCollection("dropdecoder", func(ctx context.Context, c *flash
 func (c *Collection) DropDecoder(ctx context.Context, name string) error {
 	_, err := dropDecoder.ask(ctx, c, named{name}, out{})
 	return err
+}
+
+type newNode struct {
+	Links    flashdb.EmbedLinks `json:"links"`
+	Features wire.Vector        `json:"features"`
+}
+
+var embed = onCollection("embed", func(ctx context.Context, c *flashdb.Collection, r newNode, _ out) (wire.Vector, error) {
+	return c.Embed(ctx, r.Links, r.Features)
+})
+
+// Embed is that of flashdb.Collection.
+func (c *Collection) Embed(ctx context.Context, links flashdb.EmbedLinks, features []float32) ([]float32, error) {
+	return embed.ask(ctx, c, newNode{links, features}, out{})
+}
+
+var encoderUse = onCollection("encoderuse", func(ctx context.Context, c *flashdb.Collection, _ none, _ out) (flashdb.EncoderUse, error) {
+	_, use, err := c.Encoder(ctx)
+	return use, err
+})
+
+// EncoderUse returns what the stored encoder is for: see Encoder of flashdb.Collection.
+func (c *Collection) EncoderUse(ctx context.Context) (flashdb.EncoderUse, error) {
+	return encoderUse.ask(ctx, c, none{}, out{})
 }

@@ -7,7 +7,6 @@ import (
 	"os"
 
 	"github.com/flashdb/flashdb"
-	"github.com/flashdb/flashdb/internal/output"
 )
 
 // progress says how far work is; total is 0 when nobody knows.
@@ -105,6 +104,14 @@ var apply = onDB("apply", func(ctx context.Context, db *flashdb.DB, r writes, _ 
 	return none{}, db.Apply(ctx, r.Batch.Batch)
 })
 
+// MaxBatchBytes is how large a batch of Apply may be: less where it travels, as base64.
+func (c *Client) MaxBatchBytes() int {
+	if c.db != nil {
+		return flashdb.MaxBatchBytes
+	}
+	return maxBody / 4 * 3 * 9 / 10 // counts and lengths are not in the limit of a batch
+}
+
 // Apply is that of flashdb.DB. A batch that travels has at most three quarters of the 256 MB that a
 // call may have.
 func (c *Client) Apply(ctx context.Context, b *flashdb.Batch) error {
@@ -160,23 +167,6 @@ func (c *Client) Backup(ctx context.Context, w io.Writer, opts *flashdb.BackupOp
 		_, err := w.Write(part.Bytes)
 		return err
 	}})
-}
-
-// BackupFile is that of flashdb.DB. The file is this process's to write, and written whole or not
-// at all.
-func (c *Client) BackupFile(ctx context.Context, file string, opts *flashdb.BackupOptions) (res flashdb.BackupResult, err error) {
-	if c.db != nil {
-		return c.db.BackupFile(ctx, file, opts)
-	}
-	target, err := output.Resolve(file)
-	if err != nil {
-		return res, err
-	}
-	err = target.Write(func(w io.Writer) (err error) {
-		res, err = c.Backup(ctx, w, opts)
-		return err
-	})
-	return res, err
 }
 
 var collections = onDB("collections", func(ctx context.Context, db *flashdb.DB, _ none, _ out) ([]string, error) {

@@ -173,12 +173,3 @@ var calibrations = onCollection("calibrations", func(ctx context.Context, c *fla
 func (c *Collection) Calibrations(ctx context.Context) ([]flashdb.Calibration, error) {
 	return calibrations.ask(ctx, c, none{}, out{})
 }
-
-var listSizes = onCollection("listsizes", func(ctx context.Context, c *flashdb.Collection, _ none, _ out) ([]int, error) {
-	return c.ListSizes(ctx)
-})
-
-// ListSizes is that of flashdb.Collection.
-func (c *Collection) ListSizes(ctx context.Context) ([]int, error) {
-	return listSizes.ask(ctx, c, none{}, out{})
-}

@@ -35,8 +35,8 @@ func TestEverythingTogether(t *testing.T) {
 	}
 	vec := randomVector(rng, modelDim)
 
-	var acting [writers]ledger
-	var actors [writers]*actor
+	var writing [writers]ledger
+	var generators [writers]*generator
 	var loops sync.WaitGroup
 	var warm atomic.Int64 // rounds that all loops still owe
 	enough := make(chan struct{})
@@ -64,14 +64,14 @@ func TestEverythingTogether(t *testing.T) {
 	}
 	warm.Add(1) // while the loops are started
 	for w := range writers {
-		actors[w] = newActor(writerPrefix(w), first+uint64(w))
-		loop("act", func() error {
-			act := actors[w].next()
-			acting[w].tried++
-			err := act.do(ctx, c)
+		generators[w] = newGenerator(writerPrefix(w), first+uint64(w))
+		loop("write", func() error {
+			write := generators[w].next()
+			writing[w].tried++
+			err := write.do(ctx, c)
 			if err == nil {
-				actors[w].applied(act)
-				acting[w].acked++
+				generators[w].applied(write)
+				writing[w].acked++
 			}
 			return err
 		})
@@ -82,7 +82,7 @@ func TestEverythingTogether(t *testing.T) {
 			return err
 		},
 		"exact": func() error {
-			_, err := c.Predict(ctx, "stable8", 5, &flashdb.PredictOptions{Decoder: "dot", Mode: flashdb.ModeExact})
+			_, err := c.Predict(ctx, "stable8", 5, &flashdb.PredictOptions{Decoder: "dot", Exact: true})
 			return err
 		},
 		"search": func() error { _, err := c.Search(ctx, vec, 5, &flashdb.SearchOptions{Filter: "red"}); return err },
@@ -94,7 +94,7 @@ func TestEverythingTogether(t *testing.T) {
 			}
 			return nil
 		},
-		"keys":  func() error { return c.Keys(ctx, func(uint32, string) error { return nil }) },
+		"keys":  func() error { _, err := c.RowKeys(ctx, 0, 100); return err },
 		"stats": func() error { _, err := d.Stats(ctx); return err },
 		"rebuild": func() error {
 			_, err := c.Rebuild(ctx, &flashdb.RebuildOptions{Force: true, Lists: 3})
@@ -138,10 +138,10 @@ func TestEverythingTogether(t *testing.T) {
 	defer checkAndClose(t, d)
 	c, err = d.Collection("c")
 	require.NoError(t, err)
-	acts := int64(0)
+	writes := int64(0)
 	for w := range writers {
-		acts += acting[w].acked
-		replayed(t, c, writerPrefix(w), first+uint64(w), acting[w].acked, acting[w].tried)
+		writes += writing[w].acked
+		replayed(t, c, writerPrefix(w), first+uint64(w), writing[w].acked, writing[w].tried)
 	}
-	t.Logf("%d acts acknowledged", acts)
+	t.Logf("%d writes acknowledged", writes)
 }

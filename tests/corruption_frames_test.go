@@ -129,7 +129,10 @@ func (f *frame) flips(name string) []mutation {
 // the damages, evenly; with FLASHDB_EXHAUSTIVE set it takes all. Package internal/backup damages
 // every byte of its stream.
 func TestCorruptionOfFrames(t *testing.T) {
-	const short = 40
+	short := 40
+	if testing.Short() {
+		short = 8
+	}
 	exhaustive := os.Getenv("FLASHDB_EXHAUSTIVE") != ""
 	seed := envNumber(t, "FLASHDB_SEED", 1)
 	im := newImage(t, 300, 7)

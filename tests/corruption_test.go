@@ -11,31 +11,48 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/flashlight"
+	"github.com/flashdb/flashdb/index"
 	"github.com/flashdb/flashdb/internal/attempts"
 	"github.com/flashdb/flashdb/internal/vfs"
 )
 
 // image is the files of a database as a crash leaves them: a served generation, newer rows and
-// deletes in the store, and acts that are only in the log.
+// deletes in the store, and writes that are only in the log.
 type image struct {
-	files map[string][]byte // by path relative to the directory
-	log   string            // path of the log segment
-	acts  []int             // where in it each act begins, and its length
-	whole string            // what every read of the image answers
-	// cut is what they answer when the log ends before the i-th act. A log that is cut short there
-	// is what a crash leaves if the acts behind were never acknowledged: nothing tells the two
-	// apart.
+	files  map[string][]byte // by path relative to the directory
+	log    string            // path of the log segment
+	writes []int             // where in it each write begins, and its length
+	whole  string            // what every read of the image answers
+	// cut is what they answer when the log ends before the i-th write. A log that is cut short
+	// there is what a crash leaves if the writes behind were never acknowledged: nothing tells the
+	// two apart.
 	cut []string
 }
 
-// newImage makes an image of n nodes with rows by chance.
+// images are those that a test has made, by number of nodes and seed. Nobody changes them.
+var images sync.Map
+
+// newImage returns an image of n nodes with rows by chance.
 func newImage(t *testing.T, n int, seed uint64) image {
+	t.Helper()
+	which := [2]uint64{uint64(n), seed}
+	if im, ok := images.Load(which); ok {
+		return im.(image)
+	}
+	im := makeImage(t, n, seed)
+	images.Store(which, im)
+	return im
+}
+
+func makeImage(t *testing.T, n int, seed uint64) image {
 	t.Helper()
 	const dim = 8
 	ctx := context.Background()
@@ -81,7 +98,7 @@ func newImage(t *testing.T, n int, seed uint64) image {
 	_, err = db.Stats(ctx) // flushes; from here on nothing is read, which would flush too
 	require.NoError(t, err)
 	var im image
-	act := func(err error) {
+	write := func(err error) {
 		require.NoError(t, err)
 		im.files = readFiles(t, dir)
 		for name := range im.files {
@@ -89,15 +106,15 @@ func newImage(t *testing.T, n int, seed uint64) image {
 				im.log = name
 			}
 		}
-		im.acts = append(im.acts, len(im.files[im.log]))
+		im.writes = append(im.writes, len(im.files[im.log]))
 	}
-	act(c.SetMeta(ctx, "origin", "another"))
-	act(c.Upsert(ctx, node(8), node(n+2)))
-	act(c.Link(ctx, flashdb.Edge{Source: "node8", Target: "node9"}))
-	act(c.Link(ctx, across(8, 9), across(1, 10)))
-	act(c.Upsert(ctx, node(4), node(n+3)))
-	im.acts = append([]int{logHeader}, im.acts...)
-	for _, at := range im.acts {
+	write(c.SetMeta(ctx, "origin", "another"))
+	write(c.Upsert(ctx, node(8), node(n+2)))
+	write(c.Link(ctx, flashdb.Edge{Source: "node8", Target: "node9"}))
+	write(c.Link(ctx, across(8, 9), across(1, 10)))
+	write(c.Upsert(ctx, node(4), node(n+3)))
+	im.writes = append([]int{logHeader}, im.writes...)
+	for _, at := range im.writes {
 		im.cut = append(im.cut, im.answers(t, im.files[im.log][:at]))
 	}
 	im.whole = im.cut[len(im.cut)-1]
@@ -142,9 +159,9 @@ func answers(db *flashdb.DB) (string, error) {
 	}
 	result := func(r flashdb.Result, e error) { note(r.Hits, e) }
 	result(c.Predict(ctx, "node1", 10, nil))
-	result(c.Predict(ctx, "node8", 10, &flashdb.PredictOptions{Mode: flashdb.ModeExact, WithNode: true}))
+	result(c.Predict(ctx, "node8", 10, &flashdb.PredictOptions{Exact: true, WithNode: true}))
 	result(c.Predict(ctx, "node2", 5, &flashdb.PredictOptions{Filter: "third1 and all"}))
-	result(c.Predict(ctx, "node3", 50, &flashdb.PredictOptions{Rounds: 3, PerRound: 100, Probes: flashdb.Probes{Share: 1}}))
+	result(c.Predict(ctx, "node3", 50, &flashdb.PredictOptions{Plan: &flashlight.Plan{Rounds: 3, PerRound: 100, Probes: index.Probes{Share: 1}}}))
 	result(c.Predict(ctx, "node1", 10, &flashdb.PredictOptions{SourceCollection: "users"}))
 	for e, err := range c.Links(ctx) {
 		note(e, err)
@@ -153,11 +170,14 @@ func answers(db *flashdb.DB) (string, error) {
 	vec[0] = 1
 	result(c.Search(ctx, vec, 10, nil))
 	var keys []string
-	note("", c.Keys(ctx, func(_ uint32, key string) error { keys = append(keys, key); return nil }))
+	for key, err := range c.Keys(ctx) {
+		note(key, err)
+		keys = append(keys, key)
+	}
 	for i, key := range keys {
 		if i%7 == 0 || i < 12 {
 			note(c.Get(ctx, key))
-			note(c.Linked(ctx, key, nil))
+			note(c.Linked(ctx, flashdb.Edge{Source: key}))
 		}
 	}
 	note(len(keys), nil)
@@ -166,7 +186,7 @@ func answers(db *flashdb.DB) (string, error) {
 	note(ok, nil)
 	stats, e := db.Stats(ctx)
 	for _, s := range stats.Collections {
-		note(fmt.Sprint(s.Name, s.Dim, s.Nodes, s.Tombstones, s.Decoders, s.Tags), e)
+		note(fmt.Sprint(s.Name, s.Schema, s.Nodes, s.Tombstones, s.Decoders, s.Tags), e)
 	}
 	return b.String(), err
 }
@@ -293,18 +313,18 @@ func (im *image) judge(t *testing.T, m mutation, rng *rand.Rand) outcome {
 }
 
 // torn tells whether the answers are those of a log cut short, by the damage or by Open, which said
-// so: damage that reaches into the last act leaves no whole frame behind it, as a write does that a
-// crash tore.
+// so: damage that reaches into the last write leaves no whole frame behind it, as a write does that
+// a crash tore.
 func (im *image) torn(m mutation, got, events string) bool {
 	said := strings.Contains(events, "torn log tail")
 	for i, answers := range im.cut {
 		if got != answers {
 			continue
 		}
-		if m.kind == "truncate" && (said || im.acts[i] == m.at) {
+		if m.kind == "truncate" && (said || im.writes[i] == m.at) {
 			return true
 		}
-		if last := im.acts[len(im.acts)-2]; said && m.at+m.size > last {
+		if last := im.writes[len(im.writes)-2]; said && m.at+m.size > last {
 			return true
 		}
 	}
@@ -319,7 +339,8 @@ func requireDamage(t *testing.T, m mutation, err error) {
 }
 
 // TestCorruption damages every kind of file, and demands that the damage is reported or changes no
-// answer. FLASHDB_CORRUPTIONS sets the number of random mutations a file, FLASHDB_SEED their seed.
+// answer. FLASHDB_CORRUPTIONS sets the number of random mutations per file, FLASHDB_SEED their
+// seed.
 func TestCorruption(t *testing.T) {
 	n, seed := envNumber(t, "FLASHDB_CORRUPTIONS", 12), envNumber(t, "FLASHDB_SEED", 1)
 	t.Logf("FLASHDB_CORRUPTIONS=%d FLASHDB_SEED=%d", n, seed)

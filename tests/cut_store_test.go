@@ -49,7 +49,7 @@ func storeCalls(db *flashdb.DB, c *flashdb.Collection) map[string]func() error {
 		"rebuild":     func() error { _, err := c.Rebuild(ctx, &flashdb.RebuildOptions{Force: true}); return err },
 		"backup":      func() error { _, err := db.Backup(ctx, io.Discard, nil); return err },
 		"compact":     func() error { _, err := db.Compact(ctx, nil); return err },
-		"keys":        func() error { return c.Keys(ctx, func(uint32, string) error { return nil }) },
+		"keys":        func() error { _, err := c.RowKeys(ctx, 0, 100); return err },
 		"stats":       func() error { _, err := db.Stats(ctx); return err },
 		"collections": func() error { _, err := db.Collections(ctx); return err },
 		"check": func() error {
@@ -69,8 +69,7 @@ func storeCalls(db *flashdb.DB, c *flashdb.Collection) map[string]func() error {
 func TestStoreCutAnywhere(t *testing.T) {
 	im := newImage(t, 1500, 7)
 	n := len(im.files["flash.db"])
-	sizes := []int{0, 100, 8192, 24 << 10, n / 2, n - 1}
-	for _, size := range sizes {
+	for _, size := range some([]int{0, 100, 8192, 24 << 10, n / 2, n - 1}) {
 		for name := range storeCalls(nil, nil) {
 			t.Run(fmt.Sprintf("%d/%s", size, name), func(t *testing.T) {
 				attempts.Count(t, 1, "files cut")
@@ -187,11 +186,11 @@ func TestLogChangedUnderProcess(t *testing.T) {
 	im := newImage(t, 300, 7)
 	ctx := context.Background()
 	changes := map[string]func(path string) error{
-		"emptied":             func(path string) error { return os.Truncate(path, 0) },
-		"cut in the last act": func(path string) error { return os.Truncate(path, int64(im.acts[len(im.acts)-1]-1)) },
-		"cut between acts":    func(path string) error { return os.Truncate(path, int64(im.acts[2])) },
-		"removed":             os.Remove,
-		"directory removed":   func(path string) error { return os.RemoveAll(filepath.Dir(path)) },
+		"emptied":               func(path string) error { return os.Truncate(path, 0) },
+		"cut in the last write": func(path string) error { return os.Truncate(path, int64(im.writes[len(im.writes)-1]-1)) },
+		"cut between writes":    func(path string) error { return os.Truncate(path, int64(im.writes[2])) },
+		"removed":               os.Remove,
+		"directory removed":     func(path string) error { return os.RemoveAll(filepath.Dir(path)) },
 	}
 	for name, change := range changes {
 		t.Run(name, func(t *testing.T) {
@@ -239,7 +238,7 @@ func TestGenerationCutAnywhere(t *testing.T) {
 	im := newImage(t, 1500, 7)
 	const generation = "index/papers/gen-000001.ivf"
 	n := len(im.files[generation])
-	for _, size := range []int{0, 1, 100, 4096, 4097, 8192, 8193, n / 2, n - 4096, n - 1} {
+	for _, size := range some([]int{0, 1, 100, 4096, 4097, 8192, 8193, n / 2, n - 4096, n - 1}) {
 		for _, what := range []string{"predict", "search", "check", "rebuild", "backup", "stats", "close"} {
 			t.Run(fmt.Sprintf("%d/%s", size, what), func(t *testing.T) {
 				attempts.Count(t, 1, "files cut")

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/flashlight"
 )
 
 // served opens an image whose index is being served, and returns where its events go.
@@ -26,7 +27,7 @@ func served(t *testing.T, im *image) (db *flashdb.DB, c *flashdb.Collection, dir
 	t.Cleanup(func() { _ = db.Close() })
 	c, err = db.Collection("papers")
 	require.NoError(t, err)
-	res, err := c.Predict(context.Background(), "node1", 5, &flashdb.PredictOptions{Rounds: 2})
+	res, err := c.Predict(context.Background(), "node1", 5, &flashdb.PredictOptions{Plan: &flashlight.Plan{Rounds: 2}})
 	require.NoError(t, err)
 	require.Equal(t, uint64(1), res.Stats.Generation)
 	return db, c, dir, events
@@ -38,7 +39,7 @@ func TestGenerationCutShort(t *testing.T) {
 	ctx := context.Background()
 	im := newImage(t, 1500, 7)
 	generation := filepath.Join("index", "papers", "gen-000001.ivf")
-	exact := &flashdb.PredictOptions{Mode: flashdb.ModeExact}
+	exact := &flashdb.PredictOptions{Exact: true}
 	for name, opts := range map[string]*flashdb.PredictOptions{"rounds": nil, "exact scan": exact} {
 		t.Run(name, func(t *testing.T) {
 			db, c, dir, events := served(t, &im)
@@ -85,7 +86,7 @@ func TestDamagedGenerationIsRebuilt(t *testing.T) {
 		require.NoError(t, err)
 		c, err := db.Collection("papers")
 		require.NoError(t, err)
-		res, err := c.Predict(ctx, "node1", 5, &flashdb.PredictOptions{Rounds: 1})
+		res, err := c.Predict(ctx, "node1", 5, &flashdb.PredictOptions{Plan: &flashlight.Plan{Rounds: 1}})
 		require.NoError(t, err)
 		require.Equal(t, lazy, res.Stats.Generation == 1, "damaged rows are not served unless asked for")
 		rebuilt, err := c.Rebuild(ctx, nil)

@@ -15,7 +15,7 @@ import (
 )
 
 // fillUp upserts batches until one is refused, which it returns with the error.
-func fillUp(c *flashdb.Collection, m *model, rng *rand.Rand) (refused act, err error) {
+func fillUp(c *flashdb.Collection, m *model, rng *rand.Rand) (refused write, err error) {
 	for i := 0; ; i++ {
 		a := batch(rng, fmt.Sprint(i))
 		if err := a.do(context.Background(), c); err != nil {
@@ -26,7 +26,7 @@ func fillUp(c *flashdb.Collection, m *model, rng *rand.Rand) (refused act, err e
 }
 
 // batch upserts a few nodes that take 8 KiB.
-func batch(rng *rand.Rand, name string) act {
+func batch(rng *rand.Rand, name string) write {
 	var nodes []flashdb.Node
 	for i := range 4 {
 		n := flashdb.Node{Key: fmt.Sprintf("%s/%d", name, i), Embedding: randomVector(rng, modelDim), Payload: make([]byte, 2<<10)}
@@ -35,7 +35,7 @@ func batch(rng *rand.Rand, name string) act {
 		}
 		nodes = append(nodes, n)
 	}
-	return upsertAct(nodes...)
+	return upsertWrite(nodes...)
 }
 
 // TestDiskFull writes until a small file system is full: the error is clear, the database is

@@ -3,6 +3,7 @@ package tests
 import (
 	"context"
 	"fmt"
+	"io"
 	"io/fs"
 	"math/rand/v2"
 	"os"
@@ -15,7 +16,7 @@ import (
 	"github.com/flashdb/flashdb"
 )
 
-// startedModel makes a database with a collection and a few acknowledged acts.
+// startedModel makes a database with a collection and a few acknowledged writes.
 func startedModel(t *testing.T, dir string, opts *flashdb.Options) (*flashdb.DB, *flashdb.Collection, *model, *rand.Rand) {
 	t.Helper()
 	db, err := flashdb.Open(dir, opts)
@@ -31,9 +32,9 @@ func startedModel(t *testing.T, dir string, opts *flashdb.Options) (*flashdb.DB,
 	return db, c, m, rng
 }
 
-// reopened opens the database again, and compares it with the model; refused is an act that was not
-// acknowledged and may be there all the same.
-func reopened(t *testing.T, dir string, m *model, refused act) {
+// reopened opens the database again, and compares it with the model; refused is a write that was
+// not acknowledged and may be there all the same.
+func reopened(t *testing.T, dir string, m *model, refused write) {
 	t.Helper()
 	ctx := context.Background()
 	db, err := flashdb.Open(dir, nil)
@@ -69,7 +70,7 @@ func TestInodesExhausted(t *testing.T) {
 	}
 	_, err := c.Rebuild(ctx, &flashdb.RebuildOptions{Force: true})
 	require.ErrorIs(t, err, syscall.ENOSPC)
-	_, err = db.BackupFile(ctx, filepath.Join(t.TempDir(), "b"), nil)
+	_, err = db.Backup(ctx, io.Discard, nil)
 	require.ErrorIs(t, err, syscall.ENOSPC)
 	refused, err := fillUp(c, m, rng)
 	require.ErrorIs(t, err, flashdb.ErrReadOnly)
@@ -120,7 +121,7 @@ func TestDiskTurnsReadOnly(t *testing.T) {
 }
 
 // readOnlyModel opens the database read-only and compares it with the model.
-func readOnlyModel(t *testing.T, dir string, m *model, refused act) {
+func readOnlyModel(t *testing.T, dir string, m *model, refused write) {
 	t.Helper()
 	db, err := flashdb.Open(dir, &flashdb.Options{ReadOnly: true})
 	require.NoError(t, err)

@@ -19,10 +19,11 @@ import (
 
 var errDisk = errors.New("disk on fire")
 
-// twins are collections that every act of a trial changes by one write.
+// twins are collections that every write of a trial changes alike, in one batch. Links lead from
+// the first to the second as they lead within each.
 var twins = []string{"c", "twin"}
 
-// A trial is a fixed run of a database on a disk that fails at some point. Its acts are batches
+// A trial is a fixed run of a database on a disk that fails at some point. Its writes are batches
 // across two collections, which must always be the same. The log and the index are on fs, the bbolt
 // file is a real one whose writes are injected too.
 type trial struct {
@@ -33,21 +34,21 @@ type trial struct {
 	// store is called before each write to the bbolt file, as inject before every other operation.
 	store func(off int64, b []byte) error
 
-	db    *flashdb.DB
-	c     *flashdb.Collection
-	actor *actor
+	db        *flashdb.DB
+	c         *flashdb.Collection
+	generator *generator
 	ledger
 }
 
 // A ledger says what a database was asked to do, and what it acknowledged.
 type ledger struct {
 	created      bool   // the collection was acknowledged
-	acked, tried int64  // acts acknowledged, and begun
+	acked, tried int64  // writes acknowledged, and begun
 	generation   uint64 // of the last rebuild that was acknowledged
 }
 
 func newTrial(t *testing.T, dir string, fs vfs.FS) *trial {
-	r := &trial{t: t, dir: dir, fs: fs, actor: newActor("", 11), inject: func(vfs.Op) error { return nil }}
+	r := &trial{t: t, dir: dir, fs: fs, generator: newGenerator("", 11), inject: func(vfs.Op) error { return nil }}
 	r.store = func(int64, []byte) error {
 		return r.inject(vfs.Op{Kind: vfs.OpWrite, Path: filepath.Join(dir, "flash.db")})
 	}
@@ -74,14 +75,14 @@ func (r *trial) open() (err error) {
 	return err
 }
 
-func (r *trial) acts(n int) error {
+func (r *trial) writes(n int) error {
 	for range n {
-		act := r.actor.next()
+		write := r.generator.next()
 		r.tried++
-		if err := act.applyAll(context.Background(), r.db, r.actor.m, twins...); err != nil {
-			return fmt.Errorf("%s: %w", act.name, err)
+		if err := write.applyBoth(context.Background(), r.db, r.generator.m, twins[0], twins[1]); err != nil {
+			return fmt.Errorf("%s: %w", write.name, err)
 		}
-		r.actor.applied(act)
+		r.generator.applied(write)
 		r.acked++
 	}
 	return nil
@@ -101,8 +102,8 @@ func (r *trial) rebuild() error {
 }
 
 func (r *trial) predict() error {
-	for key := range r.actor.m.nodes {
-		_, err := r.c.Search(context.Background(), r.actor.m.nodes[key].Embedding, 5, nil)
+	for key := range r.generator.m.nodes {
+		_, err := r.c.Search(context.Background(), r.generator.m.nodes[key].Embedding, 5, nil)
 		return err
 	}
 	return nil
@@ -131,11 +132,11 @@ func (r *trial) close() error {
 
 // run does a bit of everything until the first error.
 func (r *trial) run() error {
-	acts := func(n int) func() error { return func() error { return r.acts(n) } }
+	writes := func(n int) func() error { return func() error { return r.writes(n) } }
 	steps := []func() error{
-		r.open, acts(10), r.checkpoint, acts(4), r.rebuild, acts(3), r.predict, r.rebuild, acts(2), r.close,
-		r.open, acts(3), r.predict, acts(2), r.checkpoint, r.other, acts(2), r.rebuild, r.checkpoint, acts(3), r.close,
-		r.open, acts(1), r.close,
+		r.open, writes(10), r.checkpoint, writes(4), r.rebuild, writes(3), r.predict, r.rebuild, writes(2), r.close,
+		r.open, writes(3), r.predict, writes(2), r.checkpoint, r.other, writes(2), r.rebuild, r.checkpoint, writes(3), r.close,
+		r.open, writes(1), r.close,
 	}
 	for _, step := range steps {
 		if err := step(); err != nil {
@@ -152,10 +153,10 @@ func (r *trial) afterFailure(err error) {
 		return
 	}
 	if errors.Is(err, flashdb.ErrReadOnly) && r.c != nil {
-		err := r.actor.next().do(context.Background(), r.c)
+		err := r.generator.next().do(context.Background(), r.c)
 		assert.ErrorIs(r.t, err, flashdb.ErrReadOnly)
 		assert.ErrorIs(r.t, err, errDisk, "the first reason stays")
-		assert.NoError(r.t, r.actor.m.diff(context.Background(), r.c, ""), "reads go on, and what failed is not seen")
+		assert.NoError(r.t, r.generator.m.diff(context.Background(), r.c, ""), "reads go on, and what failed is not seen")
 	}
 	_ = r.close() // may well fail
 }
@@ -181,7 +182,7 @@ func (l *ledger) verify(t *testing.T, dir string, fs vfs.FS) {
 	}
 	require.NoError(t, err)
 	a := replayed(t, c, "", 11, l.acked, l.tried)
-	require.NoError(t, a.m.diff(ctx, twin, ""), "both have what a batch did, or none")
+	require.NoError(t, a.m.linkedFrom("c").diff(ctx, twin, ""), "both have what a batch did, or none")
 	stats, err := db.Stats(ctx)
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, stats.Collections[0].Generation, l.generation)
@@ -190,20 +191,20 @@ func (l *ledger) verify(t *testing.T, dir string, fs vfs.FS) {
 	a.m.predicts(t, c, d, "verify", 3)
 }
 
-// replayed returns an actor that has done as many acts as c shows: all that were acknowledged, and
-// of the others those before some point.
-func replayed(t testing.TB, c *flashdb.Collection, prefix string, seed uint64, acked, tried int64) *actor {
+// replayed returns a generator that has done as many writes as c shows: all that were acknowledged,
+// and of the others those before some point.
+func replayed(t testing.TB, c *flashdb.Collection, prefix string, seed uint64, acked, tried int64) *generator {
 	t.Helper()
-	a := newActor(prefix, seed)
+	a := newGenerator(prefix, seed)
 	var diffs []string
 	for n := acked; n <= tried; n++ {
 		err := a.skipTo(int(n)).m.diff(context.Background(), c, prefix)
 		if err == nil {
 			return a
 		}
-		diffs = append(diffs, fmt.Sprintf("after act %d: %v", n, err))
+		diffs = append(diffs, fmt.Sprintf("after write %d: %v", n, err))
 	}
-	require.Fail(t, "not what was acknowledged", "%d acts of %q acknowledged, %d tried:\n%s", acked, prefix, tried, strings.Join(diffs, "\n"))
+	require.Fail(t, "not what was acknowledged", "%d writes of %q acknowledged, %d tried:\n%s", acked, prefix, tried, strings.Join(diffs, "\n"))
 	return nil
 }
 
@@ -231,12 +232,17 @@ func TestNthOperationFails(t *testing.T) {
 	require.NoError(t, whole.run())
 	whole.verify(t, whole.dir, whole.fs)
 	require.Greater(t, len(ops), 200)
+	numbers := make([]int, len(ops))
+	for i := range numbers {
+		numbers[i] = i + 1
+	}
 
 	for _, mode := range modes {
 		t.Run(mode.name, func(t *testing.T) {
 			root := t.TempDir()
 			failed := 0
-			for n := 1; n <= len(ops); n++ {
+			numbers := some(numbers)
+			for _, n := range numbers {
 				r := newTrial(t, filepath.Join(root, fmt.Sprint(n)), vfs.NewMem())
 				r.inject = mode.inject(int64(n))
 				if err := r.run(); err != nil {
@@ -249,7 +255,7 @@ func TestNthOperationFails(t *testing.T) {
 					require.Fail(t, "operation that failed", "number %d, %s", n, ops[n-1])
 				}
 			}
-			attempts.Count(t, len(ops), "operations")
+			attempts.Count(t, len(numbers), "operations")
 			t.Logf("%d operations, %d runs ended with an error", len(ops), failed)
 		})
 	}
@@ -263,29 +269,29 @@ func TestFailedFlush(t *testing.T) {
 			ctx := context.Background()
 			r := newTrial(t, filepath.Join(t.TempDir(), "test.flash"), vfs.NewMem())
 			require.NoError(t, r.open())
-			require.NoError(t, r.acts(20))
+			require.NoError(t, r.writes(20))
 			require.NoError(t, r.checkpoint())
 			require.NoError(t, r.rebuild())
 			d := dotDecoder(t, modelDim)
-			require.NoError(t, r.c.PutDecoder(ctx, "z", d)) // a name that no act uses
-			require.NoError(t, r.acts(20))
+			require.NoError(t, r.c.PutDecoder(ctx, "z", d)) // a name that no write uses
+			require.NoError(t, r.writes(20))
 			if opened {
-				r.actor.m.predicts(t, r.c, d, "z", 1)
-				require.NoError(t, r.acts(10))
+				r.generator.m.predicts(t, r.c, d, "z", 1)
+				require.NoError(t, r.writes(10))
 			}
 			r.store = func(int64, []byte) error { return errDisk }
 			require.ErrorIs(t, r.checkpoint(), errDisk)
 
-			err := r.actor.next().do(ctx, r.c)
+			err := r.generator.next().do(ctx, r.c)
 			require.ErrorIs(t, err, flashdb.ErrReadOnly)
 			require.ErrorIs(t, err, errDisk)
-			r.actor.m.predicts(t, r.c, d, "z", 5)
+			r.generator.m.predicts(t, r.c, d, "z", 5)
 			require.ErrorIs(t, r.close(), errDisk)
 
 			r.store = func(int64, []byte) error { return nil }
 			require.NoError(t, r.open())
-			r.actor.m.predicts(t, r.c, d, "z", 5)
-			require.NoError(t, setMetaAct("a", "b").do(ctx, r.c))
+			r.generator.m.predicts(t, r.c, d, "z", 5)
+			require.NoError(t, setMetaWrite("a", "b").do(ctx, r.c))
 			require.NoError(t, r.close())
 		})
 	}

@@ -3,7 +3,9 @@ package tests
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -15,8 +17,12 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	bolt "go.etcd.io/bbolt"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/decoder"
+	"github.com/flashdb/flashdb/flashlight"
+	"github.com/flashdb/flashdb/index"
 	"github.com/flashdb/flashdb/internal/backup"
 	"github.com/flashdb/flashdb/internal/dbtest"
 )
@@ -33,13 +39,15 @@ type frozenAnswers struct {
 	Contents *dbtest.Contents
 	ByIndex  []string // keys, best first
 	Exact    []string
+	// By the decoder with relations, by index; from version 5 on.
+	ByRelation map[string][]string `json:",omitempty"`
 }
 
 // TestFrozenDatabase opens a whole database as the first program of its formats left it when it was
 // killed: with a log tail that is not in flash.db, a generation, rows newer than that, deletes,
-// links, tags, decoders. That must work for ever.
+// links, tags, decoders, relations. That must work for ever.
 func TestFrozenDatabase(t *testing.T) {
-	for _, version := range []string{"v2", "v3", "v4"} {
+	for _, version := range []string{"v2", "v3", "v4", "v5"} {
 		t.Run(version, func(t *testing.T) { testFrozen(t, version) })
 	}
 }
@@ -58,6 +66,7 @@ func testFrozen(t *testing.T, version string) {
 
 	dir := filepath.Join(t.TempDir(), "db")
 	unpackTo(t, dir, stream)
+	require.Equal(t, version, versionOf(t, dir), "the version that flash.db states")
 	readOnly, err := flashdb.Open(dir, &flashdb.Options{ReadOnly: true})
 	require.NoError(t, err)
 	requireAnswers(t, want, readOnly)
@@ -76,6 +85,18 @@ func testFrozen(t *testing.T, version string) {
 	s, err := restored.Stats(context.Background())
 	require.NoError(t, err)
 	assert.Equal(t, uint64(1), s.Collections[0].Generation)
+}
+
+func versionOf(t *testing.T, dir string) (version string) {
+	t.Helper()
+	db, err := bolt.Open(filepath.Join(dir, "flash.db"), 0o600, &bolt.Options{ReadOnly: true})
+	require.NoError(t, err)
+	require.NoError(t, db.View(func(tx *bolt.Tx) error {
+		version = fmt.Sprintf("v%d", binary.LittleEndian.Uint32(tx.Bucket([]byte("meta")).Get([]byte("format"))))
+		return nil
+	}))
+	require.NoError(t, db.Close())
+	return version
 }
 
 // TestEarlierFilesHaveNoLinksAcross: a database of an earlier version refuses what its flash.db
@@ -135,9 +156,44 @@ func answersOf(t *testing.T, db *flashdb.DB) frozenAnswers {
 		}
 		return keys
 	}
-	a.ByIndex = keys(flashdb.PredictOptions{PerRound: 100, Probes: flashdb.Probes{Share: 1}})
-	a.Exact = keys(flashdb.PredictOptions{Mode: flashdb.ModeExact})
+	a.ByIndex = keys(flashdb.PredictOptions{Plan: &flashlight.Plan{PerRound: 100, Probes: index.Probes{Share: 1}}})
+	a.Exact = keys(flashdb.PredictOptions{Exact: true})
+	a.ByRelation = byRelation(t, db)
 	return a
+}
+
+// byRelation asks the decoder with relations, where there is one.
+func byRelation(t *testing.T, db *flashdb.DB) map[string][]string {
+	t.Helper()
+	ctx := context.Background()
+	users, err := db.Collection("users")
+	if errors.Is(err, flashdb.ErrNotFound) {
+		return nil
+	}
+	require.NoError(t, err)
+	if names, err := users.Decoders(ctx); err != nil || len(names) == 0 {
+		require.NoError(t, err)
+		return nil
+	}
+	answers := map[string][]string{}
+	for name, q := range map[string]struct {
+		key string
+		o   flashdb.PredictOptions
+	}{
+		"ann follows":     {"ann", flashdb.PredictOptions{Relation: "follows"}},
+		"who follows ann": {"ann", flashdb.PredictOptions{Relation: "follows", Reverse: true}},
+		"ann wrote":       {"ann", flashdb.PredictOptions{Relation: "wrote"}},
+		"who wrote p7":    {"p7", flashdb.PredictOptions{SourceCollection: "papers", Relation: "wrote", Reverse: true}},
+	} {
+		q.o.Plan = &flashlight.Plan{PerRound: 100, Probes: index.Probes{Share: 1}}
+		res, err := users.Predict(ctx, q.key, 5, &q.o)
+		require.NoError(t, err)
+		require.NotContains(t, res.Stats.Plan, "exact")
+		for _, h := range res.Hits {
+			answers[name] = append(answers[name], h.Key)
+		}
+	}
+	return answers
 }
 
 // makeFrozen makes a database, packs it as a kill would leave it, and notes what it answers.
@@ -167,11 +223,26 @@ func makeFrozen(t *testing.T, packed, answers string) {
 	require.NoError(t, err)
 	users, err := db.CreateCollection("users", flashdb.Schema{Dim: dim})
 	require.NoError(t, err)
-	require.NoError(t, users.Upsert(ctx, flashdb.Node{Key: "ann", Embedding: randomVector(rng, dim)}, flashdb.Node{Key: "bob", Embedding: randomVector(rng, dim)}))
+	for _, key := range []string{"ann", "bob", "cleo", "dan", "eve", "fay", "gus", "hal"} {
+		require.NoError(t, users.Upsert(ctx, flashdb.Node{Key: key, Embedding: randomVector(rng, dim)}))
+	}
 	by := func(user, paper string) flashdb.Edge {
 		return flashdb.Edge{SourceCollection: "users", Source: user, Target: paper}
 	}
-	require.NoError(t, c.Link(ctx, by("ann", "p7"), by("ann", "p8"), by("bob", "p7")))
+	wrote := func(user, paper string) flashdb.Edge {
+		e := by(user, paper)
+		e.Relation = "wrote"
+		return e
+	}
+	follows := func(a, b string) flashdb.Edge { return flashdb.Edge{Source: a, Target: b, Relation: "follows"} }
+	require.NoError(t, c.Link(ctx, by("ann", "p7"), by("ann", "p8"), by("bob", "p7"), wrote("ann", "p7"), wrote("bob", "p7"), wrote("dan", "p8")))
+	require.NoError(t, users.Link(ctx, follows("ann", "bob"), follows("ann", "cleo"), follows("dan", "ann"), follows("eve", "ann")))
+	names := []string{"follows", "wrote"}
+	related, err := decoder.NewRelations(decoder.ComplEx, dim, names, randomVector(rng, len(names)*dim))
+	require.NoError(t, err)
+	require.NoError(t, users.PutDecoder(ctx, "knows", related))
+	_, err = users.Rebuild(ctx, &flashdb.RebuildOptions{Force: true, Lists: 2})
+	require.NoError(t, err)
 	require.NoError(t, db.Checkpoint(ctx))
 	// From here on the log alone has it.
 	require.NoError(t, c.Upsert(ctx, flashdb.Node{Key: "new", Embedding: randomVector(rng, dim), Tags: []string{"blue"}}))
@@ -180,6 +251,14 @@ func makeFrozen(t *testing.T, packed, answers string) {
 	require.NoError(t, err)
 	require.NoError(t, c.Link(ctx, by("bob", "new"), by("ann", "p6")))
 	_, err = c.Unlink(ctx, by("ann", "p8"))
+	require.NoError(t, err)
+	require.NoError(t, c.Link(ctx, wrote("cleo", "p7"), wrote("cleo", "p6")))
+	require.NoError(t, users.Link(ctx, follows("ann", "fay"), follows("fay", "ann")))
+	_, err = c.Unlink(ctx, wrote("bob", "p7"))
+	require.NoError(t, err)
+	_, err = users.Unlink(ctx, follows("ann", "cleo"))
+	require.NoError(t, err)
+	_, err = users.Delete(ctx, "eve")
 	require.NoError(t, err)
 	_, err = c.Delete(ctx, "p6")
 	require.NoError(t, err)

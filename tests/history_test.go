@@ -22,15 +22,15 @@ import (
 	"github.com/flashdb/flashdb/internal/vfs"
 )
 
-// A world is what a database should hold: collections by name. It is immutable, and an act leads to
-// another one.
+// A world is what a database should hold: collections by name. It is immutable, and a write leads
+// to another one.
 type world map[string]*model
 
 // names returns the names of the collections, sorted.
 func (w world) names() []string { return slices.Sorted(maps.Keys(w)) }
 
-// after returns the world after an act on one of its collections.
-func (w world) after(name string, a act) world {
+// after returns the world after a write on one of its collections.
+func (w world) after(name string, a write) world {
 	m := w[name].clone()
 	a.on(m)
 	next := maps.Clone(w)
@@ -124,31 +124,38 @@ func (h *history) draws() map[string]func(w world) []step {
 			return []step{{"compact", func(ctx context.Context) error { _, err := h.db.Compact(ctx, o); return err }, w}}
 		},
 	}
-	for name, draw := range h.acts() {
+	for name, draw := range h.writes() {
 		all[name] = func(w world) []step { return h.onOne(w, draw) }
 	}
 	return all
 }
 
-// acts are the calls that change one collection of a world.
-func (h *history) acts() map[string]func(w world, name string) (act, bool) {
-	all := map[string]func(w world, name string) (act, bool){}
-	for kind, draw := range map[string]func(m *model) (act, bool){
+// writes are the calls that change one collection of a world.
+func (h *history) writes() map[string]func(w world, name string) (write, bool) {
+	all := map[string]func(w world, name string) (write, bool){}
+	for kind, draw := range map[string]func(m *model) (write, bool){
 		"upsert": h.upsert, "delete": h.delete, "set tags": h.setTags, "set payload": h.setPayload,
 		"decoders": h.decoders, "meta": h.meta,
 	} {
-		all[kind] = func(w world, name string) (act, bool) { return draw(w[name]) }
+		all[kind] = func(w world, name string) (write, bool) { return draw(w[name]) }
 	}
-	for kind, change := range map[string]func(...flashdb.Edge) act{"link": linkAct, "link more": linkAct, "unlink": unlinkAct} {
-		all[kind] = func(w world, name string) (act, bool) { return change(h.edges(w, name)...), true }
+	for kind, change := range map[string]func(...flashdb.Edge) write{"link": linkWrite, "link more": linkWrite, "unlink any": unlinkWrite} {
+		all[kind] = func(w world, name string) (write, bool) { return change(h.edges(w, name)...), true }
+	}
+	all["unlink"] = func(w world, name string) (write, bool) {
+		known := w[name].edges()
+		if len(known) == 0 {
+			return write{}, false
+		}
+		return unlinkWrite(rapid.SliceOfN(rapid.SampledFrom(known), 1, 4).Draw(h.t, "known")...), true
 	}
 	return all
 }
 
-// batch draws a batch of some acts on any of the collections. Each fits the world that those before
-// it lead to.
+// batch draws a batch of some writes on any of the collections. Each fits the world that those
+// before it lead to.
 func (h *history) batch(w world) []step {
-	draws := h.acts()
+	draws := h.writes()
 	kinds := append(slices.Sorted(maps.Keys(draws)), "upsert", "upsert", "upsert", "decoders", "decoders")
 	var b flashdb.Batch
 	then := w
@@ -167,18 +174,18 @@ func (h *history) atRest(name string, do func(context.Context) error) func(w wor
 	return func(w world) []step { return []step{{name, do, w}} }
 }
 
-// onOne draws an act on one of the collections.
-func (h *history) onOne(w world, draw func(w world, name string) (act, bool)) []step {
+// onOne draws a write on one of the collections.
+func (h *history) onOne(w world, draw func(w world, name string) (write, bool)) []step {
 	name := rapid.SampledFrom(w.names()).Draw(h.t, "collection")
 	a, ok := draw(w, name)
 	if !ok {
 		return nil
 	}
-	return []step{h.act(w, name, a)}
+	return []step{h.write(w, name, a)}
 }
 
-// act makes a step of an act.
-func (h *history) act(w world, name string, a act) step {
+// write makes a step of a write.
+func (h *history) write(w world, name string, a write) step {
 	return step{a.name, func(ctx context.Context) error {
 		c, err := h.db.Collection(name)
 		if err != nil {
@@ -188,7 +195,7 @@ func (h *history) act(w world, name string, a act) step {
 	}, w.after(name, a)}
 }
 
-func (h *history) upsert(*model) (act, bool) {
+func (h *history) upsert(*model) (write, bool) {
 	var nodes []flashdb.Node
 	for range rapid.IntRange(1, 30).Draw(h.t, "batch") {
 		n := flashdb.Node{Key: h.key(), Embedding: randomVector(h.rng, modelDim), Payload: []byte{byte(h.rng.Uint32())}}
@@ -197,26 +204,27 @@ func (h *history) upsert(*model) (act, bool) {
 		}
 		nodes = append(nodes, n)
 	}
-	return upsertAct(nodes...), true
+	return upsertWrite(nodes...), true
 }
 
-func (h *history) setTags(m *model) (act, bool) {
+func (h *history) setTags(m *model) (write, bool) {
 	key := h.existing(m)
-	return setTagsAct(key, []string{"blue", "red"}[h.rng.IntN(3):]...), key != ""
+	return setTagsWrite(key, []string{"blue", "red"}[h.rng.IntN(3):]...), key != ""
 }
 
-func (h *history) setPayload(m *model) (act, bool) {
+func (h *history) setPayload(m *model) (write, bool) {
 	key := h.existing(m)
-	return setPayloadAct(key, []byte{byte(h.rng.Uint32())}), key != ""
+	return setPayloadWrite(key, []byte{byte(h.rng.Uint32())}), key != ""
 }
 
-func (h *history) delete(m *model) (act, bool) {
+func (h *history) delete(m *model) (write, bool) {
 	keys := []string{h.existing(m), h.existing(m), h.existing(m)}
 	slices.Sort(keys)
-	return deleteAct(slices.Compact(keys)...), keys[0] != ""
+	return deleteWrite(slices.Compact(keys)...), keys[0] != ""
 }
 
-// edges draws some from nodes of one, two or three collections to those of one.
+// edges draws some from nodes of one, two or three collections to those of one, with relations and
+// without.
 func (h *history) edges(w world, name string) (edges []flashdb.Edge) {
 	for range rapid.IntRange(1, 3).Draw(h.t, "collections") {
 		from := rapid.SampledFrom(w.names()).Draw(h.t, "from")
@@ -225,6 +233,7 @@ func (h *history) edges(w world, name string) (edges []flashdb.Edge) {
 			continue
 		}
 		some := edgesBetween(sources[:rapid.IntRange(1, 2).Draw(h.t, "sources")], targets)
+		related(rapid.SampledFrom(append(relations, "", "")).Draw(h.t, "relation"), some)
 		for i := range some {
 			if from != name {
 				some[i].SourceCollection = from
@@ -235,12 +244,15 @@ func (h *history) edges(w world, name string) (edges []flashdb.Edge) {
 	return edges
 }
 
-func (h *history) decoders(*model) (act, bool) {
-	name := rapid.SampledFrom([]string{"a", "b", "mlp"}).Draw(h.t, "decoder")
-	if name != "mlp" && rapid.Bool().Draw(h.t, "drop") {
-		return dropDecoderAct(name), true
+func (h *history) decoders(*model) (write, bool) {
+	name := rapid.SampledFrom([]string{"a", "b", "mlp", "related"}).Draw(h.t, "decoder")
+	if name == "related" {
+		return putDecoderWrite(name, h.related()), true
 	}
-	return putDecoderAct(name, h.mlp()), true
+	if name != "mlp" && rapid.Bool().Draw(h.t, "drop") {
+		return dropDecoderWrite(name), true
+	}
+	return putDecoderWrite(name, h.mlp()), true
 }
 
 func (h *history) mlp() decoder.Decoder {
@@ -249,11 +261,19 @@ func (h *history) mlp() decoder.Decoder {
 	return d
 }
 
-func (h *history) meta(*model) (act, bool) {
-	return setMetaAct("m", fmt.Sprint(h.rng.Uint64())), true
+// related returns a decoder with relations.
+func (h *history) related() decoder.Decoder {
+	kind := []decoder.Kind{decoder.DistMult, decoder.ComplEx}[h.rng.IntN(2)]
+	d, err := decoder.NewRelations(kind, modelDim, relations, randomVector(h.rng, len(relations)*modelDim))
+	require.NoError(h.t, err)
+	return d
 }
 
-// create makes a collection that there is not, and gives it a decoder.
+func (h *history) meta(*model) (write, bool) {
+	return setMetaWrite("m", fmt.Sprint(h.rng.Uint64())), true
+}
+
+// create makes a collection that there is not, and gives it a decoder and one with relations.
 func (h *history) create(w world) []step {
 	name := rapid.SampledFrom(historyNames).Draw(h.t, "create")
 	if w[name] != nil {
@@ -265,7 +285,8 @@ func (h *history) create(w world) []step {
 		_, err := h.db.CreateCollection(name, flashdb.Schema{Dim: modelDim})
 		return err
 	}, then}
-	return []step{created, h.act(then, name, putDecoderAct("mlp", h.mlp()))}
+	plain := h.write(then, name, putDecoderWrite("mlp", h.mlp()))
+	return []step{created, plain, h.write(plain.then, name, putDecoderWrite("related", h.related()))}
 }
 
 // drop deletes a collection, unless it is the last.
@@ -298,16 +319,18 @@ func (h *history) rebuild(w world) []step {
 // calibrate measures plans, where there is a generation to measure them on.
 func (h *history) calibrate(w world) []step {
 	name := rapid.SampledFrom(w.names()).Draw(h.t, "calibrate")
+	dec := rapid.SampledFrom([]string{"mlp", "related"}).Draw(h.t, "calibrated")
 	return []step{{"calibrate", func(ctx context.Context) error {
 		c, err := h.db.Collection(name)
 		if err != nil {
 			return err
 		}
-		sizes, err := c.ListSizes(ctx)
-		if err != nil || len(sizes) == 0 || len(w[name].nodes) < 5 || w[name].decoders["mlp"] == nil {
+		stats, err := h.db.Stats(ctx)
+		at := slices.IndexFunc(stats.Collections, func(s flashdb.CollectionStats) bool { return s.Name == name })
+		if err != nil || at < 0 || stats.Collections[at].Lists == 0 || len(w[name].nodes) < 5 || w[name].decoders[dec] == nil {
 			return err
 		}
-		_, err = c.Calibrate(ctx, &flashdb.CalibrateOptions{Decoder: "mlp", Sources: 2})
+		_, err = c.Calibrate(ctx, &flashdb.CalibrateOptions{Decoder: dec, Sources: 2})
 		return err
 	}, w}}
 }
@@ -353,16 +376,13 @@ func (h *history) several(*rapid.T) {
 // restore goes on with what a backup holds.
 func (h *history) restore(*rapid.T) {
 	ctx := context.Background()
-	file := h.dir + ".zst"
-	_, err := h.db.BackupFile(ctx, file, nil)
+	var stream bytes.Buffer
+	_, err := h.db.Backup(ctx, &stream, nil)
 	require.NoError(h.t, err)
-	stream, err := os.ReadFile(file)
-	require.NoError(h.t, err)
-	require.NoError(h.t, os.Remove(file))
-	_, err = flashdb.VerifyBackup(ctx, bytes.NewReader(stream), nil)
+	_, err = flashdb.VerifyBackup(ctx, bytes.NewReader(stream.Bytes()), nil)
 	require.NoError(h.t, err)
 	next := h.dir + "r"
-	_, err = flashdb.Restore(ctx, bytes.NewReader(stream), next, nil)
+	_, err = flashdb.Restore(ctx, &stream, next, nil)
 	require.NoError(h.t, err)
 	h.moveTo(next)
 }

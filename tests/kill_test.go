@@ -30,21 +30,21 @@ const childEnv = "FLASHDB_TEST_CHILD"
 // writers are the goroutines of a child that write, each keys of its own.
 const writers = 3
 
-// A life is what a child process does with a database: its writers act until each has done Acts,
-// the first of them by batches across two collections, while another goroutine rebuilds, flushes,
-// checks and so on. It says on its standard output what it begins and what was acknowledged, one
-// line each:
+// A life is what a child process does with a database: its writers write until each has done
+// Writes, the first of them by batches across two collections, with links between them, while
+// another goroutine rebuilds, flushes, checks and so on. It says on its standard output what it
+// begins and what was acknowledged, one line each:
 //
 //	open            the collection is there
-//	try W, ack W    the next act of writer W
+//	try W, ack W    the next write of writer W
 //	generation N    a rebuild was acknowledged
 //	error TEXT      of a writer, which ends it
 //	closed
 type life struct {
-	Dir  string
-	Seed uint64
-	Done [writers]int // acts of each writer in earlier lives
-	Acts int
+	Dir    string
+	Seed   uint64
+	Done   [writers]int // writes of each writer in earlier lives
+	Writes int
 
 	// Point kills the process when it is reached for the Nth time.
 	Point failpoint.Point
@@ -79,14 +79,14 @@ func live(spec string) {
 		return
 	}
 	say("open")
-	var acting sync.WaitGroup
+	var writing sync.WaitGroup
 	var chores sync.WaitGroup
 	var over atomic.Bool
 	for w := range writers {
-		acting.Go(func() { l.act(db, c, w) })
+		writing.Go(func() { l.write(db, c, w) })
 	}
 	chores.Go(func() { l.chores(db, c, &over) })
-	acting.Wait()
+	writing.Wait()
 	over.Store(true)
 	chores.Wait()
 	if err := db.Close(); err != nil {
@@ -101,23 +101,23 @@ func say(format string, args ...any) { fmt.Fprintf(os.Stdout, format+"\n", args.
 
 func writerPrefix(w int) string { return fmt.Sprintf("w%d/", w) }
 
-func (l *life) act(db *flashdb.DB, c *flashdb.Collection, w int) {
-	a := newActor(writerPrefix(w), l.Seed+uint64(w)).skipTo(l.Done[w])
-	for range l.Acts {
-		act := a.next()
+func (l *life) write(db *flashdb.DB, c *flashdb.Collection, w int) {
+	a := newGenerator(writerPrefix(w), l.Seed+uint64(w)).skipTo(l.Done[w])
+	for range l.Writes {
+		write := a.next()
 		say("try %d", w)
 		var err error
 		if w == 0 {
-			err = act.applyAll(context.Background(), db, a.m, "c", "twin")
+			err = write.applyBoth(context.Background(), db, a.m, "c", "twin")
 		} else {
-			err = act.do(context.Background(), c)
+			err = write.do(context.Background(), c)
 		}
 		if err != nil {
-			say("error %s: %v", act.name, err)
+			say("error %s: %v", write.name, err)
 			return
 		}
 		say("ack %d", w)
-		a.applied(act)
+		a.applied(write)
 	}
 }
 
@@ -164,11 +164,11 @@ type saga struct {
 	tried      [writers]int64
 	errors     []string // of the last life
 	closed     bool
-	total      int64 // acts acknowledged in all lives
+	total      int64 // writes acknowledged in all lives
 }
 
 func newSaga(t *testing.T, dir string, seed uint64) *saga {
-	return &saga{t: t, life: life{Dir: dir, Seed: seed, Acts: 40}}
+	return &saga{t: t, life: life{Dir: dir, Seed: seed, Writes: 40}}
 }
 
 // run lives once: as the child of command, if that is not empty, and at most until the child has
@@ -248,7 +248,7 @@ func (s *saga) verify() {
 		s.life.Done[w] = a.done
 		all.merge(a.m)
 		if w == 0 {
-			require.NoError(s.t, a.m.diff(ctx, twin, ""), "both have what a batch did, or none")
+			require.NoError(s.t, a.m.linkedFrom("c").diff(ctx, twin, ""), "both have what a batch did, or none")
 		}
 	}
 	stats, err := db.Stats(ctx)
@@ -297,7 +297,7 @@ func TestKill(t *testing.T) {
 	root := t.TempDir()
 	reached := map[failpoint.Point]int{}
 	var s *saga
-	var acts int64
+	var writes int64
 	instants, survived := 0, 0
 	for i := 0; survived < kills; i++ {
 		require.Less(t, i, 4*kills, "too few lives end in a kill")
@@ -318,7 +318,7 @@ func TestKill(t *testing.T) {
 		s.run(lines)
 		require.Empty(t, s.errors)
 		s.verify()
-		acts += s.total - before
+		writes += s.total - before
 		switch {
 		case s.closed: // it was not reached, or the kill came late
 			continue
@@ -330,6 +330,6 @@ func TestKill(t *testing.T) {
 		survived++
 	}
 	attempts.Count(t, survived, "processes killed")
-	attempts.Count(t, int(acts), "acknowledged batches compared")
-	t.Logf("%d kills survived, %d at instants and at failpoints %v; %d acknowledged acts, all there", survived, instants, reached, acts)
+	attempts.Count(t, int(writes), "acknowledged batches compared")
+	t.Logf("%d kills survived, %d at instants and at failpoints %v; %d acknowledged writes, all there", survived, instants, reached, writes)
 }

@@ -16,6 +16,8 @@ import (
 
 	"github.com/flashdb/flashdb"
 	"github.com/flashdb/flashdb/decoder"
+	"github.com/flashdb/flashdb/flashlight"
+	"github.com/flashdb/flashdb/index"
 	"github.com/flashdb/flashdb/internal/dbtest"
 )
 
@@ -31,12 +33,6 @@ type model struct {
 	meta     map[string]string
 }
 
-// A source is a node that links start at: of another collection, or of the model's own where it
-// names none.
-type source struct{ collection, key string }
-
-func sourceOf(e flashdb.Edge) source { return source{e.SourceCollection, e.Source} }
-
 func newModel() *model {
 	return &model{
 		nodes:    map[string]flashdb.Node{},
@@ -49,7 +45,7 @@ func newModel() *model {
 
 func (m *model) keys() []string { return slices.Sorted(maps.Keys(m.nodes)) }
 
-// clone returns a copy that acts may change.
+// clone returns a copy that writes may change.
 func (m *model) clone() *model {
 	c := *m
 	c.nodes, c.ids, c.decoders, c.meta = maps.Clone(m.nodes), maps.Clone(m.ids), maps.Clone(m.decoders), maps.Clone(m.meta)
@@ -76,8 +72,9 @@ func (m *model) predict(d decoder.Decoder, key string, k int, opts flashdb.Predi
 	bound := d.Bind(nil, m.nodes[key].Embedding)
 	var scratch decoder.Scratch
 	var hits []flashdb.Hit
+	known := m.linked(source{key: key})
 	for target, n := range m.nodes {
-		linked := m.links[source{key: key}][target] && !opts.IncludeLinked
+		linked := known[target] && !opts.IncludeLinked
 		tagged := opts.Filter == "" || slices.Contains(n.Tags, opts.Filter)
 		if target == key || linked || !tagged || slices.Contains(opts.Exclude, target) {
 			continue
@@ -96,14 +93,13 @@ func (m *model) predict(d decoder.Decoder, key string, k int, opts flashdb.Predi
 // model, and returns the first difference.
 func (m *model) diff(ctx context.Context, c *flashdb.Collection, prefix string) error {
 	var keys []string
-	err := c.Keys(ctx, func(_ uint32, key string) error {
+	for key, err := range c.Keys(ctx) {
+		if err != nil {
+			return err
+		}
 		if strings.HasPrefix(key, prefix) {
 			keys = append(keys, key)
 		}
-		return nil
-	})
-	if err != nil {
-		return err
 	}
 	slices.Sort(keys)
 	if want := m.keys(); !slices.Equal(want, keys) {
@@ -120,41 +116,6 @@ func (m *model) diff(ctx context.Context, c *flashdb.Collection, prefix string) 
 		}
 	}
 	return cmp.Or(m.diffLinks(ctx, c, prefix), m.diffNamed(c, prefix))
-}
-
-// diffLinks compares the links, as Links and as Linked tell them.
-func (m *model) diffLinks(ctx context.Context, c *flashdb.Collection, prefix string) error {
-	got := map[source][]string{}
-	for e, err := range c.Links(ctx) {
-		if err != nil {
-			return err
-		}
-		if strings.HasPrefix(e.Source, prefix) {
-			got[sourceOf(e)] = append(got[sourceOf(e)], e.Target)
-		}
-	}
-	for from, targets := range m.links {
-		want := slices.Sorted(maps.Keys(targets))
-		if len(want) == 0 {
-			continue
-		}
-		linked, err := c.Linked(ctx, from.key, &flashdb.LinkedOptions{SourceCollection: from.collection})
-		if err != nil {
-			return err
-		}
-		if !slices.Equal(linked, got[from]) {
-			return fmt.Errorf("%v is linked to %q, and Links yields %q", from, linked, got[from])
-		}
-		slices.Sort(linked)
-		if !slices.Equal(linked, want) {
-			return fmt.Errorf("%v is linked to %q, want %q", from, linked, want)
-		}
-		delete(got, from)
-	}
-	if len(got) > 0 {
-		return fmt.Errorf("links that should not be: %v", got)
-	}
-	return nil
 }
 
 func sameTags(a, b []string) bool {
@@ -196,8 +157,8 @@ func (m *model) predicts(t testing.TB, c *flashdb.Collection, d decoder.Decoder,
 		from := keys[i*len(keys)/min(sources, len(keys))]
 		want := m.predict(d, from, 20, flashdb.PredictOptions{})
 		for _, o := range []*flashdb.PredictOptions{
-			{Decoder: name, Mode: flashdb.ModeExact},
-			{Decoder: name, PerRound: len(keys), Probes: flashdb.Probes{Share: 1}},
+			{Decoder: name, Exact: true},
+			{Decoder: name, Plan: &flashlight.Plan{PerRound: len(keys), Probes: index.Probes{Share: 1}}},
 		} {
 			got, err := c.Predict(context.Background(), from, 20, o)
 			require.NoError(t, err)
@@ -210,26 +171,50 @@ func (m *model) predicts(t testing.TB, c *flashdb.Collection, d decoder.Decoder,
 	}
 }
 
-// An act is one public call that changes a collection, the same as a part of a batch, and what it
+// A write is one public call that changes a collection, the same as a part of a batch, and what it
 // means for the model.
-type act struct {
+type write struct {
 	name string
 	do   func(context.Context, *flashdb.Collection) error
 	add  func(b *flashdb.Batch, collection string, m *model) // m: as it is before
 	on   func(*model)
+	// across, if not nil, is what it also does to the links from one collection to another that is
+	// like it: see applyBoth.
+	across func(b *flashdb.Batch, from, to string)
 }
 
-// applyAll carries out an act on several collections by one write. All of them are as m is.
-func (a act) applyAll(ctx context.Context, db *flashdb.DB, m *model, collections ...string) error {
+// applyBoth carries out a write on two collections in one batch. Both are as m is. What it does to
+// links it also does to those from the first to the second: see model.linkedFrom.
+func (a write) applyBoth(ctx context.Context, db *flashdb.DB, m *model, first, second string) error {
 	var b flashdb.Batch
-	for _, name := range collections {
-		a.add(&b, name, m)
+	a.add(&b, first, m)
+	a.add(&b, second, m)
+	if a.across != nil {
+		a.across(&b, first, second)
 	}
 	return db.Apply(ctx, &b)
 }
 
-func upsertAct(nodes ...flashdb.Node) act {
-	return act{
+// linkedFrom returns m with each of its links also from another collection that is like it.
+func (m *model) linkedFrom(collection string) *model {
+	c := m.clone()
+	for from, targets := range m.links {
+		c.links[source{collection, from.key, from.relation}] = maps.Clone(targets)
+	}
+	return c
+}
+
+// from returns edges with their sources in another collection.
+func from(collection string, edges []flashdb.Edge) []flashdb.Edge {
+	edges = slices.Clone(edges)
+	for i := range edges {
+		edges[i].SourceCollection = collection
+	}
+	return edges
+}
+
+func upsertWrite(nodes ...flashdb.Node) write {
+	return write{
 		"upsert", func(ctx context.Context, c *flashdb.Collection) error { return c.Upsert(ctx, nodes...) },
 		func(b *flashdb.Batch, name string, _ *model) { b.Upsert(name, nodes...) },
 		func(m *model) {
@@ -241,11 +226,12 @@ func upsertAct(nodes ...flashdb.Node) act {
 				m.nodes[n.Key] = n
 			}
 		},
+		nil,
 	}
 }
 
-func setTagsAct(key string, tags ...string) act {
-	return act{
+func setTagsWrite(key string, tags ...string) write {
+	return write{
 		"set tags", func(ctx context.Context, c *flashdb.Collection) error { return c.SetTags(ctx, key, tags) },
 		func(b *flashdb.Batch, name string, _ *model) { b.SetTags(name, key, tags) },
 		func(m *model) {
@@ -253,11 +239,12 @@ func setTagsAct(key string, tags ...string) act {
 			n.Tags = tags
 			m.nodes[key] = n
 		},
+		nil,
 	}
 }
 
-func setPayloadAct(key string, payload []byte) act {
-	return act{
+func setPayloadWrite(key string, payload []byte) write {
+	return write{
 		"set payload", func(ctx context.Context, c *flashdb.Collection) error { return c.SetPayload(ctx, key, payload) },
 		func(b *flashdb.Batch, name string, _ *model) { b.SetPayload(name, key, payload) },
 		func(m *model) {
@@ -265,12 +252,13 @@ func setPayloadAct(key string, payload []byte) act {
 			n.Payload = payload
 			m.nodes[key] = n
 		},
+		nil,
 	}
 }
 
-// deleteAct deletes keys that exist, and one that does not.
-func deleteAct(keys ...string) act {
-	return act{
+// deleteWrite deletes keys that exist, and one that does not.
+func deleteWrite(keys ...string) write {
+	return write{
 		"delete", func(ctx context.Context, c *flashdb.Collection) error {
 			n, err := c.Delete(ctx, append(slices.Clone(keys), "never stored")...)
 			if err == nil && n != len(keys) {
@@ -284,12 +272,13 @@ func deleteAct(keys ...string) act {
 		func(m *model) {
 			for _, key := range keys {
 				delete(m.nodes, key)
-				delete(m.links, source{key: key})
+				maps.DeleteFunc(m.links, func(of source, _ map[string]bool) bool { return of.collection == "" && of.key == key })
 				for _, l := range m.links {
 					delete(l, key)
 				}
 			}
 		},
+		nil,
 	}
 }
 
@@ -303,24 +292,25 @@ func edgesBetween(sources, targets []string) (edges []flashdb.Edge) {
 	return edges
 }
 
-func linkAct(edges ...flashdb.Edge) act {
-	return act{
+func linkWrite(edges ...flashdb.Edge) write {
+	return write{
 		"link", func(ctx context.Context, c *flashdb.Collection) error { return c.Link(ctx, edges...) },
 		func(b *flashdb.Batch, name string, _ *model) { b.Link(name, edges...) },
 		func(m *model) {
 			for _, e := range edges {
-				from := sourceOf(e)
-				if m.links[from] == nil {
-					m.links[from] = map[string]bool{}
+				of := sourceOf(e)
+				if m.links[of] == nil {
+					m.links[of] = map[string]bool{}
 				}
-				m.links[from][e.Target] = true
+				m.links[of][e.Target] = true
 			}
 		},
+		func(b *flashdb.Batch, first, second string) { b.Link(second, from(first, edges)...) },
 	}
 }
 
-func unlinkAct(edges ...flashdb.Edge) act {
-	return act{
+func unlinkWrite(edges ...flashdb.Edge) write {
+	return write{
 		"unlink", func(ctx context.Context, c *flashdb.Collection) error {
 			_, err := c.Unlink(ctx, edges...)
 			return err
@@ -331,20 +321,22 @@ func unlinkAct(edges ...flashdb.Edge) act {
 				delete(m.links[sourceOf(e)], e.Target)
 			}
 		},
+		func(b *flashdb.Batch, first, second string) { b.Unlink(second, from(first, edges)...) },
 	}
 }
 
-func putDecoderAct(name string, d decoder.Decoder) act {
-	return act{
+func putDecoderWrite(name string, d decoder.Decoder) write {
+	return write{
 		"put decoder", func(ctx context.Context, c *flashdb.Collection) error { return c.PutDecoder(ctx, name, d) },
 		func(b *flashdb.Batch, collection string, _ *model) { b.PutDecoder(collection, name, d) },
 		func(m *model) { m.decoders[name] = d },
+		nil,
 	}
 }
 
-// dropDecoderAct drops a decoder, which need not exist.
-func dropDecoderAct(name string) act {
-	return act{
+// dropDecoderWrite drops a decoder, which need not exist.
+func dropDecoderWrite(name string) write {
+	return write{
 		"drop decoder", func(ctx context.Context, c *flashdb.Collection) error {
 			if err := c.DropDecoder(ctx, name); !errors.Is(err, flashdb.ErrNotFound) {
 				return err
@@ -357,32 +349,34 @@ func dropDecoderAct(name string) act {
 			}
 		},
 		func(m *model) { delete(m.decoders, name) },
+		nil,
 	}
 }
 
-func setMetaAct(name, value string) act {
-	return act{
+func setMetaWrite(name, value string) write {
+	return write{
 		"set meta", func(ctx context.Context, c *flashdb.Collection) error { return c.SetMeta(ctx, name, value) },
 		func(b *flashdb.Batch, collection string, _ *model) { b.SetMeta(collection, name, value) },
 		func(m *model) { m.meta[name] = value },
+		nil,
 	}
 }
 
-// An actor makes up acts on the keys and names that begin with its prefix, the same ones for the
-// same seed: whoever knows how many of them took place knows what the collection holds.
-type actor struct {
+// A generator makes up writes on the keys and names that begin with its prefix, the same ones for
+// the same seed: whoever knows how many of them took place knows what the collection holds.
+type generator struct {
 	prefix string
 	rng    *rand.Rand
 	m      *model
 	done   int
 }
 
-func newActor(prefix string, seed uint64) *actor {
-	return &actor{prefix: prefix, rng: rand.New(rand.NewPCG(seed, 0xac7)), m: newModel()}
+func newGenerator(prefix string, seed uint64) *generator {
+	return &generator{prefix: prefix, rng: rand.New(rand.NewPCG(seed, 0xac7)), m: newModel()}
 }
 
-// next makes up an act that fits the model. The actor waits for applied.
-func (a *actor) next() act {
+// next makes up a write that fits the model. The generator waits for applied.
+func (a *generator) next() write {
 	keys := a.m.keys()
 	some := func(n int) []string {
 		var list []string
@@ -399,49 +393,61 @@ func (a *actor) next() act {
 		for range 1 + a.rng.IntN(8) {
 			nodes = append(nodes, a.node())
 		}
-		return upsertAct(nodes...)
+		return upsertWrite(nodes...)
 	case kind < 55:
-		return setTagsAct(some(1)[0], a.tags()...)
+		return setTagsWrite(some(1)[0], a.tags()...)
 	case kind < 60:
-		return setPayloadAct(some(1)[0], a.payload())
+		return setPayloadWrite(some(1)[0], a.payload())
 	case kind < 67:
-		return deleteAct(some(4)...)
+		return deleteWrite(some(4)...)
 	case kind < 80:
-		return linkAct(edgesBetween(some(1), some(5))...)
+		return linkWrite(related(a.relation(), edgesBetween(some(1), some(5)))...)
 	case kind < 87:
-		return unlinkAct(edgesBetween(some(1), some(5))...)
+		if known := a.m.edges(); len(known) > 0 && a.rng.IntN(2) == 0 {
+			from := a.rng.IntN(len(known))
+			return unlinkWrite(known[from:min(from+3, len(known))]...)
+		}
+		return unlinkWrite(related(a.relation(), edgesBetween(some(1), some(5)))...)
 	case kind < 91:
 		d, err := dbtest.RandomMLP(a.rng, modelDim, 3)
 		if err != nil {
 			panic(err)
 		}
-		return putDecoderAct(a.name("d", 3), d)
+		return putDecoderWrite(a.name("d", 3), d)
 	case kind < 94:
-		return dropDecoderAct(a.name("d", 3))
+		return dropDecoderWrite(a.name("d", 3))
 	default:
-		return setMetaAct(a.name("m", 3), fmt.Sprint(a.rng.Uint64()))
+		return setMetaWrite(a.name("m", 3), fmt.Sprint(a.rng.Uint64()))
 	}
 }
 
-// applied says that the act took place.
-func (a *actor) applied(act act) {
-	act.on(a.m)
+// applied says that the write took place.
+func (a *generator) applied(write write) {
+	write.on(a.m)
 	a.done++
 }
 
-// skipTo lets acts take place in the model alone, until n have.
-func (a *actor) skipTo(n int) *actor {
+// skipTo lets writes take place in the model alone, until n have.
+func (a *generator) skipTo(n int) *generator {
 	for a.done < n {
 		a.applied(a.next())
 	}
 	return a
 }
 
-func (a *actor) name(kind string, n int) string {
+func (a *generator) name(kind string, n int) string {
 	return fmt.Sprintf("%s%s%d", a.prefix, kind, a.rng.IntN(n))
 }
 
-func (a *actor) node() flashdb.Node {
+// relation returns that of some links: one half of them has none.
+func (a *generator) relation() string {
+	if a.rng.IntN(2) == 0 {
+		return ""
+	}
+	return relations[a.rng.IntN(len(relations))]
+}
+
+func (a *generator) node() flashdb.Node {
 	return flashdb.Node{
 		Key:       a.name("n", 150),
 		Embedding: randomVector(a.rng, modelDim),
@@ -450,7 +456,7 @@ func (a *actor) node() flashdb.Node {
 	}
 }
 
-func (a *actor) payload() []byte {
+func (a *generator) payload() []byte {
 	payload := make([]byte, 1+a.rng.IntN(60))
 	for i := range payload {
 		payload[i] = byte(a.rng.Uint32())
@@ -458,7 +464,7 @@ func (a *actor) payload() []byte {
 	return payload
 }
 
-func (a *actor) tags() (tags []string) {
+func (a *generator) tags() (tags []string) {
 	for _, tag := range []string{"blue", "red"} {
 		if a.rng.IntN(2) == 0 {
 			tags = append(tags, tag)

@@ -106,8 +106,9 @@ func TestPowerFailure(t *testing.T) {
 	r.inject, r.store = f.operation, f.write
 	require.NoError(t, r.run())
 
-	for i := range f.taken {
-		p := &f.taken[i]
+	taken := some(f.taken)
+	for i := range taken {
+		p := &taken[i]
 		require.NoError(t, os.RemoveAll(dir))
 		require.NoError(t, os.MkdirAll(dir, 0o700))
 		if p.store != nil {
@@ -116,5 +117,5 @@ func TestPowerFailure(t *testing.T) {
 		ok := t.Run(fmt.Sprintf("%d before %s", i, filepath.Base(p.before)), func(t *testing.T) { p.verify(t, dir, p.fs) })
 		require.True(t, ok, "power failure before %s", p.before)
 	}
-	attempts.Count(t, len(f.taken), "states of the disk")
+	attempts.Count(t, len(taken), "states of the disk")
 }

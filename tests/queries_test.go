@@ -8,6 +8,8 @@ import (
 
 	"github.com/flashdb/flashdb"
 	"github.com/flashdb/flashdb/decoder"
+	"github.com/flashdb/flashdb/flashlight"
+	"github.com/flashdb/flashdb/index"
 )
 
 // A question is a query of a reader, and what it takes to check its answer.
@@ -38,11 +40,14 @@ func (r *reader) question(name, key, dec string) *question {
 	}
 	switch r.rng.IntN(4) {
 	case 0:
-		q.o.Mode, q.exact = flashdb.ModeExact, true
+		q.o.Exact, q.exact = true, true
 	case 1:
-		q.o.PerRound, q.o.Probes, q.exact = 100, flashdb.Probes{Share: 1}, true
+		q.o.Plan, q.exact = &flashlight.Plan{PerRound: 100, Probes: index.Probes{Share: 1}}, true
 	case 2:
-		q.o.Rounds, q.o.PerRound = 2, 10
+		q.o.Plan = &flashlight.Plan{Rounds: 2, PerRound: 10}
+	}
+	if dec == "related" {
+		q.o.Relation, q.o.Reverse = relations[r.rng.IntN(len(relations))], coin()
 	}
 	for range 1 + r.rng.IntN(4) {
 		q.others = append(q.others, fmt.Sprintf("n%d", r.rng.IntN(61)))
@@ -105,7 +110,7 @@ func (r *reader) across(ctx context.Context, q *question) ([]verdict, error) {
 	if err != nil {
 		return []verdict{found("", "", nil, err)}, unexpected(err)
 	}
-	o, from := q.o, source{q.from, q.key}
+	o, from := q.o, source{collection: q.from, key: q.key}
 	o.SourceCollection = q.from
 	if q.from == q.name {
 		from.collection = ""
@@ -127,15 +132,15 @@ func (r *reader) scoreAcross(ctx context.Context, q *question) ([]verdict, error
 		return []verdict{found("", "", nil, err)}, unexpected(err)
 	}
 	key := q.others[0]
-	got, err := c.Score(ctx, q.key, []string{key}, &flashdb.ScoreOptions{Decoder: q.dec, SourceCollection: q.from})
+	got, err := c.Score(ctx, q.key, []string{key}, q.scoreOptions(q.from))
 	answered := found(key, q.dec, func(m *model, worlds []world, at int) error {
-		of, row := worlds[at][q.from], m.nodes[key].Embedding
-		if of == nil || of.nodes[q.key].Embedding == nil || row == nil || m.decoders[q.dec] == nil || len(got) != 1 {
+		of, row, d := worlds[at][q.from], m.nodes[key].Embedding, q.decoder(m)
+		if of == nil || of.nodes[q.key].Embedding == nil || row == nil || d == nil || len(got) != 1 {
 			return unequal("scores", got, key)
 		}
 		var scratch decoder.Scratch
 		var s [1]float32
-		m.decoders[q.dec].Bind(nil, of.nodes[q.key].Embedding).Score(&scratch, s[:], row)
+		d.Bind(nil, of.nodes[q.key].Embedding).Score(&scratch, s[:], row)
 		if !near(s[0], got[0].Score) {
 			return unequal("score", got[0].Score, s[0])
 		}
@@ -150,7 +155,7 @@ func (r *reader) scoreAcross(ctx context.Context, q *question) ([]verdict, error
 }
 
 // predicted checks an answer to a source, or to the vector if that has no key. The decoder and the
-// source are those of the same moment as the nodes.
+// source are as of the same commit as the nodes.
 func (q *question) predicted(from source, got flashdb.Result) verdict {
 	return func(m *model, worlds []world, at int) error {
 		if got.Source != from.key {
@@ -166,12 +171,16 @@ func (q *question) predicted(from source, got flashdb.Result) verdict {
 			}
 			embedding = of.nodes[from.key].Embedding
 		}
-		d := m.decoders[q.dec]
+		d := q.decoder(m)
 		if d == nil {
 			return fmt.Errorf("there is no decoder %q", q.dec)
 		}
 		bound := d.Bind(nil, embedding)
-		scores := q.scores(m, from, func(row []float32) float32 {
+		var itself string
+		if from.collection == "" {
+			itself = from.key
+		}
+		scores := q.scores(m, itself, q.known(m, of, from), func(row []float32) float32 {
 			var scratch decoder.Scratch
 			var s [1]float32
 			bound.Score(&scratch, s[:], row)
@@ -186,7 +195,7 @@ func (q *question) search(ctx context.Context, c *flashdb.Collection) (verdict, 
 		Similarity: q.by, Exact: q.exact, Exclude: q.o.Exclude, Filter: q.o.Filter, WithNode: q.o.WithNode,
 	})
 	return func(m *model, worlds []world, at int) error {
-		return q.hits(got, q.scores(m, source{}, q.similarity), false, m, worlds[at:])
+		return q.hits(got, q.scores(m, "", nil, q.similarity), false, m, worlds[at:])
 	}, err
 }
 
@@ -210,7 +219,7 @@ func (q *question) similarity(row []float32) float32 {
 }
 
 func (q *question) score(ctx context.Context, c *flashdb.Collection) (verdict, error) {
-	got, err := c.Score(ctx, q.key, []string{q.key}, &flashdb.ScoreOptions{Decoder: q.dec})
+	got, err := c.Score(ctx, q.key, []string{q.key}, q.scoreOptions(""))
 	return func(m *model, worlds []world, at int) error {
 		row := m.nodes[q.key].Embedding
 		if row == nil || len(got) != 1 || got[0].Key != q.key {
@@ -218,7 +227,7 @@ func (q *question) score(ctx context.Context, c *flashdb.Collection) (verdict, e
 		}
 		var scratch decoder.Scratch
 		var s [1]float32
-		if d := m.decoders[q.dec]; d != nil {
+		if d := q.decoder(m); d != nil {
 			if d.Bind(nil, row).Score(&scratch, s[:], row); near(s[0], got[0].Score) {
 				return nil
 			}
@@ -227,15 +236,45 @@ func (q *question) score(ctx context.Context, c *flashdb.Collection) (verdict, e
 	}, err
 }
 
+func (q *question) scoreOptions(from string) *flashdb.ScoreOptions {
+	return &flashdb.ScoreOptions{Decoder: q.dec, SourceCollection: from, Relation: q.o.Relation, Reverse: q.o.Reverse}
+}
+
+// decoder returns what scores: the decoder itself, or that of its relation. It returns nil when m
+// has none of that name.
+func (q *question) decoder(m *model) decoder.Decoder {
+	d := m.decoders[q.dec]
+	if d == nil || q.o.Relation == "" {
+		return d
+	}
+	d, err := decoder.ForRelation(d, q.o.Relation, q.o.Reverse)
+	if err != nil {
+		panic(err)
+	}
+	return d
+}
+
+// known returns the nodes of m that are left out because the source, of the model of, has links
+// with them: of the relation and direction asked, or of all where no relation is.
+func (q *question) known(m, of *model, from source) map[string]bool {
+	switch {
+	case q.o.IncludeLinked || from.key == "":
+		return nil
+	case !q.o.Reverse:
+		return m.linked(source{from.collection, from.key, q.o.Relation})
+	case from.collection == "":
+		return m.linkedTo("", q.o.Relation, from.key)
+	}
+	return of.linkedTo(q.name, q.o.Relation, from.key)
+}
+
 // scores returns the scores of all nodes that may be found.
-func (q *question) scores(m *model, from source, score func([]float32) float32) map[string]float32 {
+func (q *question) scores(m *model, itself string, known map[string]bool, score func([]float32) float32) map[string]float32 {
 	all := map[string]float32{}
 	for key, n := range m.nodes {
 		red := slices.Contains(n.Tags, "red")
 		tagged := q.o.Filter == "" || red == (q.o.Filter == "red")
-		linked := m.links[from][key] && !q.o.IncludeLinked
-		itself := from.collection == "" && from.key == key
-		if !itself && tagged && !linked && !slices.Contains(q.o.Exclude, key) {
+		if key != itself && tagged && !known[key] && !slices.Contains(q.o.Exclude, key) {
 			all[key] = score(n.Embedding)
 		}
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/flashdb/flashdb"
 )
 
-// TestActsDuringARebuildAreServed does all kinds of acts between the steps of a rebuild: what they
-// did is served beside the old generation and the new one, and after a reopen.
-func TestActsDuringARebuildAreServed(t *testing.T) {
+// TestWritesDuringARebuildAreServed does all kinds of writes between the steps of a rebuild: what
+// they did is served beside the old generation and the new one, and after a reopen.
+func TestWritesDuringARebuildAreServed(t *testing.T) {
 	for _, opened := range []bool{false, true} {
 		t.Run(fmt.Sprintf("queried before %v", opened), func(t *testing.T) {
 			ctx := context.Background()
@@ -23,15 +23,15 @@ func TestActsDuringARebuildAreServed(t *testing.T) {
 			require.NoError(t, err)
 			dot := dotDecoder(t, modelDim)
 			require.NoError(t, c.PutDecoder(ctx, "dot", dot))
-			a := newActor("a/", 21)
-			acts := func(n int) {
+			a := newGenerator("a/", 21)
+			writes := func(n int) {
 				for range n {
-					act := a.next()
-					require.NoError(t, act.do(ctx, c), act.name)
-					a.applied(act)
+					write := a.next()
+					require.NoError(t, write.do(ctx, c), write.name)
+					a.applied(write)
 				}
 			}
-			acts(60)
+			writes(60)
 			_, err = c.Rebuild(ctx, &flashdb.RebuildOptions{Force: true, Lists: 3})
 			require.NoError(t, err)
 			if opened {
@@ -40,7 +40,7 @@ func TestActsDuringARebuildAreServed(t *testing.T) {
 			steps := map[string]int{}
 			res, err := c.Rebuild(ctx, &flashdb.RebuildOptions{Force: true, Lists: 4, Progress: func(stage string, _, _ int64) {
 				steps[stage]++
-				acts(5)
+				writes(5)
 				if opened {
 					a.m.predicts(t, c, dot, "dot", 2)
 				}

@@ -40,11 +40,11 @@ func TestSystemCalls(t *testing.T) {
 	faults := []string{"signal=SIGKILL", "error=EIO", "error=ENOSPC", "error=EDQUOT"}
 	root := t.TempDir()
 	hit, lives := map[string]int{}, 0
-	var acts int64
+	var writes int64
 	for _, call := range calls {
 		for _, fault := range faults {
 			s := newSaga(t, filepath.Join(root, call+fault), first)
-			s.life.Acts = 25
+			s.life.Writes = 25
 			for range rounds {
 				n := 1 + rng.IntN(12)
 				s.run(0, straced(call, fault, n)...)
@@ -58,10 +58,10 @@ func TestSystemCalls(t *testing.T) {
 				}
 				require.False(t, t.Failed(), "%s %s at %d", call, fault, n)
 			}
-			acts += s.total
+			writes += s.total
 		}
 	}
 	attempts.Count(t, lives, "processes")
-	attempts.Count(t, int(acts), "acknowledged batches compared")
-	t.Logf("%d lives, of which these ended early: %v; %d acknowledged acts, all there", lives, hit, acts)
+	attempts.Count(t, int(writes), "acknowledged batches compared")
+	t.Logf("%d lives, of which these ended early: %v; %d acknowledged writes, all there", lives, hit, writes)
 }

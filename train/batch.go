@@ -11,6 +11,7 @@ import (
 type pair struct {
 	source, target uint32
 	relation       uint16
+	reverse        bool // the source is the tail of the triple
 }
 
 // batch is the pairs of one step, in groups of a link and its negatives, and the nodes they need.
@@ -29,29 +30,35 @@ type batch struct {
 type sampler struct {
 	g       *Graph
 	links   []Edge
+	train   []Edge     // those to learn, sorted; links may be others
 	targets *adjacency // of every node, the nodes that are no negatives for it as a source
 	kind    NegativeKind
 	perLink int
 	rate    []float64 // Degree: running sums of degree^0.75 over the candidates
 	whole   bool      // rows are nodes
+	related bool      // a negative is one of a relation
+	turned  bool      // every other link is asked from its target
 	fixed   bool      // links keep their direction, and every link has negatives of its own
+	// lists, if set, are more negatives of each link: its pairs follow it, beside those drawn.
+	lists [][]uint32
 
-	row  []int32 // of a node in the batch, plus 1; 0: none
+	row []int32 // of a node in the batch, plus 1; 0: none
+	// The negatives of a batch are drawn twice: the nodes of the pool, then for each link some of
+	// them. An embedding costs as much as several pairs, so the pool has one node per link.
 	pool []uint32
 }
-
-// poolShare is the number of links that share one node of the pool of negatives. An embedding costs
-// as much as several pairs, so the negatives of a batch are drawn twice: the nodes, then for each
-// link some of them.
-const poolShare = 1
 
 func newSampler(c crew, g *Graph, links []Edge, o *Options, whole bool) *sampler {
 	dir := outgoing
 	if g.undirected() {
 		dir = both
 	}
-	s := &sampler{g: g, links: links, kind: o.Negatives, perLink: o.PerLink, whole: whole}
-	s.targets = newAdjacency(c, g.Nodes, links, dir)
+	related := g.related(o.Decoder)
+	s := &sampler{
+		g: g, links: links, train: links, targets: newAdjacency(c, g.Nodes, links, dir),
+		kind: o.Negatives, perLink: o.PerLink, whole: whole,
+		related: related, turned: related && g.Sources == 0,
+	}
 	if !whole {
 		s.row = make([]int32, g.Nodes)
 	}
@@ -97,16 +104,30 @@ func (s *sampler) fill(b *batch, numbers []uint32, rng *rand.Rand) {
 		}
 	}
 	s.pool = s.pool[:0]
-	for range max(64, len(links)/poolShare) {
+	for range max(64, len(links)) {
 		s.pool = append(s.pool, s.candidate(rng, links))
 	}
 	b.group = 1 + s.perLink
 	b.nodes, b.pairs = b.nodes[:0], b.pairs[:0]
-	for _, e := range links {
+	for i, e := range links {
+		reverse := s.turned && s.lists == nil && rng.Uint64()&1 == 0
+		if reverse {
+			e.Source, e.Target = e.Target, e.Source
+		}
 		source := s.rowOf(b, e.Source)
-		b.pairs = append(b.pairs, pair{source, s.rowOf(b, e.Target), e.Relation})
+		b.pairs = append(b.pairs, pair{source, s.rowOf(b, e.Target), e.Relation, reverse})
 		for range s.perLink {
-			b.pairs = append(b.pairs, pair{source, s.rowOf(b, s.negative(e.Source, rng)), e.Relation})
+			if s.kind == Pairs {
+				e.Source = uint32(rng.IntN(s.g.sourceNodes()))
+				source = s.rowOf(b, e.Source)
+			}
+			b.pairs = append(b.pairs, pair{source, s.rowOf(b, s.negative(e, reverse, rng)), e.Relation, reverse})
+		}
+		if s.lists == nil {
+			continue
+		}
+		for _, node := range s.lists[numbers[i]] {
+			b.pairs = append(b.pairs, pair{source, s.rowOf(b, node), e.Relation, reverse})
 		}
 	}
 	b.rows = len(b.nodes)
@@ -119,9 +140,9 @@ func (s *sampler) fill(b *batch, numbers []uint32, rng *rand.Rand) {
 	b.place()
 }
 
-// negative draws a node of the pool that is not known to be a target of source. On a graph so dense
-// that a few draws do not find one, a known target may be returned.
-func (s *sampler) negative(source uint32, rng *rand.Rand) uint32 {
+// negative draws a node of the pool that is not known to be a target of the source of e. On a graph
+// so dense that a few draws do not find one, a known target may be returned.
+func (s *sampler) negative(e Edge, reverse bool, rng *rand.Rand) uint32 {
 	var node uint32
 	for range 5 {
 		if s.fixed {
@@ -129,11 +150,28 @@ func (s *sampler) negative(source uint32, rng *rand.Rand) uint32 {
 		} else {
 			node = s.pool[rng.IntN(len(s.pool))]
 		}
-		if node != source && !s.targets.has(source, node) {
+		if node != e.Source && !s.known(e, reverse, node) {
 			break
 		}
 	}
 	return node
+}
+
+// known reports whether a node is known to be a target of the source of e: by its relation, where
+// relations are told apart.
+func (s *sampler) known(e Edge, reverse bool, node uint32) bool {
+	if !s.related {
+		return s.targets.has(e.Source, node)
+	}
+	triple := Edge{Source: e.Source, Target: node, Relation: e.Relation}
+	if reverse {
+		triple.Source, triple.Target = node, e.Source
+	}
+	if s.g.undirected() && triple.Source > triple.Target {
+		triple.Source, triple.Target = triple.Target, triple.Source
+	}
+	_, found := slices.BinarySearchFunc(s.train, triple, compareEdges)
+	return found
 }
 
 // rowOf returns the row of a node, a new one the first time.

@@ -21,7 +21,7 @@ import (
 //
 //	"ftrn", version (uint32), fingerprint (32 bytes)
 //	epochs done, steps, best epoch, nanoseconds spent, count of validations (uint64 each)
-//	a validation: epoch (uint64), loss, MRR (float64), nanoseconds (uint64)
+//	a validation: epoch (uint64), loss, metric (float64), nanoseconds (uint64)
 //	of the networks: steps (uint64), weights, both moments (float32 each)
 //	of each table: the same
 //	the best weights and tables (float32)
@@ -38,20 +38,29 @@ const (
 
 // fingerprint is a hash of everything that decides what a run computes, but for what may change
 // when it goes on.
-func (f *fit) fingerprint(valid []Edge) [sha256.Size]byte {
+func (f *fit) fingerprint(split Split) [sha256.Size]byte {
 	h := sha256.New()
 	o := *f.o
 	o.Epochs, o.Patience, o.TimeBudget, o.Cores, o.MemoryBytes = 0, 0, 0, 0, 0
 	o.Checkpoint, o.Resume, o.Progress = "", false, nil
 	fmt.Fprintf(h, "%+v %d %d %d %t %d\n", o, f.g.Nodes, f.g.Sources, f.g.Relations, f.g.Directed, f.g.FeatureDim)
 	w := bufio.NewWriterSize(h, 1<<16)
-	for _, edges := range [][]Edge{f.links, valid} {
+	for _, edges := range [][]Edge{f.links, split.Valid, split.ValidNegatives} {
 		var b [16]byte
 		for _, e := range edges {
 			binary.LittleEndian.PutUint32(b[0:], e.Source)
 			binary.LittleEndian.PutUint32(b[4:], e.Target)
 			binary.LittleEndian.PutUint16(b[8:], e.Relation)
 			_, _ = w.Write(b[:]) // a hash never fails
+		}
+	}
+	for _, list := range split.ValidCandidates {
+		var b [4]byte
+		binary.LittleEndian.PutUint32(b[:], uint32(len(list)))
+		_, _ = w.Write(b[:])
+		for _, node := range list {
+			binary.LittleEndian.PutUint32(b[:], node)
+			_, _ = w.Write(b[:])
 		}
 	}
 	_, _ = w.Write(format.Float32Bytes(f.g.Features))

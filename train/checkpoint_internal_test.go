@@ -16,8 +16,8 @@ func checkpointed(t testing.TB) (*fit, []byte) {
 	g := ring(20, 0)
 	o := Options{Encoder: MF, Dim: 4, Cores: 1, DecoderHidden: []int{4}}
 	o = o.withDefaults(g, len(g.Edges))
-	f := newFit(g, g.distinct(g.Edges), nil, &o, time.Now())
-	f.print = f.fingerprint(nil)
+	f := newFit(g, g.distinct(g.Edges), Split{}, &o, time.Now())
+	f.print = f.fingerprint(Split{})
 	f.state.epoch, f.state.best, f.state.history = 1, 0, make([]Epoch, 1)
 	f.keep(&f.state.kept)
 	var b bytes.Buffer

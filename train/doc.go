@@ -3,7 +3,7 @@
 //
 //	split := train.RandomSplit(g, 0.05, 0, 1)
 //	m, err := train.Run(ctx, g, split, train.Options{})
-//	// m.Embeddings and m.Decoders go into a collection, m.Encoder beside them
+//	// m.Embeddings and m.Decoder go into a collection, m.Encoder beside them
 //	metrics, err := train.Evaluate(ctx, m.Task(test))
 //
 // Nodes are numbers from 0. A graph has one kind of node, or two: sources and targets, as users and
@@ -14,7 +14,7 @@
 // The same graph, split and options give the same bits at any number of cores, within one kernel
 // class (AVX-512, AVX2, NEON or generic): work is cut into parts that do not depend on the cores,
 // and sums are added up in a fixed order. A time budget or a cancelled context ends a run at a
-// moment that no seed fixes.
+// moment that does not depend on the seed.
 //
 // # Memory
 //

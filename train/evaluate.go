@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 
 	"github.com/flashdb/flashdb/decoder"
 )
@@ -12,9 +13,10 @@ import (
 // Task is an evaluation: links, and what their targets are ranked among. At most one of Sample,
 // Candidates, NegativeEdges and All is set; if none is, Sample is 100.
 type Task struct {
-	Decoders   []decoder.Decoder // one, or one a relation, by Edge.Relation
+	Decoders   []decoder.Decoder // one, or one per relation, by Edge.Relation
+	Reversed   []decoder.Decoder // if set, as many: the sources of the links are ranked as well, by these, which take targets as sources
 	Dim        int
-	Embeddings []float32 // row-major, one row of Dim values a node; not changed
+	Embeddings []float32 // row-major, one row of Dim values per node; not changed
 	Sources    int       // 0: every node is a candidate; otherwise the candidates are the rows from Sources on
 	Edges      []Edge    // the links to rank
 
@@ -41,6 +43,8 @@ type Metrics struct {
 	MRR    float64         // mean reciprocal rank of the link among its negatives; 0 with NegativeEdges
 	Hits   map[int]float64 // share of the links of rank k or better; with NegativeEdges, above the k-th best negative
 	AUC    float64         // probability that a link scores above one of its negatives
+	Tails  *Metrics        // with Task.Reversed: of the targets alone, and all before is the mean of the two
+	Heads  *Metrics        // of the sources alone
 	Degree []DegreeMetrics // the same by how many of Known a source has, in powers of ten; empty without Known
 }
 
@@ -73,7 +77,15 @@ func Evaluate(ctx context.Context, task *Task) (*Metrics, error) {
 	if t.Cores <= 0 {
 		t.Cores = runtime.GOMAXPROCS(0)
 	}
-	r := newRanking(&t)
+	if len(t.Reversed) > 0 {
+		return bothEnds(ctx, &t)
+	}
+	return t.evaluate(ctx)
+}
+
+// evaluate ranks the targets of a task that is valid.
+func (t *Task) evaluate(ctx context.Context) (*Metrics, error) {
+	r := newRanking(t)
 	if t.NegativeEdges != nil {
 		return r.shared(ctx)
 	}
@@ -88,7 +100,7 @@ func (t *Task) validate() error {
 	var faults []error
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
 	if t.Dim < 1 || len(t.Embeddings)%max(1, t.Dim) != 0 {
-		return fmt.Errorf("%d values are no rows of %d: Embeddings must hold one row of Dim values a node", len(t.Embeddings), t.Dim)
+		return fmt.Errorf("%d values are no rows of %d: Embeddings must hold one row of Dim values per node", len(t.Embeddings), t.Dim)
 	}
 	nodes := len(t.Embeddings) / t.Dim
 	if len(t.Edges) == 0 {
@@ -97,10 +109,13 @@ func (t *Task) validate() error {
 	if len(t.Decoders) == 0 {
 		fault("no decoder")
 	}
-	for i, d := range t.Decoders {
+	for i, d := range slices.Concat(t.Decoders, t.Reversed) {
 		if d.Dim() != t.Dim {
 			fault("decoder %d is of %d dimensions, the embeddings of %d", i, d.Dim(), t.Dim)
 		}
+	}
+	if len(t.Reversed) > 0 && (len(t.Reversed) != len(t.Decoders) || t.Sources > 0 || t.Candidates != nil) {
+		fault("%d decoders in reverse: want %d, one for each, one kind of node and no lists of candidates", len(t.Reversed), len(t.Decoders))
 	}
 	if t.Sources < 0 || t.Sources > max(0, nodes-1) {
 		fault("%d of %d nodes are sources: want at least one candidate", t.Sources, nodes)
@@ -115,7 +130,7 @@ func (t *Task) validate() error {
 		fault("more than one of Sample, Candidates, NegativeEdges and All is set")
 	}
 	if t.Sample < 0 {
-		fault("%d negatives a link", t.Sample)
+		fault("%d negatives per link", t.Sample)
 	}
 	for _, k := range t.Hits {
 		if k < 1 {
@@ -123,7 +138,7 @@ func (t *Task) validate() error {
 		}
 	}
 	faults = append(faults, t.checkEdges("link", t.Edges, nodes), t.checkEdges("negative", t.NegativeEdges, nodes),
-		t.checkEdges("known link", t.Known, nodes), t.checkCandidates(nodes))
+		t.checkEdges("known link", t.Known, nodes), checkCandidates(t.Candidates, len(t.Edges), nodes))
 	return errors.Join(faults...)
 }
 
@@ -141,14 +156,14 @@ func (t *Task) checkEdges(what string, edges []Edge, nodes int) error {
 }
 
 // checkCandidates names the first list of negatives that does not fit.
-func (t *Task) checkCandidates(nodes int) error {
-	if t.Candidates == nil {
+func checkCandidates(lists [][]uint32, links, nodes int) error {
+	if lists == nil {
 		return nil
 	}
-	if len(t.Candidates) != len(t.Edges) {
-		return fmt.Errorf("%d lists of negatives for %d links", len(t.Candidates), len(t.Edges))
+	if len(lists) != links {
+		return fmt.Errorf("%d lists of negatives for %d links", len(lists), links)
 	}
-	for i, list := range t.Candidates {
+	for i, list := range lists {
 		for _, node := range list {
 			if int(node) >= nodes {
 				return fmt.Errorf("negative node %d of link %d: there are %d nodes", node, i, nodes)

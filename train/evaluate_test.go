@@ -144,19 +144,19 @@ func TestEvaluateAgainstSort(t *testing.T) {
 func TestEvaluateRefuses(t *testing.T) {
 	one := []train.Edge{{Source: 0, Target: 1}}
 	tests := map[string]func(*train.Task){
-		"no links":            func(t *train.Task) { t.Edges = nil },
-		"no decoder":          func(t *train.Task) { t.Decoders = nil },
-		"leads from node 0":   func(t *train.Task) { t.Edges = []train.Edge{{Target: 9}} },
-		"known link 0":        func(t *train.Task) { t.Known = []train.Edge{{Target: 9}} },
-		"negative 0 leads":    func(t *train.Task) { t.NegativeEdges = []train.Edge{{Target: 9}} },
-		"2 lists":             func(t *train.Task) { t.Candidates = make([][]uint32, 2) },
-		"negative node 9":     func(t *train.Task) { t.Candidates = [][]uint32{{9}} },
-		"more than one":       func(t *train.Task) { t.All, t.Sample = true, 1 },
-		"sources":             func(t *train.Task) { t.Sources = 3 },
-		"no rows of 0":        func(t *train.Task) { t.Dim = 0 },
-		"is of 1 dimensions":  func(t *train.Task) { t.Dim, t.Embeddings = 2, make([]float32, 6) },
-		"hits@0":              func(t *train.Task) { t.Hits = []int{0} },
-		"-1 negatives a link": func(t *train.Task) { t.Sample = -1 },
+		"no links":              func(t *train.Task) { t.Edges = nil },
+		"no decoder":            func(t *train.Task) { t.Decoders = nil },
+		"leads from node 0":     func(t *train.Task) { t.Edges = []train.Edge{{Target: 9}} },
+		"known link 0":          func(t *train.Task) { t.Known = []train.Edge{{Target: 9}} },
+		"negative 0 leads":      func(t *train.Task) { t.NegativeEdges = []train.Edge{{Target: 9}} },
+		"2 lists":               func(t *train.Task) { t.Candidates = make([][]uint32, 2) },
+		"negative node 9":       func(t *train.Task) { t.Candidates = [][]uint32{{9}} },
+		"more than one":         func(t *train.Task) { t.All, t.Sample = true, 1 },
+		"sources":               func(t *train.Task) { t.Sources = 3 },
+		"no rows of 0":          func(t *train.Task) { t.Dim = 0 },
+		"is of 1 dimensions":    func(t *train.Task) { t.Dim, t.Embeddings = 2, make([]float32, 6) },
+		"hits@0":                func(t *train.Task) { t.Hits = []int{0} },
+		"-1 negatives per link": func(t *train.Task) { t.Sample = -1 },
 	}
 	for want, change := range tests {
 		task := line(t, 3)

@@ -7,30 +7,31 @@ import (
 	"github.com/flashdb/flashdb/decoder"
 )
 
-// decoders returns the trained decoder in the form the database keeps: one, or with DistMult one a
-// relation.
-func (h *head) decoders() ([]decoder.Decoder, error) {
+// decoder returns the trained decoder in the form the database keeps.
+func (h *head) decoder() (decoder.Decoder, error) {
 	switch h.kind {
 	case decoder.HadamardMLP, decoder.ConcatMLP:
-		d, err := h.net.decoder(h.kind, h.dim)
-		return []decoder.Decoder{d}, err
+		return h.net.decoder(h.kind, h.dim)
 	case decoder.Bilinear:
-		d, err := decoder.NewBilinear(h.dim, slices.Clone(h.p.of(h.weight)))
-		return []decoder.Decoder{d}, err
-	case decoder.DistMult:
-		all := make([]decoder.Decoder, h.relation)
-		for r := range all {
-			d, err := decoder.NewDistMult(slices.Clone(h.relationRow(uint16(r))))
-			if err != nil {
-				return nil, err
-			}
-			all[r] = d
-		}
-		return all, nil
+		return decoder.NewBilinear(h.dim, slices.Clone(h.p.of(h.weight)))
+	case decoder.DistMult, decoder.ComplEx:
+		return h.relationDecoder()
 	default:
-		d, err := decoder.NewDot(h.dim)
-		return []decoder.Decoder{d}, err
+		return decoder.NewDot(h.dim)
 	}
+}
+
+// relationDecoder returns a decoder with a table of relations, or of one vector where none has a
+// name.
+func (h *head) relationDecoder() (decoder.Decoder, error) {
+	table := slices.Clone(h.p.of(h.weight))
+	switch {
+	case len(h.names) > 0:
+		return decoder.NewRelations(h.kind, h.dim, h.names, table)
+	case h.kind == decoder.DistMult:
+		return decoder.NewDistMult(table)
+	}
+	return decoder.NewComplEx(table)
 }
 
 // decoder returns a network as a decoder that ends in a sigmoid. Its tensors have the names PyTorch

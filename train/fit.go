@@ -162,7 +162,7 @@ func (f *fit) rate(done int) float64 {
 
 // conclude validates an epoch and writes the checkpoint.
 func (f *fit) conclude(loss float64) error {
-	e := Epoch{Epoch: f.state.epoch, Loss: loss, Valid: f.valid.mrr(f.trainer), Elapsed: f.elapsed()}
+	e := Epoch{Epoch: f.state.epoch, Loss: loss, Valid: f.valid.measure(f.trainer), Elapsed: f.elapsed()}
 	f.state.history = append(f.state.history, e)
 	if f.state.best < 0 || f.valid.links == 0 || e.Valid > f.state.history[f.state.best].Valid {
 		f.state.best = len(f.state.history) - 1
@@ -190,7 +190,7 @@ func (f *fit) report(p Progress) {
 	if f.o.Progress == nil {
 		return
 	}
-	p.Stage, p.Epochs, p.Elapsed = StageTrain, f.o.Epochs, f.elapsed()
+	p.Stage, p.Epochs, p.Elapsed, p.Metric = StageTrain, f.o.Epochs, f.elapsed(), f.valid.metric()
 	if n := len(f.state.history); n > 0 {
 		p.Valid, p.Best = f.state.history[n-1].Valid, f.state.history[f.state.best].Valid
 	}

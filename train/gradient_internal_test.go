@@ -35,6 +35,8 @@ func TestGradients(t *testing.T) {
 	cases := []Options{
 		{Encoder: MF, Decoder: decoder.Dot},
 		{Encoder: MF, Decoder: decoder.DistMult},
+		{Encoder: MF, Decoder: decoder.ComplEx},
+		{Encoder: Hops, Decoder: decoder.ComplEx, Loss: PLNLP},
 		{Encoder: MF, Decoder: decoder.Bilinear, Loss: PLNLP},
 		{Encoder: MF, Decoder: decoder.ConcatMLP, Dropout: 0.3},
 		{Encoder: MF, Decoder: decoder.HadamardMLP, DecoderNorm: true, Loss: PLNLP},
@@ -60,7 +62,7 @@ func checkGradients(t *testing.T, g *Graph, o Options) {
 		o.DecoderHidden = []int{16, 12}
 	}
 	o = o.withDefaults(g, len(g.Edges))
-	f := newFit(g, g.distinct(g.Edges), nil, &o, time.Now())
+	f := newFit(g, g.distinct(g.Edges), Split{}, &o, time.Now())
 	rng := rand.New(rand.NewPCG(1, 1))
 	for i := range f.p.value { // away from the zeros of biases
 		f.p.value[i] += 0.1 * float32(rng.NormFloat64())

@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
+
+	"github.com/flashdb/flashdb/decoder"
 )
 
 // Edge is one link of a graph, by node numbers.
 type Edge struct {
 	Source, Target uint32
-	Relation       uint16 // of a knowledge graph; only DistMult distinguishes relations
+	Relation       uint16 // of a knowledge graph; only DistMult and ComplEx distinguish relations
 }
 
 // Graph is what a model is trained on. With two kinds of nodes, every edge leads from a source to a
@@ -21,8 +24,10 @@ type Graph struct {
 	Sources int // 0: one kind of node; otherwise rows [0, Sources) are sources and rows [Sources, Nodes) targets
 	Edges   []Edge
 
-	Relations int  // number of relations; 0 means 1
-	Directed  bool // one kind of node: whether an edge has a direction
+	Relations     int      // number of relations; 0 means 1
+	RelationNames []string // of each, by number: decoders of several relations are asked by them; nil means their numbers
+
+	Directed bool // one kind of node: whether an edge has a direction
 
 	Features   []float32 // optional, row-major, Nodes x FeatureDim
 	FeatureDim int
@@ -40,6 +45,9 @@ func (g *Graph) Validate() error {
 	}
 	if g.Relations < 0 || g.Relations > 1<<16 {
 		faults = append(faults, fmt.Errorf("%d relations: want at most %d", g.Relations, 1<<16))
+	}
+	if g.RelationNames != nil && len(g.RelationNames) != g.Relations {
+		faults = append(faults, fmt.Errorf("%d names of %d relations", len(g.RelationNames), g.Relations))
 	}
 	faults = append(faults, g.checkFeatures(), g.checkEdges("", g.Edges))
 	return errors.Join(faults...)
@@ -74,8 +82,33 @@ func (g *Graph) checkEdges(what string, edges []Edge) error {
 	return nil
 }
 
+// related tells whether a decoder of a kind tells the relations of the graph apart.
+func (g *Graph) related(kind decoder.Kind) bool {
+	return g.Relations > 0 && (kind == decoder.DistMult || kind == decoder.ComplEx)
+}
+
+// relationNames returns a name for each relation, nil where there are none.
+func (g *Graph) relationNames() []string {
+	if g.RelationNames != nil || g.Relations == 0 {
+		return g.RelationNames
+	}
+	names := make([]string, g.Relations)
+	for i := range names {
+		names[i] = strconv.Itoa(i)
+	}
+	return names
+}
+
 // firstTarget is the first row that may be a candidate.
 func (g *Graph) firstTarget() int { return g.Sources }
+
+// sourceNodes is how many nodes may be sources, from the first one on.
+func (g *Graph) sourceNodes() int {
+	if g.Sources > 0 {
+		return g.Sources
+	}
+	return g.Nodes
+}
 
 // undirected reports whether an edge says the same in both directions.
 func (g *Graph) undirected() bool { return g.Sources == 0 && !g.Directed }

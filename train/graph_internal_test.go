@@ -15,7 +15,7 @@ func TestHopFeatures(t *testing.T) {
 	g := ring(40, 3)
 	o := Options{Cores: 2, Dim: 4}
 	o = o.withDefaults(g, len(g.Edges))
-	f := newFit(g, g.distinct(g.Edges), nil, &o, time.Now())
+	f := newFit(g, g.distinct(g.Edges), Split{}, &o, time.Now())
 	h := f.enc.(*hops)
 	linked := make([][]float64, g.Nodes)
 	for i := range linked {
@@ -72,7 +72,7 @@ func TestHopFeatures(t *testing.T) {
 
 // TestSampler checks what a batch promises: rows, places, and negatives that are no links.
 func TestSampler(t *testing.T) {
-	for _, kind := range []NegativeKind{Uniform, Batch, Degree} {
+	for _, kind := range []NegativeKind{Uniform, Batch, Degree, Pairs} {
 		for _, sources := range []int{0, 30} {
 			g := &Graph{Nodes: 100, Sources: sources, Directed: true}
 			for i := range 300 {
@@ -88,20 +88,25 @@ func TestSampler(t *testing.T) {
 			for _, e := range links {
 				known[e] = true
 			}
-			negatives := 0
+			negatives, drawn := 0, map[uint32]bool{}
 			for i, p := range b.pairs {
 				e := Edge{Source: b.nodes[p.source], Target: b.nodes[p.target]}
 				if i%4 == 0 {
 					require.Equal(t, links[i/4], e)
 					continue
 				}
-				require.Equal(t, b.pairs[i/4*4].source, p.source)
+				if drawn[e.Source] = true; kind == Pairs {
+					require.Less(t, int(e.Source), g.sourceNodes())
+				} else {
+					require.Equal(t, b.pairs[i/4*4].source, p.source)
+				}
 				require.GreaterOrEqual(t, int(e.Target), sources)
 				if !known[e] {
 					negatives++
 				}
 			}
 			assert.Greater(t, negatives, 150, "most are no links: kind %s", kind)
+			assert.Equal(t, kind == Pairs && sources == 0, len(drawn) > 30, "links have 30 sources: kind %s", kind)
 			seen := 0
 			for row := range b.rows {
 				for _, place := range b.places[b.start[row]:b.start[row+1]] {
@@ -146,3 +151,10 @@ func TestWalks(t *testing.T) {
 }
 
 func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, seed)) }
+
+// TestDefaultEpochs: few links are visited often, and many at least twice.
+func TestDefaultEpochs(t *testing.T) {
+	for links, want := range map[int]int{0: 30, 1_000: 30, 70_000: 20, 114_000: 12, 600_000: 12, 1_800_000: 4, 3_000_000: 2, 50_000_000: 2} {
+		assert.Equal(t, want, defaultEpochs(links), "%d links", links)
+	}
+}

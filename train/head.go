@@ -19,15 +19,16 @@ type head struct {
 	dim      int
 	p        *params
 	net      *network // HadamardMLP and ConcatMLP
-	weight   param    // Bilinear: W, dim x dim; DistMult: a row of dim values a relation
+	weight   param    // Bilinear: W, dim x dim; DistMult and ComplEx: a row of dim values per relation
 	packed   *simd.Matrix
 	back     *simd.Matrix
-	relation int // DistMult: number of relations
+	relation int      // DistMult and ComplEx: number of relations
+	names    []string // of them; nil: there is one, without a name
 }
 
 // newHead reserves the weights of a decoder.
-func newHead(p *params, o *Options, relations int, rng *rand.Rand) *head {
-	h := &head{kind: o.Decoder, dim: o.Dim, p: p, relation: relations}
+func newHead(p *params, o *Options, relations int, names []string, rng *rand.Rand) *head {
+	h := &head{kind: o.Decoder, dim: o.Dim, p: p, relation: relations, names: names}
 	widths := append([]int{o.Dim}, o.DecoderHidden...)
 	switch o.Decoder {
 	case decoder.HadamardMLP:
@@ -41,6 +42,11 @@ func newHead(p *params, o *Options, relations int, rng *rand.Rand) *head {
 		h.weight = p.ones(relations * o.Dim)
 		for i := range p.of(h.weight) {
 			p.of(h.weight)[i] += 0.1 * float32(rng.NormFloat64())
+		}
+	case decoder.ComplEx:
+		h.weight = p.ones(relations * o.Dim)
+		for i := range p.of(h.weight) {
+			p.of(h.weight)[i] = 0.7 * float32(rng.NormFloat64()) // of length 1 in the mean
 		}
 	}
 	return h
@@ -102,7 +108,8 @@ func (t *pairTape) gather(z []float32, dim int, pairs []pair) {
 	}
 }
 
-// forward returns the logits of the n pairs gathered. Relations are read by DistMult alone.
+// forward returns the logits of the n pairs gathered. Relations are read by DistMult and ComplEx
+// alone.
 func (h *head) forward(t *pairTape, pairs []pair, rng *rand.PCG) []float32 {
 	n, d := len(pairs), h.dim
 	u, v, logit := t.u[:n*d], t.v[:n*d], t.logit[:n]
@@ -124,6 +131,10 @@ func (h *head) forward(t *pairTape, pairs []pair, rng *rand.PCG) []float32 {
 	case decoder.DistMult:
 		for i := range logit {
 			logit[i] = simd.MulDot(u[i*d:(i+1)*d], v[i*d:], h.relationRow(pairs[i].relation))
+		}
+	case decoder.ComplEx:
+		for i := range logit {
+			logit[i] = forwardComplex(u[i*d:(i+1)*d], v[i*d:(i+1)*d], h.relationRow(pairs[i].relation), pairs[i].reverse)
 		}
 	default:
 		for i := range logit {
@@ -157,6 +168,12 @@ func (h *head) backward(t *pairTape, lane int, dst, dLogit []float32, pairs []pa
 			for k, x := range h.relationRow(pairs[i].relation) {
 				row[k] = g * x
 			}
+		}
+	case decoder.ComplEx:
+		grads := h.p.laneGrad(lane, h.weight)
+		for i, g := range dLogit {
+			r := int(pairs[i].relation)
+			backwardComplex(dst[2*i*d:(2*i+2)*d], grads[r*d:(r+1)*d], g, u[i*d:(i+1)*d], v[i*d:(i+1)*d], h.relationRow(pairs[i].relation), pairs[i].reverse)
 		}
 	default:
 		for i, g := range dLogit {

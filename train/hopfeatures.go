@@ -16,7 +16,7 @@ type hopLayout struct {
 
 const (
 	hopCount  = 4  // powers of the adjacency beside the zeroth
-	hopRandom = 64 // random values a node
+	hopRandom = 64 // random values per node
 	hopGiven  = 64 // most values of given features; more are projected to as many
 )
 

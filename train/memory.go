@@ -11,18 +11,21 @@ type Memory struct {
 	Total      int64
 }
 
-// Estimate returns what Run will allocate at most for a graph of this size with the given number of
-// training edges.
-func Estimate(g *Graph, trainEdges int, opts Options) Memory {
-	o := opts.withDefaults(g, trainEdges)
-	return estimate(g, trainEdges, &o)
+// Estimate returns what Run will allocate at most for a graph of this size and a split of its
+// edges. Of the split only the lengths are read.
+func Estimate(g *Graph, split Split, opts Options) Memory {
+	o := opts.withDefaults(g, len(split.Train))
+	return estimate(g, len(split.Train), &split, &o)
 }
 
-// estimate is Estimate for options that are complete.
-func estimate(g *Graph, links int, o *Options) Memory {
+// estimate is Estimate for so many different training links, and options that are complete.
+func estimate(g *Graph, links int, split *Split, o *Options) Memory {
 	n, d, e := int64(g.Nodes), int64(o.Dim), int64(links)
 	hidden, pairs := int64(o.EncoderHidden), int64(o.BatchEdges)*int64(1+o.PerLink)
 	rows, row, free := min(n, 3*int64(o.BatchEdges)), 2*d, d // of a batch; values of each; of a free embedding
+	if o.Negatives == Pairs {
+		rows = min(n, (3+int64(o.PerLink))*int64(o.BatchEdges))
+	}
 	weights := headWeights(o, g)
 	var m Memory
 	switch o.Encoder {
@@ -43,7 +46,8 @@ func estimate(g *Graph, links int, o *Options) Memory {
 	m.Parameters = 4*(n*free*copies+n*d) + 4*weights*(copies+1+lanes)
 	m.Graph = e*(3*12+4*4) + n*8*6 // links, those of a fold, their order; up to three adjacencies
 	m.Working = 4*rows*row + pairs*(4*2*d+12+8)
-	m.Working += min(n, validLinks*(validNegatives+2)) * 4 * d // a validation
+	valid := int64(split.validPairs())
+	m.Working += min(n, 2*valid)*4*d + valid*(12+8+4) // embeddings, pairs, their places and logits of a validation
 	m.Total = m.Features + m.Parameters + m.Graph + m.Working
 	return m
 }
@@ -54,7 +58,7 @@ func headWeights(o *Options, g *Graph) int64 {
 	switch o.Decoder {
 	case decoder.Bilinear:
 		return d * d
-	case decoder.DistMult:
+	case decoder.DistMult, decoder.ComplEx:
 		return d * int64(max(1, g.Relations))
 	case decoder.Dot:
 		return 0

@@ -85,12 +85,9 @@ func (r *ranking) shared(ctx context.Context) (*Metrics, error) {
 		below := sort.Search(len(negatives), func(i int) bool { return negatives[i] >= x })
 		upTo := sort.Search(len(negatives), func(i int) bool { return negatives[i] > x })
 		m.AUC += float64(below+upTo) / 2 / float64(len(negatives)) / n
-		for _, k := range r.Hits {
-			// Above the k-th best negative, as OGB counts; fewer than k negatives count as a hit.
-			if len(negatives) < k || x > negatives[len(negatives)-k] {
-				m.Hits[k] += 1 / n
-			}
-		}
+	}
+	for _, k := range r.Hits {
+		m.Hits[k] = hitsAt(links, negatives, k)
 	}
 	return m, nil
 }

@@ -5,28 +5,38 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/flashdb/flashdb/encoder"
 )
 
 const (
-	newcomerBatch   = 512     // nodes a step
-	newcomerLinks   = 2       // links a node is scored on
+	newcomerBatch   = 512     // nodes per step
+	newcomerLinks   = 2       // links that a node is scored on
 	newcomerSeen    = 32      // most links it is embedded from
 	newcomerSamples = 120_000 // most nodes that are taken, repeats included
 	newcomerPasses  = 4       // over the nodes, where there are fewer
 	newcomerRate    = 0.002
-	newcomerHidden  = 2    // times Dim
-	newcomerHides   = 0.15 // share of nodes whose features are hidden, and of those whose links are, where there are features
+
+	// The mean of its neighbours is a fair beginning for a node of one kind. With two kinds it is
+	// the mean of nodes of the other, and the network has more to learn.
+	leastNewcomerSteps = 20
+	leastStepsBetween  = 300
+
+	newcomerHidden = 2    // times Dim
+	newcomerHides  = 0.15 // share of nodes whose features are hidden, and of those whose links are, where there are features
 )
 
-// newcomers fits an Encoder: it embeds nodes of the graph as if they were new. As an encoder of the
-// trainer, its first rows are those nodes, and the others are fixed embeddings.
+// newcomers fits an encoder.Encoder: it embeds nodes of the graph as if they were new. As an
+// embedder of the trainer, its first rows are those nodes, and the others are fixed embeddings.
 type newcomers struct {
 	crew
 	g       *Graph
-	e       *Encoder
+	desc    encoder.Input
 	fixed   []float32 // the trained embeddings
 	p       *params
 	net     *network
+	width   int        // values the network reads
+	links   []Edge     // sorted
 	out, in *adjacency // links by source and by target; out alone has both where they have no direction
 
 	input  []float32
@@ -43,12 +53,12 @@ func (n *newcomers) embed(z []float32, nodes []uint32) { n.forward(z, nodes, nil
 
 // forward embeds the newcomers described in input. The nodes are those of the other rows.
 func (n *newcomers) forward(z []float32, nodes []uint32, _ *rand.PCG) {
-	d := n.e.dim
+	d := n.desc.Dim
 	n.net.pack()
 	n.chunks(newcomerBatch, chunkNodes, func(worker, _, first, last int) {
 		part := n.parts[worker]
 		n.net.part(part, n.record, first)
-		out := n.net.forward(part, n.input[first*n.e.width():last*n.e.width()], last-first, nil)
+		out := n.net.forward(part, n.input[first*n.width:last*n.width], last-first, nil)
 		for i, mean := range n.mean[first*d : last*d] {
 			z[first*d+i] = mean + out[i]
 		}
@@ -59,22 +69,24 @@ func (n *newcomers) forward(z []float32, nodes []uint32, _ *rand.PCG) {
 }
 
 func (n *newcomers) backward(dz []float32, _ []uint32) {
-	d := n.e.dim
+	d := n.desc.Dim
 	n.chunks(newcomerBatch, chunkNodes, func(worker, lane, first, last int) {
 		part := n.parts[worker]
 		n.net.part(part, n.record, first)
-		part.input = n.input[first*n.e.width() : last*n.e.width()]
+		part.input = n.input[first*n.width : last*n.width]
 		n.net.backward(part, lane, dz[first*d:last*d], last-first, false, false)
 	})
 }
 
 // newcomerEncoder fits the encoder of a model. It ends early when ctx is done: less fitted, it is
 // closer to the mean of the neighbours, which it begins with.
-func (f *fit) newcomerEncoder(ctx context.Context, embeddings []float32) *Encoder {
+func (f *fit) newcomerEncoder(ctx context.Context, embeddings []float32) (*encoder.Encoder, error) {
 	n := newNewcomers(f, embeddings)
 	t := &trainer{crew: f.crew, g: f.g, o: f.o, p: f.head.p, head: f.head, enc: n}
-	steps := min(newcomerSamples, newcomerPasses*f.g.Nodes) / newcomerBatch
-	steps = max(steps, 20)
+	steps := max(leastNewcomerSteps, min(newcomerSamples, newcomerPasses*f.g.Nodes)/newcomerBatch)
+	if f.g.Sources > 0 {
+		steps = max(steps, leastStepsBetween)
+	}
 	for step := range steps {
 		if ctx.Err() != nil {
 			break
@@ -87,26 +99,27 @@ func (f *fit) newcomerEncoder(ctx context.Context, embeddings []float32) *Encode
 		t.backpropagate(seed, links)
 		n.update(adam{rate: newcomerRate * (1 - 0.9*float64(step)/float64(steps))})
 	}
-	for i, l := range n.net.layers {
-		n.e.weights[2*i], n.e.weights[2*i+1] = slices.Clone(n.p.of(l.weight)), slices.Clone(n.p.of(l.bias))
+	weights := make([][]float32, 0, 4)
+	for _, l := range n.net.layers {
+		weights = append(weights, slices.Clone(n.p.of(l.weight)), slices.Clone(n.p.of(l.bias)))
 	}
-	n.e.pack()
-	return n.e
+	return encoder.New(string(f.o.Encoder), n.desc, encoder.Weights{Hidden: weights[0], HiddenBias: weights[1], Output: weights[2], OutputBias: weights[3]})
 }
 
 func newNewcomers(f *fit, embeddings []float32) *newcomers {
-	e := &Encoder{dim: f.o.Dim, features: f.g.FeatureDim, hidden: newcomerHidden * f.o.Dim, kind: f.o.Encoder, pooled: f.g.undirected()}
-	e.center, e.spread = featureMoments(f.g)
-	n := &newcomers{crew: f.crew, g: f.g, e: e, fixed: embeddings, p: &params{crew: f.crew}}
-	n.net = newNetwork(n.p, rand.New(rand.NewPCG(f.o.Seed, streamNewcomers)), false, 0, e.width(), e.hidden, e.dim)
+	n := &newcomers{crew: f.crew, g: f.g, links: f.links, fixed: embeddings, p: &params{crew: f.crew}}
+	n.desc = encoder.Input{Dim: f.o.Dim, Pooled: f.g.undirected()}
+	n.desc.Center, n.desc.Spread = featureMoments(f.g)
+	n.width = n.desc.Width()
+	n.net = newNetwork(n.p, rand.New(rand.NewPCG(f.o.Seed, streamNewcomers)), false, 0, n.width, newcomerHidden*f.o.Dim, f.o.Dim)
 	clear(n.p.of(n.net.layers[1].weight)) // begin with the mean
 	n.p.ready()
 	n.record = n.net.newTape(newcomerBatch, 0)
 	for range f.cores {
 		n.parts = append(n.parts, n.net.newTape(0, chunkNodes))
 	}
-	n.input, n.mean = make([]float32, newcomerBatch*e.width()), make([]float32, newcomerBatch*e.dim)
-	if e.pooled {
+	n.input, n.mean = make([]float32, newcomerBatch*n.width), make([]float32, newcomerBatch*f.o.Dim)
+	if n.desc.Pooled {
 		n.out = newAdjacency(f.crew, f.g.Nodes, f.links, both)
 		n.in = newAdjacency(f.crew, f.g.Nodes, nil, both)
 	} else {
@@ -189,8 +202,8 @@ func (n *newcomers) ends(dst []linkEnd, node uint32) []linkEnd {
 // the newcomers have none that are known, and others no links: the encoder learns to do without
 // either.
 func (n *newcomers) describe(row int, node uint32, seen []linkEnd, rng *rand.Rand) {
-	var who Newcomer
-	d, dim := n.e.dim, n.g.FeatureDim
+	var who encoder.Node
+	d, dim := n.desc.Dim, n.g.FeatureDim
 	luck := 1.0
 	if dim > 0 {
 		luck = rng.Float64()
@@ -208,7 +221,7 @@ func (n *newcomers) describe(row int, node uint32, seen []linkEnd, rng *rand.Ran
 			}
 		}
 	}
-	n.e.describe(n.input[row*n.e.width():(row+1)*n.e.width()], n.mean[row*d:(row+1)*d], who)
+	n.desc.Describe(n.input[row*n.width:(row+1)*n.width], n.mean[row*d:(row+1)*d], who)
 }
 
 // group appends a link of a newcomer and its negatives. A link that leads to the newcomer has other
@@ -226,12 +239,28 @@ func (n *newcomers) group(b *batch, row, node uint32, end linkEnd, perLink int, 
 				break
 			}
 		}
-		p := pair{row, uint32(len(b.nodes)), 0}
+		p := pair{source: row, target: uint32(len(b.nodes)), relation: n.relationOf(node, end)}
 		if !end.to {
 			p.source, p.target = p.target, p.source
 		}
 		b.nodes, b.pairs = append(b.nodes, other), append(b.pairs, p)
 	}
+}
+
+// relationOf returns a relation of a link: the one of the lowest number.
+func (n *newcomers) relationOf(node uint32, end linkEnd) uint16 {
+	e := Edge{Source: node, Target: end.other}
+	if !end.to {
+		e.Source, e.Target = e.Target, e.Source
+	}
+	if n.g.undirected() && e.Source > e.Target {
+		e.Source, e.Target = e.Target, e.Source
+	}
+	at, _ := slices.BinarySearchFunc(n.links, e, compareEdges)
+	if at < len(n.links) && n.links[at].Source == e.Source && n.links[at].Target == e.Target {
+		return n.links[at].Relation
+	}
+	return 0
 }
 
 // linked reports whether there is a link, from node if out.

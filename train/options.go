@@ -19,7 +19,7 @@ const (
 	// Hops is a two-layer network on fixed features of a node and of its surroundings (powers of
 	// the normalised adjacency), plus a free embedding. The default.
 	Hops EncoderKind = "hops"
-	// MF is matrix factorisation: a free embedding a node.
+	// MF is matrix factorisation: a free embedding per node.
 	MF EncoderKind = "mf"
 	// GCN is a graph convolutional network on free embeddings or given features.
 	GCN EncoderKind = "gcn"
@@ -48,13 +48,20 @@ const (
 	Uniform NegativeKind = "uniform" // any candidate, the default
 	Batch   NegativeKind = "batch"   // the targets of other links of the batch
 	Degree  NegativeKind = "degree"  // candidates in proportion to degree^0.75
+	// Pairs draws the source too, uniformly, as OGB's examples do: for scores that are compared
+	// between sources, as Hits@k among one list of negatives compares them. With Uniform a source
+	// is in negatives as often as in links.
+	Pairs NegativeKind = "pairs"
 )
+
+// DefaultDim is the width of an embedding where Options do not say.
+const DefaultDim = 64
 
 // Options shape a run. The zero value of a field means its default.
 type Options struct {
 	Encoder EncoderKind  // default Hops
 	Decoder decoder.Kind // default decoder.HadamardMLP
-	Dim     int          // width of an embedding; default 64
+	Dim     int          // width of an embedding; default DefaultDim
 
 	DecoderHidden []int   // widths of the decoder's hidden layers; default two of 2*Dim
 	DecoderNorm   bool    // layer norm before each activation of the decoder
@@ -64,20 +71,25 @@ type Options struct {
 
 	Loss         LossKind     // default BCE
 	Negatives    NegativeKind // default Uniform
-	PerLink      int          // negatives a link; default 4
-	LearningRate float64      // of Adam; default by encoder
-	WeightDecay  float64      // of the networks' weights, decoupled (AdamW); default 0
-	BatchEdges   int          // links a step; default by the number of links
-	Folds        int          // training links are learned in so many parts, each from the graph without it; default 10 for Hops, otherwise 1: no part is left out
+	PerLink      int          // negatives per link; default 4
+	LearningRate float64      // of Adam; default 0.006
+	// WeightDecay of networks and free embeddings is decoupled from the gradient (AdamW). It
+	// decides how fast the model is served, see docs/train.md. Default for Hops under a network: 3,
+	// or 1 with fewer than 20,000 candidates, which are scanned anyway. Otherwise 0; negative means
+	// none.
+	WeightDecay float64
+	BatchEdges  int // links per step; default by the number of links
+	Folds       int // training links are learned in so many parts, each from the graph without it; default 10 for Hops, otherwise 1: no part is left out
 
-	Epochs     int           // at most; default by encoder
+	Epochs     int           // at most; default 2 to 30, fewer for more links
 	Patience   int           // validations without a better one before the run ends; default 5
+	ValidHits  int           // k of the Hits@k that a validation measures among Split.ValidNegatives; default 20
 	TimeBudget time.Duration // the run ends after the step in which it is used up; 0 means none
 	Seed       uint64
 
 	WalkReturn, WalkInOut float64 // Node2Vec: p and q; default 1
-	WalkLength            int     // Node2Vec: nodes a walk; default 20
-	WalksPerNode          int     // Node2Vec: default 10
+	WalkLength            int     // Node2Vec: nodes per walk; default 20
+	WalksPerNode          int     // Node2Vec: walks that begin at each node; default 10
 
 	Cores       int   // goroutines; default all processors. It changes the time and not the result
 	MemoryBytes int64 // Run refuses what Estimate puts above this; 0 means no bound
@@ -108,12 +120,17 @@ type Progress struct {
 	Epoch   int           // from 1
 	Epochs  int           // at most
 	Share   float64       // of the stage that is done, 0 to 1
-	Loss    float64       // mean a link, since the epoch began
-	Valid   float64       // MRR of the last validation; 0 before the first
+	Loss    float64       // mean per link, since the epoch began
+	Metric  string        // what a validation measures, as Model.Metric
+	Valid   float64       // by the last validation; 0 before the first
 	Best    float64       // the best so far
 	Elapsed time.Duration // since Run began
 	Left    time.Duration // until the last epoch at this pace; 0 when unknown
 }
+
+// fewCandidates are scanned: a collection has an index from so many nodes on. It is minIndexedRows
+// of package flashdb, which train does not import; internal/lint holds the two equal.
+const fewCandidates = 20_000
 
 // withDefaults fills in what is zero, for a graph and a number of training edges.
 func (o Options) withDefaults(g *Graph, links int) Options {
@@ -134,7 +151,7 @@ func (o Options) withDefaults(g *Graph, links int) Options {
 	if o.Negatives == "" {
 		o.Negatives = Uniform
 	}
-	set(&o.Dim, 64)
+	set(&o.Dim, DefaultDim)
 	if o.DecoderHidden == nil {
 		o.DecoderHidden = []int{2 * o.Dim, 2 * o.Dim}
 	}
@@ -142,7 +159,7 @@ func (o Options) withDefaults(g *Graph, links int) Options {
 	if conv {
 		set(&o.EncoderHidden, o.Dim)
 		set(&o.EncoderLayers, 2)
-		// As in OGB's examples, but with 16 steps an epoch at least.
+		// As in OGB's examples, but with 16 steps per epoch at least.
 		set(&o.BatchEdges, min(1<<16, max(256, 1<<bits.Len(uint(links/32)))))
 	}
 	set(&o.EncoderHidden, 256)
@@ -159,6 +176,13 @@ func (o Options) withDefaults(g *Graph, links int) Options {
 			o.Folds = 10
 		}
 	}
+	if o.WeightDecay == 0 && o.Encoder == Hops && (o.Decoder == decoder.HadamardMLP || o.Decoder == decoder.ConcatMLP) {
+		o.WeightDecay = 3
+		if g.Nodes-g.firstTarget() < fewCandidates {
+			o.WeightDecay = 1
+		}
+	}
+	o.WeightDecay = max(0, o.WeightDecay)
 	set(&o.WalkLength, 20)
 	set(&o.WalksPerNode, 10)
 	if o.WalkReturn == 0 {
@@ -167,17 +191,16 @@ func (o Options) withDefaults(g *Graph, links int) Options {
 	if o.WalkInOut == 0 {
 		o.WalkInOut = 1
 	}
-	if o.Patience == 0 {
-		o.Patience = 5
-	}
+	set(&o.Patience, 5)
+	set(&o.ValidHits, 20)
 	return o
 }
 
 // defaultEpochs is more for few links, whose epochs are short and have few steps, and fewer where
 // an epoch takes minutes.
 func defaultEpochs(links int) int {
-	const visits, mostVisits = 1_400_000, 24_000_000
-	return max(4, min(mostVisits/max(1, links), max(12, min(30, visits/max(1, links)))))
+	const visits, mostVisits = 1_400_000, 8_000_000
+	return max(2, min(mostVisits/max(1, links), max(12, min(30, visits/max(1, links)))))
 }
 
 // Validate lists every fault of the options.
@@ -187,14 +210,14 @@ func (o Options) Validate() error {
 	if !slices.Contains([]EncoderKind{"", Hops, MF, GCN, SAGE, Node2Vec}, o.Encoder) {
 		fault("encoder %q: want hops, mf, gcn, sage or node2vec", o.Encoder)
 	}
-	if !slices.Contains([]decoder.Kind{"", decoder.HadamardMLP, decoder.ConcatMLP, decoder.Dot, decoder.Bilinear, decoder.DistMult}, o.Decoder) {
-		fault("decoder %q: want hadamard_mlp, concat_mlp, dot, bilinear or distmult", o.Decoder)
+	if !slices.Contains([]decoder.Kind{"", decoder.HadamardMLP, decoder.ConcatMLP, decoder.Dot, decoder.Bilinear, decoder.DistMult, decoder.ComplEx}, o.Decoder) {
+		fault("decoder %q: want hadamard_mlp, concat_mlp, dot, bilinear, distmult or complex", o.Decoder)
 	}
 	if !slices.Contains([]LossKind{"", BCE, PLNLP}, o.Loss) {
 		fault("loss %q: want bce or plnlp", o.Loss)
 	}
-	if !slices.Contains([]NegativeKind{"", Uniform, Batch, Degree}, o.Negatives) {
-		fault("negatives %q: want uniform, batch or degree", o.Negatives)
+	if !slices.Contains([]NegativeKind{"", Uniform, Batch, Degree, Pairs}, o.Negatives) {
+		fault("negatives %q: want uniform, batch, degree or pairs", o.Negatives)
 	}
 	for _, c := range []struct {
 		name        string
@@ -207,6 +230,7 @@ func (o Options) Validate() error {
 		{"BatchEdges", o.BatchEdges, 1 << 24},
 		{"Folds", o.Folds, 1000},
 		{"Epochs", o.Epochs, 1 << 30},
+		{"ValidHits", o.ValidHits, 1 << 30},
 		{"WalkLength", o.WalkLength, 1000},
 		{"WalksPerNode", o.WalksPerNode, 1000},
 	} {
@@ -222,10 +246,13 @@ func (o Options) Validate() error {
 	if len(o.DecoderHidden) >= decoder.MaxLayers {
 		fault("the decoder has %d hidden layers: want fewer than %d", len(o.DecoderHidden), decoder.MaxLayers)
 	}
+	if o.Decoder == decoder.ComplEx && o.Dim%2 != 0 {
+		fault("Dim is %d: complex wants an even number, half of the values are imaginary parts", o.Dim)
+	}
 	rates := []struct {
 		name        string
 		value, most float64
-	}{{"LearningRate", o.LearningRate, 10}, {"WeightDecay", o.WeightDecay, 10}, {"Dropout", o.Dropout, 0.9}, {"WalkReturn", o.WalkReturn, 1e6}, {"WalkInOut", o.WalkInOut, 1e6}}
+	}{{"LearningRate", o.LearningRate, 10}, {"WeightDecay", max(0, o.WeightDecay), 100}, {"Dropout", o.Dropout, 0.9}, {"WalkReturn", o.WalkReturn, 1e6}, {"WalkInOut", o.WalkInOut, 1e6}}
 	for _, c := range rates {
 		if !(c.value >= 0 && c.value <= c.most) {
 			fault("%s is %g: want 0 to %g", c.name, c.value, c.most)

@@ -74,7 +74,7 @@ func (r *ranking) isKnown(e Edge, candidate uint32) bool {
 	return found
 }
 
-// worker is the memory of one goroutine.
+// rankWorker is the memory of one goroutine.
 type rankWorker struct {
 	scratch decoder.Scratch
 	bound   decoder.Bound
@@ -147,8 +147,7 @@ func (r *ranking) rankOne(w *rankWorker, link int) {
 	r.auc[link] = aucOf(r.place[link], len(w.scores)-1)
 }
 
-// sample appends negatives for a link. Where nearly all candidates are known it gives up and
-// returns fewer.
+// sample appends negatives for a link: fewer than Sample where nearly all candidates are known.
 func (r *ranking) sample(dst []uint32, e Edge, rng *rand.Rand) []uint32 {
 	for range r.Sample {
 		for range 100 {

@@ -8,17 +8,19 @@ import (
 	"time"
 
 	"github.com/flashdb/flashdb/decoder"
+	"github.com/flashdb/flashdb/encoder"
 )
 
 // Model is a trained link predictor.
 type Model struct {
 	Dim        int
-	Embeddings []float32         // row-major, one row of Dim values a node of the graph
-	Decoders   []decoder.Decoder // one; with DistMult one a relation
-	Encoder    *Encoder          // embeds nodes that were not in the graph
+	Embeddings []float32        // row-major, one row of Dim values per node of the graph
+	Decoder    decoder.Decoder  // with relations where the graph has them and the kind distinguishes them
+	Encoder    *encoder.Encoder // embeds nodes that were not in the graph
 
 	Sources int     // as the graph's
 	Links   int     // trained on, without self loops and repeats
+	Metric  string  // what the validations measured: "MRR", or "Hits@20" with Split.ValidNegatives
 	Epochs  []Epoch // what was measured, in order
 	Best    int     // index in Epochs of the one the model is from
 	Stopped string  // why training ended, in one phrase
@@ -28,8 +30,8 @@ type Model struct {
 // Epoch is what was measured at the end of an epoch.
 type Epoch struct {
 	Epoch   int           // from 1
-	Loss    float64       // mean a link
-	Valid   float64       // MRR of the validation links; 0 without any
+	Loss    float64       // mean per link
+	Valid   float64       // Model.Metric of the validation links; 0 without any
 	Elapsed time.Duration // since Run began
 }
 
@@ -48,7 +50,7 @@ func Run(ctx context.Context, g *Graph, split Split, opts Options) (*Model, erro
 	if split.Train == nil && split.Valid == nil && split.Test == nil {
 		split = RandomSplit(g, 0.05, 0, opts.Seed)
 	}
-	if err := errors.Join(g.checkEdges("training ", split.Train), g.checkEdges("validation ", split.Valid)); err != nil {
+	if err := split.check(g); err != nil {
 		return nil, err
 	}
 	links := g.distinct(split.Train)
@@ -56,13 +58,13 @@ func Run(ctx context.Context, g *Graph, split Split, opts Options) (*Model, erro
 		return nil, fmt.Errorf("no training edges: %d were given, none between two different nodes", len(split.Train))
 	}
 	o := opts.withDefaults(g, len(links))
-	if need := estimate(g, len(links), &o).Total; o.MemoryBytes > 0 && need > o.MemoryBytes {
+	if need := estimate(g, len(links), &split, &o).Total; o.MemoryBytes > 0 && need > o.MemoryBytes {
 		return nil, fmt.Errorf("training needs %d MiB of memory, %d MiB are allowed: choose a smaller Dim, or allow more", need>>20, o.MemoryBytes>>20)
 	}
-	f := newFit(g, links, split.Valid, &o, began)
+	f := newFit(g, links, split, &o, began)
 	resumed := false
 	if o.Checkpoint != "" {
-		f.print = f.fingerprint(split.Valid)
+		f.print = f.fingerprint(split)
 		if o.Resume {
 			var err error
 			if resumed, err = f.resume(); err != nil {
@@ -80,11 +82,11 @@ func Run(ctx context.Context, g *Graph, split Split, opts Options) (*Model, erro
 }
 
 // newFit readies a run.
-func newFit(g *Graph, links, valid []Edge, o *Options, began time.Time) *fit {
+func newFit(g *Graph, links []Edge, split Split, o *Options, began time.Time) *fit {
 	c := crew{o.Cores}
 	rng := rand.New(rand.NewPCG(o.Seed, streamWeights))
 	t := &trainer{crew: c, g: g, o: o, p: &params{crew: c}}
-	t.head = newHead(t.p, o, max(1, g.Relations), rng)
+	t.head = newHead(t.p, o, max(1, g.Relations), g.relationNames(), rng)
 	switch o.Encoder {
 	case GCN, SAGE:
 		t.enc = newConv(c, g, o, t.p, rng)
@@ -99,14 +101,14 @@ func newFit(g *Graph, links, valid []Edge, o *Options, began time.Time) *fit {
 	t.p.ready()
 	t.sampler = newSampler(c, g, links, o, t.enc.whole())
 	return &fit{
-		trainer: t, links: links, began: began, valid: newValidator(t.sampler, valid, o.Seed),
+		trainer: t, links: links, began: began, valid: newValidator(t.sampler, split, o),
 		order: make([]uint32, len(links)), state: fitState{best: -1},
 	}
 }
 
 // model returns what was trained.
 func (f *fit) model(ctx context.Context) (*Model, error) {
-	m := &Model{Dim: f.o.Dim, Sources: f.g.Sources, Links: len(f.links), Epochs: f.state.history, Best: f.state.best, Stopped: f.state.stopped}
+	m := &Model{Dim: f.o.Dim, Sources: f.g.Sources, Links: len(f.links), Metric: f.valid.metric(), Epochs: f.state.history, Best: f.state.best, Stopped: f.state.stopped}
 	m.Embeddings = make([]float32, f.g.Nodes*f.o.Dim)
 	f.enc.embed(m.Embeddings, allNodes(f.g.Nodes))
 	for i, x := range m.Embeddings {
@@ -115,13 +117,21 @@ func (f *fit) model(ctx context.Context) (*Model, error) {
 		}
 	}
 	var err error
-	m.Decoders, err = f.head.decoders()
-	m.Encoder = f.newcomerEncoder(ctx, m.Embeddings)
+	if m.Decoder, err = f.head.decoder(); err != nil {
+		return nil, err
+	}
+	if m.Encoder, err = f.newcomerEncoder(ctx, m.Embeddings); err != nil {
+		return nil, fmt.Errorf("encoder of later nodes: %w", err)
+	}
 	m.Elapsed = f.elapsed()
-	return m, err
+	return m, nil
 }
 
 // Task returns what Evaluate needs to rank the given edges by the model.
 func (m *Model) Task(edges []Edge) *Task {
-	return &Task{Decoders: m.Decoders, Dim: m.Dim, Embeddings: m.Embeddings, Sources: m.Sources, Edges: edges}
+	t := &Task{Decoders: []decoder.Decoder{m.Decoder}, Dim: m.Dim, Embeddings: m.Embeddings, Sources: m.Sources, Edges: edges}
+	if names := m.Decoder.Spec().Relations; len(names) > 0 {
+		t.Decoders, t.Reversed, _ = ByRelation(m.Decoder, names) // of its own names
+	}
+	return t
 }

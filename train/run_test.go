@@ -2,10 +2,13 @@ package train_test
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -13,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/flashdb/flashdb/decoder"
+	"github.com/flashdb/flashdb/encoder"
 	"github.com/flashdb/flashdb/train"
 )
 
@@ -62,7 +66,7 @@ func TestRunIsDeterministic(t *testing.T) {
 	}
 	for _, m := range models[1:] {
 		assert.Equal(t, models[0].Embeddings, m.Embeddings)
-		assert.Equal(t, models[0].Decoders[0].Tensors(), m.Decoders[0].Tensors())
+		assert.Equal(t, models[0].Decoder.Tensors(), m.Decoder.Tensors())
 	}
 }
 
@@ -78,14 +82,20 @@ func TestEveryEncoderAndDecoderLearns(t *testing.T) {
 		"dot":            {Decoder: decoder.Dot},
 		"bilinear":       {Decoder: decoder.Bilinear},
 		"distmult":       {Decoder: decoder.DistMult},
+		"complex":        {Decoder: decoder.ComplEx},
 		"concat":         {Decoder: decoder.ConcatMLP, DecoderNorm: true},
 		"plnlp":          {Loss: train.PLNLP},
 		"batch":          {Negatives: train.Batch},
 		"degree":         {Negatives: train.Degree},
+		"pairs":          {Negatives: train.Pairs},
 		"weight decay":   {WeightDecay: 0.01, Dropout: 0.1},
 		"no hidden":      {DecoderHidden: []int{}},
 		"one fold":       {Folds: 1},
 		"a batch of one": {BatchEdges: 1, Epochs: 1},
+	}
+	if testing.Short() { // one of each way to run in parallel
+		parallel := []string{"mf", "gcn", "sage", "node2vec", "concat"}
+		maps.DeleteFunc(cases, func(name string, _ options) bool { return !slices.Contains(parallel, name) })
 	}
 	g := communities(400, 8, 5000, 4)
 	split := train.RandomSplit(g, 0.05, 0.1, 1)
@@ -108,10 +118,10 @@ func TestEveryEncoderAndDecoderLearns(t *testing.T) {
 // left alone.
 func TestResume(t *testing.T) {
 	g := communities(300, 6, 2000, 3)
-	for _, encoder := range []train.EncoderKind{train.Hops, train.SAGE, train.Node2Vec} {
-		t.Run(string(encoder), func(t *testing.T) {
+	for _, kind := range []train.EncoderKind{train.Hops, train.SAGE, train.Node2Vec} {
+		t.Run(string(kind), func(t *testing.T) {
 			o := small()
-			o.Encoder, o.Dropout = encoder, 0.1
+			o.Encoder, o.Dropout = kind, 0.1
 			want, err := train.Run(context.Background(), g, train.Split{}, o)
 			require.NoError(t, err)
 
@@ -132,7 +142,7 @@ func TestResume(t *testing.T) {
 			require.NoError(t, err)
 			assert.Len(t, got.Epochs, 5)
 			assert.Equal(t, want.Embeddings, got.Embeddings)
-			assert.Equal(t, want.Decoders[0].Tensors(), got.Decoders[0].Tensors())
+			assert.Equal(t, want.Decoder.Tensors(), got.Decoder.Tensors())
 			left, err := os.ReadDir(filepath.Dir(o.Checkpoint))
 			require.NoError(t, err)
 			assert.Len(t, left, 1, "temporary files are gone")
@@ -221,15 +231,15 @@ func TestTwoKinds(t *testing.T) {
 	r, err := train.Evaluate(context.Background(), task)
 	require.NoError(t, err)
 	assert.Greater(t, r.MRR, 0.1, "30 of 300 items fit a user")
-	require.NoError(t, m.Encoder.Embed(make([]float32, m.Dim), train.Newcomer{From: m.Embeddings[:3*m.Dim]}))
+	require.NoError(t, m.Encoder.Embed(make([]float32, m.Dim), encoder.Node{From: m.Embeddings[:3*m.Dim]}))
 }
 
 // TestTimeBudget ends a run that could go on for years, with a model.
 func TestTimeBudget(t *testing.T) {
 	o := small()
 	o.Epochs, o.Patience, o.TimeBudget = 1<<30, 1<<30, 300*time.Millisecond
-	for _, encoder := range []train.EncoderKind{train.Hops, train.Node2Vec} {
-		o.Encoder, o.WalksPerNode = encoder, 1000
+	for _, kind := range []train.EncoderKind{train.Hops, train.Node2Vec} {
+		o.Encoder, o.WalksPerNode = kind, 1000
 		m, err := train.Run(context.Background(), communities(300, 6, 2000, 3), train.Split{}, o)
 		require.NoError(t, err)
 		assert.Equal(t, "the time budget is used up", m.Stopped)
@@ -264,12 +274,18 @@ func TestRandomSplit(t *testing.T) {
 
 func TestEstimate(t *testing.T) {
 	g := &train.Graph{Nodes: 100_000}
-	base := train.Estimate(g, 1_000_000, train.Options{})
+	split := train.Split{Train: make([]train.Edge, 1_000_000), Valid: make([]train.Edge, 6000)}
+	base := train.Estimate(g, split, train.Options{})
 	assert.Equal(t, base.Features+base.Parameters+base.Graph+base.Working, base.Total)
-	for _, encoder := range []train.EncoderKind{train.Hops, train.MF, train.GCN, train.SAGE, train.Node2Vec} {
-		some, twice := train.Estimate(g, 1_000_000, train.Options{Encoder: encoder}), train.Estimate(g, 1_000_000, train.Options{Encoder: encoder, Dim: 128})
-		assert.Greater(t, twice.Total, some.Total, encoder)
+	for _, kind := range []train.EncoderKind{train.Hops, train.MF, train.GCN, train.SAGE, train.Node2Vec} {
+		some, twice := train.Estimate(g, split, train.Options{Encoder: kind}), train.Estimate(g, split, train.Options{Encoder: kind, Dim: 128})
+		assert.Greater(t, twice.Total, some.Total, kind)
 	}
+	split.ValidCandidates = make([][]uint32, len(split.Valid))
+	for i := range split.ValidCandidates {
+		split.ValidCandidates[i] = make([]uint32, 1000)
+	}
+	assert.Equal(t, base.Working+5000*900*24, train.Estimate(g, split, train.Options{}).Working, "900 more pairs of each of 5,000 edges, 24 bytes a pair")
 }
 
 // TestRunOnStrangeGraphs trains on graphs with hardly any negatives, links or nodes: there is a
@@ -294,13 +310,13 @@ func TestRunOnStrangeGraphs(t *testing.T) {
 		"constant features": flat,
 	}
 	for name, g := range graphs {
-		for _, encoder := range []train.EncoderKind{train.Hops, train.MF, train.GCN, train.SAGE, train.Node2Vec} {
+		for _, kind := range []train.EncoderKind{train.Hops, train.MF, train.GCN, train.SAGE, train.Node2Vec} {
 			for _, negatives := range []train.NegativeKind{train.Uniform, train.Batch, train.Degree} {
-				if encoder != train.Hops && negatives != train.Uniform {
+				if kind != train.Hops && negatives != train.Uniform {
 					continue
 				}
-				t.Run(name+" "+string(encoder)+" "+string(negatives), func(t *testing.T) {
-					o := train.Options{Dim: 4, EncoderHidden: 4, Epochs: 2, Encoder: encoder, Negatives: negatives, WalksPerNode: 1}
+				t.Run(name+" "+string(kind)+" "+string(negatives), func(t *testing.T) {
+					o := train.Options{Dim: 4, EncoderHidden: 4, Epochs: 2, Encoder: kind, Negatives: negatives, WalksPerNode: 1}
 					m, err := train.Run(context.Background(), g, train.Split{Train: g.Edges}, o)
 					require.NoError(t, err)
 					for _, x := range m.Embeddings {
@@ -312,4 +328,80 @@ func TestRunOnStrangeGraphs(t *testing.T) {
 			}
 		}
 	}
+}
+
+// requireBest demands that a model is of the epoch with the best validation, and returns that.
+func requireBest(t *testing.T, m *train.Model) float64 {
+	t.Helper()
+	best := 0.0
+	for _, e := range m.Epochs {
+		best = max(best, e.Valid)
+	}
+	require.InDelta(t, best, m.Epochs[m.Best].Valid, 0)
+	return best
+}
+
+// TestValidNegatives: with one list of negatives the epoch with the best Hits@k is kept. What the
+// history says is what Evaluate says of the model.
+func TestValidNegatives(t *testing.T) {
+	g := communities(300, 6, 2000, 9)
+	split := train.RandomSplit(g, 0.1, 0, 1)
+	rng := rand.New(rand.NewPCG(7, 7))
+	for range 400 {
+		split.ValidNegatives = append(split.ValidNegatives, train.Edge{Source: uint32(rng.IntN(g.Nodes)), Target: uint32(rng.IntN(g.Nodes))})
+	}
+	for _, encoder := range []train.EncoderKind{train.MF, train.GCN} {
+		m, err := train.Run(t.Context(), g, split, train.Options{Encoder: encoder, Dim: 8, Epochs: 6, ValidHits: 3, WeightDecay: -1, LearningRate: 0.02})
+		require.NoError(t, err)
+		assert.Equal(t, "Hits@3", m.Metric)
+		best := requireBest(t, m)
+		task := m.Task(split.Valid)
+		task.NegativeEdges, task.Hits = split.ValidNegatives, []int{3}
+		got, err := train.Evaluate(t.Context(), task)
+		require.NoError(t, err)
+		assert.Positive(t, got.Hits[3])
+		assert.InDelta(t, got.Hits[3], best, 1e-12, "%s", encoder)
+	}
+	split.ValidNegatives[5].Target = uint32(g.Nodes)
+	_, err := train.Run(t.Context(), g, split, train.Options{})
+	assert.ErrorContains(t, err, "validation negative edge 5 leads from node")
+	split.ValidNegatives = nil
+	m, err := train.Run(t.Context(), g, split, train.Options{Encoder: train.MF, Dim: 4, Epochs: 1})
+	require.NoError(t, err)
+	assert.Equal(t, "MRR", m.Metric)
+}
+
+// TestValidCandidates: where each validation link has negatives of its own, the epoch with the best
+// MRR among them is kept. What the history says is what Evaluate says of the model.
+func TestValidCandidates(t *testing.T) {
+	g := communities(300, 6, 2000, 9)
+	split := train.RandomSplit(g, 0.1, 0, 1)
+	rng := rand.New(rand.NewPCG(7, 7))
+	for i := range split.Valid {
+		list := make([]uint32, i%5) // one in five links has none, and the rank 1
+		for j := range list {
+			list[j] = uint32(rng.IntN(g.Nodes))
+		}
+		split.ValidCandidates = append(split.ValidCandidates, list)
+	}
+	for _, encoder := range []train.EncoderKind{train.MF, train.GCN} {
+		m, err := train.Run(t.Context(), g, split, train.Options{Encoder: encoder, Dim: 8, Epochs: 4, WeightDecay: -1, LearningRate: 0.02})
+		require.NoError(t, err)
+		assert.Equal(t, "MRR", m.Metric)
+		best := requireBest(t, m)
+		task := m.Task(split.Valid)
+		task.Candidates = split.ValidCandidates
+		got, err := train.Evaluate(t.Context(), task)
+		require.NoError(t, err)
+		assert.InDelta(t, got.MRR, best, 1e-12, "%s", encoder)
+	}
+	split.ValidCandidates[9][2] = uint32(g.Nodes)
+	_, err := train.Run(t.Context(), g, split, train.Options{})
+	require.ErrorContains(t, err, "negative node 300 of link 9: there are 300 nodes")
+	split.ValidCandidates = split.ValidCandidates[:5]
+	_, err = train.Run(t.Context(), g, split, train.Options{})
+	require.ErrorContains(t, err, fmt.Sprintf("5 lists of negatives for %d links", len(split.Valid)))
+	split.ValidCandidates, split.ValidNegatives = make([][]uint32, len(split.Valid)), split.Valid[:1]
+	_, err = train.Run(t.Context(), g, split, train.Options{})
+	require.ErrorContains(t, err, "ValidNegatives and ValidCandidates exclude each other")
 }

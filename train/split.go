@@ -1,12 +1,35 @@
 package train
 
-import "math/rand/v2"
+import (
+	"errors"
+	"math/rand/v2"
+)
 
 // Split is a partition of the edges of a graph. A model is fitted to Train; Valid decides when to
 // stop and which epoch is kept; Test is held out of both, for Evaluate. Valid and Test may be
 // empty.
 type Split struct {
 	Train, Valid, Test []Edge
+	// ValidNegatives, if there are any, are what all validation edges are ranked among: one list
+	// for all of them, as OGB has it. The epoch with the best Hits@Options.ValidHits is kept then,
+	// rather than that with the best MRR among negatives drawn for each edge.
+	ValidNegatives []Edge
+	// ValidCandidates, if set, are the negatives of each edge of Valid, by node number: the epoch
+	// with the best MRR among them is kept. It excludes ValidNegatives.
+	ValidCandidates [][]uint32
+}
+
+// check lists what is wrong with a split of a graph.
+func (s *Split) check(g *Graph) error {
+	faults := []error{
+		g.checkEdges("training ", s.Train), g.checkEdges("validation ", s.Valid),
+		g.checkEdges("validation negative ", s.ValidNegatives),
+		checkCandidates(s.ValidCandidates, len(s.Valid), g.Nodes),
+	}
+	if s.ValidNegatives != nil && s.ValidCandidates != nil {
+		faults = append(faults, errors.New("ValidNegatives and ValidCandidates exclude each other"))
+	}
+	return errors.Join(faults...)
 }
 
 // mostValid bounds the validation edges of a split: more than these cost time and hardly change a

@@ -2,7 +2,7 @@ package train
 
 import "math/rand/v2"
 
-// table holds free embeddings, one row a node. A step changes only the rows it touched, and their
+// table holds free embeddings, one row per node. A step changes only the rows it touched, and their
 // moments, as PyTorch's SparseAdam does.
 type table struct {
 	crew

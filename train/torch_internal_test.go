@@ -54,7 +54,7 @@ func torchPairs() []pair {
 	for i := range torchLinks {
 		source := (7*i + 1) % torchNodes
 		for j := range torchGroup {
-			pairs = append(pairs, pair{uint32(source), uint32((source + 1 + 5*j + i%3) % torchNodes), uint16(i % 3)})
+			pairs = append(pairs, pair{uint32(source), uint32((source + 1 + 5*j + i%3) % torchNodes), uint16(i % 3), false})
 		}
 	}
 	return pairs
@@ -67,7 +67,7 @@ func TestPyTorchGradients(t *testing.T) {
 	require.NoError(t, err)
 	var cases []torchCase
 	require.NoError(t, json.Unmarshal(data, &cases))
-	require.Len(t, cases, 12)
+	require.Len(t, cases, 13)
 	for _, c := range cases {
 		t.Run(fmt.Sprintf("%s %s %s norm %t features %d", c.Encoder, c.Decoder, c.Loss, c.Norm, c.Features), func(t *testing.T) { checkTorch(t, c) })
 	}
@@ -77,7 +77,7 @@ func checkTorch(t *testing.T, c torchCase) {
 	g := torchGraph(c.Features)
 	o := Options{Encoder: c.Encoder, Decoder: c.Decoder, Loss: c.Loss, DecoderNorm: c.Norm, DecoderHidden: c.Hidden, Dim: torchDim, EncoderHidden: torchHidden, EncoderLayers: 2, PerLink: torchGroup - 1, Cores: 2}
 	o = o.withDefaults(g, len(g.Edges))
-	f := newFit(g, g.distinct(g.Edges), nil, &o, time.Now())
+	f := newFit(g, g.distinct(g.Edges), Split{}, &o, time.Now())
 	require.Len(t, f.p.all, len(c.Grads)-1)
 	for i, w := range f.p.all {
 		torchValues(f.p.of(w), i)

@@ -7,8 +7,8 @@ import (
 	"github.com/flashdb/flashdb/internal/simd"
 )
 
-// encoder makes embeddings in training. One goroutine calls it.
-type encoder interface {
+// embedder makes embeddings in training: the encoder of the model. One goroutine calls it.
+type embedder interface {
 	// whole reports whether every step embeds all nodes: rows of z are nodes then.
 	whole() bool
 	// forward sets z to the embeddings of nodes (all, if whole), row-major, and remembers what
@@ -37,7 +37,7 @@ type trainer struct {
 	o       *Options
 	p       *params
 	head    *head
-	enc     encoder
+	enc     embedder
 	sampler *sampler
 
 	b      batch

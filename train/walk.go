@@ -11,7 +11,7 @@ import (
 const (
 	walkWindow    = 5       // most steps of a walk between the two nodes of a pair
 	walkNegatives = 1       // of a pair
-	walkPairs     = 1 << 14 // pairs a step
+	walkPairs     = 1 << 14 // pairs per step
 	walkRate      = 0.01
 	walkTries     = 64 // draws of a next node before one is taken as it is
 )
@@ -68,7 +68,7 @@ func (f *fit) walk(ctx context.Context, table *free) {
 	o.Decoder, o.Negatives, o.PerLink, o.Loss = decoder.Dot, Uniform, walkNegatives, BCE
 	all := &Graph{Nodes: f.g.Nodes, Directed: true} // nodes of both kinds are negatives
 	p := &params{crew: f.crew}
-	t := &trainer{crew: f.crew, g: all, o: &o, p: p, enc: table, head: newHead(p, &o, 1, nil)}
+	t := &trainer{crew: f.crew, g: all, o: &o, p: p, enc: table, head: newHead(p, &o, 1, nil, nil)}
 	p.ready()
 	t.sampler = newSampler(f.crew, all, nil, &o, false)
 	w := walker{newAdjacency(f.crew, f.g.Nodes, f.links, both), 1 / o.WalkReturn, 1 / o.WalkInOut}

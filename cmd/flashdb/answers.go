@@ -34,7 +34,7 @@ func answerFormat(format, out string) (string, error) {
 	}
 	format, err := formatOf(out, format, answerFormats)
 	if err == nil && format == formatParquet && (out == "" || out == standardInput) {
-		err = errors.New("a .parquet is not whole before its end: name a file with --out")
+		err = errors.New("a .parquet can only be written to a regular file: name one with --out")
 	}
 	return format, err
 }

@@ -29,9 +29,9 @@ func (a *app) backupCommand() *cobra.Command {
 		Use:   "backup DIR FILE",
 		Short: "Write a whole database, as it is now, into one compressed file",
 		Long: `Backup writes everything a database holds into one file, compressed with zstd and
-checksummed. FILE is replaced at once when the backup is whole, and never half
-written. With FILE - the backup goes to standard output. It needs as much room in DIR as
-flash.db takes meanwhile, and none where the files of DIR are read-only.`,
+checksummed. FILE appears, or is replaced, when the backup is complete; it is never half
+written. FILE - is standard output. While it runs, a backup needs as much disk space in DIR as
+flash.db takes, or none if the files of DIR are read-only.`,
 		Example: `  flashdb backup papers.flash papers.zst
   flashdb restore --verify papers.zst
   flashdb backup papers.flash - | ssh elsewhere 'cat > papers.zst'`,
@@ -59,18 +59,14 @@ func (a *app) backup(ctx context.Context, dir, file string, opts flashdb.BackupO
 	opts.Progress = p.Update
 	var res flashdb.BackupResult
 	err := a.withReadableDB(ctx, dir, func(db database) (err error) {
-		switch {
-		case file == stdStream:
-			res, err = db.Backup(ctx, a.data(), &opts)
-		case target.Stream:
-			err = target.Write(func(w io.Writer) (err error) {
-				res, err = db.Backup(ctx, w, &opts)
-				return err
-			})
-		default:
-			res, err = db.BackupFile(ctx, target.Path, &opts)
+		write := func(w io.Writer) (err error) {
+			res, err = db.Backup(ctx, w, &opts)
+			return err
 		}
-		return err
+		if file == stdStream {
+			return write(a.data())
+		}
+		return target.Write(write)
 	})
 	p.Clear()
 	if err != nil {
@@ -129,13 +125,13 @@ func (a *app) restoreCommand() *cobra.Command {
 	var limit int64
 	cmd := &cobra.Command{
 		Use:   "restore FILE DIR | restore --verify FILE",
-		Short: "Make a database of a backup, or verify one",
-		Long: `Restore makes the database DIR, which must not exist or be empty, of a backup. It
-verifies every checksum, opens what it unpacked beside DIR, checks it as
+		Short: "Make a database from a backup, or verify one",
+		Long: `Restore makes the database DIR from a backup. DIR must not exist, or be empty. Restore
+verifies every checksum, unpacks the backup beside DIR, checks it as
 ` + "`flashdb check`" + ` does, and only then gives it the name DIR.
 
-With --verify it does the same in the directory for temporary files (TMPDIR),
-which needs as much room, and keeps nothing. FILE - is standard input.`,
+With --verify it does the same in the directory for temporary files (TMPDIR), which needs as
+much disk space, and keeps nothing. FILE - is standard input.`,
 		Example: `  flashdb restore papers.zst papers.flash
   flashdb restore --verify papers.zst`,
 		Args: func(cmd *cobra.Command, given []string) error {

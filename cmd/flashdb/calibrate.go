@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,16 +21,20 @@ func (a *app) calibrateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "calibrate DIR COLLECTION [--decoder NAME] [--source-collection C] [--time D]",
 		Short: "Measure which recall the plans reach at which cost",
-		Long: `Calibrate runs many plans for sampled sources. The true answers are estimated from what all
-plans found and a sample of the rows, so that the time does not grow with the rows. For a
-decoder that is not linear it also learns from some other sources what to search for first. It
-prints the plans worth choosing: each costs more than the one before and has a higher bound, or
-does better by its poorest sources. It stores them; predict --recall then takes the cheapest
-plan whose bound reaches the target.
+		Long: `Calibrate runs many plans for sampled sources. It estimates the true answers from what all plans
+found and a sample of the rows, so that its time does not grow with the rows. For a decoder that
+is not linear it also learns, from some other sources, what to search for first. It prints the
+plans worth choosing: each costs more than the one before and has a higher bound, or a higher
+recall for its poorest sources. It stores them; predict --recall then takes the cheapest plan
+whose bound reaches the target.
 
-The bound is a lower limit of the mean recall, with 95% confidence. It is lower still where
-one kind of source has a far lower recall. A plan that fails some sources gives way to the
-cheapest that does not, if that takes at most half as long again.
+The bound is a lower limit of the mean recall, with 95% confidence. It is lower still if one
+kind of source has a far lower recall. If the cheapest plan fails some sources, the cheapest
+plan that does not is taken in its place, if it takes at most half as long again.
+
+With a decoder that has relations the bound holds for the mean over all of them, not for each.
+So the relation by which a plan finds least is shown with its mean recall, of those with at
+least 8 sources. A plan that misses too much there gives way in the same manner.
 
 rebuild and decoder add calibrate by themselves.`,
 		Example: `  flashdb calibrate papers.flash papers
@@ -49,9 +54,9 @@ rebuild and decoder add calibrate by themselves.`,
 	}
 	fs := cmd.Flags()
 	fs.StringVar(&opts.Decoder, "decoder", "", "`name` of the decoder (default all)")
-	fs.StringVar(&opts.SourceCollection, "source-collection", "", "sample sources from this `collection`, now and at rebuilds to come")
+	fs.StringVar(&opts.SourceCollection, "source-collection", "", "sample sources from this `collection`, now and at later rebuilds")
 	fs.IntVar(&opts.Sources, "sources", 0, "`number` of sources at most (default 200)")
-	fs.DurationVar(&opts.Time, "time", 0, "`time` a decoder may take (default 10s)")
+	fs.DurationVar(&opts.Time, "time", 0, "`time` that one decoder may take (default 10s)")
 	fs.Uint64Var(&opts.RandomSeed, "sample-seed", 0, "seed of the sample of sources")
 	return cmd
 }
@@ -91,10 +96,17 @@ func (a *app) printCalibration(of flashdb.Calibration) error {
 		show.Count(of.Rows, "row"), show.Count(of.Sources, "source"), show.Text(of.SourceCollection), seeds, show.Duration(of.Exact))
 	if plansOf(of) > 0 {
 		err := a.titled(func(w io.Writer) {
-			fmt.Fprint(w, "  k\tmean\tp5\tworst\tbound\tscored\tcodes\ttime\tx faster\tplan\n")
+			lowest := ""
+			if namesRelations(of) {
+				lowest = "\tlowest relation"
+			}
+			fmt.Fprintf(w, "  k\tmean\tp5\tworst\tbound%s\tscored\tcodes\ttime\tx faster\tplan\n", lowest)
 			for _, f := range of.Frontiers {
 				for _, p := range f.Plans {
-					fmt.Fprintf(w, "  %d\t%.4f\t%.2f\t%.2f\t%.4f\t%s\t%s\t%s\t%.3g\t%v\n", f.K, p.Mean, p.P5, p.Worst, p.Bound,
+					if lowest != "" {
+						lowest = fmt.Sprintf("\t%.2f %s", p.RelationMean, show.Text(p.Relation))
+					}
+					fmt.Fprintf(w, "  %d\t%.4f\t%.2f\t%.2f\t%.4f%s\t%s\t%s\t%s\t%.3g\t%v\n", f.K, p.Mean, p.P5, p.Worst, p.Bound, lowest,
 						show.Number(int64(p.RowsScored+.5)), show.Number(int64(p.CodesScanned+.5)), show.Duration(p.Time), of.Exact.Seconds()/p.Time.Seconds(), p.Plan)
 				}
 			}
@@ -146,6 +158,14 @@ func plansOf(of flashdb.Calibration) (n int) {
 	return n
 }
 
+// namesRelations tells whether plans name the relation with the lowest recall: all do or none, as
+// all were asked about the same sources.
+func namesRelations(of flashdb.Calibration) bool {
+	return slices.ContainsFunc(of.Frontiers, func(f flashdb.Frontier) bool {
+		return slices.ContainsFunc(f.Plans, func(p flashdb.PlanPoint) bool { return p.Relation != "" })
+	})
+}
+
 type jsonCalibration struct {
 	Decoder     string         `json:"decoder"`
 	SourcesFrom string         `json:"sources_from"`
@@ -163,14 +183,21 @@ type jsonFrontier struct {
 }
 
 type jsonPlan struct {
-	Plan         string  `json:"plan"`
-	Mean         float64 `json:"recall_mean"`
-	P5           float64 `json:"recall_p5"`
-	Worst        float64 `json:"recall_worst"`
-	Bound        float64 `json:"recall_bound"`
-	RowsScored   float64 `json:"rows_scored"`
-	CodesScanned float64 `json:"codes_scanned"`
-	MS           float64 `json:"ms"`
+	Plan         string        `json:"plan"`
+	Mean         float64       `json:"recall_mean"`
+	P5           float64       `json:"recall_p5"`
+	Worst        float64       `json:"recall_worst"`
+	Bound        float64       `json:"recall_bound"`
+	Lowest       *jsonRelation `json:"lowest_relation,omitempty"`
+	RowsScored   float64       `json:"rows_scored"`
+	CodesScanned float64       `json:"codes_scanned"`
+	MS           float64       `json:"ms"`
+}
+
+// jsonRelation is a relation and the mean recall of its sources.
+type jsonRelation struct {
+	Relation string  `json:"relation"`
+	Mean     float64 `json:"recall_mean"`
 }
 
 func newJSONCalibration(of flashdb.Calibration) jsonCalibration {
@@ -181,10 +208,14 @@ func newJSONCalibration(of flashdb.Calibration) jsonCalibration {
 	for _, f := range of.Frontiers {
 		plans := []jsonPlan{}
 		for _, p := range f.Plans {
-			plans = append(plans, jsonPlan{
+			plan := jsonPlan{
 				Plan: p.Plan.String(), Mean: p.Mean, P5: p.P5, Worst: p.Worst, Bound: p.Bound,
 				RowsScored: p.RowsScored, CodesScanned: p.CodesScanned, MS: show.Millis(p.Time),
-			})
+			}
+			if p.Relation != "" {
+				plan.Lowest = &jsonRelation{show.JSON(p.Relation), p.RelationMean}
+			}
+			plans = append(plans, plan)
 		}
 		j.Frontiers = append(j.Frontiers, jsonFrontier{f.K, plans})
 	}

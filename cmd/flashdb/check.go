@@ -17,8 +17,8 @@ func (a *app) checkCommand() *cobra.Command {
 		SuggestFor: []string{"verify", "fsck", "validate"},
 		Short:      "Read every file of a database and report what is wrong",
 		Long: `Check reads every file of a database, verifies checksums and that the parts agree,
-and prints one line for each finding. Files in the directory that flashdb has not made are
-no damage: they are warnings. Exit code: 0 clean, warnings or not; 1 something was found.`,
+and prints one line for each finding. Files in the directory that flashdb did not make are only
+warnings. Exit code: 0 no finding, warnings or not; 1 something is wrong.`,
 		Example: `  flashdb check papers.flash`,
 		Args:    usage.Args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {

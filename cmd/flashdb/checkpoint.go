@@ -44,10 +44,10 @@ func (a *app) checkpoint(ctx context.Context, dir string) error {
 				Applied uint64  `json:"applied_lsn"`
 				WAL     int64   `json:"wal_bytes"`
 				Seconds float64 `json:"seconds"`
-			}{s.AppliedLSN, s.WALBytes, elapsed.Seconds()})
+			}{s.AppliedLSN, s.Disk.WAL, elapsed.Seconds()})
 		}
 		_, err = fmt.Fprintf(a.out, "checkpointed %s in %s: up to write %s in the store, log %s\n",
-			show.Text(dir), show.Duration(elapsed), show.Number(s.AppliedLSN), show.Bytes(s.WALBytes))
+			show.Text(dir), show.Duration(elapsed), show.Number(s.AppliedLSN), show.Bytes(s.Disk.WAL))
 		return err
 	})
 }

@@ -17,33 +17,39 @@ var updateDoc = flag.Bool("update", false, "rewrite docs/cli.md from the command
 
 const cliDocHead = `# The command line
 
-Made from the commands by ` + "`go test ./cmd/flashdb -run TestCLIDoc -update`" + `; ` + "`flashdb help COMMAND`" + ` prints the same.
+Made from the commands by ` + "`go test ./cmd/flashdb -run TestCLIDoc -update`" + `;
+` + "`flashdb help COMMAND`" + ` prints the same.
 
-Every command prints text for people, or with ` + "`--json`" + ` [one object, or one on each line](json.md), for programs. Results go to standard
-output, progress and remarks to standard error. An error is one line, and nothing is half done. Off a terminal long work says after some
-seconds how far it is and how long it will go on, and then ever more rarely.
+Every command prints text for people, or with ` + "`--json`" + ` [one object, or one on each
+line](json.md), for programs. Results go to standard output, progress and remarks to standard error.
+An error is one line, and nothing is left half done. Off a terminal, long work reports its progress
+in lines, first after some seconds and then ever less often.
 
 | exit code | meaning |
 |--:|---|
 | 0 | done, or nothing to do |
-| 1 | an error; ` + "`check`" + `: something was found |
+| 1 | an error; ` + "`check`" + `: something is wrong |
 | 2 | ` + "`rebuild`" + `: the new index has a lower recall at the same cost; the served one stays |
 | 3 | another process has the database open and serves no control socket |
 
-SIGINT and SIGTERM end what is under way in good order. A second signal ends the process at once, and so does a command that has not
-ended ten seconds after the first, such as one that waits for the other end of a pipe; the next open finds the database as after a crash.
+SIGINT and SIGTERM end a command in good order. A second signal ends the process at once. So does a
+command that has not ended ten seconds after the first, such as one that waits for the other end of
+a pipe. The next open then finds the database as after a crash.
 
-A file that a command writes is there when it is whole; until then the earlier one stays. It may not lie in the directory of a
-database, by whatever path. A device or a named pipe is written to as it is.
+A file that a command writes appears when it is complete; until then an earlier one stays. It must
+not lie in the directory of a database, by whatever path. A device or a named pipe is written to
+directly.
 
-A score that overflows is printed as Infinity, -Infinity or NaN, in text, CSV and TSV alike, and in JSON as text; a .parquet has the
-numbers themselves.
+A score that overflows is printed as Infinity, -Infinity or NaN in text, CSV and TSV, and as such a
+text in JSON; a .parquet has the numbers themselves.
 
-Text is coloured on a terminal only, and not there when ` + "`NO_COLOR`" + ` is set; ` + "`--color always`" + ` and ` + "`never`" + ` say otherwise.
+Text is coloured on a terminal only, unless ` + "`NO_COLOR`" + ` is set; ` + "`--color always`" + ` and
+` + "`never`" + ` overrule this.
 
-A database that another process has open is asked through its [control socket](control.md), without further ado.
-` + "`flashdb completion bash`" + ` (zsh, fish, powershell) prints a script for the shell's own completion: of verbs and flags, and of
-the collections, decoders, tags and keys of a database that nobody has locked, or whose owner answers.
+If another process has the database open, a command asks that process through its [control
+socket](control.md). ` + "`flashdb completion bash`" + ` (zsh, fish, powershell) prints a script for the
+completion of the shell: of verbs and flags, and of the collections, decoders, tags and keys of a
+database that no process has open, or whose owner answers.
 
 `
 

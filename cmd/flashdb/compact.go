@@ -19,10 +19,10 @@ func (a *app) compactCommand() *cobra.Command {
 	var opts flashdb.CompactOptions
 	cmd := &cobra.Command{
 		Use:   "compact DIR",
-		Short: "Give the room of what was deleted back to the file system",
-		Long: `Compact copies what a database holds into a new file and lets go of the old one,
-which never shrinks by itself. It needs room for the copy. With --rebuild it also
-builds each index anew that holds deleted or replaced nodes.`,
+		Short: "Return the space of what was deleted to the file system",
+		Long: `Compact copies what a database holds into a new file and removes the old one, which never
+shrinks by itself. It needs disk space for the copy. With --rebuild it also rebuilds every
+index that holds deleted or replaced nodes.`,
 		Example: `  flashdb compact papers.flash --rebuild`,
 		Args:    usage.Args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {

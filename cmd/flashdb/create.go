@@ -59,6 +59,8 @@ func (a *app) createCollection(ctx context.Context, dir, name string, schema fla
 	if err != nil {
 		return err
 	}
-	_, err = db.CreateCollection(ctx, name, schema)
+	if _, err = db.CreateCollection(ctx, name, schema); errors.Is(err, flashdb.ErrExists) {
+		err = fmt.Errorf("%w: name another, or remove it with %s", err, a.verb("drop"))
+	}
 	return errors.Join(err, db.Close())
 }

@@ -30,23 +30,29 @@ func (a *app) decoderCommand() *cobra.Command {
 func (a *app) decoderAddCommand() *cobra.Command {
 	var specFile, casesFile string
 	var opts weights.Options
+	names := relationNames{&opts.Relations}
 	cmd := &cobra.Command{
 		Use:   "add DIR COLLECTION NAME FILE [--spec decoder.json | --layout NAME] [--check scores.jsonl]",
 		Short: "Store a decoder from .safetensors, .npz, PyTorch .pt or .onnx",
-		Long: `Add stores a trained decoder under a name, in place of an earlier one of that name.
+		Long: `Add stores a trained decoder under a name, and replaces an earlier one of that name.
 Weights do not say what is computed with them. The spec does: kind, layers in order,
-activations, norms. It may be left out for weights in a known layout, which is told by
-its keys or named: ` + strings.Join(weights.Layouts(), ", ") + `.
---kind, --activation and --residual answer what a layout leaves open.
+activations, norms. It is not needed for weights in a known layout, which is recognised by its
+keys or named with --layout:
+` + strings.Join(weights.Layouts(), ", ") + `.
+--kind, --activation and --residual say what a layout leaves open.
 
-A checkpoint of a larger model may be given as it is: --prefix model.predictor. names the
-part that is the decoder, where more than one would do. An .onnx file needs none of this,
-but --kind when its one input is the product or concatenation of the embeddings already.
-A dot decoder has no weights: FILE is then the spec itself.
+A checkpoint of a larger model may be given as it is; --prefix model.predictor. names the part
+that is the decoder if there could be several. An .onnx file needs no spec. It needs --kind if
+its only input is already the product or the concatenation of the embeddings. A dot decoder has
+no weights: FILE is then the spec itself.
 
---check compares the decoder with cases that the training framework computed, a line
-{"source": [...], "candidate": [...], "logit": x} each, and stores nothing when a logit
-differs by more than 1e-4 relative.
+--check compares the decoder with cases that the training framework computed, one on each line,
+{"source": [...], "candidate": [...], "logit": x}. Nothing is stored if a logit differs by more
+than 1e-4 relative.
+
+A model of a knowledge graph (DistMult, ComplEx) is one decoder for all relations, of a table
+with a row for each. --relations names the rows, one name on each line, or with its number as
+PyKEEN and DGL-KE write them; predict --relation then asks for one.
 
 For weights of no known layout the error holds a draft of a spec, made of their names and
 shapes; its activations are guesses.`,
@@ -55,7 +61,8 @@ shapes; its activations are guesses.`,
   flashdb decoder add papers.flash papers cites checkpoint.pt --prefix model_state_dict.predictor
   flashdb decoder add papers.flash papers cites gae.pt --layout refined-gae --residual z
   flashdb decoder add papers.flash papers cites predictor.onnx --check scores.jsonl
-  flashdb decoder add papers.flash papers cites mlp.onnx --kind concat_mlp`,
+  flashdb decoder add papers.flash papers cites mlp.onnx --kind concat_mlp
+  flashdb decoder add kg.flash entities kg model.pt --kind complex --relations relation_to_id.tsv.gz`,
 		Args: usage.Args(4, 4),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d, err := readDecoder(args[3], specFile, opts)
@@ -77,12 +84,7 @@ shapes; its activations are guesses.`,
 				if a.json {
 					return a.emit(newJSONDecoder(name, d, &checked))
 				}
-				note := ""
-				if checked > 0 {
-					note = fmt.Sprintf(", %s agree", show.Count(checked, "case"))
-				}
-				_, err := fmt.Fprintf(a.out, "added decoder %s: %s, %s%s\n", show.Text(name), d, show.Count(parameters(d), "parameter"), note)
-				return err
+				return a.printAdded(name, d, checked)
 			})
 		},
 	}
@@ -90,14 +92,24 @@ shapes; its activations are guesses.`,
 	fs.StringVar(&specFile, "spec", "", "`file` that describes the decoder (default: the layout does)")
 	fs.StringVar(&opts.Layout, "layout", "", "`name` of the layout of the weights (default: told by their keys)")
 	fs.StringVar(&opts.Prefix, "prefix", "", "`prefix` of the decoder's keys in a larger model")
-	fs.StringVar((*string)(&opts.Kind), "kind", "", "hadamard_mlp or concat_mlp: what a network is applied to")
+	fs.StringVar((*string)(&opts.Kind), "kind", "", "what a network reads: hadamard_mlp or concat_mlp; of layout pykeen: distmult or complex")
 	fs.StringVar((*string)(&opts.Activation), "activation", "", "`name` of the activation between layers (default relu)")
 	fs.StringVar(&opts.Residual, "residual", "", "z, input or none: what is added to each layer but the last")
+	fs.Var(names, "relations", "`file` of the names of the decoder's relations, in the order of its table")
 	fs.StringVar(&casesFile, "check", "", "`file` of scored cases that the decoder must agree with")
 	completeWords(cmd, "layout", weights.Layouts()...)
-	completeWords(cmd, "kind", string(decoder.HadamardMLP), string(decoder.ConcatMLP))
+	completeWords(cmd, "kind", string(decoder.HadamardMLP), string(decoder.ConcatMLP), string(decoder.DistMult), string(decoder.ComplEx))
 	completeWords(cmd, "residual", "z", "input", "none")
 	return cmd
+}
+
+func (a *app) printAdded(name string, d decoder.Decoder, checked int) error {
+	note := ""
+	if checked > 0 {
+		note = fmt.Sprintf(", %s agree", show.Count(checked, "case"))
+	}
+	_, err := fmt.Fprintf(a.out, "added decoder %s: %s, %s%s\n", show.Text(name), d, show.Count(parameters(d), "parameter"), note)
+	return err
 }
 
 // completeWords gives a flag its values in the shell's completion.
@@ -229,6 +241,9 @@ func (a *app) decoderShowCommand() *cobra.Command {
 func (a *app) showDecoder(name string, d decoder.Decoder) error {
 	spec := d.Spec()
 	fmt.Fprintf(a.out, "%s: %s, %s\n", show.Text(name), d, show.Count(parameters(d), "parameter"))
+	if len(spec.Relations) > 0 {
+		fmt.Fprintf(a.out, "  relations: %s\n", shownList(spec.Relations, 20))
+	}
 	return a.table(0, func(w io.Writer) {
 		tensor := func(label, key string) {
 			if key != "" {
@@ -237,6 +252,7 @@ func (a *app) showDecoder(name string, d decoder.Decoder) error {
 		}
 		tensor("weight", spec.Weight)
 		tensor("relation", spec.Relation)
+		tensor("imaginary", spec.Imaginary)
 		if spec.InputNorm != nil {
 			fmt.Fprintf(w, "  input norm\t%s\t\n", spec.InputNorm.Kind)
 		}

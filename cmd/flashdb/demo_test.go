@@ -14,10 +14,13 @@ import (
 )
 
 func TestDemo(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it computes, in goroutines that other tests run too")
+	}
 	dir := filepath.Join(t.TempDir(), "go.flash")
 	code, out, errOut := runLine("demo", "--dir", dir)
 	require.Zero(t, code, errOut)
-	assert.Empty(t, errOut, "progress is for terminals")
+	assert.NotContains(t, errOut, "\r", "what is drawn over is for terminals")
 	for _, want := range append([]string{
 		"imported 33,445 declarations", "linked   113,899 references", "100 logits equal PyTorch's",
 		"bytes.(*Buffer).WriteString *", "recall@100 of 100 sources", "go run ./cmd/flashdb predict " + dir + " stdlib ",
@@ -55,8 +58,8 @@ func tryCommands(t *testing.T, out string) {
 }
 
 func TestDemoJSON(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the whole demo once more: skipped under the race detector, where TestDemo runs it")
+	if testing.Short() {
+		t.Skip("it is the demo of TestDemo once more")
 	}
 	t.Setenv("TMPDIR", t.TempDir()) // where the demo leaves its database
 	code, out, errOut := runLine("demo", "--json")

@@ -58,7 +58,8 @@ func heldOutEdges(ctx context.Context, c collection) (func(a, b string) bool, er
 	if err != nil {
 		return nil, err
 	}
-	pairs, err := readEdges(ctx, demoTable("test.tsv.zst"), nodes, nodes, true, terminal.NewProgress(nil))
+	links := &fileLinks{sources: nodes, targets: nodes}
+	pairs, err := links.read(ctx, demoTable("test.tsv.zst"), edgeFlags{byRow: true}, terminal.NewProgress(nil))
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +79,7 @@ func predictSymbol(ctx context.Context, c collection, key string, heldOut func(a
 	if err != nil {
 		return demoSymbol{}, err
 	}
-	exact, err := c.Predict(ctx, key, demoHits, &flashdb.PredictOptions{Mode: flashdb.ModeExact})
+	exact, err := c.Predict(ctx, key, demoHits, &flashdb.PredictOptions{Exact: true})
 	if err != nil {
 		return demoSymbol{}, err
 	}
@@ -86,7 +87,7 @@ func predictSymbol(ctx context.Context, c collection, key string, heldOut func(a
 	if err != nil {
 		return demoSymbol{}, err
 	}
-	linked, err := c.Linked(ctx, key, nil)
+	linked, err := c.Linked(ctx, flashdb.Edge{Source: key})
 	if err != nil {
 		return demoSymbol{}, err
 	}

@@ -23,19 +23,19 @@ func (a *app) dropCommand() *cobra.Command {
 		SuggestFor: []string{"delete-collection", "remove-collection"},
 		Short:      "Drop a collection with its nodes, links, decoders and index",
 		Long: `Drop removes a collection with its nodes, links, decoders and index, for good. On a terminal it
-says what that is and asks; anywhere else it needs --yes. A rebuild under way is waited for.
-The room in flash.db is used again; ` + "`flashdb compact`" + ` gives it back to the file system.`,
+says what will be removed and asks; anywhere else it needs --yes. It waits for a rebuild under
+way. The space in flash.db is reused; ` + "`flashdb compact`" + ` gives it back to the file system.`,
 		Example: `  flashdb drop papers.flash abstracts
   flashdb drop papers.flash abstracts --yes --json`,
 		Args: usage.Args(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !yes && a.ask == nil && !terminal.Is(a.in) {
-				return fmt.Errorf("drop %s: nobody is here to ask whether it may be gone for good: add --yes", show.Text(args[1]))
+				return fmt.Errorf("drop %s: standard input is not a terminal, so that flashdb cannot ask: add --yes to drop it for good", show.Text(args[1]))
 			}
 			return a.drop(cmd.Context(), args[0], args[1], yes)
 		},
 	}
-	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask (needed when standard input is no terminal)")
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask (needed when standard input is not a terminal)")
 	return cmd
 }
 

@@ -13,8 +13,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/parquet"
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/terminal"
+	"github.com/flashdb/flashdb/internal/nearest"
 )
 
 // batchEdges is how many edges one atomic batch records or forgets.
@@ -26,6 +28,9 @@ type edgeFlags struct {
 	format                    string
 	source, target            string // columns
 	sourceCollection          string // of the sources; empty: that of the targets
+	relation                  string // of every edge
+	triples                   bool   // the columns are source, relation and target
+	relationColumn            string
 }
 
 func (f *edgeFlags) add(cmd *cobra.Command, undirected string) {
@@ -36,7 +41,33 @@ func (f *edgeFlags) add(cmd *cobra.Command, undirected string) {
 	cmd.Flags().StringVar(&f.source, "source-column", "", "`column` of sources, by the header")
 	cmd.Flags().StringVar(&f.target, "target-column", "", "`column` of targets, by the header")
 	cmd.Flags().StringVar(&f.sourceCollection, "source-collection", "", "the sources are nodes of this `collection`")
+	cmd.Flags().StringVar(&f.relation, "relation", "", "`name` of the relation that all of the links have")
+	cmd.Flags().BoolVar(&f.triples, "triples", false, "the file has three columns: source, relation and target")
+	cmd.Flags().StringVar(&f.relationColumn, "relation-column", "", "`column` of relations, by the header")
 	completeWords(cmd, "format", formatTSV, formatCSV, formatParquet)
+}
+
+// related tells whether every edge has its own relation.
+func (f *edgeFlags) related() bool { return f.triples || f.relationColumn != "" }
+
+// columns returns those to read by the header, nil where there is none: source, relation where it
+// is read, and target.
+func (f *edgeFlags) columns(parquet bool) ([]string, error) {
+	switch {
+	case f.relation != "" && f.related():
+		return nil, errors.New("--relation is that of every edge, and --triples and --relation-column read one for each: they exclude each other")
+	case (f.source == "") != (f.target == ""):
+		return nil, errors.New("--source-column and --target-column go together: give both")
+	case f.relationColumn != "" && f.source == "" && !parquet:
+		return nil, errors.New("--relation-column goes with --source-column and --target-column")
+	case f.source == "" && !parquet:
+		return nil, nil
+	}
+	columns := []string{cmp.Or(f.source, "source"), cmp.Or(f.target, "target")}
+	if f.related() {
+		columns = slices.Insert(columns, 1, cmp.Or(f.relationColumn, "relation"))
+	}
+	return columns, nil
 }
 
 // withEdges runs fn with what a file of edges makes: DIR COLLECTION EDGES are the arguments.
@@ -49,7 +80,7 @@ func (a *app) withEdges(ctx context.Context, args []string, flags edgeFlags, fn 
 		if err != nil {
 			return err
 		}
-		file, table, err := a.openEdges(args[2], flags.format, flags.source, flags.target)
+		file, table, err := a.openEdges(args[2], flags)
 		if err != nil {
 			return err
 		}
@@ -62,11 +93,9 @@ func (a *app) withEdges(ctx context.Context, args []string, flags edgeFlags, fn 
 	})
 }
 
-// openEdges finds a file of edges and its two columns.
-func (a *app) openEdges(arg, format, source, target string) (*inputFile, tableFile, error) {
-	if (source == "") != (target == "") {
-		return nil, tableFile{}, errors.New("--source-column and --target-column go together: give both")
-	}
+// openEdges finds a file of edges and its columns.
+func (a *app) openEdges(arg string, flags edgeFlags) (*inputFile, tableFile, error) {
+	format := flags.format
 	if arg == standardInput {
 		format = cmp.Or(format, formatTSV)
 	}
@@ -74,15 +103,14 @@ func (a *app) openEdges(arg, format, source, target string) (*inputFile, tableFi
 	if err != nil {
 		return nil, tableFile{}, err
 	}
-	columns := []string{source, target}
-	switch {
-	case source != "":
-	case file.isParquet():
-		columns = []string{"source", "target"}
-	default:
-		columns = nil
+	columns, err := flags.columns(file.isParquet())
+	var table tableFile
+	if err == nil {
+		err = relationLost(file, flags)
 	}
-	table, err := file.table(columns)
+	if err == nil {
+		table, err = file.table(columns)
+	}
 	if err != nil {
 		return nil, tableFile{}, errors.Join(err, file.remove())
 	}
@@ -94,6 +122,7 @@ type fileLinks struct {
 	name             string
 	edges            int      // of the file
 	pairs            []idPair // in order, so that the links of a source fall into one batch
+	relations        []string // that pairs have, by number; the first is none
 	into             collection
 	sources, targets *nodeIndex // the same where they are of one collection
 	began            time.Time
@@ -107,7 +136,25 @@ func (l *fileLinks) sourceCollection() string {
 	return l.sources.collection
 }
 
-type idPair struct{ source, target uint32 }
+// An idPair is an edge by ids, and the number of its relation.
+type idPair struct{ source, target, relation uint32 }
+
+// compare orders by source, so that its links are side by side.
+func (e idPair) compare(o idPair) int {
+	return cmp.Or(cmp.Compare(e.source, o.source), cmp.Compare(e.relation, o.relation), cmp.Compare(e.target, o.target))
+}
+
+// relationLost refuses a file whose relations would not be read.
+func relationLost(file *inputFile, flags edgeFlags) error {
+	if !file.isParquet() || flags.related() || flags.source != "" {
+		return nil
+	}
+	columns, err := parquet.Columns(file.path, file.name)
+	if err == nil && slices.Contains(columns, "relation") {
+		err = fmt.Errorf("%s has a column relation: read it with --triples, or leave it out with --source-column source --target-column target", file.name)
+	}
+	return err
+}
 
 // readLinks reads and resolves a whole file of links from one collection to another, or to itself.
 func (a *app) readLinks(ctx context.Context, from, into collection, file tableFile, flags edgeFlags) (*fileLinks, error) {
@@ -123,20 +170,20 @@ func (a *app) readLinks(ctx context.Context, from, into collection, file tableFi
 			return nil, err
 		}
 	}
-	pairs, err := readEdges(ctx, file, sources, targets, flags.byRow, p)
+	links := &fileLinks{name: file.name, into: into, sources: sources, targets: targets, began: began}
+	pairs, err := links.read(ctx, file, flags, p)
 	if err != nil {
 		return nil, err
 	}
 	edges := len(pairs)
 	if flags.undirected {
 		for _, e := range pairs[:edges] {
-			pairs = append(pairs, idPair{e.target, e.source})
+			pairs = append(pairs, idPair{e.target, e.source, e.relation})
 		}
 	}
-	slices.SortFunc(pairs, func(x, y idPair) int {
-		return cmp.Or(cmp.Compare(x.source, y.source), cmp.Compare(x.target, y.target))
-	})
-	return &fileLinks{name: file.name, edges: edges, pairs: slices.Compact(pairs), into: into, sources: sources, targets: targets, began: began}, nil
+	slices.SortFunc(pairs, idPair.compare)
+	links.edges, links.pairs = edges, slices.Compact(pairs)
+	return links, nil
 }
 
 // inBatches hands the links to do, as many as one batch holds at a time.
@@ -148,7 +195,9 @@ func (a *app) inBatches(ctx context.Context, verb string, links *fileLinks, do f
 	for pairs := range slices.Chunk(links.pairs, batchEdges) {
 		batch = batch[:0]
 		for _, e := range pairs {
-			batch = append(batch, flashdb.Edge{SourceCollection: from, Source: sources[e.source], Target: targets[e.target]})
+			batch = append(batch, flashdb.Edge{
+				SourceCollection: from, Source: sources[e.source], Target: targets[e.target], Relation: links.relations[e.relation],
+			})
 		}
 		if err := do(ctx, batch...); err != nil {
 			return goesOn(err) // what is done is done, and done again it is nothing new
@@ -163,24 +212,30 @@ func (a *app) inBatches(ctx context.Context, verb string, links *fileLinks, do f
 func (a *app) countKnown(ctx context.Context, links *fileLinks) (known int, err error) {
 	p := terminal.NewProgress(a.err)
 	defer p.Clear()
-	pairs, keys := links.pairs, links.targets.keys
-	opts := flashdb.LinkedOptions{SourceCollection: links.sourceCollection()}
-	for i := 0; i < len(pairs); {
-		source := pairs[i].source
-		targets, err := links.into.Linked(ctx, links.sources.keys[source], &opts)
+	numbers := map[string]uint32{}
+	for n, name := range links.relations {
+		numbers[name] = uint32(n)
+	}
+	from, read := links.sourceCollection(), int64(0)
+	for e, err := range links.into.Links(ctx) {
 		if err != nil {
 			return 0, err
 		}
-		linked := make(map[string]bool, len(targets))
-		for _, key := range targets {
-			linked[key] = true
+		if read++; read%4096 == 0 {
+			p.Update("check "+links.name, read, 0)
 		}
-		for ; i < len(pairs) && pairs[i].source == source; i++ {
-			if linked[keys[pairs[i].target]] {
-				known++
-			}
+		relation, ok := numbers[e.Relation]
+		if e.SourceCollection != from || !ok {
+			continue
 		}
-		p.Update("check "+links.name, int64(i), int64(len(pairs)))
+		source, unknown := links.sources.byKey(e.Source)
+		target, missing := links.targets.byKey(e.Target)
+		if unknown != nil || missing != nil {
+			continue // newer than the keys
+		}
+		if _, found := slices.BinarySearchFunc(links.pairs, idPair{source, target, relation}, idPair.compare); found {
+			known++
+		}
 	}
 	return known, nil
 }
@@ -211,20 +266,26 @@ func edgeHint(sources, targets *nodeIndex, fields []string, byRow bool) string {
 		if x.has(fields[i]) {
 			continue
 		}
-		if near := show.Nearest(fields[i], x.keys, 2); len(near) > 0 {
+		if near := nearest.Among(fields[i], x.keys, 2); len(near) > 0 {
 			return ": " + show.DidYouMean(near)
 		}
 	}
 	return ""
 }
 
-// readEdges reads and resolves every edge of the file.
-func readEdges(ctx context.Context, file tableFile, sources, targets *nodeIndex, byRow bool, p *terminal.Progress) (pairs []idPair, err error) {
+// read reads and resolves every edge of the file.
+func (l *fileLinks) read(ctx context.Context, file tableFile, flags edgeFlags, p *terminal.Progress) (pairs []idPair, err error) {
 	table, err := file.open()
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, table.Close()) }()
+	width, want := 2, "two: source and target"
+	if flags.related() {
+		width, want = 3, "three: source, relation and target"
+	}
+	l.relations = []string{flags.relation}
+	numbers := map[string]uint32{flags.relation: 0}
 	for {
 		fields, line, err := table.Next()
 		if errors.Is(err, io.EOF) {
@@ -233,15 +294,25 @@ func readEdges(ctx context.Context, file tableFile, sources, targets *nodeIndex,
 		if err != nil {
 			return nil, err
 		}
-		if len(fields) != 2 {
-			return nil, fmt.Errorf("%s: %s %d: %s, want two: source and target%s", file.name, file.unit, line, show.Count(len(fields), "column"), columnsHint(file.name, fields))
+		if len(fields) != width {
+			return nil, fmt.Errorf("%s: %s %d: %s, want %s%s", file.name, file.unit, line, show.Count(len(fields), "column"), want, columnsHint(file.name, fields))
 		}
-		var e idPair
-		if e.source, err = sources.find(fields[0], byRow); err == nil {
-			e.target, err = targets.find(fields[1], byRow)
+		e := idPair{}
+		ends := []string{fields[0], fields[width-1]}
+		if e.source, err = l.sources.find(ends[0], flags.byRow); err == nil {
+			e.target, err = l.targets.find(ends[1], flags.byRow)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %s %d: %w%s", file.name, file.unit, line, err, edgeHint(sources, targets, fields, byRow))
+			return nil, fmt.Errorf("%s: %s %d: %w%s", file.name, file.unit, line, err, edgeHint(l.sources, l.targets, ends, flags.byRow))
+		}
+		if flags.related() {
+			n, ok := numbers[fields[1]]
+			if !ok {
+				name := strings.Clone(fields[1])
+				n = uint32(len(l.relations))
+				numbers[name], l.relations = n, append(l.relations, name)
+			}
+			e.relation = n
 		}
 		pairs = append(pairs, e)
 		if len(pairs)%4096 == 0 {

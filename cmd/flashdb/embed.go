@@ -4,36 +4,36 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/flashdb/flashdb"
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/usage"
-	"github.com/flashdb/flashdb/train"
 )
 
-// A newcomer is a node to embed, as embed's flags describe it.
+// A newcomer is a node to embed, as the flags of embed and put describe it.
 type newcomer struct {
-	key       string
-	links     []string // keys it links to, or without directions is linked with
-	linkedBy  []string // keys that link to it
-	features  string
-	dryRun    bool
-	neighbour collection
+	key      string
+	links    flashdb.EmbedLinks
+	features string
+	dryRun   bool
+
+	change func(*flashdb.Node) // what else put stores of the node; nil: it stays
 }
 
 func (a *app) embedCommand() *cobra.Command {
 	var n newcomer
 	cmd := &cobra.Command{
 		Use:   "embed DIR COLLECTION KEY [--links KEY,KEY,...]",
-		Short: "Give a node that came after training its embedding, from its links",
-		Long: `Embed computes the embedding of a node that training has not seen, from the nodes it is
-linked with, and stores the node with its embedding and links. It needs the encoder that
-train leaves beside the decoder. A node that is stored already keeps its tags and payload;
-without --links its known links are taken.
+		Short: "Embed a node that came after training, from its links or features",
+		Long: `Embed computes the embedding of a node that training has not seen: from the nodes it is linked
+with, from its features, or from both. It stores the node with its embedding and links, in one
+write. It needs the encoder that train stores beside the decoder. A node that is stored already
+keeps its tags and payload; without --links its known links are used.
 
-Where train has made two collections, the links of a node are keys of the other collection.`,
+If train made two collections, the links of a node are keys of the other collection.`,
 		Example: `  flashdb embed my.flash packages new-package --links libc6,zlib1g
   flashdb embed shop.flash users zoe --links book1,book7
   flashdb predict shop.flash items zoe --source-collection users`,
@@ -41,128 +41,91 @@ Where train has made two collections, the links of a node are keys of the other 
 		RunE: func(cmd *cobra.Command, args []string) error {
 			n.key = args[2]
 			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{ReadOnly: n.dryRun}, func(db database, c collection) error {
-				return a.embed(cmd.Context(), db, c, &n)
+				node, err := a.embed(cmd.Context(), db, c, &n)
+				if err != nil {
+					return err
+				}
+				return a.printEmbedded(&n, node)
 			})
 		},
 	}
-	fs := cmd.Flags()
-	fs.StringSliceVar(&n.links, "links", nil, "`keys` it is linked with, separated by commas; may be repeated")
-	fs.StringSliceVar(&n.linkedBy, "linked-by", nil, "`keys` that link to it, where edges have a direction")
-	fs.StringVar(&n.features, "features", "", "its features: numbers, @`FILE` with one row, or - for numbers on stdin")
-	fs.BoolVar(&n.dryRun, "dry-run", false, "print the embedding, and store nothing")
+	n.register(cmd)
+	cmd.Flags().BoolVar(&n.dryRun, "dry-run", false, "print the embedding, but store nothing")
 	return cmd
 }
 
-func (a *app) embed(ctx context.Context, db database, c collection, n *newcomer) error {
-	e, uses, err := a.readEncoder(ctx, db, c)
-	if err != nil {
-		return err
-	}
-	if n.neighbour, err = collectionOf(ctx, db, uses.Neighbours); err != nil {
-		return err
-	}
-	if len(n.linkedBy) > 0 && !uses.Directed {
-		return errors.New("--linked-by is for edges that have a direction, and those of this model have none: give --links")
-	}
-	node, err := c.Get(ctx, n.key)
-	known := err == nil
-	if err != nil && !errors.Is(err, flashdb.ErrNotFound) {
-		return err
-	}
-	if known && len(n.links)+len(n.linkedBy) == 0 {
-		if err := n.takeLinks(ctx, c, uses); err != nil {
-			return err
-		}
-	}
-	in, err := a.describeNewcomer(ctx, uses, n)
-	if err != nil {
-		return err
-	}
-	node.Key, node.Embedding = n.key, make([]float32, e.Dim())
-	if err := e.Embed(node.Embedding, in); err != nil {
-		return fmt.Errorf("embed %s: %w: --links names nodes it is linked with", show.Text(n.key), err)
-	}
-	if !n.dryRun {
-		if err := n.store(ctx, c, uses, node); err != nil {
-			return err
-		}
-	}
-	return a.printEmbedded(n, node)
+func (n *newcomer) register(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	fs.StringSliceVar(&n.links.To, "links", nil, "`keys` of nodes it is linked with, separated by commas; may be repeated")
+	fs.StringSliceVar(&n.links.From, "linked-by", nil, "`keys` of nodes that link to it, if edges have a direction")
+	fs.StringVar(&n.features, "features", "", "its features: `numbers`, @FILE with one row, or - for numbers on stdin")
 }
 
-// takeLinks takes the known links of a node: those that end at it are known of their sources alone.
-func (n *newcomer) takeLinks(ctx context.Context, c collection, uses encoderUses) (err error) {
-	switch uses.Role {
-	case roleSources:
-		n.links, err = n.neighbour.Linked(ctx, n.key, &flashdb.LinkedOptions{SourceCollection: c.Name()})
-	case roleBoth:
-		n.links, err = c.Linked(ctx, n.key, nil)
+// embed embeds a node and stores it with its links, unless nothing is to be stored.
+func (a *app) embed(ctx context.Context, db database, c collection, n *newcomer) (node flashdb.Node, err error) {
+	use, err := c.EncoderUse(ctx)
+	if errors.Is(err, flashdb.ErrNotFound) {
+		return node, fmt.Errorf("%w; %s makes one, and %s --embedding stores a node whose embedding is known", err, a.verb("train"), a.verb("put"))
 	}
-	return err
-}
-
-// describeNewcomer reads the embeddings of the neighbours.
-func (a *app) describeNewcomer(ctx context.Context, uses encoderUses, n *newcomer) (in train.Newcomer, err error) {
-	read := func(keys []string) (rows []float32, err error) {
-		for _, key := range keys {
-			other, err := n.neighbour.Get(ctx, key)
-			if err != nil {
-				return nil, a.nearKeys(ctx, n.neighbour, err, key)
-			}
-			rows = append(rows, other.Embedding...)
-		}
-		return rows, nil
+	if err != nil {
+		return node, err
 	}
-	if in.To, err = read(n.links); err != nil {
-		return in, err
+	neighbours, err := collectionOf(ctx, db, use.Neighbours)
+	if err != nil {
+		return node, err
 	}
-	if in.From, err = read(n.linkedBy); err != nil {
-		return in, err
+	if len(n.links.From) > 0 && (neighbours.Name() != c.Name() || !use.Directed) {
+		return node, errors.New("--linked-by is for edges that have a direction within one collection: give --links")
 	}
-	if uses.Role == roleTargets { // its links come from the neighbours
-		in.To, in.From = nil, in.To
-	}
+	var features []float32
 	if n.features != "" {
-		in.Features, err = a.readEmbedding(n.features)
+		if features, err = a.readEmbedding(n.features); err != nil {
+			return node, fmt.Errorf("--features: %w", err)
+		}
 	}
-	return in, err
+	node, err = c.Get(ctx, n.key)
+	if err != nil && !errors.Is(err, flashdb.ErrNotFound) {
+		return node, err
+	}
+	if known := err == nil; known && len(n.links.To)+len(n.links.From) == 0 {
+		if n.links.To, err = knownLinks(ctx, c, neighbours, use, n.key); err != nil {
+			return node, err
+		}
+	}
+	if len(n.links.To)+len(n.links.From)+len(features) == 0 {
+		return node, fmt.Errorf("%s cannot be embedded without links and features: --links names nodes it is linked with", show.Text(n.key))
+	}
+	node.Key = n.key
+	if node.Embedding, err = c.Embed(ctx, n.links, features); err != nil {
+		return node, a.nearKeys(ctx, neighbours, err, append(slices.Clone(n.links.To), n.links.From...)...)
+	}
+	if n.change != nil {
+		n.change(&node)
+	}
+	if n.dryRun {
+		return node, nil
+	}
+	var b flashdb.Batch
+	b.Upsert(c.Name(), node)
+	through, edges := use.Edges(c.Name(), n.key, n.links)
+	b.Link(through, edges...)
+	return node, db.Apply(ctx, &b)
 }
 
-// store stores the node and its links.
-func (n *newcomer) store(ctx context.Context, c collection, uses encoderUses, node flashdb.Node) error {
-	if err := c.Upsert(ctx, node); err != nil {
-		return err
+// knownLinks returns the neighbours that a stored node is known to be linked to. Links that end at
+// it are known of their sources alone.
+func knownLinks(ctx context.Context, c, neighbours collection, use flashdb.EncoderUse, key string) ([]string, error) {
+	switch {
+	case c.Name() == neighbours.Name():
+		return c.Linked(ctx, flashdb.Edge{Source: key})
+	case use.Targets == neighbours.Name():
+		return neighbours.Linked(ctx, flashdb.Edge{SourceCollection: c.Name(), Source: key})
 	}
-	var edges []flashdb.Edge
-	switch uses.Role {
-	case roleSources:
-		for _, key := range n.links {
-			edges = append(edges, flashdb.Edge{SourceCollection: c.Name(), Source: n.key, Target: key})
-		}
-		return n.neighbour.Link(ctx, edges...)
-	case roleTargets:
-		for _, key := range n.links {
-			edges = append(edges, flashdb.Edge{SourceCollection: uses.Neighbours, Source: key, Target: n.key})
-		}
-		return c.Link(ctx, edges...)
-	}
-	for _, key := range n.links {
-		edges = append(edges, flashdb.Edge{Source: n.key, Target: key})
-		if !uses.OneWay {
-			edges = append(edges, flashdb.Edge{Source: key, Target: n.key})
-		}
-	}
-	for _, key := range n.linkedBy {
-		edges = append(edges, flashdb.Edge{Source: key, Target: n.key})
-		if !uses.OneWay {
-			edges = append(edges, flashdb.Edge{Source: n.key, Target: key})
-		}
-	}
-	return c.Link(ctx, edges...)
+	return nil, nil
 }
 
 func (a *app) printEmbedded(n *newcomer, node flashdb.Node) error {
-	count := len(n.links) + len(n.linkedBy)
+	count := len(n.links.To) + len(n.links.From)
 	if a.json {
 		return a.emit(struct {
 			Key       string    `json:"key"`

@@ -48,7 +48,7 @@ func parseEmbedding(s string) ([]float32, error) {
 	for i, f := range fields {
 		v, err := strconv.ParseFloat(f, 32)
 		if err != nil {
-			return nil, fmt.Errorf("value %d, %s, is not a number a float32 holds%s", i, strconv.Quote(show.Clip(f, 40)), typedFile(s))
+			return nil, fmt.Errorf("value %d, %s, is not a number that fits a float32%s", i, strconv.Quote(show.Clip(f, 40)), typedFile(s))
 		}
 		row[i] = float32(v)
 	}

@@ -36,28 +36,37 @@ func (a *app) evalCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "eval DIR COLLECTION [--edges FILE | --oracle FILE | --keys-from FILE] [--sources N] [-k N]",
 		Short: "Measure how well edges are predicted, or the recall of queries",
-		Long: `Eval runs a query for each of many sources, one at a time on one thread, and compares the
-answer with the exact one: that of an oracle file, or the exact scan of the sources whose
-keys a file holds, or of sampled ones.
+		Long: `Eval measures one of two things: the recall of queries, or with --edges how well the decoder
+predicts given edges.
 
-Sampled sources are drawn evenly, by another draw than that of calibrate, so that plans
-are not judged on the sources they were chosen on: of a small collection some are in both.
+Recall: eval runs a query for each of many sources, one at a time on one thread, and compares
+the answer with the exact one. The sources are those of an --oracle file, the keys of a
+--keys-from file, or a sample. Without an oracle the exact answer is a scan of all nodes. The
+sample is not the one that calibrate draws, so that plans are not judged on the sources they
+were chosen on; of a small collection some sources are in both.
 
-An oracle has one line for each source, {"source": row, "top": [rows], "logit": [numbers]},
-best first. It counts linked nodes too, so linked nodes are included with --oracle.
+A node counts as found if its exact score is at least the k-th best score (within 1e-5
+relative), so that a tie is not a miss. A difference of scores is relative to
+max(|exact score|, 0.1).
 
-recall@k counts a returned node as found when its exact score is at least the true k-th
-score (within 1e-5 relative), so that ties are not misses. Relative differences of score
-are taken against max(|true score|, 0.1).
+An oracle file has one line for each source, {"source": row, "top": [rows], "logit": [numbers]},
+best first. It contains linked nodes, so --oracle implies --include-linked.
 
-With --edges the question is another one: how well does the decoder predict these edges?
-Each target is ranked among other nodes by exact scores: all nodes but those its source is
-linked to, or --sample N random ones of them, or the edges of a --negatives file, where
-hits@K is the share of the edges that score above the K-th best negative. A tie counts half
-a place. A metric is a mean over the edges, of all and by the known links of the source.`,
+Edges: with --edges every target is ranked by its exact score among other nodes. These are all
+nodes that its source is not linked to, or --sample N random ones of them, or those of a
+--negatives file (see docs/train.md). Each edge may have negatives of its own there. If the file
+has edges, they are one list for all, and hits@K is the share of the edges that score above the
+K-th best of it. A tie counts half a place. A metric is a mean over the edges; it is printed for
+all of them, and by how many known links the source has.
+
+For a decoder with relations the edges are triples: three columns, or --relation for all of
+them. Both ends are ranked, the target given the source and the source given the target, and
+known triples are left out, as papers on knowledge graphs do.`,
 		Example: `  flashdb eval papers.flash papers --sources 200
   flashdb eval papers.flash papers --keys-from asked-today.txt -k 10 --recall 0.95
   flashdb eval papers.flash papers --edges test.tsv
+  flashdb eval kg.flash entities --edges test.tsv
+  flashdb eval papers.flash papers --edges test.pt --negatives test.pt
   flashdb eval shop.flash items --source-collection users --edges test.tsv --sample 100 --metric mrr,hits@10
   flashdb eval papers.flash papers --oracle oracle.jsonl.zst -k 100 --probes 10% --json`,
 		Args: usage.Args(2, 2),
@@ -71,6 +80,7 @@ a place. A metric is a mean over the edges, of all and by the known links of the
 				if err != nil {
 					return err
 				}
+				rank.relation = plan.opts.Relation
 				return a.evalEdges(cmd.Context(), r.dir, r.collection, sourceCollection, name, r.sampleSeed, &rank)
 			}
 			if r.opts, err = plan.options(cmd.Flags()); err != nil {
@@ -86,14 +96,14 @@ a place. A metric is a mean over the edges, of all and by the known links of the
 	fs := cmd.Flags()
 	fs.IntVarP(&r.k, "k", "k", r.k, "number of nodes asked for")
 	fs.StringVar(&r.oracle, "oracle", "", "`file` of exact answers (default: scan exactly)")
-	fs.StringVar(&r.keysFrom, "keys-from", "", "take the sources whose keys are in the first column of this `file`")
+	fs.StringVar(&r.keysFrom, "keys-from", "", "take as sources the keys in the first column of this `file`")
 	fs.IntVar(&r.sources, "sources", 0, "`number` of sources (default all of the file, or 100 sampled)")
 	fs.Uint64Var(&r.sampleSeed, "sample-seed", 1, "seed of the sample of sources")
 	fs.IntVar(&r.exactSources, "exact-sources", r.exactSources, "`number` of sources to time the exact scan on")
 	fs.StringVar(&sourceCollection, "source-collection", "", "the sources are nodes of this `collection`")
 	rank.register(cmd)
 	plan.register(cmd)
-	fs.BoolVar(&includeLinked, "include-linked", false, "also count nodes the source is linked to")
+	fs.BoolVar(&includeLinked, "include-linked", false, "also count nodes that the source is linked to")
 	fs.StringVar(&filter, "filter", "", "tag `expression`: tags, and, or, not, parentheses")
 	return cmd
 }
@@ -136,7 +146,10 @@ func (a *app) eval(ctx context.Context, r evalRequest) error {
 			for i, q := range questions {
 				keys[i] = q.key
 			}
-			return a.nearKeys(ctx, r.sourcesFrom, err, keys...)
+			if err = a.nearKeys(ctx, r.sourcesFrom, err, keys...); r.keysFrom != "" {
+				err = fmt.Errorf("%s: %w", r.keysFrom, err)
+			}
+			return err
 		}
 		p.Clear()
 		if err := a.remarkOn(ctx, db, c, report.last); err != nil {
@@ -198,12 +211,12 @@ func (a *app) printEval(r evalReport, drawn, against string) error {
 	err := a.table(0, func(w io.Writer) {
 		fmt.Fprintf(w, "  recall\tmean %.4f\tp5 %.4f\tworst %.4f\n", r.RecallMean, r.RecallP5, r.RecallWorst)
 		fmt.Fprintf(w, "  score difference, largest\tabsolute %s\trelative %s\t\n", r.MaxAbsDiff, r.MaxRelDiff)
-		fmt.Fprintf(w, "  time a source\tfast %.3g ms\texact %s\t%s\n", r.FastMS, exactTime(r), ratio(r))
+		fmt.Fprintf(w, "  time per source\tfast %.3g ms\texact %s\t%s\n", r.FastMS, exactTime(r), ratio(r))
 		visited := "no list visited"
 		if r.RowsVisited > 0 {
 			visited = fmt.Sprintf("lists of %.3g%% of the rows visited", 100*r.RowsVisitedShare)
 		}
-		fmt.Fprintf(w, "  work a source\t%s rows scored\t%s codes scanned\t%s\n",
+		fmt.Fprintf(w, "  work per source\t%s rows scored\t%s codes scanned\t%s\n",
 			show.Number(int64(r.RowsScored+.5)), show.Number(int64(r.CodesScanned+.5)), visited)
 	})
 	if err != nil {

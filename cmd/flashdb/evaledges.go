@@ -23,15 +23,18 @@ import (
 type rankRequest struct {
 	edges     edgeSource
 	negatives string
+	perEdge   bool // negatives are of each edge
 	sample    int
 	metrics   string
 	byRow     bool
+	relation  string // of every edge, where the file has none
 }
 
 func (r *rankRequest) register(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.StringVar(&r.edges.file, "edges", "", "rank the targets of the edges of this `file`: how well the decoder predicts")
-	fs.StringVar(&r.negatives, "negatives", "", "with --edges: rank among the edges of this `file`, one list for all, as OGB does")
+	fs.StringVar(&r.negatives, "negatives", "", "with --edges: rank among the edges of this `file`, or its nodes for each edge")
+	fs.BoolVar(&r.perEdge, "per-edge", false, "--negatives has a line or row for each edge (default: found out)")
 	fs.IntVar(&r.sample, "sample", 0, "with --edges: rank among so many random `candidates` each (default among all nodes)")
 	fs.StringVar(&r.metrics, "metric", "", "with --edges: `list` of metrics (default mrr,hits@1,hits@10,hits@50,auc)")
 	fs.BoolVar(&r.byRow, "ids", false, "the edges name nodes by row number of the imported file, not by key")
@@ -39,10 +42,10 @@ func (r *rankRequest) register(cmd *cobra.Command) {
 }
 
 // rankFlags are eval's flags that need --edges.
-var rankFlags = []string{"negatives", "sample", "metric", "ids", "format", "source-column", "target-column", "relation-column", "time-column"}
+var rankFlags = []string{"negatives", "per-edge", "sample", "metric", "ids", "format", "source-column", "target-column", "relation-column", "time-column"}
 
 // edgeless are eval's flags that have no meaning with --edges.
-var edgeless = []string{"oracle", "keys-from", "sources", "k", "exact-sources", "filter", "include-linked", "mode", "recall", "rounds", "per-round", "probes", "max-scored"}
+var edgeless = []string{"oracle", "keys-from", "sources", "k", "exact-sources", "filter", "include-linked", "mode", "recall", "rounds", "per-round", "probes", "max-scored", "reverse"}
 
 func (r *rankRequest) validate(cmd *cobra.Command) error {
 	for _, name := range rankFlags {
@@ -61,10 +64,12 @@ func (r *rankRequest) validate(cmd *cobra.Command) error {
 	switch {
 	case r.negatives != "" && cmd.Flags().Changed("sample"):
 		return errors.New("--negatives and --sample exclude each other")
+	case r.perEdge && r.negatives == "":
+		return errors.New("--per-edge goes with --negatives, the file of the negatives of each edge")
 	case cmd.Flags().Changed("sample") && r.sample < 1:
 		return fmt.Errorf("--sample is %d: want a positive number", r.sample)
 	}
-	_, err := r.wanted()
+	_, err := r.wanted(false)
 	return err
 }
 
@@ -74,8 +79,9 @@ type metricSet struct {
 	hits     []int
 }
 
-func (r *rankRequest) wanted() (metricSet, error) {
-	if r.metrics == "" && r.negatives != "" {
+// wanted reads the metrics; shared says that all edges have one list of negatives.
+func (r *rankRequest) wanted(shared bool) (metricSet, error) {
+	if r.metrics == "" && shared {
 		return metricSet{auc: true, hits: officialK}, nil
 	}
 	if r.metrics == "" {
@@ -85,8 +91,8 @@ func (r *rankRequest) wanted() (metricSet, error) {
 	for word := range strings.SplitSeq(r.metrics, ",") {
 		switch word = strings.ToLower(strings.TrimSpace(word)); word {
 		case "mrr":
-			if r.negatives != "" {
-				return m, errors.New("--metric mrr ranks an edge among its own candidates, and --negatives has one list for all edges: use hits@K or auc")
+			if shared {
+				return m, errors.New("--metric mrr ranks an edge among its own candidates, and --negatives has one list for all edges: use hits@K or auc, or --per-edge if it has a line for each edge")
 			}
 			m.mrr = true
 		case "auc":
@@ -115,6 +121,8 @@ type ranking struct {
 	r        *rankRequest
 	progress *terminal.Progress
 
+	related    bool       // the decoder has relations
+	named      []string   // the relations of the task's edges, by number; nil: the decoder has none
 	nodes, of  *nodeIndex // of the targets and of the sources
 	numbers    []int32    // of each id of the target: its candidate; -1: there is none
 	task       train.Task
@@ -125,17 +133,14 @@ type ranking struct {
 // A rankReport is what eval --edges prints beside the metrics.
 type rankReport struct {
 	unknown, selfLoops, known int
+	ownTargets                int // edges whose negatives hold their own target
 	against                   string
 	seconds                   float64
 }
 
 // evalEdges ranks the edges of a file by exact scores.
 func (a *app) evalEdges(ctx context.Context, dir, name, sourceName, decoderName string, seed uint64, r *rankRequest) error {
-	want, err := r.wanted()
-	if err != nil {
-		return err
-	}
-	return a.withCollection(ctx, dir, name, flashdb.Options{ReadOnly: true}, func(db database, c collection) error {
+	return a.withCollection(ctx, dir, name, flashdb.Options{ReadOnly: true}, func(db database, c collection) (err error) {
 		start := time.Now()
 		k := ranking{app: a, db: db, target: c, r: r, progress: terminal.NewProgress(a.err)}
 		defer k.progress.Clear()
@@ -148,10 +153,18 @@ func (a *app) evalEdges(ctx context.Context, dir, name, sourceName, decoderName 
 					sourceName, show.Count(k.sources.Schema().Dim, "value"), name, c.Schema().Dim)
 			}
 		}
-		k.task = train.Task{Dim: c.Schema().Dim, Hits: want.hits, Seed: seed, Sample: r.sample}
+		k.task = train.Task{Dim: c.Schema().Dim, Seed: seed, Sample: r.sample}
 		if err := k.load(ctx, decoderName); err != nil {
 			return err
 		}
+		want, err := r.wanted(k.task.NegativeEdges != nil)
+		if err != nil {
+			return err
+		}
+		if k.named != nil && r.metrics == "" && k.task.NegativeEdges == nil {
+			want = metricSet{mrr: true, hits: relatedK}
+		}
+		k.task.Hits = want.hits
 		k.progress.Update("rank", 0, 1)
 		m, err := train.Evaluate(ctx, &k.task)
 		if err != nil {
@@ -174,27 +187,29 @@ func (k *ranking) load(ctx context.Context, decoderName string) (err error) {
 			return err
 		}
 	}
-	edges, relations, err := k.read(ctx, k.r.edges)
+	d, err := k.target.Decoder(ctx, decoderName)
+	if err != nil {
+		return err
+	}
+	k.related = len(d.Spec().Relations) > 0
+	edges, err := k.read(ctx, k.r.edges)
 	if err != nil {
 		return err
 	}
 	var negatives []idPair
 	if k.r.negatives != "" {
-		s := k.r.edges
-		s.file, s.format = k.r.negatives, ""
-		if negatives, _, err = k.read(ctx, s); err != nil {
+		if negatives, err = k.readNegatives(ctx, edges); err != nil {
 			return err
 		}
-		k.report.against = show.Count(len(negatives), "negative") + " of " + k.r.negatives
 	}
-	if err := k.readEmbeddings(ctx, edges, negatives); err != nil {
+	if err := k.readEmbeddings(ctx, edges.pairs, negatives); err != nil {
 		return err
 	}
-	if err := k.decoders(ctx, decoderName, relations); err != nil {
+	if err := k.decoders(d, edges.relations); err != nil {
 		return err
 	}
 	switch {
-	case negatives != nil:
+	case k.r.negatives != "":
 		return nil
 	case k.r.sample > 0:
 		k.report.against = show.Count(k.r.sample, "random candidate") + " each"
@@ -202,45 +217,44 @@ func (k *ranking) load(ctx context.Context, decoderName string) (err error) {
 		k.task.All = true
 		k.report.against = "all nodes"
 	}
-	return k.knownLinks(ctx, edges)
+	return k.knownLinks(ctx, edges.pairs)
+}
+
+// An edgeList is the edges of a file whose nodes are there.
+type edgeList struct {
+	pairs     []idPair
+	relations []string
+	places    []int // of each among all edges of the file, from 0
+	lines     int   // edges of the file
 }
 
 // read resolves the edges of a file. Those of unknown nodes are counted, and left out.
-func (k *ranking) read(ctx context.Context, s edgeSource) (pairs []idPair, relations []string, err error) {
-	r, remove, err := k.openEdgeSource(s, false)
+func (k *ranking) read(ctx context.Context, s edgeSource) (l *edgeList, err error) {
+	r, remove, err := k.openTriples(s)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.Close(), remove()) }()
 	byRow := k.r.byRow || s.isNumbered()
-	find := func(x *nodeIndex, key string) (uint32, error) {
-		if !byRow {
-			return x.byKey(key)
-		}
-		row, err := parseRow(key)
-		if err != nil {
-			return 0, err
-		}
-		return x.byRow(row)
-	}
+	l = &edgeList{}
 	var missing error
-	for n := int64(0); ; n++ {
+	for ; ; l.lines++ {
 		var e edgeOf
 		if err := r.Next(&e); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		if n%4096 == 0 {
+		if l.lines%4096 == 0 {
 			if err := ctx.Err(); err != nil {
-				return nil, nil, err
+				return nil, err
 			}
-			k.progress.Update("read "+s.file, n, 0)
+			k.progress.Update("read "+s.file, int64(l.lines), 0)
 		}
-		source, err := find(k.of, e.Source)
+		source, err := k.of.find(e.Source, byRow)
 		target := uint32(0)
 		if err == nil {
-			target, err = find(k.nodes, e.Target)
+			target, err = k.nodes.find(e.Target, byRow)
 		}
 		switch {
 		case err != nil:
@@ -249,16 +263,17 @@ func (k *ranking) read(ctx context.Context, s edgeSource) (pairs []idPair, relat
 		case k.sources == nil && source == target:
 			k.report.selfLoops++
 		default:
-			pairs, relations = append(pairs, idPair{source, target}), append(relations, e.Relation)
+			l.pairs = append(l.pairs, idPair{source: source, target: target})
+			l.relations, l.places = append(l.relations, e.Relation), append(l.places, l.lines)
 		}
 	}
-	if len(pairs) == 0 {
+	if len(l.pairs) == 0 {
 		if missing != nil {
-			return nil, nil, fmt.Errorf("%s: no edge is between nodes that are there: %w%s", s.file, missing, k.rowHint(byRow))
+			return nil, fmt.Errorf("%s: no edge is between nodes that are there: %w%s", s.file, missing, k.rowHint(byRow))
 		}
-		return nil, nil, fmt.Errorf("%s holds no edges to rank", s.file)
+		return nil, fmt.Errorf("%s holds no edges to rank", s.file)
 	}
-	return pairs, relations, nil
+	return l, nil
 }
 
 func (k *ranking) rowHint(byRow bool) string {
@@ -268,31 +283,12 @@ func (k *ranking) rowHint(byRow bool) string {
 	return ": if these are row numbers of the imported file, say --ids"
 }
 
-// decoders finds the decoder, or one for each relation that the edges have.
-func (k *ranking) decoders(ctx context.Context, name string, relations []string) error {
-	names, err := k.target.Decoders(ctx)
-	if err != nil {
-		return err
+// decoders finds the decoder, or those of the relations that the edges have.
+func (k *ranking) decoders(d decoder.Decoder, relations []string) error {
+	if k.related {
+		return k.relate(d, relations)
 	}
-	if name == "" && len(names) > 1 && slices.Contains(names, relations[0]) {
-		numbers := map[string]uint16{}
-		for i := range k.task.Edges {
-			relation := relations[i]
-			at, ok := numbers[relation]
-			if !ok {
-				d, err := k.target.Decoder(ctx, relation)
-				if err != nil {
-					return err
-				}
-				at = uint16(len(numbers))
-				numbers[relation] = at
-				k.task.Decoders = append(k.task.Decoders, d)
-			}
-			k.task.Edges[i].Relation = at
-		}
-		return nil
-	}
-	d, err := k.target.Decoder(ctx, name)
 	k.task.Decoders = []decoder.Decoder{d}
+	_, err := decoder.ForRelation(d, k.r.relation, false)
 	return err
 }

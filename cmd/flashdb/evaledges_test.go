@@ -146,13 +146,69 @@ func TestEvalEdges(t *testing.T) {
 	}
 }
 
+// TestTrainOfCitation: the MRR that train prints of a folder in the layout of ogbl-citation2 is
+// that of its test edges among their own negatives, by inner products of the embeddings it stored.
+func TestTrainOfCitation(t *testing.T) {
+	const data = "../../train/graph/testdata/"
+	dir := filepath.Join(t.TempDir(), "db")
+	code, out, errOut := runLine("train", dir, "c", data+"ogbl_citation2", "--epochs", "2", "--decoder", "dot", "--json")
+	require.Zero(t, code, errOut)
+	var trained struct {
+		HeldOut struct {
+			Edges int     `json:"edges"`
+			MRR   float64 `json:"mrr"`
+		} `json:"held_out"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(out), &trained))
+	text, err := os.ReadFile(data + "citation_expected.json")
+	require.NoError(t, err)
+	var want struct {
+		Test struct {
+			Sources   []uint32   `json:"source_node"`
+			Targets   []uint32   `json:"target_node"`
+			Negatives [][]uint32 `json:"target_node_neg"`
+		}
+	}
+	require.NoError(t, json.Unmarshal(text, &want))
+	db, err := flashdb.Open(dir, nil)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, db.Close()) }()
+	c, err := db.Collection("c")
+	require.NoError(t, err)
+	score := func(source, target uint32) (sum float64) {
+		x, err := c.Get(t.Context(), fmt.Sprint(source))
+		require.NoError(t, err)
+		y, err := c.Get(t.Context(), fmt.Sprint(target))
+		require.NoError(t, err)
+		for i, value := range x.Embedding {
+			sum += float64(value) * float64(y.Embedding[i])
+		}
+		return sum
+	}
+	mrr := 0.0
+	for i, source := range want.Test.Sources {
+		rank, of := 1.0, score(source, want.Test.Targets[i])
+		for _, node := range want.Test.Negatives[i] {
+			switch s := score(source, node); {
+			case node == want.Test.Targets[i]:
+				rank += .5
+			case s > of:
+				rank++
+			}
+		}
+		mrr += 1 / rank
+	}
+	assert.Equal(t, 8, trained.HeldOut.Edges)
+	assert.InDelta(t, mrr/8, trained.HeldOut.MRR, 1e-9)
+}
+
 func TestSizeFlag(t *testing.T) {
-	for text, want := range map[string]int64{"4GB": 4e9, "500mb": 5e8, "1.5 GiB": 3 << 29, "2g": 2e9, "1000": 1000, "8B": 8} {
+	for text, want := range map[string]int64{"4GB": 4e9, "500mb": 5e8, "1.5 GiB": 3 << 29, "2g": 2e9, "1000kB": 1e6, "8000000B": 8e6} {
 		var f sizeFlag
 		require.NoError(t, f.Set(text), text)
 		assert.EqualValues(t, want, f, text)
 	}
-	for _, text := range []string{"", "GB", "-1GB", "0", "NaN", "4XB", "1e30"} {
+	for _, text := range []string{"", "GB", "-1GB", "0", "NaN", "4XB", "1e30", "4", "999kB"} {
 		var f sizeFlag
 		assert.Error(t, f.Set(text), text)
 	}

@@ -14,7 +14,8 @@ import (
 type edgeOf = graph.Edge
 
 // readEmbeddings fills in the rows of the task: the sources of the edges where they are of another
-// collection, then every node of the target. It renumbers edges and negatives.
+// collection, then every node of the target. It renumbers edges, negatives and the task's lists of
+// candidates.
 func (k *ranking) readEmbeddings(ctx context.Context, edges, negatives []idPair) error {
 	first := map[uint32]uint32{} // the row of each source
 	if k.sources != nil {
@@ -39,15 +40,20 @@ func (k *ranking) readEmbeddings(ctx context.Context, edges, negatives []idPair)
 	}
 	renumber := func(pairs []idPair) (out []train.Edge) {
 		for _, e := range pairs {
-			source := uint32(k.numbers[min(int(e.source), len(k.numbers)-1)])
-			if k.sources != nil {
-				source = first[e.source]
+			source, isSource := first[e.source]
+			if !isSource { // sources are nodes of the target
+				source = uint32(k.numbers[e.source])
 			}
 			out = append(out, train.Edge{Source: source, Target: uint32(k.numbers[e.target])})
 		}
 		return out
 	}
 	k.task.Edges, k.task.NegativeEdges = renumber(edges), renumber(negatives)
+	for _, list := range k.task.Candidates {
+		for i, id := range list {
+			list[i] = uint32(k.numbers[id])
+		}
+	}
 	return nil
 }
 
@@ -98,9 +104,12 @@ func (k *ranking) readTargets(ctx context.Context) error {
 
 // knownLinks are no candidates of their sources.
 func (k *ranking) knownLinks(ctx context.Context, edges []idPair) error {
-	var opts *flashdb.LinkedOptions
+	if k.named != nil {
+		return k.knownTriples(ctx, edges)
+	}
+	var of flashdb.Edge
 	if k.sources != nil {
-		opts = &flashdb.LinkedOptions{SourceCollection: k.sources.Name()}
+		of.SourceCollection = k.sources.Name()
 	}
 	asked := map[train.Edge]bool{}
 	for _, e := range k.task.Edges {
@@ -112,7 +121,8 @@ func (k *ranking) knownLinks(ctx context.Context, edges []idPair) error {
 			continue
 		}
 		seen[e.source] = true
-		linked, err := k.target.Linked(ctx, k.of.keys[e.source], opts)
+		of.Source = k.of.keys[e.source]
+		linked, err := k.target.Linked(ctx, of)
 		if err != nil {
 			return err
 		}
@@ -141,6 +151,9 @@ func (k *ranking) print(m *train.Metrics, want metricSet) error {
 	if r.unknown > 0 {
 		k.remark("%s left out: their nodes are not in the collection", show.Count(r.unknown, "edge"))
 	}
+	if r.ownTargets > 0 {
+		k.remark("the target of %s is among its own negatives: it counts half a place, as any tie", show.Count(r.ownTargets, "edge"))
+	}
 	if r.known > 0 {
 		k.remark("%s of the edges are known links: a model that was trained on them looks better than it is", show.Number(r.known))
 	}
@@ -150,7 +163,11 @@ func (k *ranking) print(m *train.Metrics, want metricSet) error {
 	}
 	fmt.Fprintf(k.out, "%s of %s, ranked among %s\n", show.Count(m.Edges, "edge"), k.r.edges.file, r.against)
 	return k.table(0, func(w io.Writer) {
-		fmt.Fprintf(w, "  all\t%s\n", j.text())
+		if j.Tails == nil {
+			fmt.Fprintf(w, "  all\t%s\n", j.text())
+		} else {
+			fmt.Fprintf(w, "  both ends\t%s\n  tails\t%s\n  heads\t%s\n", j.text(), j.Tails.text(), j.Heads.text())
+		}
 		for _, d := range j.Degrees {
 			fmt.Fprintf(w, "  sources of %s known: %s\t%s\n", degreeText(d), show.Count(d.Edges, "edge"), d.text())
 		}

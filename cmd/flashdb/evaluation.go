@@ -29,7 +29,7 @@ type question struct {
 	exact *truth // nil: the exact scan is to find it
 }
 
-// An evalReport is what eval prints; means are taken a source.
+// An evalReport is what eval prints; means are per source.
 type evalReport struct {
 	Sources          int            `json:"sources"`
 	K                int            `json:"k"`
@@ -145,7 +145,9 @@ func (e *evaluation) run(ctx context.Context, questions []question, p *terminal.
 func (e *evaluation) exactAnswer(ctx context.Context, q question) (truth, time.Duration, error) {
 	res, elapsed, err := e.predict(ctx, q, &flashdb.PredictOptions{
 		Decoder:          e.opts.Decoder,
-		Mode:             flashdb.ModeExact,
+		Exact:            true,
+		Relation:         e.opts.Relation,
+		Reverse:          e.opts.Reverse,
 		SourceCollection: e.opts.SourceCollection,
 		IncludeLinked:    e.opts.IncludeLinked,
 		Filter:           e.opts.Filter,
@@ -185,8 +187,13 @@ func (e *evaluation) finish(ctx context.Context, r *evalReport, fast, exact time
 }
 
 func countNodes(ctx context.Context, c collection) (n int, err error) {
-	err = c.Keys(ctx, func(uint32, string) error { n++; return nil })
-	return n, err
+	for _, err := range c.Keys(ctx) {
+		if err != nil {
+			return 0, err
+		}
+		n++
+	}
+	return n, nil
 }
 
 // describeStops lists the reasons the queries ended for, the most frequent first.

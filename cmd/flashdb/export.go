@@ -49,7 +49,7 @@ func (a *app) exportRowsCommand() *cobra.Command {
 that import reads: .jsonl, .csv, .tsv or .parquet with keys, tags and payloads; .npy,
 .npz, .safetensors or .fvecs with the embeddings alone, and keys and payloads in the
 --keys file. A name that ends in .zst or .gz is compressed; - is standard output, with
---format. The file must not exist yet; it appears when it is whole.`,
+--format. The file must not exist yet; it appears when it is complete.`,
 		Example: `  flashdb export rows papers.flash papers papers.parquet
   flashdb export rows papers.flash papers embeddings.npy --keys nodes.tsv
   flashdb export rows papers.flash papers - --format jsonl | jq .key`,
@@ -114,39 +114,43 @@ func (a *app) printExport(file, noun string, n int64, elapsed time.Duration) err
 
 // A keyCensus is what an export must know of a collection before it begins.
 type keyCensus struct {
-	rows   int64
-	end    uint32 // above every id
+	nodes  int64
+	rows   uint32 // deleted ones included
 	binary bool   // a key is not UTF-8
 }
 
 func takeCensus(ctx context.Context, c collection) (census keyCensus, err error) {
-	err = c.Keys(ctx, func(id uint32, key string) error {
-		census.rows++
-		census.end = id + 1
-		census.binary = census.binary || !utf8.ValidString(key)
-		return nil
-	})
-	return census, err
+	for {
+		page, err := c.RowKeys(ctx, census.rows, rowsPerPage)
+		if err != nil {
+			return census, err
+		}
+		for _, key := range page {
+			if key != "" {
+				census.nodes++
+				census.binary = census.binary || !utf8.ValidString(key)
+			}
+		}
+		if census.rows += uint32(len(page)); len(page) < rowsPerPage {
+			return census, nil
+		}
+	}
 }
 
-// eachKey calls fn for every node in id order. Unlike Keys it lets fn ask the collection.
+// eachKey calls fn for every node that the census counted and that is not deleted since, in the
+// order in which they were inserted.
 func eachKey(ctx context.Context, c collection, census keyCensus, fn func(key string) error) error {
-	const page = 1024
-	ids := make([]uint32, 0, page)
-	for from := uint32(0); from < census.end; from += page {
-		ids = ids[:0]
-		for id := from; id < min(from+page, census.end); id++ {
-			ids = append(ids, id)
-		}
-		keys, err := c.KeysOf(ctx, ids)
+	for from := uint32(0); from < census.rows; from += rowsPerPage {
+		page, err := c.RowKeys(ctx, from, int(min(rowsPerPage, census.rows-from)))
 		if err != nil {
 			return err
 		}
-		for _, id := range ids {
-			if key, ok := keys[id]; ok {
-				if err := fn(key); err != nil {
-					return err
-				}
+		for _, key := range page {
+			if key == "" {
+				continue
+			}
+			if err := fn(key); err != nil {
+				return err
 			}
 		}
 	}
@@ -187,7 +191,7 @@ func newRowWriter(w io.Writer, format string, dim int, census keyCensus) (codec.
 	if format == formatParquet {
 		return parquet.NewWriter(w, dim, census.binary), nil
 	}
-	return codec.NewRowWriter(w, format, dim, census.rows)
+	return codec.NewRowWriter(w, format, dim, census.nodes)
 }
 
 // writeRows writes every node to out, and its row number, key and payload to names unless that is
@@ -210,7 +214,7 @@ func (a *app) writeRows(ctx context.Context, c collection, census keyCensus, out
 			return fmt.Errorf("node %s: %w", strconv.Quote(show.Clip(key, 60)), err)
 		}
 		if rows++; rows%1024 == 0 {
-			p.Update("export", rows, census.rows)
+			p.Update("export", rows, census.nodes)
 		}
 		return nil
 	})

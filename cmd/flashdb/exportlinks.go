@@ -26,6 +26,8 @@ func (a *app) exportLinksCommand() *cobra.Command {
 		Short: "Write the known links of a collection to a file",
 		Long: `Links writes every known link as a line of two keys, source and target, that link reads:
 .tsv, .csv or .parquet, compressed if the name ends in .zst or .gz; - is standard output.
+Where links have a relation, every line has three columns, source, relation and target, that
+link --triples reads; the relation of those without one is empty.
 With --source-collection it writes the links from that collection's nodes instead of those
 from the collection's own. The file must not exist yet.`,
 		Example: `  flashdb export links papers.flash papers cites.tsv.zst
@@ -72,12 +74,16 @@ func (a *app) exportLinks(ctx context.Context, from, into collection, format, fi
 	}
 	p := terminal.NewProgress(a.err)
 	defer p.Clear()
+	related, err := anyRelation(ctx, into, wanted)
+	if err != nil {
+		return 0, err
+	}
 	others := map[string]int64{} // links from other collections
 	err = a.writeFile(file, func(w io.Writer) error {
 		var out interface {
 			Write(fields ...string) error
 			Close() error
-		} = parquet.NewEdgeWriter(w, sources.binary || targets.binary)
+		} = parquet.NewEdgeWriter(w, sources.binary || targets.binary, related)
 		if format != formatParquet {
 			if out, err = codec.NewTableWriter(w, format); err != nil {
 				return err
@@ -91,7 +97,11 @@ func (a *app) exportLinks(ctx context.Context, from, into collection, format, fi
 				others[e.SourceCollection]++
 				continue
 			}
-			if err := out.Write(e.Source, e.Target); err != nil {
+			fields := []string{e.Source, e.Target}
+			if related {
+				fields = []string{e.Source, e.Relation, e.Target}
+			}
+			if err := out.Write(fields...); err != nil {
 				return err
 			}
 			if links++; links%1024 == 0 {
@@ -108,4 +118,14 @@ func (a *app) exportLinks(ctx context.Context, from, into collection, format, fi
 		fmt.Fprintf(a.err, "%s from %s: not written; --source-collection %s writes them\n", show.Count(others[name], "link"), name, name)
 	}
 	return links, nil
+}
+
+// anyRelation tells whether any link from one collection has a relation.
+func anyRelation(ctx context.Context, into collection, from string) (bool, error) {
+	for e, err := range into.Links(ctx) {
+		if err != nil || (e.SourceCollection == from && e.Relation != "") {
+			return err == nil, err
+		}
+	}
+	return false, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/flashdb/flashdb"
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/parquet"
+	"github.com/flashdb/flashdb/index"
 )
 
 func FuzzParseOracleLine(f *testing.F) {
@@ -56,7 +57,7 @@ func FuzzParseProbes(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if err := (&flashdb.PredictOptions{Probes: p}).Validate(); err != nil || p == (flashdb.Probes{}) || math.IsNaN(p.Share) {
+		if err := p.Validate(); err != nil || p == (index.Probes{}) || math.IsNaN(p.Share) {
 			t.Fatalf("%q was accepted as %+v: %v", s, p, err)
 		}
 	})

@@ -26,11 +26,10 @@ func (a *app) importCommand() *cobra.Command {
 		SuggestFor: []string{"load", "ingest"},
 		Short:      "Store the embeddings of a file",
 		Long: `Import stores every row of a file as a node: .npy, .npz, .safetensors, .pt, .fvecs,
-.bvecs, .jsonl, .csv, .tsv or .parquet, each also compressed with zstd or gzip, or - for
-standard input with --format. Of a file with several matrices, name one:
-graph.npz#embeddings. All of it is checked before anything is stored; then every 10,000
-rows are one atomic batch. An import that was interrupted goes on where it was when the
-same command is given again.
+.bvecs, .jsonl, .csv, .tsv or .parquet. Each may be compressed with zstd or gzip; - is
+standard input, with --format. Of a file with several matrices, name one:
+graph.npz#embeddings. The whole file is checked before anything is stored; then every 10,000
+rows are one atomic batch. The same command continues an import that was interrupted.
 
 A row's key is its name in the --keys file (tab-separated: row number, key; further
 columns become the payload), else the key a .jsonl, .csv, .tsv or .parquet row has, else
@@ -83,7 +82,7 @@ its row number in decimal. Rows are numbered from 0, by the whole file also unde
 	fs.StringVar(&im.columns.Tags, "tags-column", "", "`column` of tags: a list, or separated by semicolons")
 	fs.StringVar(&im.columns.Payload, "payload-column", "", "`column` of payloads")
 	fs.StringVar(&im.columns.Embedding, "embedding-column", "", "`column` of embeddings, of .parquet")
-	fs.BoolVar(&dryRun, "dry-run", false, "check the whole file and say what would happen, but store nothing")
+	fs.BoolVar(&dryRun, "dry-run", false, "check the whole file and print what would happen, but store nothing")
 	completeWords(cmd, "format", formats()...)
 	return cmd
 }
@@ -117,7 +116,7 @@ func (a *app) printImport(collection string, rows int64, elapsed time.Duration) 
 			RowsPerSecond float64 `json:"rows_per_second"`
 		}{collection, rows, elapsed.Seconds(), rate})
 	}
-	_, err := fmt.Fprintf(a.out, "imported %s in %s (%s a second)\n", show.Count(rows, "row"), show.Duration(elapsed), show.Count(int64(rate), "row"))
+	_, err := fmt.Fprintf(a.out, "imported %s in %s (%s per second)\n", show.Count(rows, "row"), show.Duration(elapsed), show.Count(int64(rate), "row"))
 	return err
 }
 
@@ -139,7 +138,7 @@ func (a *app) importRows(ctx context.Context, c collection, im *importer) (int64
 	}
 	if im.state.Stored > 0 {
 		p.Clear()
-		fmt.Fprintf(a.err, "going on after %s that an earlier run stored\n", show.Count(im.state.Stored, "row"))
+		fmt.Fprintf(a.err, "continuing after %s that an earlier run stored\n", show.Count(im.state.Stored, "row"))
 	} else if im.state.WasEmpty, err = isEmpty(ctx, c); err != nil {
 		return 0, err
 	}
@@ -192,12 +191,10 @@ func (a *app) dryImport(ctx context.Context, c collection, im *importer) error {
 }
 
 func isEmpty(ctx context.Context, c collection) (bool, error) {
-	found := errors.New("a key")
-	err := c.Keys(ctx, func(uint32, string) error { return found })
-	if errors.Is(err, found) {
-		return false, nil
+	for _, err := range c.Keys(ctx) {
+		return false, err
 	}
-	return true, err
+	return true, nil
 }
 
 // rememberRows keeps in the collection's metadata which rows its ids are, after rows of a file from
@@ -211,38 +208,21 @@ func rememberRows(ctx context.Context, c collection, wasEmpty bool, start, rows 
 	if !wasEmpty && known == 0 {
 		return nil
 	}
-	firstID, err := idOf(ctx, c, firstKey)
+	firstID, err := rowOf(ctx, c, firstKey)
 	if err != nil {
 		return err
 	}
 	lastID := firstID + rows - 1 // if they are in step
-	at, err := c.KeysOf(ctx, []uint32{uint32(lastID)})
+	at, err := c.RowKeys(ctx, uint32(lastID), 1)
 	if err != nil {
 		return err
 	}
 	if wasEmpty {
 		first, known = start-firstID, firstID // id 0 has row first
 	}
-	inStep := firstID >= 0 && at[uint32(lastID)] == lastKey && start-firstID == first && firstID <= known
+	inStep := firstID >= 0 && len(at) == 1 && at[0] == lastKey && start-firstID == first && firstID <= known
 	if !inStep {
 		return setRowSpan(ctx, c, 0, 0)
 	}
 	return setRowSpan(ctx, c, first, max(known, lastID+1))
-}
-
-// idOf returns the id of a node, or -1. It looks from id 0 on: an import that keeps row and id in
-// step has its first node near there.
-func idOf(ctx context.Context, c collection, key string) (int64, error) {
-	id, found := int64(-1), errors.New("found")
-	err := c.Keys(ctx, func(i uint32, k string) error {
-		if k != key {
-			return nil
-		}
-		id = int64(i)
-		return found
-	})
-	if errors.Is(err, found) {
-		err = nil
-	}
-	return id, err
 }

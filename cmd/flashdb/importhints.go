@@ -23,6 +23,8 @@ func (im *importer) widthHint(r codec.RowReader) string {
 	switch {
 	case (format == formatTSV || format == formatCSV) && r.Dim() <= edgeColumns && dim > edgeColumns:
 		return ": if these are edges, `flashdb link` records them; a list of row numbers and keys is given as --keys"
+	case r.Dim() == 2 && dim > edgeColumns && format != formatJSONLines:
+		return ": if these are edges, `flashdb train` reads them"
 	case r.Count() == int64(dim):
 		return ": it looks transposed, as it has as many rows: save it with a row for each node, such as z.T of NumPy"
 	}
@@ -54,6 +56,8 @@ func columnsHint(path string, fields []string) string {
 	switch {
 	case notEdges(path) != "":
 		return notEdges(path)
+	case len(fields) == 3:
+		return ": of triples of source, relation and target, say --triples; of a file with a header, --source-column and --target-column name the two"
 	case len(fields) > 2:
 		return ": of a file with a header, --source-column and --target-column name the two"
 	case strings.Contains(fields[0], ","):

@@ -80,7 +80,7 @@ func TestImportGoesOn(t *testing.T) {
 	require.NoError(t, err)
 	assert.EqualValues(t, n, rows)
 	assert.Equal(t, n-2*batchRows, d.stored, "what two batches stored is not stored again")
-	assert.Equal(t, "going on after 20,000 rows that an earlier run stored\n", messages.String())
+	assert.Equal(t, "continuing after 20,000 rows that an earlier run stored\n", messages.String())
 
 	first, known, err := rowSpan(ctx, c)
 	require.NoError(t, err)

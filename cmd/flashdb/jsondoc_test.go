@@ -61,7 +61,7 @@ func TestJSONDoc(t *testing.T) {
 		"keys db c -n 2",
 		"eval db c -k 5 --sources 5",
 		"eval db c --edges edges.tsv",
-		"train db t edges.tsv --epochs 1",
+		"train db t edges.tsv --epochs 1 --new-nodes 10%",
 		"embed db t extra --links n1,n2",
 		"export rows db c rows.npy",
 		"export links db c links.tsv",

@@ -13,18 +13,19 @@ import (
 	"github.com/flashdb/flashdb"
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/usage"
+	"github.com/flashdb/flashdb/internal/nearest"
 )
 
 func (a *app) keysCommand() *cobra.Command {
 	var prefix, contains string
 	most := 10
 	cmd := &cobra.Command{
-		Use:        "keys DIR COLLECTION [--prefix TEXT | --contains TEXT] [-n N]",
+		Use:        "keys DIR COLLECTION [--prefix TEXT] [--contains TEXT] [-n N]",
 		SuggestFor: []string{"find", "grep"},
 		Short:      "Find keys",
-		Long: `Keys prints the first keys of a collection, one on each line: those that begin with a text, in
-the order of their bytes, or those that hold one, whatever its case, in the order in which the
-nodes were inserted.`,
+		Long: `Keys prints the first keys of a collection, one on each line. --prefix finds those that begin
+with a text, in the order of their bytes. --contains finds those that hold a text, whatever its
+case, in the order in which the nodes were inserted.`,
 		Example: `  flashdb keys papers.flash papers
   flashdb keys papers.flash papers --prefix 1706.
   flashdb keys papers.flash papers --contains attention -n 50`,
@@ -42,6 +43,9 @@ nodes were inserted.`,
 				if err := a.printKeys(keys[:min(len(keys), most)]); err != nil {
 					return err
 				}
+				if len(keys) == 0 && prefix+contains != "" {
+					a.remark("no key of %s %s", c.Name(), soughtKeys(prefix, contains))
+				}
 				if more {
 					a.remark("there are more: say -n %d", 10*most)
 				}
@@ -51,7 +55,7 @@ nodes were inserted.`,
 	}
 	fs := cmd.Flags()
 	fs.StringVar(&prefix, "prefix", "", "keys that begin with this `text`")
-	fs.StringVar(&contains, "contains", "", "keys that hold this `text`, in capitals or not")
+	fs.StringVar(&contains, "contains", "", "keys that hold this `text`, in upper or lower case")
 	fs.IntVarP(&most, "limit", "n", most, "number of keys at most")
 	return cmd
 }
@@ -63,20 +67,30 @@ func findKeys(ctx context.Context, c collection, prefix, contains string, most i
 	}
 	contains = strings.ToLower(contains)
 	var keys []string
-	enough := errors.New("enough")
-	err := c.Keys(ctx, func(_ uint32, key string) error {
+	for key, err := range c.Keys(ctx) {
+		if err != nil {
+			return nil, err
+		}
 		if strings.HasPrefix(key, prefix) && strings.Contains(strings.ToLower(key), contains) {
 			keys = append(keys, key)
 		}
 		if len(keys) == most {
-			return enough
+			break
 		}
-		return nil
-	})
-	if errors.Is(err, enough) {
-		err = nil
 	}
-	return keys, err
+	return keys, nil
+}
+
+// soughtKeys says what was looked for.
+func soughtKeys(prefix, contains string) string {
+	var what []string
+	if prefix != "" {
+		what = append(what, fmt.Sprintf("begins with %q", prefix))
+	}
+	if contains != "" {
+		what = append(what, fmt.Sprintf("holds %q", contains))
+	}
+	return strings.Join(what, " and ")
 }
 
 func (a *app) printKeys(keys []string) error {
@@ -109,11 +123,13 @@ func (a *app) nearKeys(ctx context.Context, c collection, err error, keys ...str
 		}
 		ctx, cancel := context.WithTimeout(ctx, nearKeyPatience)
 		defer cancel()
-		near := show.NewNearSearch(key, 3)
-		_ = c.Keys(ctx, func(_ uint32, key string) error { // what is found serves, and no more than that
+		near := nearest.New(key, 3)
+		for key, err := range c.Keys(ctx) {
+			if err != nil {
+				break // what was found until then is told
+			}
 			near.Add(key)
-			return nil
-		})
+		}
 		if words := near.Words(); len(words) == 0 && strings.Contains(key, ",") {
 			return fmt.Errorf("%w: several keys are separated by blanks", err)
 		} else if len(words) > 0 {

@@ -16,18 +16,23 @@ func (a *app) linkCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "link DIR COLLECTION EDGES [--source-collection C] [--ids] [--undirected] [--dry-run]",
 		Short: "Record known links, which predictions leave out",
-		Long: `Link records known links from a file of two columns, source and target: keys, or with
---ids row numbers of the imported file. The file is .parquet, .csv or, by any other name,
-tab-separated; - is standard input. It may be compressed with zstd or gzip. Of a file
-with more columns, --source-column and --target-column name the two; a Parquet file has
-them as source and target. All of it is checked before anything is stored; recording a
-link twice is recording it once.
+		Long: `Link records known links from a file of two columns, source and target. They hold keys, or
+with --ids row numbers of the imported file. The file is .parquet, .csv or, with any other
+name, tab-separated; - is standard input. It may be compressed with zstd or gzip. If it has
+more columns, --source-column and --target-column name the two; the columns of a Parquet file
+are called source and target by default. The whole file is checked before anything is stored.
+A link that is recorded already changes nothing.
 
-With --source-collection the sources are nodes of another collection: what users like, or
-have bought. The items are then left out when they are predicted for such a user.`,
+A link may have a relation: --relation gives one to all, --triples reads it from the middle of
+three columns, as files of knowledge graphs have it. A prediction for a relation leaves out only
+the links of that relation.
+
+With --source-collection the sources are nodes of another collection, such as users who like
+items. A prediction for such a user then leaves these items out.`,
 		Example: `  flashdb link papers.flash papers cites.tsv
   flashdb link papers.flash papers train.tsv.zst --ids --undirected
   flashdb link shop.flash items likes.tsv --source-collection users
+  flashdb link kg.flash entities triples.tsv --triples
   flashdb link papers.flash papers cites.parquet --source-column citing --target-column cited`,
 		Args: usage.Args(3, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -2,7 +2,7 @@
 // embeddings, edges and trained decoders, predicts links, rebuilds the index and measures its
 // recall. `flashdb demo` shows all of it on real data; `flashdb help` lists the rest.
 //
-// Every command prints text for people, or with --json one object, or one object a line, for
+// Every command prints text for people, or with --json one object, or one object per line, for
 // programs. An error is one line on stderr and an exit code that is not 0.
 //
 // The commands form a tree made afresh by newRoot, so that a test, or a shell that runs one line

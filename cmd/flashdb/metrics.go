@@ -16,6 +16,8 @@ type jsonMetrics struct {
 	Edges   int    // 0: not said again
 	Against string // what the edges were ranked among
 	scores
+	Tails   *scores      // with relations: of the targets alone; all before is the mean of both ends
+	Heads   *scores      // of the sources alone
 	Degrees []jsonDegree // by the known links of the source
 
 	LeftOut, Known int     // edges, of eval
@@ -36,6 +38,10 @@ type scores struct {
 
 func newJSONMetrics(m *train.Metrics, against string) *jsonMetrics {
 	j := &jsonMetrics{Edges: m.Edges, Against: against, scores: scores{&m.MRR, &m.AUC, m.Hits}}
+	if m.Tails != nil {
+		j.Tails = &scores{&m.Tails.MRR, &m.Tails.AUC, m.Tails.Hits}
+		j.Heads = &scores{&m.Heads.MRR, &m.Heads.AUC, m.Heads.Hits}
+	}
 	for i := range m.Degree {
 		d := &m.Degree[i]
 		j.Degrees = append(j.Degrees, jsonDegree{d.From, d.To, d.Edges, scores{&d.MRR, &d.AUC, d.Hits}})
@@ -57,6 +63,10 @@ func (j *jsonMetrics) only(want metricSet) {
 		}
 	}
 	cut(&j.scores)
+	if j.Tails != nil {
+		cut(j.Tails)
+		cut(j.Heads)
+	}
 	for i := range j.Degrees {
 		cut(&j.Degrees[i].scores)
 	}
@@ -70,6 +80,10 @@ func (j *jsonMetrics) MarshalJSON() ([]byte, error) {
 		o.add("ranked_among", j.Against)
 	}
 	j.scores.marshal(&o)
+	if j.Tails != nil {
+		o.add("tails", j.Tails)
+		o.add("heads", j.Heads)
+	}
 	if len(j.Degrees) > 0 {
 		o.add("by_degree", j.Degrees)
 	}
@@ -88,6 +102,13 @@ func (d jsonDegree) MarshalJSON() ([]byte, error) {
 	o.add("to", d.To)
 	o.add("edges", d.Edges)
 	d.scores.marshal(&o)
+	return o.bytes()
+}
+
+// MarshalJSON writes one object.
+func (s *scores) MarshalJSON() ([]byte, error) {
+	var o orderedJSON
+	s.marshal(&o)
 	return o.bytes()
 }
 

@@ -45,7 +45,7 @@ func (a *app) get(ctx context.Context, db database, c collection, key string) er
 	if err != nil {
 		return a.nearKeys(ctx, c, err, key)
 	}
-	links, err := c.Linked(ctx, key, nil)
+	links, err := c.Linked(ctx, flashdb.Edge{Source: key})
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func linksAcross(ctx context.Context, db database, c collection, key string) (ma
 		if err != nil {
 			return nil, err
 		}
-		links, err := other.Linked(ctx, key, &flashdb.LinkedOptions{SourceCollection: c.Name()})
+		links, err := other.Linked(ctx, flashdb.Edge{SourceCollection: c.Name(), Source: key})
 		if err != nil {
 			return nil, err
 		}
@@ -183,7 +183,7 @@ func (a *app) deleteCommand() *cobra.Command {
 		Use:        "delete DIR COLLECTION KEY...",
 		SuggestFor: []string{"remove", "rm", "del"},
 		Short:      "Delete nodes with their tags, payload and links",
-		Long:       "Delete removes nodes with their tags, payload and links, all in one atomic batch.\nA key that does not exist is passed over and counted.",
+		Long:       "Delete removes nodes with their tags, payload and links, all in one atomic batch.\nA key that does not exist is skipped and counted.",
 		Example:    `  flashdb delete papers.flash papers 2209.10100`,
 		Args:       usage.Args(3, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {

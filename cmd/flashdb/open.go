@@ -28,7 +28,7 @@ func (a *app) open(ctx context.Context, dir string, opts flashdb.Options) (datab
 		if !errors.Is(rerr, control.ErrNoOwner) {
 			return remote, rerr
 		}
-		return nil, fmt.Errorf("%w; or let it serve %s: call control.Serve there, or use `flashdb serve`", err, control.SocketName)
+		return nil, fmt.Errorf("%w, or let it answer other commands: open it there with `flashdb serve`, or call control.Serve in the program", err)
 	}
 	if err != nil {
 		return nil, err

@@ -188,9 +188,9 @@ func TestNoOutputIntoADatabaseByAnotherProcess(t *testing.T) {
 		_ = os.Remove("rows.npy")
 	}
 	for _, file := range []string{"x.flash/new.zst", "other.flash/flash.db"} {
-		_, err := db.BackupFile(context.Background(), file, nil)
-		require.ErrorIs(t, err, flashdb.ErrInvalid)
-		require.ErrorContains(t, err, "lies in the database")
+		code, _, errOut := runLine("backup", "x.flash", file)
+		require.Equal(t, exitFailed, code)
+		require.Contains(t, errOut, "lies in the database")
 	}
 	strays, err := db.Strays(context.Background())
 	require.NoError(t, err)

@@ -10,11 +10,14 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/flashlight"
+	"github.com/flashdb/flashdb/index"
 )
 
 // planFlags are the flags that choose a decoder and a plan; predict and eval share them.
 type planFlags struct {
 	opts        flashdb.PredictOptions
+	plan        flashlight.Plan
 	mode        string
 	probes      probesFlag
 	recall      shareFlag
@@ -25,42 +28,45 @@ type planFlags struct {
 
 func (p *planFlags) register(cmd *cobra.Command) {
 	fs := cmd.Flags()
-	fs.StringVar(&p.opts.Decoder, "decoder", "", "`name` of the decoder; not needed when there is one")
+	fs.StringVar(&p.opts.Decoder, "decoder", "", "`name` of the decoder; not needed if there is only one")
+	fs.StringVar(&p.opts.Relation, "relation", "", "`name` of the relation to predict, for a decoder that has relations")
+	fs.BoolVar(&p.opts.Reverse, "reverse", false, "with --relation: predict nodes that have it to the source")
 	fs.StringVar(&p.mode, "mode", "auto", "auto, paper (Algorithm 1 as printed) or exact (score every node)")
-	fs.Var(&p.recall, "recall", "mean share of the exact answer to reach, such as 0.95 or 95%")
-	fs.IntVar(&p.opts.Rounds, "rounds", 0, "Flashlight rounds at most")
-	fs.IntVar(&p.opts.PerRound, "per-round", 0, "rows scored a round")
+	fs.Var(&p.recall, "recall", "mean recall to reach, such as 0.95 or 95% of the exact answer")
+	fs.IntVar(&p.plan.Rounds, "rounds", 0, "Flashlight rounds at most")
+	fs.IntVar(&p.plan.PerRound, "per-round", 0, "rows scored per round")
 	fs.Var(&p.probes, "probes", "how much of the index to visit: a number of lists, a share such as 5%, or all")
-	fs.IntVar(&p.opts.Growth, "growth", 0, "rounds over which the visited part grows to --probes; 1: at once (default 3)")
-	fs.Var(&p.tail, "tail", "stop when the last third of a round's rows holds so few of the hits, such as 3%")
-	fs.IntVar(&p.opts.Anchors, "anchors", 0, "retrieved nodes whose mean gradient is the next query")
+	fs.IntVar(&p.plan.Growth, "growth", 0, "rounds over which the visited part grows to --probes; 1: at once (default 3)")
+	fs.Var(&p.tail, "tail", "stop if at most this share of the hits is in a round's last third, such as 3%")
+	fs.IntVar(&p.plan.Anchors, "anchors", 0, "retrieved nodes whose mean gradient is the next query")
 	fs.StringVar(&p.anchorsFrom, "anchors-from", "", "take anchors from: round, all (rounds), both, or round+ones")
-	fs.StringVar(&p.seed, "seed", "", "first query: ones, source, both, learned or learned+ones")
-	fs.IntVar(&p.opts.MaxScored, "max-scored", 0, "rows scored at most, in all")
+	fs.StringVar(&p.seed, "seed", "", "first query: ones, source, both, learned, learned+ones or components")
+	fs.IntVar(&p.plan.MaxScored, "max-scored", 0, "rows scored at most, in all")
 	completeWords(cmd, "mode", "auto", "paper", "exact")
 	completeWords(cmd, "anchors-from", "round", "all", "both", "round+ones")
-	completeWords(cmd, "seed", "ones", "source", "both", "learned", "learned+ones")
+	completeWords(cmd, "seed", "ones", "source", "both", "learned", "learned+ones", "components")
 }
 
 // options returns what the flags say. A flag that was given must say something: zero is the
 // options' way to ask for the default, and a slip of the caller's.
 func (p *planFlags) options(fs *pflag.FlagSet) (flashdb.PredictOptions, error) {
-	o := p.opts
-	o.Mode = flashdb.Mode(p.mode)
-	o.Probes = p.probes.probes
-	o.Recall, o.Tail = float64(p.recall), float64(p.tail)
-	o.AnchorsFrom = flashdb.AnchorsFrom(p.anchorsFrom)
-	o.Seed = flashdb.Seed(p.seed)
+	o, plan := p.opts, p.plan
+	o.Recall, o.Exact = float64(p.recall), p.mode == "exact"
+	if p.mode == "paper" {
+		plan.Method = flashlight.MethodPaper
+	}
+	plan.Probes, plan.Tail = p.probes.probes, float64(p.tail)
+	plan.AnchorsFrom, plan.Seed = flashlight.AnchorsFrom(p.anchorsFrom), flashlight.Seed(p.seed)
 	var errs []error
 	for _, f := range []struct {
 		name  string
 		value int
 	}{
-		{"rounds", o.Rounds},
-		{"per-round", o.PerRound},
-		{"growth", o.Growth},
-		{"anchors", o.Anchors},
-		{"max-scored", o.MaxScored},
+		{"rounds", plan.Rounds},
+		{"per-round", plan.PerRound},
+		{"growth", plan.Growth},
+		{"anchors", plan.Anchors},
+		{"max-scored", plan.MaxScored},
 	} {
 		if fs.Changed(f.name) && f.value < 1 {
 			errs = append(errs, fmt.Errorf("--%s is %d: want a positive number", f.name, f.value))
@@ -78,20 +84,37 @@ func (p *planFlags) options(fs *pflag.FlagSet) (flashdb.PredictOptions, error) {
 	}
 	oneOf("mode", p.mode, "auto", "paper", "exact")
 	oneOf("anchors-from", p.anchorsFrom, "round", "all", "both", "round+ones")
-	oneOf("seed", p.seed, "ones", "source", "both", "learned", "learned+ones")
+	oneOf("seed", p.seed, "ones", "source", "both", "learned", "learned+ones", "components")
+	if plan != (flashlight.Plan{}) {
+		o.Plan = &plan
+	}
 	if len(errs) == 0 {
-		errs = append(errs, o.Validate())
+		errs = append(errs, p.conflicts(o), o.Validate())
 	}
 	return o, errors.Join(errs...)
 }
 
+// conflicts returns an error if flags contradict each other.
+func (p *planFlags) conflicts(o flashdb.PredictOptions) error {
+	const byHand = "--rounds, --per-round, --probes, --growth, --tail, --anchors, --anchors-from, --seed and --max-scored"
+	switch {
+	case o.Plan != nil && o.Exact:
+		return errors.New("--mode exact scores every node: leave out " + byHand)
+	case o.Plan != nil && o.Recall != 0 && p.mode == "paper":
+		return errors.New("--mode paper is a plan of its own: leave out --recall")
+	case o.Plan != nil && o.Recall != 0:
+		return errors.New("--recall chooses the plan: leave out " + byHand)
+	}
+	return nil
+}
+
 // probesFlag is a pflag.Value: 64, 5% or all.
-type probesFlag struct{ probes flashdb.Probes }
+type probesFlag struct{ probes index.Probes }
 
 func (f *probesFlag) Type() string { return "lists|share%|all" }
 
 func (f *probesFlag) String() string {
-	if f.probes == (flashdb.Probes{}) {
+	if f.probes == (index.Probes{}) {
 		return ""
 	}
 	return f.probes.String()
@@ -106,21 +129,21 @@ func (f *probesFlag) Set(s string) error {
 	return nil
 }
 
-func parseProbes(s string) (flashdb.Probes, error) {
+func parseProbes(s string) (index.Probes, error) {
 	if s == "all" {
-		return flashdb.Probes{Share: 1}, nil
+		return index.Probes{Share: 1}, nil
 	}
 	if number, ok := strings.CutSuffix(s, "%"); ok {
 		percent, err := strconv.ParseFloat(number, 64)
 		if err == nil && percent > 0 && percent <= 100 {
-			return flashdb.Probes{Share: percent / 100}, nil
+			return index.Probes{Share: percent / 100}, nil
 		}
 	} else if lists, err := strconv.Atoi(s); err == nil && lists > 0 {
-		return flashdb.Probes{Lists: lists}, nil
+		return index.Probes{Lists: lists}, nil
 	} else if share, err := strconv.ParseFloat(s, 64); err == nil && share > 0 && share < 1 {
-		return flashdb.Probes{Share: share}, nil
+		return index.Probes{Share: share}, nil
 	}
-	return flashdb.Probes{}, errors.New("want a positive number of lists, a share of it such as 5% or 0.05, or all")
+	return index.Probes{}, errors.New("want a positive number of lists, a share of it such as 5% or 0.05, or all")
 }
 
 // shareFlag is a pflag.Value: a share in (0, 1], as 5% or 0.05.

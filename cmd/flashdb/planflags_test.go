@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/flashlight"
+	"github.com/flashdb/flashdb/index"
 )
 
 func parsePlan(args ...string) (flashdb.PredictOptions, error) {
@@ -24,19 +26,22 @@ func parsePlan(args ...string) (flashdb.PredictOptions, error) {
 func TestPlanFlags(t *testing.T) {
 	o, err := parsePlan()
 	require.NoError(t, err)
-	assert.Equal(t, flashdb.PredictOptions{Mode: flashdb.ModeAuto}, o)
+	assert.Equal(t, flashdb.PredictOptions{}, o)
 
 	o, err = parsePlan("--decoder", "d", "--rounds", "4", "--per-round", "150", "--probes", "12%", "--growth", "2",
 		"--anchors", "5", "--anchors-from", "all", "--seed", "both", "--max-scored", "900")
 	require.NoError(t, err)
 	assert.Equal(t, flashdb.PredictOptions{
-		Decoder: "d", Mode: flashdb.ModeAuto, Rounds: 4, PerRound: 150, Probes: flashdb.Probes{Share: .12}, Growth: 2,
-		Anchors: 5, AnchorsFrom: flashdb.AnchorsAll, Seed: flashdb.SeedBoth, MaxScored: 900,
+		Decoder: "d",
+		Plan: &flashlight.Plan{
+			Rounds: 4, PerRound: 150, Probes: index.Probes{Share: .12}, Growth: 2,
+			Anchors: 5, AnchorsFrom: flashlight.AnchorsAll, Seed: flashlight.SeedBoth, MaxScored: 900,
+		},
 	}, o)
 
 	o, err = parsePlan("--mode", "paper", "--probes", "all")
 	require.NoError(t, err)
-	assert.Equal(t, flashdb.PredictOptions{Mode: flashdb.ModePaper, Probes: flashdb.Probes{Share: 1}}, o)
+	assert.Equal(t, flashdb.PredictOptions{Plan: &flashlight.Plan{Method: flashlight.MethodPaper, Probes: index.Probes{Share: 1}}}, o)
 }
 
 func TestPlanFlagFaults(t *testing.T) {
@@ -54,11 +59,12 @@ func TestPlanFlagFaults(t *testing.T) {
 		{[]string{"--recall", "150%"}, "argument \"150%\" for \"--recall\" flag: want at most 100%"},
 		{[]string{"--recall", "NaN"}, "argument \"NaN\" for \"--recall\" flag: want a share above 0"},
 		{[]string{"--mode", "fast"}, `--mode "fast": use auto, paper, exact`},
-		{[]string{"--seed", "one"}, `--seed "one": use ones, source, both, learned, learned+ones`},
+		{[]string{"--seed", "one"}, `--seed "one": use ones, source, both, learned, learned+ones, components`},
 		{[]string{"--anchors-from", ""}, `--anchors-from "": use round, all, both`},
-		{[]string{"--mode", "exact", "--rounds", "3"}, "mode exact fixes the plan"},
-		{[]string{"--mode", "paper", "--growth", "1"}, "mode paper fixes the plan"},
-		{[]string{"--recall", "0.9", "--growth", "1"}, "recall chooses the plan"},
+		{[]string{"--mode", "exact", "--rounds", "3"}, "--mode exact scores every node: leave out --rounds"},
+		{[]string{"--mode", "paper", "--growth", "1"}, "method paper fixes everything but the probes"},
+		{[]string{"--mode", "paper", "--recall", "0.9"}, "--mode paper is a plan of its own"},
+		{[]string{"--recall", "0.9", "--growth", "1"}, "--recall chooses the plan: leave out"},
 	} {
 		_, err := parsePlan(c.args...)
 		require.Error(t, err, c.args)
@@ -67,7 +73,7 @@ func TestPlanFlagFaults(t *testing.T) {
 }
 
 func TestParseProbes(t *testing.T) {
-	for text, want := range map[string]flashdb.Probes{
+	for text, want := range map[string]index.Probes{
 		"1":    {Lists: 1},
 		"640":  {Lists: 640},
 		"5%":   {Share: .05},

@@ -28,21 +28,26 @@ func (a *app) predictCommand() *cobra.Command {
 		Use:        "predict DIR COLLECTION KEY... [-k N]",
 		SuggestFor: []string{"query", "ask", "recommend", "topk"},
 		Short:      "Print the nodes that score highest against a source",
-		Long: `Predict prints the k nodes that score highest against each source. The source itself
-and the nodes it is linked to are left out. With --source-collection the sources are nodes of
-another collection, such as users for whom items are predicted. A score is the decoder's logit, exact for
-every node that is printed; its sigmoid is the probability of a link.
+		Long: `Predict prints the k nodes that score highest against each source. The source itself and the
+nodes it is linked to are left out. With --source-collection the sources are nodes of another
+collection, such as users for whom items are predicted. A score is the decoder's logit, and it
+is exact for every node that is printed; its sigmoid is the probability of a link.
+
+A decoder of a knowledge graph has relations, and --relation names one of them. Only nodes that
+the source is linked to by that relation are left out. With --reverse the source is the tail of
+the relation: the example below asks what treats a headache.
 
 With --all, or --keys-from FILE (one key on each line), it answers for very many sources and
-writes their hits in the order of the sources: one line of JSON for each source, or in the
-formats tsv, csv and parquet one row for each hit, with the columns source, rank, target, score
-and probability (only parquet names them). An --out FILE appears when it is whole; a run that
-was killed goes on where it was when it is repeated. A name that ends in .zst or .gz is
-compressed. --shard 2/8 takes every eighth source, so that eight jobs do it all.`,
+writes their hits in the order of the sources. The format jsonl has one line for each source.
+The formats tsv, csv and parquet have one row for each hit, with the columns source, rank,
+target, score and probability (only parquet has a header). The --out FILE appears when it is
+complete, and is compressed if its name ends in .zst or .gz. The same command continues a run
+that was killed. --shard 2/8 takes every eighth source, so that eight jobs share the work.`,
 		Example: `  flashdb predict papers.flash papers 1706.03762 1409.0473 -k 5
   flashdb predict papers.flash papers 1706.03762 --mode exact
   flashdb predict papers.flash papers 1706.03762 --filter "cs.CL and not survey" --explain
   flashdb predict shop.flash items user-17 --source-collection users --probes 10%
+  flashdb predict kg.flash entities headache --relation treats --reverse
   flashdb predict papers.flash papers --all -k 50 --out links.jsonl.zst --shard 2/8
   flashdb predict papers.flash papers --all -k 50 --out links.parquet`,
 		Args: usage.Args(2, -1),
@@ -52,12 +57,10 @@ compressed. --shard 2/8 takes every eighth source, so that eight jobs do it all.
 			if err != nil {
 				return err
 			}
-			o.Exclude, o.IncludeLinked, o.Filter = r.opts.Exclude, r.opts.IncludeLinked, r.opts.Filter
-			o.SourceCollection, o.Explain, o.Verify = r.opts.SourceCollection, r.opts.Explain, r.opts.Verify
 			if cmd.Flags().Changed("min-score") {
 				o.MinScore = &minScore
 			}
-			r.opts = o
+			r.refine(o)
 			if many.all || many.keysFrom != "" {
 				many.predictRequest = r
 				if many.shard, err = parseShard(part); err != nil {
@@ -83,7 +86,7 @@ compressed. --shard 2/8 takes every eighth source, so that eight jobs do it all.
 	fs.BoolVar(&r.opts.IncludeLinked, "include-linked", false, "also print nodes the source is linked to")
 	fs.StringArrayVar(&r.opts.Exclude, "exclude", nil, "`key` to leave out; may be repeated")
 	fs.StringVar(&r.opts.Filter, "filter", "", "tag `expression`: tags, and, or, not, parentheses")
-	fs.Float32Var(&minScore, "min-score", 0, "leave out nodes that score less")
+	fs.Float32Var(&minScore, "min-score", 0, "leave out nodes whose `score` is lower")
 	fs.BoolVar(&r.opts.Explain, "explain", false, "print what each round did")
 	fs.BoolVar(&r.opts.Verify, "verify", false, "also scan exactly, and print which hits were missed and why")
 	fs.BoolVar(&many.all, "all", false, "answer for every node of the collection, or of --source-collection")
@@ -94,6 +97,13 @@ compressed. --shard 2/8 takes every eighth source, so that eight jobs do it all.
 	fs.BoolVar(&many.restart, "restart", false, "do not go on with an unfinished --out file")
 	completeWords(cmd, "format", answerFormats...)
 	return cmd
+}
+
+// refine sets the options that the plan's flags give, beside those of predict alone.
+func (r *predictRequest) refine(o flashdb.PredictOptions) {
+	o.Exclude, o.IncludeLinked, o.Filter = r.opts.Exclude, r.opts.IncludeLinked, r.opts.Filter
+	o.SourceCollection, o.Explain, o.Verify = r.opts.SourceCollection, r.opts.Explain, r.opts.Verify
+	r.opts = o
 }
 
 func (a *app) predict(ctx context.Context, r predictRequest) error {

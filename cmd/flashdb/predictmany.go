@@ -83,7 +83,8 @@ func (r *manyRequest) validate() error {
 }
 
 // predictMany asks for every source and writes the answers in the order of the sources. A file is
-// written under another name until it is whole, and a run that was killed goes on where it was.
+// written under another name until it is whole, and the same command continues a run that was
+// killed.
 func (a *app) predictMany(ctx context.Context, r manyRequest) error {
 	if err := r.validate(); err != nil {
 		return err
@@ -127,7 +128,7 @@ func (r *manyRequest) target() (t output.Target, err error) {
 	}
 	t, err = output.Resolve(r.out, r.dir)
 	if err == nil && t.Stream && r.format == formatParquet {
-		err = fmt.Errorf("%s is not a regular file, and a .parquet is not whole before its end: name a file with --out", r.out)
+		err = fmt.Errorf("%s is not a regular file, and a .parquet can only be written to a regular file: name one with --out", r.out)
 	}
 	return t, err
 }
@@ -158,7 +159,7 @@ func (a *app) predictFile(ctx context.Context, r manyRequest, name string, c col
 	defer func() { err = errors.Join(err, file.close()) }()
 	first, _ := slices.BinarySearchFunc(sources, file.next, func(s manySource, next uint32) int { return int(s.position) - int(next) })
 	if first > 0 {
-		fmt.Fprintf(a.err, "%s: %s were answered by an earlier run, going on\n", r.out, show.Count(first, "source"))
+		fmt.Fprintf(a.err, "%s: %s were answered by an earlier run; continuing after them\n", r.out, show.Count(first, "source"))
 	}
 	start := time.Now()
 	skipped, err := a.answerMany(ctx, r, c, sources[first:], file.append)
@@ -172,7 +173,7 @@ func (a *app) predictFile(ctx context.Context, r manyRequest, name string, c col
 	if a.json {
 		return a.emit(map[string]any{"file": r.out, "sources": len(sources), "resumed_at": first, "skipped": skipped, "elapsed_ms": show.Millis(elapsed)})
 	}
-	fmt.Fprintf(a.out, "%s: %s, %s each, %s (%.0f sources a second)\n", r.out, show.Count(len(sources), "source"),
+	fmt.Fprintf(a.out, "%s: %s, %s each, %s (%.0f sources per second)\n", r.out, show.Count(len(sources), "source"),
 		show.Count(r.k, "hit"), show.Duration(elapsed), float64(len(sources)-first)/elapsed.Seconds())
 	return nil
 }
@@ -186,10 +187,12 @@ func (r *manyRequest) sources(ctx context.Context, from collection) ([]manySourc
 		}
 	}
 	if r.all {
-		err := from.Keys(ctx, func(id uint32, key string) error {
-			add(id, key)
-			return nil
-		})
+		keys, err := allRows(ctx, from)
+		for row, key := range keys {
+			if key != "" {
+				add(uint32(row), key)
+			}
+		}
 		return list, err
 	}
 	err := readKeys(r.keysFrom, func(line int, key string) { add(uint32(line), key) })

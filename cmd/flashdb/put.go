@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
 	"github.com/flashdb/flashdb"
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/usage"
+	"github.com/flashdb/flashdb/internal/codec"
 )
 
 // A putRequest is what `flashdb put` is asked for.
@@ -19,70 +21,129 @@ type putRequest struct {
 	tags      []string
 	noTags    bool
 	payload   string
+	file      string // of the payload
 
 	// Which flags were given.
-	withEmbedding, withTags, withPayload bool
+	withEmbedding, withTags, withPayload, withLinks bool
+
+	newcomer newcomer // with links
 }
 
 func (a *app) putCommand() *cobra.Command {
 	var r putRequest
 	cmd := &cobra.Command{
-		Use:        "put DIR COLLECTION KEY [--embedding 0.1,0.2,...|@FILE|-] [--tag T]... [--payload S]",
+		Use:        "put DIR COLLECTION KEY [--embedding 0.1,0.2,...|@FILE|- | --links KEY,...] [--tag T]... [--payload S]",
 		SuggestFor: []string{"add", "insert", "upsert", "set", "tag", "update"},
 		Short:      "Store one node, or change the tags and payload of one",
-		Long: `With --embedding, put stores one node, in place of an earlier one of that key; its known links stay.
-The embedding is a list of numbers, @FILE with one row (.npy, .npz, .safetensors),
-or - for numbers on standard input.
+		Long: `Put stores one node, or changes one that is stored.
 
-Without --embedding, put changes a node that is stored: its tags to those of --tag, or to none
-by --no-tags, and its payload to that of --payload. What is not named stays. The index goes on to
-serve the node: no rebuild is needed.`,
+With --embedding it stores the node, and replaces one that has the same key; known links are
+kept. The embedding is a list of numbers, @FILE with one row (.npy, .npz, .safetensors), or -
+for numbers on standard input.
+
+With --links it computes the embedding as embed does, from the nodes that the new one is linked
+with. It needs the encoder that train stores. Node and links are stored in one write.
+
+Without either it changes tags and payload of a stored node: --tag sets the tags, --no-tags
+removes them, --payload or --payload-file sets the payload. What is not named is kept. No
+rebuild is needed.`,
 		Example: `  flashdb put papers.flash papers 2209.10100 --embedding @new.npy --tag cs.LG --payload "Flashlight"
   flashdb put papers.flash papers 2209.10100 --tag cs.LG --tag read
+  flashdb put my.flash packages new-package --links libc6,zlib1g --tag net
   echo 0.1 -0.2 0.3 | flashdb put papers.flash tiny a --embedding -`,
 		Args: usage.Args(3, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			given := cmd.Flags().Changed
 			r.key = args[2]
-			r.withEmbedding, r.withTags, r.withPayload = given("embedding"), given("tag") || r.noTags, given("payload")
+			r.withEmbedding, r.withTags, r.withPayload = given("embedding"), given("tag") || r.noTags, given("payload") || given("payload-file")
+			if given("payload") && given("payload-file") {
+				return errors.New("--payload and --payload-file contradict each other: give one of them")
+			}
+			r.withLinks = given("links") || given("linked-by") || given("features")
 			return a.put(cmd.Context(), args[0], args[1], r)
 		},
 	}
-	cmd.Flags().StringVar(&r.embedding, "embedding", "", "numbers, @`FILE` with one row, or - for numbers on stdin")
+	cmd.Flags().StringVar(&r.embedding, "embedding", "", "`numbers`, @FILE with one row, or - for numbers on stdin")
 	cmd.Flags().StringArrayVar(&r.tags, "tag", nil, "`tag` of the node; may be repeated")
-	cmd.Flags().BoolVar(&r.noTags, "no-tags", false, "the node has no tags")
+	cmd.Flags().BoolVar(&r.noTags, "no-tags", false, "remove the tags of the node")
 	cmd.Flags().StringVar(&r.payload, "payload", "", "`text` stored with the node")
+	cmd.Flags().StringVar(&r.file, "payload-file", "", "`file` whose bytes are stored with the node; - is standard input")
+	r.newcomer.register(cmd)
 	return cmd
 }
 
 func (a *app) put(ctx context.Context, dir, name string, r putRequest) error {
 	n := flashdb.Node{Key: r.key, Tags: r.tags}
 	if r.withPayload {
-		n.Payload = []byte(r.payload)
+		var err error
+		if n.Payload, err = a.readPayload(r); err != nil {
+			return fmt.Errorf("--payload-file: %w", err)
+		}
 	}
 	switch {
 	case r.noTags && len(r.tags) > 0:
 		return errors.New("--no-tags and --tag contradict each other: give one of them")
+	case r.embedding == standardInput && r.file == standardInput:
+		return errors.New("--embedding and --payload-file cannot both be standard input")
+	case r.withEmbedding && r.withLinks:
+		return errors.New("--embedding, and --links or --features to compute it, exclude each other")
 	case r.withEmbedding:
 		var err error
 		if n.Embedding, err = a.readEmbedding(r.embedding); err != nil {
 			return fmt.Errorf("--embedding: %w", err)
 		}
-	case !r.withTags && !r.withPayload:
-		return errors.New("there is nothing to put: a new node needs --embedding, and --tag, --no-tags or --payload change a node that is stored")
+	case !r.withTags && !r.withPayload && !r.withLinks:
+		return errors.New("there is nothing to put: a new node needs --embedding or --links, and --tag, --no-tags or --payload change a node that is stored")
 	}
 	return a.withCollection(ctx, dir, name, flashdb.Options{}, func(db database, c collection) error {
 		var err error
-		if r.withEmbedding {
+		if r.withLinks {
+			_, err = a.embed(ctx, db, c, r.asNewcomer(n))
+		} else if r.withEmbedding {
 			err = c.Upsert(ctx, n)
 		} else if err = changeNode(ctx, db, c, n, r); errors.Is(err, flashdb.ErrNotFound) {
-			err = fmt.Errorf("%w; to store a new node, give --embedding", a.nearKeys(ctx, c, err, r.key))
+			err = fmt.Errorf("%w; to store a new node, give --embedding or --links", a.nearKeys(ctx, c, err, r.key))
 		}
 		if err != nil {
 			return err
 		}
 		return a.done("put", n.Key, 1, "put %s\n", show.Text(n.Key))
 	})
+}
+
+// asNewcomer is the node to embed, with the tags and payload that r names.
+func (r putRequest) asNewcomer(n flashdb.Node) *newcomer {
+	r.newcomer.key = r.key
+	r.newcomer.change = func(stored *flashdb.Node) {
+		if r.withTags {
+			stored.Tags = n.Tags
+		}
+		if r.withPayload {
+			stored.Payload = n.Payload
+		}
+	}
+	return &r.newcomer
+}
+
+// readPayload returns the bytes to store with the node.
+func (a *app) readPayload(r putRequest) ([]byte, error) {
+	if r.file == "" {
+		return []byte(r.payload), nil
+	}
+	in := a.in
+	if r.file != standardInput {
+		f, _, err := codec.OpenRegular(r.file)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		in = f
+	}
+	b, err := io.ReadAll(io.LimitReader(in, flashdb.MaxBatchBytes+1))
+	if err == nil && len(b) > flashdb.MaxBatchBytes {
+		err = fmt.Errorf("%s holds more than %s", r.file, show.Bytes(flashdb.MaxBatchBytes))
+	}
+	return b, err
 }
 
 // changeNode changes what r names of a stored node, in one write.
@@ -96,5 +157,9 @@ func changeNode(ctx context.Context, db database, c collection, n flashdb.Node, 
 	var b flashdb.Batch
 	b.SetTags(c.Name(), n.Key, n.Tags)
 	b.SetPayload(c.Name(), n.Key, n.Payload)
-	return db.Apply(ctx, &b)
+	err := db.Apply(ctx, &b)
+	if errors.Is(err, flashdb.ErrNotFound) { // which names one of the two writes, and it is both
+		err = fmt.Errorf("set tags and payload in %q: node %q %w", c.Name(), n.Key, flashdb.ErrNotFound)
+	}
+	return err
 }

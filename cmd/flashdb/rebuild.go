@@ -28,15 +28,15 @@ func (a *app) rebuildCommand() *cobra.Command {
 		Use:        "rebuild DIR [COLLECTION]",
 		SuggestFor: []string{"index", "build", "reindex", "train"},
 		Short:      "Build the index of each collection anew",
-		Long: `Rebuild builds a new generation of the index of each collection, or of one, and
-serves it. Below 20,000 nodes no index is needed, and none is built unless forced.
+		Long: `Rebuild builds a new index for each collection, or for one, and serves it. Below 20,000 nodes
+queries scan every node: an index is built only with --force.
 
-Before it is served, every decoder is calibrated on it (see calibrate), and it is refused
-when it has a lower recall at the same cost, compared with the one that is served.
+Before the new index is served, every decoder is calibrated on it (see calibrate). It is
+refused if its recall at the same cost is lower than that of the index served now.
 
-When another process has DIR open and serves a control socket, that process is asked to
-do it, and interrupting this one cancels it there. A rebuild that fails, is refused or
-cancelled leaves the earlier index served; the other collections are rebuilt all the same.
+When another process has DIR open and answers on its control socket, that process does the
+rebuild; interrupting this command cancels it there. A rebuild that fails, is refused or is
+cancelled leaves the earlier index served, and the other collections are still rebuilt.
 
 Exit code: 0 done or nothing to do, 1 error, 2 refused, 3 another process has DIR open and
 serves no control socket.`,
@@ -63,7 +63,7 @@ serves no control socket.`,
 			opts.Tolerance = float64(tolerance)
 			if deadline > 0 {
 				var cancel context.CancelFunc
-				ctx, cancel = context.WithTimeoutCause(ctx, deadline, fmt.Errorf("the deadline of %v passed", deadline))
+				ctx, cancel = context.WithTimeoutCause(ctx, deadline, fmt.Errorf("the deadline of %v passed: give more time with --deadline", deadline))
 				defer cancel()
 			}
 			if !slices.Contains(terminal.ProgressModes, progressMode) {
@@ -75,16 +75,16 @@ serves no control socket.`,
 	fs := cmd.Flags()
 	fs.StringVar(&collection, "collection", "", "only this collection, as COLLECTION does (default all)")
 	fs.BoolVar(&all, "all", false, "every collection, which is the default")
-	fs.BoolVar(&opts.Force, "force", false, "build below 20,000 nodes and when nothing has changed, and serve it whatever it finds")
-	fs.StringVar(&drift, "if-drift", "", "only when so much of the rows moved, such as 5% (deleted and newer ones)")
-	fs.DurationVar(&deadline, "deadline", 0, "give up after this `time`; the earlier index stays")
+	fs.BoolVar(&opts.Force, "force", false, "build below 20,000 nodes or without changes, and serve the index whatever its recall")
+	fs.StringVar(&drift, "if-drift", "", "rebuild only if this `share` of the rows is newer than the index or deleted, such as 5%")
+	fs.DurationVar(&deadline, "deadline", 0, "cancel the rebuild after this `time`; the earlier index is kept")
 	fs.StringVar(&progressMode, "progress", progressMode, "on stderr: bar, json, none, or auto: a bar on a terminal, else json")
-	fs.Var(&tolerance, "tolerance", "recall at equal cost may fall by so much, such as 2% (default 1%)")
+	fs.Var(&tolerance, "tolerance", "recall at equal cost may fall by this `share`, such as 2% (default 1%)")
 	fs.DurationVar(&opts.CalibrateTime, "calibrate-time", 0, "`time` to calibrate a decoder (default 10s; negative: not at all)")
-	fs.IntVar(&opts.Workers, "workers", 0, "goroutines at most (default half of the owner's; all cores when nobody has DIR open)")
+	fs.IntVar(&opts.Workers, "workers", 0, "threads at most (default all cores; half of them in a process that serves queries)")
 	fs.IntVar(&opts.Lists, "lists", 0, "number of inverted lists (default min(n/16, 16 sqrt n) of n rows)")
-	fs.IntVar(&opts.Bits, "bits", 0, "bits of a sub-quantizer, 4 or 8 (default 4)")
-	fs.Uint64Var(&opts.RandomSeed, "seed", 0, "seed of sampling and training: the same rows and seed give the same file")
+	fs.IntVar(&opts.Bits, "bits", 0, "bits per sub-quantizer, 4 or 8 (default 4)")
+	fs.Uint64Var(&opts.RandomSeed, "seed", 0, "seed of random numbers: the same rows and seed give the same index")
 	fs.BoolVar(&opts.OmitRows, "omit-rows", false, "leave full rows out of the index: half the disk, slower scoring")
 	completeWords(cmd, "progress", terminal.ProgressModes...)
 	return cmd
@@ -96,7 +96,7 @@ func oneCollection(args []string, flag string) (string, error) {
 		return flag, nil
 	}
 	if flag != "" && flag != args[0] {
-		return "", fmt.Errorf("%s and --collection %s are two: name one", show.Text(args[0]), show.Text(flag))
+		return "", fmt.Errorf("%s and --collection %s are two collections: give one", show.Text(args[0]), show.Text(flag))
 	}
 	return args[0], nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/flashdb/flashdb"
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
+	"github.com/flashdb/flashdb/internal/nearest"
 )
 
 // remark tells, beside the result, what the user should know.
@@ -39,7 +40,7 @@ func (a *app) remarkOn(ctx context.Context, db database, c collection, s flashdb
 	}
 	tags := slices.Sorted(maps.Keys(of.Tags))
 	for _, tag := range s.UnknownTags {
-		what := show.DidYouMean(show.Nearest(tag, tags, 2))
+		what := show.DidYouMean(nearest.Among(tag, tags, 2))
 		switch {
 		case strings.HasPrefix(tag, "!"):
 			what = "to leave a tag out, say not"

@@ -33,13 +33,13 @@ func (a *app) reportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "report DIR COLLECTION -o report.html",
 		Short: "Write one HTML page about a collection: charts, recall, examples",
-		Long: `Report writes one page that needs no network: what the collection and its index hold, which
-recall the planner's plans reach at which cost, how fast sampled sources are answered beside the
-exact scan, how these times grow with the rows, what has changed since the index was built, how
-active the decoder's neurons are, and what is predicted.
+		Long: `Report writes one HTML page that needs no network. It shows what the collection and its index
+hold, the recall and cost of the planner's plans, the query times of sampled sources beside the
+exact scan and how they grow with the rows, what has changed since the index was built, how
+active the decoder's neurons are, and some predictions.
 
-For the growth of times, databases of an eighth, a quarter and a half of the rows are built in
-a temporary directory, as far as --growth-time allows.`,
+To see how times grow, report builds databases of an eighth, a quarter and a half of the rows
+in a temporary directory, as far as --growth-time allows.`,
 		Example: `  flashdb report papers.flash papers -o report.html
   flashdb report papers.flash papers -o report.html --growth-time 5m --sources 100`,
 		Args: usage.Args(2, 2),
@@ -118,9 +118,6 @@ func (r *reporter) page(ctx context.Context, dir, decoderName, sources string) (
 	}
 	stats := r.stats(all)
 	p.Facts, p.Warnings, p.Delta = reportFacts(stats), reportWarnings(stats), reportDelta(all, stats, p.Made)
-	if p.Lists, err = r.c.ListSizes(ctx); err != nil {
-		return p, err
-	}
 	calibrations, err := r.c.Calibrations(ctx)
 	if err != nil {
 		return p, err
@@ -143,6 +140,11 @@ func (r *reporter) page(ctx context.Context, dir, decoderName, sources string) (
 	}
 	if decoderName == "" && len(stats.Decoders) == 1 {
 		decoderName = stats.Decoders[0]
+	}
+	if score, err := scoreOf(ctx, r.c); err != nil {
+		return p, err
+	} else if score != nil {
+		p.Facts = append(p.Facts, report.Fact{Name: "held-out score", Value: score.first(), Note: show.Text(score.Decoder + ": " + score.Text)})
 	}
 	for _, name := range stats.Decoders {
 		d, err := r.decoder(ctx, name, calibrations)
@@ -177,7 +179,7 @@ func (r *reporter) stats(all flashdb.Stats) flashdb.CollectionStats {
 
 func reportFacts(s flashdb.CollectionStats) []report.Fact {
 	facts := []report.Fact{
-		{Name: "nodes", Value: show.Number(s.Nodes), Note: fmt.Sprintf("of dimension %d", s.Dim)},
+		{Name: "nodes", Value: show.Number(s.Nodes), Note: fmt.Sprintf("of dimension %d", s.Schema.Dim)},
 		{Name: "decoders", Value: show.Number(len(s.Decoders))},
 	}
 	if s.Tombstones > 0 {
@@ -194,7 +196,7 @@ func reportFacts(s flashdb.CollectionStats) []report.Fact {
 	}
 	return append(facts,
 		report.Fact{Name: "index", Value: show.Bytes(s.IndexBytes), Note: fmt.Sprintf("generation %d", s.Generation)},
-		report.Fact{Name: "lists", Value: show.Number(s.Lists), Note: fmt.Sprintf("of %.3g rows on average", float64(s.IndexedRows)/float64(max(1, s.Lists)))},
+		report.Fact{Name: "lists", Value: show.Number(s.Lists), Note: fmt.Sprintf("of %.3g rows on average, %s in the largest", float64(s.IndexedRows)/float64(max(1, s.Lists)), show.Number(s.LargestList))},
 	)
 }
 
@@ -214,13 +216,20 @@ func reportWarnings(s flashdb.CollectionStats) (warnings []string) {
 	return warnings
 }
 
-// sample returns about n keys, evenly spread over the ids.
-func sample(ctx context.Context, c collection, n int) ([]string, error) {
-	var keys []string
-	err := c.Keys(ctx, func(_ uint32, key string) error {
+// liveKeys returns all keys, in the order in which the nodes were inserted.
+func liveKeys(ctx context.Context, c collection) (keys []string, err error) {
+	for key, err := range c.Keys(ctx) {
+		if err != nil {
+			return nil, err
+		}
 		keys = append(keys, key)
-		return nil
-	})
+	}
+	return keys, nil
+}
+
+// sample returns about n keys, spread evenly over the order in which the nodes were inserted.
+func sample(ctx context.Context, c collection, n int) ([]string, error) {
+	keys, err := liveKeys(ctx, c)
 	if err != nil || len(keys) <= n {
 		return keys, err
 	}

@@ -89,7 +89,7 @@ func TestReportDelta(t *testing.T) {
 	assert.Equal(t, "45", d.Facts[1].Value)
 	assert.Equal(t, "The index holds every row as it is now.", d.Text)
 
-	s.DeltaRows, s.Drift = 7, flashdb.Drift{DeltaRows: 7, OldestLSN: 2301, Residual: 1.5, RecallLoss: .01}
+	s.DeltaRows, s.Drift = 7, flashdb.Drift{OldestLSN: 2301, Residual: 1.5, RecallLoss: .01}
 	assert.Equal(t, "The oldest newer row is of write 2,301 of 2,345. Writes bear no times, but that one came after the build of the index began. "+
 		"Newer rows lie 1.5 times as far from their centroids as those of the index. By a rule of thumb recall may have lost 0.010.", reportDelta(all, s, now).Text)
 }

@@ -92,11 +92,7 @@ func (g *grower) measure(ctx context.Context, dir string, deadline time.Time) (*
 
 // prepare reads the keys of the rows and the sources.
 func (g *grower) prepare(ctx context.Context) (err error) {
-	g.keys = nil
-	err = g.c.Keys(ctx, func(_ uint32, key string) error {
-		g.keys = append(g.keys, key)
-		return nil
-	})
+	g.keys, err = liveKeys(ctx, g.c)
 	if err == nil {
 		g.sources, err = g.sampleNodes(ctx, g.from, g.reporter.sources)
 	}

@@ -100,7 +100,7 @@ func describeStats(s flashdb.QueryStats) string {
 	return fmt.Sprintf("%s; stop: %s", strings.Join(parts, ", "), s.Stop)
 }
 
-// printTrace explains the rounds of a query, a line or two each.
+// printTrace explains the rounds of a query, one or two lines each.
 func (a *app) printTrace(s flashdb.QueryStats) {
 	for i, r := range s.Trace {
 		line := fmt.Sprintf("  round %d: may visit %s; %s more, %s scanned; %s scored, %d entered the top-k",

@@ -58,7 +58,7 @@ func openResultFile(name, request string, restart bool, join func(pieces io.Read
 	default:
 		var earlier resultState
 		if err := json.Unmarshal(text, &earlier); err != nil || earlier.Request != request {
-			return nil, fmt.Errorf("%s is left from another request: finish that one, or say --restart to begin anew", f.stateName())
+			return nil, fmt.Errorf("%s is left from another request: finish that one, or add --restart to start over", f.stateName())
 		}
 		f.state, f.next = earlier, earlier.Next
 	}
@@ -69,7 +69,7 @@ func openResultFile(name, request string, restart bool, join func(pieces io.Read
 	f.part = part
 	size, err := part.Seek(0, io.SeekEnd)
 	if err == nil && (f.state.Bytes < 0 || size < f.state.Bytes) {
-		err = fmt.Errorf("%s holds %d bytes, %s counts %d: say --restart to begin anew", f.partName(), size, f.stateName(), f.state.Bytes)
+		err = fmt.Errorf("%s holds %d bytes, %s counts %d: add --restart to start over", f.partName(), size, f.stateName(), f.state.Bytes)
 	}
 	if err == nil {
 		err = part.Truncate(f.state.Bytes)
@@ -153,7 +153,7 @@ func (f *resultFile) publishJoined() error {
 	}
 	err = pack(joined, f.name, func(w io.Writer) error { return f.join(f.part, w) })
 	if errors.Is(err, errPieces) {
-		err = fmt.Errorf("%s is damaged: %w: say --restart to begin anew", f.partName(), err)
+		err = fmt.Errorf("%s is damaged: %w: add --restart to start over", f.partName(), err)
 	}
 	if err == nil {
 		err = joined.Sync()

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,7 +22,7 @@ const (
 )
 
 // A nodeIndex finds nodes by key and by row number, for commands that look up very many of them. It
-// is a copy of the collection's keys at one moment.
+// is a copy of the collection's keys as they were then.
 type nodeIndex struct {
 	collection string
 	keys       []string          // by id; "" where there is no node
@@ -38,14 +39,40 @@ func newNodeIndex(ctx context.Context, c collection) (*nodeIndex, error) {
 	if x.first, x.rows, err = rowSpan(ctx, c); err != nil {
 		return nil, err
 	}
-	err = c.Keys(ctx, func(id uint32, key string) error {
-		for uint32(len(x.keys)) < id {
-			x.keys = append(x.keys, "")
-		}
-		x.keys = append(x.keys, key)
-		return nil
-	})
+	x.keys, err = allRows(ctx, c)
 	return x, err
+}
+
+// rowsPerPage is how many keys are asked for at a time.
+const rowsPerPage = 4096
+
+// allRows returns the keys of a collection's nodes by row, "" for deleted ones.
+func allRows(ctx context.Context, c collection) (keys []string, err error) {
+	for {
+		page, err := c.RowKeys(ctx, uint32(len(keys)), rowsPerPage)
+		if err != nil {
+			return nil, err
+		}
+		if keys = append(keys, page...); len(page) < rowsPerPage {
+			return keys, nil
+		}
+	}
+}
+
+// rowOf returns the row of the node under key, or -1.
+func rowOf(ctx context.Context, c collection, key string) (int64, error) {
+	for from := uint32(0); ; from += rowsPerPage {
+		page, err := c.RowKeys(ctx, from, rowsPerPage)
+		if err != nil {
+			return 0, err
+		}
+		if i := slices.Index(page, key); i >= 0 {
+			return int64(from) + int64(i), nil
+		}
+		if len(page) < rowsPerPage {
+			return -1, nil
+		}
+	}
 }
 
 // rowSpan returns what the collection remembers of row numbers.

@@ -48,6 +48,8 @@ func (a *app) scoreCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&opts.Decoder, "decoder", "", "`name` of the decoder; not needed when there is one")
+	cmd.Flags().StringVar(&opts.Relation, "relation", "", "`name` of the relation asked, of a decoder that has relations")
+	cmd.Flags().BoolVar(&opts.Reverse, "reverse", false, "with --relation: the candidates have it to the source")
 	cmd.Flags().StringVar(&opts.SourceCollection, "source-collection", "", "the source is a node of this `collection`")
 	return cmd
 }

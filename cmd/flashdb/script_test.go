@@ -21,7 +21,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"flashdb": main})
+	testscript.Main(m, map[string]func(){"flashdb": func() { hookFailpoints(); main() }})
 }
 
 // TestScripts runs testdata/script. Beside testscript's own commands, scripts may use
@@ -35,7 +35,8 @@ func TestMain(m *testing.M) {
 //	deadsocket DIR          leaves the control socket of an owner that died
 //
 // and $DEMODATA, the folder of the demo's files, $DECODERS, that of decoders PyTorch wrote,
-// $PARQUET, that of tables pyarrow wrote, and $LONGKEY, a key of 1025 bytes.
+// $PARQUET, that of tables pyarrow wrote, $GRAPHS, that of graphs PyTorch wrote, and $LONGKEY, a
+// key of 1025 bytes.
 func TestScripts(t *testing.T) {
 	demodata, err := filepath.Abs("demodata")
 	if err != nil {
@@ -49,12 +50,17 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	graphs, err := filepath.Abs(filepath.Join("..", "..", "train", "graph", "testdata"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"),
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("DEMODATA", demodata)
 			e.Setenv("DECODERS", decoders)
 			e.Setenv("PARQUET", tables)
+			e.Setenv("GRAPHS", graphs)
 			e.Setenv("GORACE", "atexit_sleep_ms=10") // else every command of a race build waits a second before it exits
 			h := &holder{}
 			e.Values[holderKey{}] = h

@@ -29,13 +29,13 @@ func (a *app) serveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve DIR [--rebuild-every D] [--metrics HOST:PORT]",
 		Short: "Hold a database open for the other commands, until interrupted",
-		Long: `Serve holds a database open and answers through control.sock in its directory, so that
-queries need not open it each time and a job can rebuild it meanwhile: every other command
-asks it by itself. It ends on SIGINT and SIGTERM. What happens is logged on stderr.
+		Long: `Serve holds a database open and answers the other commands through control.sock in its
+directory. They find it by themselves: queries need not open the database each time, and a job
+can rebuild it meanwhile. Serve ends on SIGINT and SIGTERM, and logs on stderr.
 
-It is no server of a network: only processes of the same user on this machine reach it. With
---metrics it also answers scrapes by Prometheus at http://HOST:PORT/metrics, for anybody who
-reaches that address: counts, sizes and times, and the names of collections.`,
+It is not a network server: only processes of the same user on this machine reach it. With
+--metrics it also answers Prometheus at http://HOST:PORT/metrics. Whoever reaches that address
+can read counts, sizes, times and the names of collections.`,
 		Example: `  flashdb serve papers.flash &
   flashdb serve papers.flash --rebuild-every 24h --if-drift 5% --log json
   flashdb serve papers.flash --metrics 127.0.0.1:9187`,
@@ -59,7 +59,7 @@ reaches that address: counts, sizes and times, and the names of collections.`,
 	fs := cmd.Flags()
 	fs.StringVar(&logFormat, "log", "auto", "text, json, or auto: text on a terminal, else json")
 	fs.DurationVar(&schedule.Every, "rebuild-every", 0, "rebuild every collection after this `time`, again and again")
-	fs.StringVar(&drift, "if-drift", "", "rebuild only when so much of the rows moved, such as 5%")
+	fs.StringVar(&drift, "if-drift", "", "rebuild only if this `share` of the rows is newer than the index or deleted, such as 5%")
 	fs.StringVar(&metrics, "metrics", "", "answer scrapes of metrics at this `host:port`, such as 127.0.0.1:9187")
 	completeWords(cmd, "log", "auto", "text", "json")
 	return cmd

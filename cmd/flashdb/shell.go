@@ -32,11 +32,12 @@ func (a *app) shellCommand() *cobra.Command {
 		Long: `Shell opens a database once and runs commands line by line: the verbs of this program without
 their DIR and, after ` + "`use`" + `, without their COLLECTION. It completes verbs, flags, decoders, tags
 and keys with Tab and reads pipes too. .help says more. Lines are kept in flashdb/history in the
-user's configuration directory, which nobody else may read; those that begin with a blank are not.
+user's configuration directory, which nobody else may read; a line that begins with a blank is
+not kept.
 
-The database stays open, so other processes reach it only through this one: they ask it by
-themselves. When another process has it open, the shell asks that one. A database whose files
-can only be read is opened for reading.`,
+The database stays open meanwhile. Other flashdb commands are answered through this process, and
+find it by themselves. When another process has the database open, the shell asks that one. A
+database whose files can only be read is opened for reading.`,
 		Example: `  flashdb shell papers.flash
   echo 'predict 1706.03762 -k 3' | flashdb shell papers.flash --use papers`,
 		Args: usage.Args(1, 1),

@@ -89,7 +89,7 @@ func (s *session) dot(ctx context.Context, words []string) error {
 	return fmt.Errorf("%s is unknown: .help lists what there is", words[0])
 }
 
-// verbs lists the verbs, some a line.
+// verbs lists the verbs, some per line.
 func (s *session) verbs() string {
 	var b strings.Builder
 	line := "                        "

@@ -37,8 +37,11 @@ func (f *sizeFlag) Set(s string) error {
 		}
 	}
 	v, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(v*unit >= 1) || v*unit > 1<<60 {
+	if err != nil || !(v > 0) || v*unit > 1<<60 {
 		return errors.New("want a number of bytes, such as 500MB or 4GB")
+	}
+	if v*unit < 1e6 {
+		return errors.New("want at least 1 MB, such as 500MB or 4GB")
 	}
 	*f = sizeFlag(v * unit)
 	return nil

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -46,21 +47,25 @@ queries and their times, durable changes, rebuilds.`,
 					}
 					s.Collections = slices.DeleteFunc(s.Collections, func(c flashdb.CollectionStats) bool { return c.Name != args[1] })
 				}
-				if a.json {
-					return a.emit(newJSONStats(s))
-				}
-				if format == "prometheus" {
+				if format == "prometheus" && !a.json {
 					m, err := db.Metrics(cmd.Context())
 					if err == nil {
 						prometheus.Write(a.data(), s, m)
 					}
 					return err
 				}
+				scores, err := trainedScores(cmd.Context(), db, s)
+				if err != nil {
+					return err
+				}
+				if a.json {
+					return a.emit(newJSONStats(s, scores))
+				}
 				scans, err := scansOf(cmd.Context(), db, s)
 				if err != nil {
 					return err
 				}
-				return a.printStats(s, scans)
+				return a.printStats(s, scans, scores)
 			})
 		},
 	}
@@ -100,9 +105,31 @@ func scansOf(ctx context.Context, db database, s flashdb.Stats) (map[string][]st
 	return scans, nil
 }
 
-func (a *app) printStats(s flashdb.Stats, scans map[string][]string) error {
+// trainedScores returns what train measured, by collection.
+func trainedScores(ctx context.Context, db database, s flashdb.Stats) (map[string]*storedScore, error) {
+	scores := map[string]*storedScore{}
+	for _, of := range s.Collections {
+		c, err := db.Collection(ctx, of.Name)
+		if errors.Is(err, flashdb.ErrNotFound) {
+			continue // dropped since
+		}
+		var score *storedScore
+		if err == nil {
+			score, err = scoreOf(ctx, c)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if score != nil {
+			scores[of.Name] = score
+		}
+	}
+	return scores, nil
+}
+
+func (a *app) printStats(s flashdb.Stats, scans map[string][]string, scores map[string]*storedScore) error {
 	fmt.Fprintf(a.out, "database %s: store %s, log %s, %s applied\n",
-		show.Text(s.Dir), show.Bytes(s.StoreBytes), show.Bytes(s.WALBytes), show.Count(s.AppliedLSN, "write"))
+		show.Text(s.Dir), show.Bytes(s.Disk.Store), show.Bytes(s.Disk.WAL), show.Count(s.AppliedLSN, "write"))
 	for _, c := range s.Collections {
 		fmt.Fprintf(a.out, "\ncollection %s\n", c.Name)
 		err := a.table(0, func(w io.Writer) {
@@ -110,28 +137,33 @@ func (a *app) printStats(s flashdb.Stats, scans map[string][]string) error {
 				fmt.Fprintf(w, "collection\t%s\n", c.Name)
 			}
 			normalized := ""
-			if c.Normalize {
+			if c.Schema.Normalize {
 				normalized = ", normalized"
 			}
-			fmt.Fprintf(w, "  nodes\t%s of dimension %d%s\n", show.Number(c.Nodes), c.Dim, normalized)
+			fmt.Fprintf(w, "  nodes\t%s of dimension %d%s\n", show.Number(c.Nodes), c.Schema.Dim, normalized)
 			if c.Tombstones > 0 {
 				fmt.Fprintf(w, "  deleted\t%s\n", show.Number(c.Tombstones))
 			}
+			if c.Links > 0 {
+				fmt.Fprintf(w, "  links\t%s\n", show.Number(c.Links))
+			}
 			fmt.Fprintf(w, "  index\t%s\n", describeIndex(c))
 			if c.Drift.Moved > 0 {
-				fmt.Fprintf(w, "  drift\t%s\n", describeDrift(c.Drift))
+				fmt.Fprintf(w, "  drift\t%s\n", describeDrift(c))
 			}
 			fmt.Fprintf(w, "  decoders\t%s\n", orDash(shownList(c.Decoders, 20)))
-			tags := orDash(topTags(c.Tags, 8))
-			if a.tables == nil {
-				tags = a.folded(strings.Repeat(" ", tagsIndent)+tags, tagsIndent)[tagsIndent:]
-			}
-			fmt.Fprintf(w, "  tags\t%s\n", tags)
-			for _, text := range scans[c.Name] {
+			folded := func(name, text string) {
 				if a.tables == nil {
 					text = a.folded(strings.Repeat(" ", tagsIndent)+text, tagsIndent)[tagsIndent:]
 				}
-				fmt.Fprintf(w, "  scans\t%s\n", text)
+				fmt.Fprintf(w, "  %s\t%s\n", name, text)
+			}
+			if score := scores[c.Name]; score != nil {
+				folded("score", show.Text(score.Decoder+": "+score.Text))
+			}
+			folded("tags", orDash(topTags(c.Tags, 8)))
+			for _, text := range scans[c.Name] {
+				folded("scans", text)
 			}
 		})
 		if err != nil {
@@ -141,7 +173,8 @@ func (a *app) printStats(s flashdb.Stats, scans map[string][]string) error {
 	return nil
 }
 
-// indexFrom is how many nodes a rebuild builds an index for without --force.
+// indexFrom is how many nodes a rebuild builds an index for without --force: minIndexedRows of
+// package flashdb.
 const indexFrom = 20_000
 
 func describeIndex(c flashdb.CollectionStats) string {
@@ -157,8 +190,9 @@ func describeIndex(c flashdb.CollectionStats) string {
 		c.Generation, show.Count(c.IndexedRows, "row"), show.Count(c.Lists, "list"), show.Bytes(c.IndexBytes), show.Count(c.DeltaRows, "row"))
 }
 
-func describeDrift(d flashdb.Drift) string {
-	s := fmt.Sprintf("%.3g%% of the rows moved: %s newer, %s of the index dead", 100*d.Moved, show.Number(d.DeltaRows), show.Number(d.Dead))
+func describeDrift(c flashdb.CollectionStats) string {
+	d := c.Drift
+	s := fmt.Sprintf("%.3g%% of the rows moved: %s newer, %s of the index dead", 100*d.Moved, show.Number(c.DeltaRows), show.Number(d.Dead))
 	if d.Residual > 0 {
 		s += fmt.Sprintf("; newer rows lie %.3gx as far from their centroids", d.Residual)
 	}
@@ -199,6 +233,7 @@ type jsonCollection struct {
 	Normalize   bool              `json:"normalize"`
 	Nodes       uint64            `json:"nodes"`
 	Tombstones  uint64            `json:"tombstones"`
+	Links       uint64            `json:"links"`
 	Generation  uint64            `json:"generation"`
 	IndexedRows uint64            `json:"indexed_rows"`
 	Lists       int               `json:"lists"`
@@ -210,6 +245,15 @@ type jsonCollection struct {
 	Drift       jsonDrift         `json:"drift"`
 	Decoders    []string          `json:"decoders"`
 	Tags        map[string]uint64 `json:"tags"`
+	Score       *jsonTrained      `json:"score,omitempty"`
+}
+
+// A jsonTrained is what train measured of a decoder.
+type jsonTrained struct {
+	Decoder  string          `json:"decoder"`
+	HeldOut  json.RawMessage `json:"held_out"`
+	Dot      json.RawMessage `json:"dot"`
+	NewNodes json.RawMessage `json:"new_nodes,omitempty"`
 }
 
 type jsonDrift struct {
@@ -220,14 +264,14 @@ type jsonDrift struct {
 	RecallLoss float64 `json:"recall_loss"`
 }
 
-func newJSONStats(s flashdb.Stats) jsonStats {
+func newJSONStats(s flashdb.Stats, scores map[string]*storedScore) jsonStats {
 	j := jsonStats{
-		Dir: s.Dir, StoreBytes: s.StoreBytes, WALBytes: s.WALBytes,
+		Dir: s.Dir, StoreBytes: s.Disk.Store, WALBytes: s.Disk.WAL,
 		DurableLSN: s.DurableLSN, AppliedLSN: s.AppliedLSN, Collections: []jsonCollection{},
 	}
 	for _, c := range s.Collections {
 		jc := jsonCollection{
-			Name: c.Name, Dim: c.Dim, Normalize: c.Normalize, Nodes: c.Nodes, Tombstones: c.Tombstones,
+			Name: c.Name, Dim: c.Schema.Dim, Normalize: c.Schema.Normalize, Nodes: c.Nodes, Tombstones: c.Tombstones, Links: c.Links,
 			Generation: c.Generation, IndexedRows: c.IndexedRows, Lists: c.Lists, IndexBytes: c.IndexBytes, Damaged: c.IndexDamaged, BuildLSN: c.BuildLSN,
 			DeltaRows: c.DeltaRows, Drift: jsonDrift{c.Drift.Moved, c.Drift.Dead, c.Drift.OldestLSN, c.Drift.Residual, c.Drift.RecallLoss}, Decoders: show.JSONs(c.Decoders), Tags: map[string]uint64{},
 		}
@@ -236,6 +280,9 @@ func newJSONStats(s flashdb.Stats) jsonStats {
 			jc.Written = &written
 		}
 		maps.Copy(jc.Tags, c.Tags)
+		if s := scores[c.Name]; s != nil {
+			jc.Score = &jsonTrained{show.JSON(s.Decoder), s.HeldOut, s.Dot, s.NewNodes}
+		}
 		j.Collections = append(j.Collections, jc)
 	}
 	return j

@@ -21,7 +21,8 @@ type trainRequest struct {
 	sourceCollection string
 	edges            edgeSource
 	keysFile         string
-	features         string
+	features         string // of the nodes of collection
+	sourceFeatures   string // of those of sourceCollection
 	byRow            bool
 	directed         bool // a link has one direction
 	undirected       bool // it has none
@@ -29,9 +30,12 @@ type trainRequest struct {
 	validFile, testFile   string
 	split                 string // random or time
 	validShare, testShare shareFlag
+	dropout               shareFlag
+	newNodes              shareFlag // held out with all of their edges, to measure the encoder
 
 	opts          train.Options
-	encoder       string // opts has these four as types of their own
+	hidden        []string // widths of the decoder's hidden layers
+	encoder       string   // opts has these four as types of their own
 	decoder       string
 	loss          string
 	negatives     string
@@ -51,22 +55,24 @@ func (a *app) trainCommand() *cobra.Command {
 		Short:      "Train embeddings and a decoder on a list of edges, and store them",
 		Long: `Train reads a graph, learns an embedding of every node and a decoder that scores pairs of
 them, stores both with the known links, builds the index and calibrates it. It makes DIR and
-the collection if need be. A part of the edges is held out: the summary says how well they
+the collection if need be. Part of the edges is held out, and the summary says how well these
 are predicted.
 
-EDGES is a file of two columns, source and target: text of any usual separator, .jsonl,
-.parquet, or row numbers in .npy or .pt (edge_index); each also compressed with zstd or gzip;
-or a folder of OGB, with its split. Header and columns are found out; the --...-column flags
-name others, by the header or by their number from 1. docs/train.md has the details.
+EDGES is a file of two columns, source and target: text with any usual separator, .jsonl,
+.parquet, or row numbers in .npy or .pt (edge_index). Each may be compressed with zstd or gzip.
+It may also be a folder of OGB, whose split is used. Separator, header and columns are
+detected; the --...-column flags name other columns, by the header or by their number from 1.
+docs/train.md has the details.
 
-With --source-collection the columns are nodes of two kinds: sources go to that collection,
-targets to COLLECTION. Otherwise an edge leads from source to target, or has no direction where
-half of the edges or more are there in both directions; either way its ends are known to each
-other. --directed and --undirected say so themselves; --directed records links one way alone.
+With --source-collection there are two kinds of nodes: sources go to that collection, targets
+to COLLECTION. With one collection, an edge has no direction if at least half of the edges are
+in the file in both directions; otherwise it leads from source to target. --directed and
+--undirected decide it instead. Links are recorded both ways; with --directed, from source to
+target only.
 
-Nothing is stored before the training ends. Interrupted once, train keeps the best model so
-far; a second time, it gives up. With --checkpoint FILE the state is saved, and --resume goes
-on from it.`,
+Nothing is stored before the training ends. After one Ctrl-C train stops and stores the best
+model so far; after a second it ends at once and stores nothing. --checkpoint FILE saves the
+state after every epoch, and --resume continues from it.`,
 		Example: `  flashdb train my.flash packages edges.tsv
   flashdb train shop.flash items likes.csv --source-collection users
   flashdb train papers.flash papers cites.npy --keys nodes.tsv --ids --features words.npy
@@ -92,11 +98,15 @@ on from it.`,
 func (a *app) train(ctx context.Context, r *trainRequest) error {
 	defer r.progress.Clear()
 	start := time.Now()
-	if err := a.mayTrain(ctx, r); err != nil {
+	t := trainRun{app: a, r: r}
+	var err error
+	if t.mostBytes, err = a.mayTrain(ctx, r); err != nil {
 		return err
 	}
-	t := trainRun{app: a, r: r}
 	if err := t.readGraph(ctx); err != nil {
+		return err
+	}
+	if err := t.fits(); err != nil {
 		return err
 	}
 	if err := t.run(ctx); err != nil {
@@ -104,7 +114,7 @@ func (a *app) train(ctx context.Context, r *trainRequest) error {
 	}
 	// What is trained is stored, even if training was interrupted.
 	ctx = context.WithoutCancel(ctx)
-	if err := t.evaluate(ctx); err != nil {
+	if err := t.measure(ctx); err != nil {
 		return err
 	}
 	if err := t.publish(ctx); err != nil {
@@ -125,6 +135,10 @@ type trainRun struct {
 	g        *graph.Graph
 	payloads []string // of the nodes, by number; nil without --keys
 	split    train.Split
+	cold     *coldStart // nil without --new-nodes
 	model    *train.Model
 	report   trainReport
+
+	sourceFeatureDim int // of the features of a node, those that only sources have
+	mostBytes        int // of the model, where it is stored as one batch; 0: no limit
 }

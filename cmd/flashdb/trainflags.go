@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,23 +17,25 @@ import (
 func (r *trainRequest) register(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.StringVar(&r.sourceCollection, "source-collection", "", "the sources are nodes of this `collection`")
-	fs.BoolVar(&r.directed, "directed", false, "an edge leads from source to target, and links are recorded so")
-	fs.BoolVar(&r.undirected, "undirected", false, "an edge has no direction (default: found out)")
+	fs.BoolVar(&r.directed, "directed", false, "an edge leads from source to target, and is recorded as a link that way only")
+	fs.BoolVar(&r.undirected, "undirected", false, "an edge has no direction (default: detected)")
 	r.edges.register(cmd)
 	fs.StringVar(&r.keysFile, "keys", "", "`file` of all nodes: row numbers, keys and payloads")
 	fs.BoolVar(&r.byRow, "ids", false, "the edges name nodes by their row number in the --keys file")
-	fs.StringVar(&r.features, "features", "", "`file` of a row of features for each node, by key or by row number")
+	fs.StringVar(&r.features, "features", "", "`file` of features for each node, by key or by row number")
+	fs.StringVar(&r.sourceFeatures, "source-features", "", "with --source-collection: `file` of features for each source")
 	fs.StringVar(&r.validFile, "valid", "", "`file` of edges that decide which epoch is kept")
-	fs.StringVar(&r.testFile, "test", "", "`file` of edges to measure the model on; they are no known links")
-	fs.StringVar(&r.split, "split", r.split, "which edges are held out: random, or time: the latest")
+	fs.StringVar(&r.testFile, "test", "", "`file` of edges to measure the model on; they are not stored as known links")
+	fs.StringVar(&r.split, "split", r.split, "which edges are held out: random, or time for the latest")
 	fs.Var(&r.validShare, "valid-share", "share of the edges for validation (default 5%)")
 	fs.Var(&r.testShare, "test-share", "share of the edges to measure on (default 5%, at most 10,000 edges)")
+	fs.Var(&r.newNodes, "new-nodes", "hold out this share of the nodes, and measure them as new nodes")
 	fs.Var(&r.memory, "memory", "memory to use at most, such as 4GB (default most of what is free)")
-	fs.StringVar(&r.opts.Checkpoint, "checkpoint", "", "save the state of the training in this `file`")
-	fs.BoolVar(&r.opts.Resume, "resume", false, "go on from the --checkpoint, if it is there")
+	fs.StringVar(&r.opts.Checkpoint, "checkpoint", "", "save the state of the training in this `file` after every epoch")
+	fs.BoolVar(&r.opts.Resume, "resume", false, "continue from the --checkpoint file, if it exists")
 	fs.StringVar(&r.decoderName, "name", r.decoderName, "`name` of the decoder")
-	fs.BoolVar(&r.replace, "replace", false, "drop what the collections hold, once the training has ended")
-	fs.DurationVar(&r.calibrateTime, "calibrate-time", 0, "`time` to measure plans of queries (default 10s; negative: not at all)")
+	fs.BoolVar(&r.replace, "replace", false, "replace what the collections hold, once the training has ended")
+	fs.DurationVar(&r.calibrateTime, "calibrate-time", 0, "`time` to calibrate the decoder (default 10s to 1m; negative: not at all)")
 	fs.StringVar(&r.progressMode, "progress", "", "on stderr: bar, json, none (default: a bar on a terminal, else lines of text)")
 	r.registerModel(cmd)
 	completeWords(cmd, "split", "random", "time")
@@ -43,23 +46,29 @@ func (r *trainRequest) register(cmd *cobra.Command) {
 func (r *trainRequest) registerModel(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.StringVar(&r.encoder, "encoder", "", "hops, mf, gcn, sage or node2vec (default hops)")
-	fs.StringVar(&r.decoder, "decoder", "", "hadamard_mlp, concat_mlp, bilinear, distmult or dot (default hadamard_mlp)")
-	fs.IntVar(&r.opts.Dim, "dim", 0, "width of an embedding (default by the size of the graph)")
-	fs.IntVar(&r.opts.Epochs, "epochs", 0, "`number` of epochs at most (default by the encoder)")
-	fs.Float64Var(&r.opts.LearningRate, "lr", 0, "learning `rate` (default by the encoder)")
-	fs.IntVar(&r.opts.BatchEdges, "batch", 0, "`edges` a step (default by the size of the graph)")
-	fs.Float64Var(&r.opts.Dropout, "dropout", 0, "`share` of hidden values dropped while training")
-	fs.Float64Var(&r.opts.WeightDecay, "weight-decay", 0, "weight decay of the networks (default by the encoder; negative: none)")
+	fs.StringVar(&r.decoder, "decoder", "", "hadamard_mlp (default), concat_mlp, bilinear, distmult, complex or dot")
+	fs.IntVar(&r.opts.Dim, "dim", 0, "width of an embedding (default 64)")
+	fs.StringSliceVar(&r.hidden, "hidden", nil, "`widths` of the decoder's hidden layers: 256,128 or none (default two of 2*dim)")
+	fs.BoolVar(&r.opts.DecoderNorm, "layer-norm", false, "layer norm before each activation of the decoder")
+	fs.IntVar(&r.opts.EncoderLayers, "layers", 0, "number of layers of gcn and sage (default 2)")
+	fs.Float64Var(&r.opts.WalkReturn, "walk-p", 0, "`p` of node2vec: more makes a walk return less (default 1)")
+	fs.Float64Var(&r.opts.WalkInOut, "walk-q", 0, "`q` of node2vec: more keeps a walk near its start (default 1)")
+	fs.IntVar(&r.opts.Epochs, "epochs", 0, "`number` of epochs at most (default 2 to 30, fewer for more edges)")
+	fs.Float64Var(&r.opts.LearningRate, "lr", 0, "learning `rate` of Adam (default 0.006)")
+	fs.IntVar(&r.opts.BatchEdges, "batch", 0, "`edges` per step (default by the number of edges)")
+	fs.Var(&r.dropout, "dropout", "`share` of hidden values dropped while training, 90% at most")
+	fs.Float64Var(&r.opts.WeightDecay, "weight-decay", 0, "weight `decay`: more makes queries faster (default 1 or 3 with hops; -1: none)")
 	fs.StringVar(&r.loss, "loss", "", "bce or plnlp (default bce)")
-	fs.StringVar(&r.negatives, "negatives", "", "negatives are drawn uniform, batch or degree (default uniform)")
-	fs.IntVar(&r.opts.Patience, "patience", 0, "stop after so many `validations` without a better one (default 5; negative: never)")
+	fs.StringVar(&r.negatives, "negatives", "", "how negatives are drawn: uniform, batch, degree or pairs (default uniform)")
+	fs.IntVar(&r.opts.PerLink, "negatives-per-edge", 0, "`number` of negatives for each edge (default 4)")
+	fs.IntVar(&r.opts.Patience, "patience", 0, "stop after this many `validations` without a better one (default 5; -1: never)")
 	fs.DurationVar(&r.opts.TimeBudget, "time", 0, "`time` to train at most")
-	fs.Uint64Var(&r.opts.Seed, "seed", 0, "seed of all that is random: the same graph and seed give the same model")
+	fs.Uint64Var(&r.opts.Seed, "seed", 0, "seed of random numbers: the same graph and seed give the same model")
 	fs.IntVar(&r.opts.Cores, "workers", 0, "goroutines at most (default all cores)")
 	completeWords(cmd, "encoder", "hops", "mf", "gcn", "sage", "node2vec")
-	completeWords(cmd, "decoder", "hadamard_mlp", "concat_mlp", "bilinear", "distmult", "dot")
+	completeWords(cmd, "decoder", "hadamard_mlp", "concat_mlp", "bilinear", "distmult", "complex", "dot")
 	completeWords(cmd, "loss", "bce", "plnlp")
-	completeWords(cmd, "negatives", "uniform", "batch", "degree")
+	completeWords(cmd, "negatives", "uniform", "batch", "degree", "pairs")
 }
 
 // validate checks what flags say together, before a long run.
@@ -80,8 +89,8 @@ func (r *trainRequest) validate(cmd *cobra.Command) error {
 		return errors.New("--ids is for edges by the row numbers of a --keys file: without one, the numbers are the keys")
 	case r.keysFile != "" && r.sourceCollection != "":
 		return errors.New("--keys is for one collection: with --source-collection the edges give the keys")
-	case r.features != "" && r.sourceCollection != "":
-		return errors.New("--features is for one collection")
+	case r.sourceFeatures != "" && r.sourceCollection == "":
+		return errors.New("--source-features is for the nodes of --source-collection: for one collection, say --features")
 	case (r.directed || r.undirected) && r.sourceCollection != "":
 		return errors.New("--directed and --undirected are for one collection: between two, edges lead from sources to targets")
 	case r.directed && r.undirected:
@@ -91,13 +100,44 @@ func (r *trainRequest) validate(cmd *cobra.Command) error {
 	case r.validShare+r.testShare >= 1:
 		return errors.New("--valid-share and --test-share leave no edges to train on")
 	}
-	for _, name := range []string{"dim", "epochs", "batch"} {
+	var err error
+	if r.opts.DecoderHidden, err = parseWidths(r.hidden); err != nil {
+		return err
+	}
+	for _, name := range []string{"dim", "epochs", "batch", "layers", "negatives-per-edge"} {
 		if v, _ := cmd.Flags().GetInt(name); changed(name) && v < 1 {
 			return fmt.Errorf("--%s is %d: want a positive number", name, v)
 		}
 	}
-	if changed("lr") && !(r.opts.LearningRate > 0) {
-		return fmt.Errorf("--lr is %v: want a positive number", r.opts.LearningRate)
+	if r.opts.Dropout = float64(r.dropout); r.opts.Dropout > 0.9 {
+		return fmt.Errorf("--dropout is %v: want at most 90%%", &r.dropout)
+	}
+	if lr := r.opts.LearningRate; changed("lr") && !(lr > 0 && lr <= 10) {
+		return fmt.Errorf("--lr is %v: want a number above 0, at most 10", lr)
+	}
+	for _, name := range []string{"walk-p", "walk-q"} {
+		if v, _ := cmd.Flags().GetFloat64(name); changed(name) && !(v > 0 && v <= 1e6) {
+			return fmt.Errorf("--%s is %v: want a number above 0, at most 1000000", name, v)
+		}
+	}
+	if decay := r.opts.WeightDecay; !(decay <= 100) {
+		return fmt.Errorf("--weight-decay is %v: want at most 100", decay)
 	}
 	return checkDuration("time", changed("time"), r.opts.TimeBudget)
+}
+
+// parseWidths reads --hidden. Nil means the default, and the word none no hidden layer.
+func parseWidths(words []string) ([]int, error) {
+	if len(words) == 1 && words[0] == "none" {
+		return []int{}, nil
+	}
+	var widths []int
+	for _, word := range words {
+		n, err := strconv.Atoi(word)
+		if err != nil || n < 1 || n > 1<<16 {
+			return nil, fmt.Errorf("--hidden %s: %q is no width: want numbers of 1 to %d with commas between them, or none", strings.Join(words, ","), word, 1<<16)
+		}
+		widths = append(widths, n)
+	}
+	return widths, nil
 }

@@ -23,7 +23,7 @@ func (t *trainRun) readGraph(ctx context.Context) error {
 	opts := graph.Options{
 		TwoKinds:    t.r.sourceCollection != "",
 		Direction:   t.r.direction(),
-		Relations:   t.r.opts.Decoder == decoder.DistMult,
+		Relations:   t.r.opts.Decoder == decoder.DistMult || t.r.opts.Decoder == decoder.ComplEx || t.r.opts.Decoder == "",
 		Times:       t.r.split == "time",
 		MemoryBytes: t.r.memory.orFree(),
 		Progress:    func(file string, lines int64) { t.r.progress.Update("read "+file, lines, 0) },
@@ -44,8 +44,17 @@ func (t *trainRun) readGraph(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if t.g.Relations > 0 && t.r.opts.Decoder == "" {
+		t.r.opts.Decoder = decoder.ComplEx
+	}
+	if t.r.sourceFeatures != "" {
+		if err := t.readFeatures(t.r.sourceFeatures, t.g.SetSourceFeatures); err != nil {
+			return err
+		}
+		t.sourceFeatureDim = t.g.FeatureDim
+	}
 	if t.r.features != "" {
-		if err := t.readFeatures(); err != nil {
+		if err := t.readFeatures(t.r.features, t.g.SetFeatures); err != nil {
 			return err
 		}
 	}
@@ -80,6 +89,9 @@ func (t *trainRun) readFiles(ctx context.Context, opts *graph.Options) (*graph.G
 		s.file = of.file
 		if of.part != graph.Train {
 			s.format = "" // a file of its own has a name of its own
+			if l := b.Layout(); s.columns == (graph.Columns{}) && !l.Header && l.Columns.Relation != "" {
+				s.columns = l.Columns // too few lines may not show which is the relation
+			}
 		}
 		if err := t.addFile(b, s, of.part); err != nil {
 			return nil, err
@@ -120,9 +132,12 @@ func (t *trainRun) readKeys() (keys []string, err error) {
 	return keys, nil
 }
 
-// readFeatures gives the nodes their features.
-func (t *trainRun) readFeatures() (err error) {
-	file, err := t.openInput(t.r.features, "")
+// A featureSetter is a method of graph.Graph.
+type featureSetter func(name string, dim int, next func(dst []float32) (key string, ok bool, err error)) (unused int, err error)
+
+// readFeatures gives nodes the features of a file.
+func (t *trainRun) readFeatures(path string, set featureSetter) (err error) {
+	file, err := t.openInput(path, "")
 	if err != nil {
 		return err
 	}
@@ -132,12 +147,12 @@ func (t *trainRun) readFeatures() (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
-	if need := 4 * int64(t.g.Nodes) * int64(rows.Dim()); t.r.opts.MemoryBytes > 0 && need > t.r.opts.MemoryBytes {
+	if need := 4 * int64(t.g.Nodes) * int64(t.g.FeatureDim+rows.Dim()); t.r.opts.MemoryBytes > 0 && need > t.r.opts.MemoryBytes {
 		return fmt.Errorf("%s: %s of %s take %s, more than the memory allowed", file.name,
 			show.Count(t.g.Nodes, "row"), show.Count(rows.Dim(), "feature"), show.Bytes(need))
 	}
 	row := 0
-	t.report.UnusedFeatures, err = t.g.SetFeatures(file.name, rows.Dim(), func(dst []float32) (string, bool, error) {
+	unused, err := set(file.name, rows.Dim(), func(dst []float32) (string, bool, error) {
 		meta, err := rows.Next(dst)
 		if errors.Is(err, io.EOF) {
 			return "", false, nil
@@ -152,11 +167,17 @@ func (t *trainRun) readFeatures() (err error) {
 		row++
 		return key, true, nil
 	})
+	t.report.UnusedFeatures += unused
 	return err
 }
 
 // deal splits the edges.
 func (t *trainRun) deal() (err error) {
+	if t.r.newNodes > 0 {
+		if t.cold, err = newColdStart(t, float64(t.r.newNodes)); err != nil {
+			return err
+		}
+	}
 	valid, test := defaultHeldOut, min(defaultHeldOut, float64(mostTest)/float64(len(t.g.Edges)))
 	if t.r.validShare > 0 {
 		valid = float64(t.r.validShare)
@@ -179,7 +200,8 @@ func (t *trainRun) deal() (err error) {
 		}
 		t.split = train.RandomSplit(&t.g.Graph, valid, test, seed)
 		if t.g.Valid != nil {
-			t.split.Valid = t.g.Valid
+			t.split.Valid, t.split.ValidNegatives, t.split.ValidCandidates = t.g.Valid, t.g.ValidNegatives, t.g.ValidCandidates
+			t.r.opts.ValidHits = t.g.HitsAt
 		}
 		if test == 0 {
 			t.split.Test = t.g.Test

@@ -9,23 +9,27 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
+	"time"
 
 	"github.com/flashdb/flashdb"
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
 	"github.com/flashdb/flashdb/train"
 )
 
-// mayTrain refuses before a long run what could not be stored after it.
-func (a *app) mayTrain(ctx context.Context, r *trainRequest) error {
+// mayTrain refuses before a long run what could not be stored after it. It returns how large the
+// model may be, 0 for a new database, which sets no limit.
+func (a *app) mayTrain(ctx context.Context, r *trainRequest) (mostBytes int, err error) {
 	if err := checkNames(r.names()...); err != nil {
-		return err
+		return 0, err
 	}
 	if a.shared == nil {
 		if empty, err := isNewDir(r.dir); err != nil || empty {
-			return err
+			return 0, err
 		}
 	}
-	return a.withDB(ctx, r.dir, flashdb.Options{}, func(db database) error {
+	err = a.withDB(ctx, r.dir, flashdb.Options{}, func(db database) error {
+		mostBytes = db.MaxBatchBytes()
 		for _, name := range r.names() {
 			if err := r.mayFill(ctx, db, name); err != nil {
 				return err
@@ -33,6 +37,35 @@ func (a *app) mayTrain(ctx context.Context, r *trainRequest) error {
 		}
 		return nil
 	})
+	return mostBytes, err
+}
+
+// fits refuses a model that is too large for one write, before it is trained.
+func (t *trainRun) fits() error {
+	if t.mostBytes == 0 {
+		return nil
+	}
+	const perNode, perLink = 4, 4 // beside key and embedding; as flashdb.MaxBatchBytes counts
+	links := len(t.g.Edges)
+	if t.bothWays() {
+		links *= 2
+	}
+	size := perLink*links + t.g.Nodes*(perNode+4*cmp.Or(t.r.opts.Dim, train.DefaultDim))
+	for _, texts := range [][]string{t.g.Keys, t.payloads} {
+		for _, s := range texts {
+			size += len(s)
+		}
+	}
+	if t.g.RelationNames != nil {
+		for _, e := range t.g.Edges {
+			size += len(t.g.RelationNames[e.Relation])
+		}
+	}
+	if size > t.mostBytes {
+		return fmt.Errorf("the model takes about %s, and what is stored in an existing database must fit one atomic write of %s: train into a directory that is not there yet, or with a smaller --dim",
+			show.Bytes(int64(size)), show.Bytes(int64(t.mostBytes)))
+	}
+	return nil
 }
 
 // names are the collections to make.
@@ -88,14 +121,17 @@ func isNewDir(dir string) (bool, error) {
 }
 
 // publish stores the model. A new database is made beside its place and renamed, so that it is
-// there whole or not at all.
+// there whole or not at all. In a database that is there the model is one batch: a process that is
+// killed leaves the collections as they were, or the model whole.
 func (t *trainRun) publish(ctx context.Context) error {
 	isNew, err := isNewDir(t.r.dir)
 	if err != nil {
 		return err
 	}
 	if !isNew || t.shared != nil {
-		return t.withDB(ctx, t.r.dir, t.options(), func(db database) error { return t.fill(ctx, db) })
+		return t.withDB(ctx, t.r.dir, t.options(), func(db database) error {
+			return t.fill(ctx, &modelWriter{db: db, whole: true})
+		})
 	}
 	dir := filepath.Clean(t.r.dir)
 	if err := os.MkdirAll(filepath.Dir(dir), 0o777); err != nil {
@@ -117,7 +153,7 @@ func (t *trainRun) stage(ctx context.Context, staged, dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(t.fill(ctx, db), db.Close()); err != nil {
+	if err := errors.Join(t.fill(ctx, &modelWriter{db: db}), db.Close()); err != nil {
 		return err
 	}
 	if err := os.Chmod(staged, 0o755); err != nil {
@@ -133,69 +169,108 @@ func (t *trainRun) options() flashdb.Options {
 	return flashdb.Options{FlushBytes: importFlushBytes, CalibrateTime: -1}
 }
 
-// fill stores the model in its collections. What it made is dropped again if that fails.
-func (t *trainRun) fill(ctx context.Context, db database) (err error) {
-	var made []string
-	defer func() {
-		if err == nil {
-			return
-		}
-		for _, name := range made {
-			err = errors.Join(err, db.DropCollection(ctx, name))
-		}
-	}()
-	collections := map[string]collection{}
-	for _, name := range t.r.names() {
-		if err := t.r.mayFill(ctx, db, name); err != nil {
-			return err
-		}
-		if err := db.DropCollection(ctx, name); err != nil && !errors.Is(err, flashdb.ErrNotFound) {
-			return err
-		}
-		c, err := db.CreateCollection(ctx, name, flashdb.Schema{Dim: t.model.Dim})
-		if err != nil {
-			return err
-		}
-		made, collections[name] = append(made, name), c
-	}
-	target := collections[t.r.collection]
-	if source, two := collections[t.r.sourceCollection]; two {
-		if err := t.storeNodes(ctx, source, 0, t.g.Sources); err != nil {
-			return err
-		}
-	}
-	if err := t.storeNodes(ctx, target, t.g.Sources, t.g.Nodes); err != nil {
-		return err
-	}
-	if err := t.storeLinks(ctx, target); err != nil {
-		return err
-	}
-	for _, c := range collections {
-		if err := t.storeEncoder(ctx, c); err != nil {
-			return err
-		}
-	}
-	for i, d := range t.model.Decoders {
-		if err := target.PutDecoder(ctx, t.decoderName(i), d); err != nil {
-			return err
-		}
-	}
-	return t.index(ctx, db, target)
+// A modelWriter collects what is stored of a model, and writes it in batches of some size or as a
+// whole.
+type modelWriter struct {
+	db    database
+	whole bool
+	batch flashdb.Batch
+	bytes int // of the batch, about
 }
 
-// decoderName is that of the i-th decoder: the relation's where there are several.
-func (t *trainRun) decoderName(i int) string {
-	if len(t.model.Decoders) == 1 {
-		return t.r.decoderName
+// add makes room for a write of some bytes.
+func (w *modelWriter) add(ctx context.Context, bytes int) error {
+	if w.bytes += bytes; w.whole || w.bytes < batchBytes {
+		return nil
 	}
-	return t.g.RelationNames[i]
+	w.bytes = bytes
+	return w.flush(ctx)
+}
+
+func (w *modelWriter) flush(ctx context.Context) error {
+	err := w.db.Apply(ctx, &w.batch)
+	w.batch = flashdb.Batch{}
+	return err
+}
+
+// fill stores the model in its collections, which are made anew.
+func (t *trainRun) fill(ctx context.Context, w *modelWriter) error {
+	for _, name := range t.r.names() {
+		if err := t.r.mayFill(ctx, w.db, name); err != nil {
+			return err
+		}
+		_, err := w.db.Collection(ctx, name)
+		if err == nil {
+			w.batch.DropCollection(name)
+		} else if !errors.Is(err, flashdb.ErrNotFound) {
+			return err
+		}
+		w.batch.CreateCollection(name, flashdb.Schema{Dim: t.model.Dim})
+	}
+	if t.r.sourceCollection != "" {
+		if err := t.storeNodes(ctx, w, t.r.sourceCollection, 0, t.g.Sources); err != nil {
+			return err
+		}
+	}
+	if err := t.storeNodes(ctx, w, t.r.collection, t.g.Sources, t.g.Nodes); err != nil {
+		return err
+	}
+	if err := t.storeLinks(ctx, w); err != nil {
+		return err
+	}
+	for name, use := range t.encodersOf() {
+		w.batch.PutEncoder(name, t.model.Encoder, use)
+	}
+	score, err := t.score()
+	if err != nil {
+		return err
+	}
+	w.batch.SetMeta(t.r.collection, metaScore, score)
+	w.batch.PutDecoder(t.r.collection, t.r.decoderName, t.model.Decoder)
+	t.r.progress.Update("store", 0, 1)
+	if err := w.flush(ctx); err != nil {
+		return err
+	}
+	target, err := w.db.Collection(ctx, t.r.collection)
+	if err != nil {
+		return err
+	}
+	return t.index(ctx, w.db, target)
+}
+
+// encodersOf says what the encoder of the model is for, by collection.
+func (t *trainRun) encodersOf() map[string]flashdb.EncoderUse {
+	target, source := t.r.collection, t.r.sourceCollection
+	use := flashdb.EncoderUse{
+		Decoder: t.r.decoderName, Targets: target, Neighbours: target,
+		Directed: t.g.Directed, OneWay: !t.bothWays(), Features: t.g.FeatureDim,
+	}
+	if source == "" {
+		return map[string]flashdb.EncoderUse{target: use}
+	}
+	sources, targets := use, use
+	targets.Neighbours = source
+	sources.Features = t.sourceFeatureDim
+	targets.FirstFeature, targets.Features = t.sourceFeatureDim, t.g.FeatureDim-t.sourceFeatureDim
+	return map[string]flashdb.EncoderUse{target: targets, source: sources}
+}
+
+// related tells whether the model has relations.
+func (t *trainRun) related() bool { return len(t.model.Decoder.Spec().Relations) > 0 }
+
+// relationName is that of an edge, empty where the model has none.
+func (t *trainRun) relationName(e train.Edge) string {
+	if !t.related() {
+		return ""
+	}
+	return t.g.RelationNames[e.Relation]
 }
 
 // storeNodes stores the nodes of a range of numbers, in order.
-func (t *trainRun) storeNodes(ctx context.Context, c collection, from, to int) error {
+func (t *trainRun) storeNodes(ctx context.Context, w *modelWriter, collection string, from, to int) error {
 	dim := t.model.Dim
 	size := min(batchRows, max(1, batchBytes/(4*dim)))
-	var nodes []flashdb.Node
+	nodes := make([]flashdb.Node, 0, size)
 	for i := from; i < to; i++ {
 		n := flashdb.Node{Key: t.g.Keys[i], Embedding: t.model.Embeddings[i*dim : (i+1)*dim]}
 		if t.payloads != nil && t.payloads[i] != "" {
@@ -204,14 +279,16 @@ func (t *trainRun) storeNodes(ctx context.Context, c collection, from, to int) e
 		if nodes = append(nodes, n); len(nodes) < size && i+1 < to {
 			continue
 		}
-		if err := c.Upsert(ctx, nodes...); err != nil {
+		if err := w.add(ctx, 4*dim*len(nodes)); err != nil {
 			return err
 		}
+		w.batch.Upsert(collection, nodes...)
 		nodes = nodes[:0]
-		t.r.progress.Update("store "+c.Name(), int64(i+1-from), int64(to-from))
+		t.r.progress.Update("store "+collection, int64(i+1-from), int64(to-from))
 	}
 	if t.g.Keys[from] == "0" || t.payloads != nil {
-		return setRowSpan(ctx, c, 0, int64(to-from))
+		w.batch.SetMeta(collection, metaFirstRow, "0")
+		w.batch.SetMeta(collection, metaRowCount, strconv.Itoa(to-from))
 	}
 	return nil
 }
@@ -223,32 +300,44 @@ func (t *trainRun) links() []train.Edge {
 	if t.r.testFile == "" && t.g.Test == nil {
 		links = append(links, t.split.Test...)
 	}
-	if t.bothWays() {
+	if t.cold != nil {
+		links = append(links, t.cold.edges...)
+	}
+	if t.bothWays() && !t.related() {
 		links = append(links, reversed(links)...)
 	}
+	if !t.related() {
+		links = withoutRelations(links)
+	}
 	slices.SortFunc(links, func(x, y train.Edge) int {
-		return cmp.Or(cmp.Compare(x.Source, y.Source), cmp.Compare(x.Target, y.Target))
+		return cmp.Or(cmp.Compare(x.Source, y.Source), cmp.Compare(x.Relation, y.Relation), cmp.Compare(x.Target, y.Target))
 	})
-	return slices.CompactFunc(links, func(x, y train.Edge) bool { return x.Source == y.Source && x.Target == y.Target })
+	return slices.Compact(links)
 }
 
-func (t *trainRun) storeLinks(ctx context.Context, c collection) error {
+func (t *trainRun) storeLinks(ctx context.Context, w *modelWriter) error {
 	links := t.links()
 	t.report.Links = len(links)
 	batch := make([]flashdb.Edge, 0, batchEdges)
 	for i, e := range links {
-		batch = append(batch, flashdb.Edge{SourceCollection: t.r.sourceCollection, Source: t.g.Keys[e.Source], Target: t.g.Keys[e.Target]})
+		batch = append(batch, flashdb.Edge{
+			SourceCollection: t.r.sourceCollection, Source: t.g.Keys[e.Source], Target: t.g.Keys[e.Target], Relation: t.relationName(e),
+		})
 		if len(batch) < batchEdges && i+1 < len(links) {
 			continue
 		}
-		if err := c.Link(ctx, batch...); err != nil {
+		if err := w.add(ctx, linkBytes*len(batch)); err != nil {
 			return err
 		}
+		w.batch.Link(t.r.collection, batch...)
 		batch = batch[:0]
-		t.r.progress.Update("link "+c.Name(), int64(i+1), int64(len(links)))
+		t.r.progress.Update("link "+t.r.collection, int64(i+1), int64(len(links)))
 	}
 	return nil
 }
+
+// linkBytes is what a link takes in a batch, beside the bytes of its keys, which are not copied.
+const linkBytes = 48
 
 // index builds the index and measures plans.
 func (t *trainRun) index(ctx context.Context, db database, c collection) error {
@@ -265,10 +354,10 @@ func (t *trainRun) index(ctx context.Context, db database, c collection) error {
 		return nil
 	}
 	calibrate := flashdb.CalibrateOptions{SourceCollection: t.r.sourceCollection, Time: t.r.calibrateTime}
-	calibrate.Progress = func(stage string, done, total int64) { t.r.progress.Update(stage, done, total) }
-	if len(t.model.Decoders) > 1 { // one of many relations tells how it is with the others
-		calibrate.Decoder = t.decoderName(0)
+	if calibrate.Time == 0 { // little beside the training: more of it finds faster plans
+		calibrate.Time = min(max(10*time.Second, t.model.Elapsed/10), time.Minute)
 	}
+	calibrate.Progress = func(stage string, done, total int64) { t.r.progress.Update(stage, done, total) }
 	all, err := c.Calibrate(ctx, &calibrate)
 	if err != nil {
 		return err

@@ -38,10 +38,12 @@ type trainReport struct {
 	Epochs           int             `json:"epochs"`
 	BestEpoch        int             `json:"best_epoch"`
 	Stopped          string          `json:"stopped"`
-	ValidMRR         float64         `json:"valid_mrr"`
+	ValidMetric      string          `json:"valid_metric"`
+	Valid            float64         `json:"valid"`
 	HeldOut          *jsonMetrics    `json:"held_out,omitempty"`
 	Dot              *jsonMetrics    `json:"dot,omitempty"` // the same by plain inner products
 	NoScore          string          `json:"no_score,omitempty"`
+	NewNodes         *jsonMetrics    `json:"new_nodes,omitempty"` // of --new-nodes
 	Index            jsonTrainIndex  `json:"index"`
 	Plans            []jsonTrainPlan `json:"plans"`
 	NoPlan           string          `json:"no_plan,omitempty"`
@@ -142,7 +144,7 @@ func (t *trainRun) cleanedText(l graph.Layout) (lines []string) {
 		if l.Columns.Relation != "" {
 			columns += ", relation " + show.Text(l.Columns.Relation)
 			if t.g.Relations == 0 {
-				columns += " (only --decoder distmult tells relations apart)"
+				columns += " (only the decoders distmult and complex tell relations apart)"
 			}
 		}
 		if l.Columns.Time != "" {
@@ -187,12 +189,10 @@ func (t *trainRun) describeModel() {
 	m, r := t.model, &t.report
 	r.Dim, r.Epochs, r.Stopped, r.TrainSeconds = m.Dim, len(m.Epochs), m.Stopped, m.Elapsed.Seconds()
 	r.Encoder = string(cmp.Or(t.r.opts.Encoder, train.Hops))
-	r.Decoder = fmt.Sprint(m.Decoders[0])
-	for i := range m.Decoders {
-		r.Decoders = append(r.Decoders, show.JSON(t.decoderName(i)))
-	}
+	r.Decoder = fmt.Sprint(m.Decoder)
+	r.Decoders = []string{show.JSON(t.r.decoderName)}
 	if len(m.Epochs) > 0 {
-		r.BestEpoch, r.ValidMRR = m.Epochs[m.Best].Epoch, m.Epochs[m.Best].Valid
+		r.BestEpoch, r.ValidMetric, r.Valid = m.Epochs[m.Best].Epoch, strings.ToLower(m.Metric), m.Epochs[m.Best].Valid
 	}
 	if t.json {
 		return
@@ -235,10 +235,13 @@ func (t *trainRun) print() error {
 			return err
 		}
 	}
-	stored := fmt.Sprintf("decoder %s", show.Text(strings.Join(r.Decoders[:min(3, len(r.Decoders))], ", ")))
-	if n := len(r.Decoders) - 3; n > 0 {
-		stored += fmt.Sprintf(" and %d more", n)
+	if n := r.NewNodes; n != nil {
+		fmt.Fprintf(t.out, "new      %s of nodes that were held out, embedded from their other edges:\n", show.Count(n.Edges, "edge"))
+		if err := t.table(0, func(w io.Writer) { fmt.Fprintf(w, "           the decoder\t%s\n", n.text()) }); err != nil {
+			return err
+		}
 	}
+	stored := "decoder " + show.Text(t.r.decoderName)
 	if r.Links > 0 {
 		stored += ", " + show.Count(r.Links, "known link")
 	}
@@ -265,8 +268,8 @@ func (t *trainRun) nextStep() string {
 	if t.r.sourceCollection != "" {
 		line += " --source-collection " + t.r.sourceCollection
 	}
-	if len(t.report.Decoders) > 1 {
-		line += " --decoder " + shellWord(t.decoderName(0))
+	if t.related() {
+		line += " --relation " + shellWord(t.g.RelationNames[0])
 	}
 	return t.verb(line + " -k 10")
 }

@@ -22,7 +22,7 @@ func (t *trainRun) run(ctx context.Context) error {
 		begin()
 		epochs := max(1, p.Epochs)
 		done := (float64(max(1, p.Epoch)-1) + p.Share) / float64(epochs)
-		if p.Stage != "train" {
+		if p.Stage != train.StageTrain {
 			r.progress.Update("train: "+p.Stage, int64(1000*p.Share), 1000)
 			return
 		}
@@ -31,12 +31,16 @@ func (t *trainRun) run(ctx context.Context) error {
 	keepAfterInterrupt(ctx)
 	m, err := train.Run(ctx, &t.g.Graph, t.split, r.opts)
 	if err != nil {
+		if ctx.Err() != nil {
+			r.progress.Clear()
+			t.remark("no epoch had ended: nothing is stored")
+		}
 		return t.plainFault(err)
 	}
 	if ctx.Err() != nil {
 		begin()
 		r.progress.Clear()
-		t.remark("interrupted: the best model so far is stored, that of epoch %d; interrupt again to give up", m.Epochs[m.Best].Epoch)
+		t.remark("interrupted: the best model so far is stored, that of epoch %d; interrupt again to store nothing", m.Epochs[m.Best].Epoch)
 	}
 	begin()
 	t.model = m
@@ -51,7 +55,7 @@ func describeProgress(p train.Progress) string {
 		parts = append(parts, fmt.Sprintf("loss %.4f", p.Loss))
 	}
 	if p.Valid > 0 {
-		parts = append(parts, fmt.Sprintf("MRR %.4f, best %.4f", p.Valid, p.Best))
+		parts = append(parts, fmt.Sprintf("%s %.4f, best %.4f", p.Metric, p.Valid, p.Best))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -61,7 +65,7 @@ func (t *trainRun) plainFault(err error) error {
 	if errors.Is(err, context.Canceled) || t.r.opts.MemoryBytes == 0 {
 		return err
 	}
-	if need := train.Estimate(&t.g.Graph, len(t.split.Train), t.r.opts).Total; need > t.r.opts.MemoryBytes {
+	if need := train.Estimate(&t.g.Graph, t.split, t.r.opts).Total; need > t.r.opts.MemoryBytes {
 		return fmt.Errorf("%w: a smaller --dim or --batch takes less, --memory allows more", err)
 	}
 	return err
@@ -73,6 +77,31 @@ var (
 	officialK = []int{20, 50, 100}
 )
 
+// heldOutAgainst is what held-out edges are ranked among, where the data set does not say.
+const heldOutAgainst = "100 random candidates each"
+
+// measure evaluates the model: on edges of known nodes, and on those of nodes held out.
+func (t *trainRun) measure(ctx context.Context) error {
+	if t.cold != nil {
+		if err := t.cold.embed(t, t.cold.seen); err != nil {
+			return err
+		}
+	}
+	if err := t.evaluate(ctx); err != nil || t.cold == nil {
+		return err
+	}
+	if err := t.evaluateCold(ctx); err != nil {
+		return err
+	}
+	return t.cold.embed(t, append(slices.Clone(t.cold.seen), t.cold.test...))
+}
+
+// relatedK are the k of Hits@k that are usual with relations.
+var relatedK = []int{1, 3, 10}
+
+// mostScores is how many scores a measurement among all nodes may take: about a minute.
+const mostScores = 2_000_000_000
+
 // evaluate measures the model on the edges held out, beside the plain dot product of the same
 // embeddings.
 func (t *trainRun) evaluate(ctx context.Context) error {
@@ -83,12 +112,22 @@ func (t *trainRun) evaluate(ctx context.Context) error {
 	task := t.model.Task(t.split.Test)
 	task.Seed, task.Cores = t.r.opts.Seed, t.r.opts.Cores
 	task.Hits = keptK
-	against := "100 random candidates each"
-	if len(t.g.TestNegatives) > 0 {
+	against := heldOutAgainst
+	switch {
+	case len(t.g.TestNegatives) > 0:
 		task.NegativeEdges, task.Hits = t.g.TestNegatives, officialK
 		against = fmt.Sprintf("the %s of the data set", show.Count(len(t.g.TestNegatives), "negative"))
-	} else {
+	case t.g.TestCandidates != nil:
+		task.Candidates = t.g.TestCandidates
+		against = listsText(task.Candidates) + ", of the data set"
+	default:
 		task.Sample, task.Known = 100, t.known()
+	}
+	if t.related() && task.Sample > 0 {
+		task.Hits = relatedK
+		if len(task.Edges)*t.g.Nodes <= mostScores { // all nodes, as is usual with relations
+			task.Sample, task.All, against = 0, true, "all nodes, known triples left out"
+		}
 	}
 	t.r.progress.Update("measure", 0, 1)
 	m, err := train.Evaluate(ctx, task)
@@ -101,6 +140,10 @@ func (t *trainRun) evaluate(ctx context.Context) error {
 	}
 	plain := *task
 	plain.Decoders = []decoder.Decoder{dot}
+	if plain.Reversed != nil {
+		plain.Reversed = plain.Decoders
+		plain.Known = withoutRelations(task.Known)
+	}
 	plain.Edges = withoutRelations(task.Edges)
 	plain.NegativeEdges = withoutRelations(task.NegativeEdges)
 	d, err := train.Evaluate(ctx, &plain)
@@ -118,9 +161,13 @@ func (t *trainRun) evaluate(ctx context.Context) error {
 // known are the links that are no negatives, in the directions in which they will be stored.
 func (t *trainRun) known() []train.Edge {
 	var known []train.Edge
-	for _, edges := range [][]train.Edge{t.split.Train, t.split.Valid} {
+	sets := [][]train.Edge{t.split.Train, t.split.Valid}
+	if t.cold != nil {
+		sets = append(sets, t.cold.edges)
+	}
+	for _, edges := range sets {
 		known = append(known, edges...)
-		if t.bothWays() {
+		if t.bothWays() && !t.related() {
 			known = append(known, reversed(edges)...)
 		}
 	}

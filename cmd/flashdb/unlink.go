@@ -19,8 +19,8 @@ func (a *app) unlinkCommand() *cobra.Command {
 		Short: "Forget known links, so that they may be predicted again",
 		Long: `Unlink forgets the links of a file that ` + "`flashdb link`" + ` would record: two columns, source and
 target, of keys, or with --ids of row numbers of the imported file, in the same formats. The
-nodes stay. All of the file is checked before anything is changed; a link that is not known
-is passed over and counted.`,
+nodes stay. The whole file is checked before anything is changed; a link that is not known
+is skipped and counted.`,
 		Example: `  flashdb unlink papers.flash papers retracted.tsv --dry-run
   flashdb unlink shop.flash items returned.tsv --source-collection users
   flashdb unlink papers.flash papers test.tsv.zst --ids --undirected

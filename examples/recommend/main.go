@@ -1,13 +1,16 @@
 // Command recommend is a small service that embeds flashdb: it recommends items and friends to
-// users over HTTP, takes new items and likes, and forgets items. Users and items are two
-// collections with embeddings of one space; a decoder scores a user against an item, and the dot
-// product a user against a user.
+// users over HTTP, takes new users, items and likes, and forgets items. It trains its model itself,
+// on a sample of who likes what. Users and items are two collections with embeddings of one space;
+// a decoder scores a user against an item, and the dot product a user against a user. What comes
+// after training is embedded from its likes.
 //
 // It serves the control socket of its database, so that a job in another process can rebuild the
 // index meanwhile:
 //
 //	go run ./examples/recommend --dir /tmp/shop.flash &
 //	curl 'localhost:8080/items?user=user-7&k=3'
+//	curl -X PUT localhost:8080/users/zoe -d '["item-7", "item-47"]'
+//	curl 'localhost:8080/items?user=zoe&k=3'
 //	flashdb rebuild /tmp/shop.flash
 package main
 
@@ -28,7 +31,7 @@ import (
 )
 
 func main() {
-	dir := flag.String("dir", "shop.flash", "database directory; made with sample data when it is not there")
+	dir := flag.String("dir", "shop.flash", "database directory; made when it is not there, by training on sample data")
 	addr := flag.String("addr", "localhost:8080", "address to listen on")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

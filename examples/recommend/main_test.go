@@ -106,8 +106,38 @@ func TestRequests(t *testing.T) {
 		code, _ := ask(t, http.MethodGet, url+path, nil)
 		assert.Equal(t, want, code, path)
 	}
-	code, _ = ask(t, http.MethodPut, url+"/items/short", []float32{1})
-	assert.Equal(t, http.StatusBadRequest, code)
+	for body, want := range map[any]int{7: http.StatusBadRequest, "user-1": http.StatusBadRequest} {
+		code, _ = ask(t, http.MethodPut, url+"/items/wrong", body)
+		assert.Equal(t, want, code)
+	}
+	code, _ = ask(t, http.MethodPut, url+"/items/wrong", []string{})
+	assert.Equal(t, http.StatusBadRequest, code, "nothing to embed it from")
+	code, _ = ask(t, http.MethodPut, url+"/items/wrong", []string{"nobody"})
+	assert.Equal(t, http.StatusNotFound, code)
+}
+
+// TestTaste: users are recommended items of their taste, those that come later as well.
+func TestTaste(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it trains a model, as the other tests do, and asks for a few predictions")
+	}
+	_, url := serve(t, 400, 1200)
+	code, body := ask(t, http.MethodPut, url+"/users/zoe", []string{"item-7", "item-47", "item-87", "item-127"})
+	require.Equal(t, http.StatusNoContent, code, "%s", body)
+	for user, taste := range map[string]int{"user-3": 3, "user-45": 5, "zoe": 7} {
+		code, body := ask(t, http.MethodGet, url+"/items?k=10&user="+user, nil)
+		require.Equal(t, http.StatusOK, code, "%s", body)
+		fit := 0
+		for _, key := range keys(t, body) {
+			var item int
+			_, err := fmt.Sscanf(key, "item-%d", &item)
+			require.NoError(t, err)
+			if item%tastes == taste {
+				fit++
+			}
+		}
+		assert.GreaterOrEqual(t, fit, 7, "%s: %s", user, body) // by chance 0.25 of ten
+	}
 }
 
 // A load is a service under requests.
@@ -145,8 +175,8 @@ func (l *load) read(rng *rand.Rand) {
 
 // write adds an item that suits a user, and now and then deletes an early one.
 func (l *load) write(rng *rand.Rand, i int) {
-	embedding := around(rng, make([]float32, dim), 1)
-	code, body := ask(l.t, http.MethodPut, fmt.Sprintf("%s/items/new-%d", l.url, i), embedding)
+	likedBy := []string{fmt.Sprintf("user-%d", rng.IntN(100))}
+	code, body := ask(l.t, http.MethodPut, fmt.Sprintf("%s/items/new-%d", l.url, i), likedBy)
 	assert.Equal(l.t, http.StatusNoContent, code, "%s", body)
 	key := fmt.Sprintf("item-%d", i)
 	if i%3 == 0 {

@@ -8,20 +8,23 @@ import (
 
 	"github.com/flashdb/flashdb"
 	"github.com/flashdb/flashdb/decoder"
+	"github.com/flashdb/flashdb/train"
 )
 
-// The sample data: users and items with tastes around a few centres.
+// The sample data: who likes what. Users and items have tastes, and a user likes mostly items of
+// their own taste.
 const (
-	sampleUsers = 2_000
-	sampleItems = 25_000
-	dim         = 32
-	centres     = 40
+	sampleUsers  = 2_000
+	sampleItems  = 25_000
+	tastes       = 40
+	likesPerUser = 30
 )
 
-// openShop returns the shop in db, and fills an empty db with sample data.
+// openShop returns the shop in db. An empty db is filled with a model that is trained on sample
+// data.
 func openShop(ctx context.Context, db *flashdb.DB, users, items int) (*shop, error) {
 	if _, err := db.Collection("items"); errors.Is(err, flashdb.ErrNotFound) {
-		if err := makeSample(ctx, db, users, items); err != nil {
+		if err := trainSample(ctx, db, users, items); err != nil {
 			return nil, err
 		}
 	}
@@ -30,77 +33,60 @@ func openShop(ctx context.Context, db *flashdb.DB, users, items int) (*shop, err
 		return nil, err
 	}
 	i, err := db.Collection("items")
-	return &shop{users: u, items: i}, err
+	return &shop{db: db, users: u, items: i}, err
 }
 
-func makeSample(ctx context.Context, db *flashdb.DB, users, items int) error {
+// sampleLikes returns a graph of users, the first nodes, and the items that they like.
+func sampleLikes(users, items int) *train.Graph {
 	rng := rand.New(rand.NewPCG(1, 2))
-	var middle [centres][]float32
-	for i := range middle {
-		middle[i] = around(rng, make([]float32, dim), 1)
+	g := &train.Graph{Nodes: users + items, Sources: users}
+	for user := range users {
+		for range likesPerUser {
+			item := rng.IntN(items)
+			if rng.IntN(10) > 0 {
+				item = min(items-1, item/tastes*tastes+user%tastes)
+			}
+			g.Edges = append(g.Edges, train.Edge{Source: uint32(user), Target: uint32(users + item)})
+		}
 	}
-	friendly, err := decoder.NewDot(dim)
+	return g
+}
+
+// trainSample trains a model on the sample and stores it in one write: embeddings, likes, decoders,
+// and the encoders of later users and items.
+func trainSample(ctx context.Context, db *flashdb.DB, users, items int) error {
+	g := sampleLikes(users, items)
+	m, err := train.Run(ctx, g, train.Split{}, train.Options{Dim: 32, Epochs: 5, Seed: 1})
 	if err != nil {
 		return err
 	}
-	likes, err := likesDecoder()
+	friendly, err := decoder.NewDot(m.Dim)
 	if err != nil {
 		return err
 	}
-	for _, c := range []struct {
-		name, prefix, decoder string
-		n                     int
-		d                     decoder.Decoder
-	}{
-		{"users", "user", "befriends", users, friendly},
-		{"items", "item", "likes", items, likes}, // last: with it the sample is whole
-	} {
-		collection, err := db.CreateCollection(c.name, flashdb.Schema{Dim: dim})
-		if err != nil {
-			return err
+	name := func(node int) string {
+		if node < users {
+			return fmt.Sprintf("user-%d", node)
 		}
-		nodes := make([]flashdb.Node, c.n)
-		for i := range nodes {
-			nodes[i] = flashdb.Node{Key: fmt.Sprintf("%s-%d", c.prefix, i), Embedding: around(rng, middle[rng.IntN(centres)], .4)}
-		}
-		if err := collection.Upsert(ctx, nodes...); err != nil {
-			return err
-		}
-		if err := collection.PutDecoder(ctx, c.decoder, c.d); err != nil {
-			return err
-		}
+		return fmt.Sprintf("item-%d", node-users)
 	}
-	return nil
-}
-
-// around returns a random vector near a centre.
-func around(rng *rand.Rand, centre []float32, spread float64) []float32 {
-	v := make([]float32, len(centre))
-	for i, x := range centre {
-		v[i] = x + float32(spread*rng.NormFloat64())
+	nodes := make([]flashdb.Node, g.Nodes)
+	for i := range nodes {
+		nodes[i] = flashdb.Node{Key: name(i), Embedding: m.Embeddings[i*m.Dim : (i+1)*m.Dim]}
 	}
-	return v
-}
-
-// likesDecoder stands in for a trained one (weights.Read reads those of PyTorch): a two-layer
-// network of the product z of user and item, which rewards what both have in common and punishes
-// contrast more: score = sum_i relu(z_i) - 1.5 relu(-z_i).
-func likesDecoder() (decoder.Decoder, error) {
-	first := make([]float32, 2*dim*dim) // rows 0..dim-1: z, the others: -z
-	second := make([]float32, 2*dim)
-	for i := range dim {
-		first[i*dim+i], first[(dim+i)*dim+i] = 1, -1
-		second[i], second[dim+i] = 1, -1.5
+	likes := make([]flashdb.Edge, len(g.Edges))
+	for i, e := range g.Edges {
+		likes[i] = flashdb.Edge{SourceCollection: "users", Source: name(int(e.Source)), Target: name(int(e.Target))}
 	}
-	return decoder.New(decoder.Spec{
-		Kind: "hadamard_mlp",
-		Dim:  dim,
-		Layers: []decoder.LayerSpec{
-			{Weight: "first", Activation: "relu"},
-			{Weight: "second", Activation: "identity"},
-		},
-	}, map[string]decoder.Tensor{
-		"first":  {Shape: []int{2 * dim, dim}, Data: first},
-		"second": {Shape: []int{1, 2 * dim}, Data: second},
-	})
+	var b flashdb.Batch
+	b.CreateCollection("users", flashdb.Schema{Dim: m.Dim})
+	b.CreateCollection("items", flashdb.Schema{Dim: m.Dim})
+	b.Upsert("users", nodes[:users]...)
+	b.Upsert("items", nodes[users:]...)
+	b.Link("items", likes...)
+	b.PutDecoder("items", "likes", m.Decoder)
+	b.PutDecoder("users", "befriends", friendly)
+	b.PutEncoder("items", m.Encoder, flashdb.EncoderUse{Decoder: "likes", Neighbours: "users"})
+	b.PutEncoder("users", m.Encoder, flashdb.EncoderUse{Decoder: "likes", Targets: "items", Neighbours: "items"})
+	return db.Apply(ctx, &b)
 }

@@ -12,13 +12,17 @@ import (
 )
 
 // A shop answers the requests. It is safe for concurrent use: all state is in the database.
-type shop struct{ users, items *flashdb.Collection }
+type shop struct {
+	db           *flashdb.DB
+	users, items *flashdb.Collection
+}
 
 func (s *shop) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /items", answer(s.recommendItems))
 	mux.HandleFunc("GET /friends", answer(s.recommendFriends))
-	mux.HandleFunc("PUT /items/{key}", answer(s.putItem))
+	mux.HandleFunc("PUT /users/{key}", answer(func(r *http.Request) (any, error) { return s.put(r, s.users) }))
+	mux.HandleFunc("PUT /items/{key}", answer(func(r *http.Request) (any, error) { return s.put(r, s.items) }))
 	mux.HandleFunc("DELETE /items/{key}", answer(s.deleteItem))
 	mux.HandleFunc("PUT /likes/{user}/{item}", answer(s.like))
 	mux.HandleFunc("PUT /friends/{user}/{friend}", answer(s.befriend))
@@ -61,14 +65,28 @@ func recommendations(res flashdb.Result) []recommendation {
 	return list
 }
 
-// putItem stores an item; its embedding is the body, a JSON array. It is recommended from the next
-// request on, without a rebuild.
-func (s *shop) putItem(r *http.Request) (any, error) {
-	var embedding []float32
-	if err := json.NewDecoder(http.MaxBytesReader(nil, r.Body, 1<<16)).Decode(&embedding); err != nil {
-		return nil, fmt.Errorf("%w: the body must be an array of numbers: %w", flashdb.ErrInvalid, err)
+// put stores a user or an item that came after training. The body is a JSON array: the items the
+// user likes, or the users who like the item. The encoder makes an embedding of them, and node and
+// likes are stored in one write. The next request finds them, without a rebuild.
+func (s *shop) put(r *http.Request, c *flashdb.Collection) (any, error) {
+	var likes flashdb.EmbedLinks
+	if err := json.NewDecoder(http.MaxBytesReader(nil, r.Body, 1<<16)).Decode(&likes.To); err != nil {
+		return nil, fmt.Errorf("%w: the body must be an array of keys: %w", flashdb.ErrInvalid, err)
 	}
-	return nil, s.items.Upsert(r.Context(), flashdb.Node{Key: r.PathValue("key"), Embedding: embedding})
+	key := r.PathValue("key")
+	embedding, err := c.Embed(r.Context(), likes, nil)
+	if err != nil {
+		return nil, err
+	}
+	_, use, err := c.Encoder(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	var b flashdb.Batch
+	b.Upsert(c.Name(), flashdb.Node{Key: key, Embedding: embedding})
+	through, edges := use.Edges(c.Name(), key, likes)
+	b.Link(through, edges...)
+	return nil, s.db.Apply(r.Context(), &b)
 }
 
 // deleteItem forgets an item: once it has answered, no request recommends it.

@@ -39,7 +39,11 @@ type Point struct {
 	// Recall over the sources: mean, 5th percentile, worst; and what may be promised: a lower 95%
 	// bound of the mean, which is not above the mean of any draw of sources (see Pick).
 	Mean, P5, Worst, Bound float64
-	// Means a source.
+	// Of the relations with at least relationSources sources, the one with the lowest mean recall,
+	// and that mean; none of a decoder without relations.
+	Relation     string
+	RelationMean float64
+	// Means per source.
 	RowsScored, CodesScanned float64
 	// Seconds of one core, the mean of the sources.
 	Seconds float64
@@ -60,8 +64,8 @@ func (c *Calibration) For(k int) (Frontier, bool) {
 }
 
 // Choose returns the cheapest point whose bound reaches the recall, or false and the best point
-// when none does. A point that fails some sources (see tailBound) gives way to the cheapest that
-// does not, if that one costs no more than evenPrice allows.
+// when none does. A point that fails some sources (see tailBound) or a relation (see relationBound)
+// gives way to the cheapest that does not, if that one costs no more than evenPrice allows.
 func (f Frontier) Choose(recall float64) (p Point, ok bool) {
 	for _, q := range f.Points {
 		switch {
@@ -76,8 +80,31 @@ func (f Frontier) Choose(recall float64) (p Point, ok bool) {
 	return p, ok
 }
 
-// even is the bound of a point, or less for the sake of its poorest sources.
-func (f Frontier) even(p Point) float64 { return min(p.Bound, tailBound(p.P5, p.Worst, f.K)) }
+// even is the bound of a point, or less for the sake of its poorest sources and relation.
+func (f Frontier) even(p Point) float64 {
+	return min(p.Bound, tailBound(p.P5, p.Worst, f.K), p.relationBound())
+}
+
+// relationBound is the highest recall that a plan is taken for where a costlier one may do better
+// by its poorest relation.
+func (p Point) relationBound() float64 {
+	if p.Relation == "" {
+		return 1
+	}
+	return max(0, 1-(1-p.RelationMean)/relationMisses)
+}
+
+// tailBound is the highest recall that a plan with this 5th percentile and worst is taken for where
+// a costlier one may do better by the poorest sources. One of k nodes may be missing in any case.
+func tailBound(p5, worst float64, k int) float64 {
+	allowed := func(recall, misses float64) float64 {
+		if recall >= 1-1.5/float64(k) {
+			return 1
+		}
+		return 1 - (1-recall)/misses
+	}
+	return max(0, min(allowed(p5, tailMisses), allowed(worst, worstMisses)))
+}
 
 // Scaled returns the point for a k beyond that of the frontier: rows per round grow with k, and
 // probes with its square root, as the rows sought lie deeper and wider. Its recalls are not

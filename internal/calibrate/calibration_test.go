@@ -96,4 +96,15 @@ func TestChooseSparesPoorSources(t *testing.T) {
 	p, ok := f.Choose(.98)
 	assert.True(t, ok)
 	assert.Equal(t, 2., p.Seconds, "the price would be too high")
+
+	// So does one that fails a relation.
+	f = calibrate.Frontier{K: 100, Points: []calibrate.Point{point(1, .99, 1), point(1.2, .985, 1), point(1.4, .99, 1)}}
+	for i, mean := range []float64{.95, .95, .97} {
+		f.Points[i].Relation, f.Points[i].RelationMean = "rare", mean
+	}
+	for recall, want := range map[float64]float64{.975: 1, .98: 1.4} {
+		p, ok := f.Choose(recall)
+		assert.True(t, ok)
+		assert.Equal(t, want, p.Seconds, "%v", recall)
+	}
 }

@@ -19,7 +19,7 @@ func (o *outcome) work() [features]float64 {
 
 // fitCosts fits the costs to the seconds of all outcomes by non-negative least squares of the
 // relative errors.
-func fitCosts(candidates []*candidate) (w costs) {
+func fitCosts(candidates []*candidate) costs {
 	var normal [features][features]float64
 	var right [features]float64
 	for _, c := range candidates {
@@ -37,26 +37,10 @@ func fitCosts(candidates []*candidate) (w costs) {
 			}
 		}
 	}
-	// Coordinate descent: the best value of one cost under those of the others, none below zero.
-	const sweeps = 500
-	for range sweeps {
-		for j := range w {
-			if normal[j][j] == 0 {
-				continue
-			}
-			rest := right[j]
-			for l := range w {
-				if l != j {
-					rest -= normal[j][l] * w[l]
-				}
-			}
-			w[j] = max(0, rest/normal[j][j])
-		}
-	}
-	return w
+	return leastSquares(normal, right)
 }
 
-// of returns the mean seconds a source that the work of a candidate takes.
+// of returns the mean seconds per source that the work of a candidate takes.
 func (w *costs) of(c *candidate) float64 {
 	sum := 0.0
 	for i := range c.outcomes {
@@ -65,7 +49,7 @@ func (w *costs) of(c *candidate) float64 {
 	return sum / float64(max(1, len(c.outcomes)))
 }
 
-// foretell returns the seconds a source that a plan takes in so many rows if nothing but its tail
+// foretell returns the seconds per source that a plan takes in so many rows if nothing but its tail
 // ends it early.
 func (w *costs) foretell(p flashlight.Plan, rows int) float64 {
 	queries := 1.0
@@ -80,9 +64,9 @@ func (w *costs) foretell(p flashlight.Plan, rows int) float64 {
 	return w.seconds([features]float64{1, rounds, rounds * float64(p.PerRound), codes})
 }
 
-// timed returns the mean seconds a source that a candidate takes by the final timing, of a few of
-// the sources. It is the mean of the work of all of them, at the pace of those: a plan that stops
-// early takes much longer for some.
+// timed returns the mean seconds per source that a candidate takes: those of its work, at the pace
+// of the final timing, which knows a few of the sources. A plan that stops early takes much longer
+// for some of them than for others.
 func (w *costs) timed(c *candidate) float64 {
 	var pace []float64
 	for i, seconds := range c.timed {
@@ -91,7 +75,7 @@ func (w *costs) timed(c *candidate) float64 {
 		}
 	}
 	if len(pace) == 0 {
-		return median(c.timed)
+		return w.of(c)
 	}
 	return w.of(c) * median(pace)
 }

@@ -1,53 +1,26 @@
 // Package calibrate measures, on a user's own decoder and rows, which Flashlight plan reaches which
-// recall at which cost, so that a query can ask for a recall instead of setting knobs.
+// recall at which cost, so that a query can ask for a recall instead of setting knobs. A run goes
+// through these steps; the files are named in the order to read them in:
 //
-// # The ground truth
+//	Pick     pick.go     draws sources: a third evenly, the others by their links, known or expected
+//	Run      run.go      deals the sources out to workers; a plan is asked by engine.go
+//	learn    explore.go  searches thoroughly for other sources, whose gradients become learned seeds
+//	truth    truth.go    pools the rows that any plan scored for a source and a sample of all rows
+//	explore  explore.go  asks 8 sources by a grid of plans (grid.go)
+//	race     race.go     asks ever more sources by ever fewer plans (successive halving)
+//	time     timing.go   times plans and the exact scan once more, nothing beside
+//	point    result.go   gives each plan its recalls and a lower bound of their mean (statistics.go)
+//	Choose   calibration.go  takes the cheapest plan whose bound reaches the recall asked for
 //
-// An exact scan of every source costs as many scores as there are rows. Instead the rows that any
-// plan scored form a pool for each source, and recall is the share of the pool's k best. What no
-// plan found is estimated by a sample of all rows: a row that was sampled with chance p and not
-// found stands for 1/p rows, which is unbiased. The chances are high where good rows are likely: a
-// decoder scores the centroids of lists, the 2,048 rows of the best lists are all sampled, and a
-// row further down with a chance of 2,048 divided by its rank. Of the true 100 best, nine in ten
-// are sampled that way on debian, go-stdlib and genes, and what is scored grows with the logarithm
-// of the rows. See truth.
+// Plans are compared by the seconds that their work takes (cost.go), and on a frontier by the final
+// timing. Costs are seconds of one core. Shares of time and other constants are in settings.go.
 //
-// # The measurement
+// The Bound of a plan is a lower confidence bound (95%, one-sided) of the mean recall over sources
+// drawn as Pick draws them, less what the sample of rows may have missed. It is never above the
+// mean recall of the sources of one draw, as nobody knows which sources will be asked.
 //
-//	train     thorough searches for sources that measure nothing teach the learned seed its first queries
-//	          (flashlight.Seeds), unless the decoder is linear
-//	explore   the first few sources, by every plan of a grid: seeds and anchor rules of later rounds at two amounts of work, the
-//	          amounts (rounds, rows a round, search sets) under the best of these, and search sets between for those that
-//	          did best
-//	race      all sources. First one plan for each k that found most, so that something is known whatever the time. Then,
-//	          after 8%, 20%, 40% and 70% of the sources, ever fewer plans (successive halving): those on or near the Pareto
-//	          frontier of cost and recall, next to .98, .99, .95 and .9. While time is left, the cheapest that may still
-//	          reach one of these
-//	timing    the plans left and the exact scan, of a part of the rows, timed once more in turns with nothing beside
-//
-// Plans of different sources run at once, a worker each, on one thread of their own. Recalls do not
-// depend on that; plans are compared meanwhile by their work (rounds, rows scored, codes scanned),
-// whose costs are fitted to all times measured (see costs), and the costs of a frontier are those
-// of the final timing. Costs are seconds of one core. A run ends when its time budget is up, give
-// or take the plans under way; only plans that have seen every source that was asked are on a
-// frontier.
-//
-// Recalls depend on the input and on the plans asked. How many plans and sources there is time for
-// depends on the machine, so that two runs may keep different plans; with one worker and an
-// injected clock a run is deterministic. The constants to tune are in settings.go, the plans to try
-// in grid.go.
-//
-// # The promise
-//
-// A third of the sources is drawn evenly, the others in proportion to the links they have or are
-// expected to have, by two estimates (see Pick), because nobody knows which sources will be asked.
-// A frontier lists plans by ascending cost and recall. Its Bound is a lower confidence bound (95%,
-// one-sided) of the mean recall over such sources, see LowerBound, less what the sample of rows may
-// have missed, and not above the mean of any third. The cheapest plan whose bound reaches the
-// target is what a query gets, or one that spares poor sources for little more: see
-// Frontier.Choose.
-//
-// # Use
+// How many plans and sources there is time for depends on the machine, so that two runs may keep
+// different plans. With one worker and an injected clock a run is deterministic.
 //
 // Run is for one goroutine, and starts those it needs. A Calibration is a plain value; Marshal and
 // Unmarshal keep a Set of them, see format.go for the layout.

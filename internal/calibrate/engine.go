@@ -44,6 +44,7 @@ type Source struct {
 	Excluded []uint32 // ids never returned: the source itself, its known links
 	Links    int      // how many it is known to have, by which Pick weighs it
 	Drawn    Draw     // see Pick
+	Relation string   // that it is asked; "" of a decoder without relations
 }
 
 // outcome is how a plan did on one source.

@@ -3,174 +3,192 @@ package calibrate
 import (
 	"cmp"
 	"context"
+	"errors"
 	"math"
 	"slices"
 	"time"
 
+	"github.com/flashdb/flashdb/decoder"
 	"github.com/flashdb/flashdb/flashlight"
 )
 
-// explore learns seeds, asks the first sources by the plans of the grid, as many as there is time
-// for, and returns those asked: first the seeds are compared, then the anchor rules of later
-// rounds, then the amounts of work under the best of both, and then search sets of other sizes for
-// the plans that did best.
-func (r *run) explore(ctx context.Context) ([]*candidate, error) {
-	if r.linear() {
-		return r.try(ctx, nil, r.candidates(linearPlans))
-	}
-	if err := r.learn(ctx); err != nil {
-		return nil, err
-	}
-	tried, err := r.try(ctx, nil, r.candidates(func(k, rows int) (plans []flashlight.Plan) {
-		for _, seed := range firstSeeds(r.seeds.Len() > 0) {
-			plans = append(plans, anchorRules[0].seeded(seed).plans(seedAmounts(k, rows), rows)...)
-		}
-		return plans
-	}))
-	if err != nil {
-		return nil, err
-	}
-	best := map[int][]flashlight.Seed{}
-	for _, k := range r.Ks {
-		best[k] = ranked(tried, k, func(p flashlight.Plan) flashlight.Seed { return p.Seed })
-	}
-	compared := len(tried)
-	tried, err = r.try(ctx, tried, r.candidates(func(k, rows int) (plans []flashlight.Plan) {
-		for _, way := range anchorRules {
-			plans = append(plans, way.seeded(best[k][0]).plans(ruleAmounts(k, rows), rows)...)
-		}
-		return plans
-	}))
-	if err != nil {
-		return nil, err
-	}
-	byRule := tried[compared:]
-	if tried, err = r.try(ctx, tried, r.candidates(defaultPlans)); err != nil {
-		return nil, err
-	}
-	for place := range 2 {
-		tried, err = r.try(ctx, tried, r.candidates(func(k, rows int) []flashlight.Plan {
-			under := anchorRules[0]
-			if of := ranked(byRule, k, ruleOf); len(of) > 0 {
-				under = of[0]
+// explore learns seeds and asks the first sources by the plans of the grid, as many as there is
+// time for: first the seeds are compared, then the anchor rules of later rounds under the best
+// seed, then the amounts of work under the best rule and the two best seeds.
+func (r *run) explore(ctx context.Context) error {
+	seeds, under := map[int][]rule{}, map[int]rule{}
+	steps := []func(k int, before []*candidate) []flashlight.Plan{
+		func(k int, _ []*candidate) (plans []flashlight.Plan) {
+			for _, seed := range firstSeeds(r.seeds.Len() > 0, r.Decoder.Spec().Kind == decoder.MoL) {
+				plans = append(plans, anchorRules[0].seeded(seed).plans(seedAmounts(k, r.Rows), r.Rows)...)
 			}
-			return under.seeded(best[k][min(place, len(best[k])-1)]).plans(amounts(k, rows), rows)
-		}))
-		if err != nil {
-			return nil, err
-		}
+			return plans
+		},
+		func(k int, before []*candidate) (plans []flashlight.Plan) {
+			seeds[k] = ranked(before, k)
+			for _, rule := range anchorRules {
+				plans = append(plans, rule.seeded(seeds[k][0].seed).plans(ruleAmounts(k, r.Rows), r.Rows)...)
+			}
+			return plans
+		},
+		func(k int, before []*candidate) []flashlight.Plan {
+			under[k] = append(ranked(before, k), seeds[k][0])[0]
+			plans := []flashlight.Plan{flashlight.DefaultPlan(k, r.Rows)}
+			for _, of := range seeds[k][:min(2, len(seeds[k]))] {
+				plans = append(plans, under[k].seeded(of.seed).plans(amounts(k, r.Rows), r.Rows)...)
+			}
+			return plans
+		},
 	}
-	refined := map[int][]flashlight.Plan{}
-	for _, k := range r.Ks {
-		for _, c := range r.ranking(tried, k) {
-			if c.place < layerSteps*refineSteps {
-				refined[k] = append(refined[k], between(c.plan)...)
+	if r.Decoder.Bind(nil, r.Sources[0].Vector).Linear() { // one query finds what there is
+		steps = steps[:1]
+		steps[0] = func(k int, _ []*candidate) []flashlight.Plan { return linearPlans(k, r.Rows) }
+	} else if err := r.learn(ctx); err != nil {
+		return err
+	}
+	var before []*candidate
+	for _, step := range steps {
+		from := len(r.tried)
+		if err := r.try(ctx, r.share(exploreShare), func(k int) []flashlight.Plan { return step(k, before) }); err != nil {
+			return err
+		}
+		before = r.tried[from:]
+	}
+	return nil
+}
+
+// learn searches thoroughly for the training sources, as many as there is time for, and makes seeds
+// of what it finds. A decoder without a gradient to learn from has none. Under some decoders the
+// ones seed leads to none of the best rows, and a seed learned from there would not either: then
+// each search starts from the best rows of a small sample.
+func (r *run) learn(ctx context.Context) error {
+	all := r.Training[:min(len(r.Training), TrainSources)]
+	lost, err := r.onesIsLost(ctx, all[:min(len(all), startTries)])
+	if err != nil {
+		return err
+	}
+	learned := make([]flashlight.Prototype, len(all))
+	n, err := r.each(ctx, 0, len(all), r.share(trainShare), func(w *worker, i int) (err error) {
+		q := w.query(&all[i], r.Ks[len(r.Ks)-1])
+		q.Plan = flashlight.LearnPlan(r.Rows)
+		if lost {
+			if q.Start, err = w.promising(ctx, &all[i], i); err != nil {
+				return err
 			}
 		}
+		w.engine.Search.Reset()
+		learned[i], err = w.executor.Learn(ctx, all[i].ID, &q, w.engine.Search, w.engine.Rows)
+		return err
+	})
+	if errors.Is(err, flashlight.ErrNotSeparable) {
+		return nil
 	}
-	return r.try(ctx, tried, r.candidates(func(k, _ int) []flashlight.Plan { return refined[k] }))
-}
-
-// linear tells whether the decoder has one query that does it all.
-func (r *run) linear() bool {
-	return r.Decoder.Bind(nil, r.Sources[0].Vector).Linear()
-}
-
-// ruleOf returns the anchor rule of a plan, without its seed.
-func ruleOf(p flashlight.Plan) rule { return rule{from: p.AnchorsFrom, anchors: p.Anchors} }
-
-// candidates returns what of gives for every k, one of each in turns.
-func (r *run) candidates(of func(k, rows int) []flashlight.Plan) []*candidate {
-	lists := make([][]*candidate, len(r.Ks))
-	for i, k := range r.Ks {
-		for _, p := range of(k, r.Rows) {
-			lists[i] = append(lists[i], &candidate{k: k, plan: p})
+	if err == nil {
+		if r.seeds = flashlight.NewSeeds(r.Decoder.Dim(), learned[:n]); r.seeds.Len() == 0 {
+			r.seeds = nil
 		}
 	}
-	return interleave(lists)
+	return err
 }
 
-// try asks the first sources by candidates that are not among those tried, some at a time, while
-// there is time. It returns both, and fits the costs of work to them. Those of the first chunk are
-// always asked about one source, and decide about how many all are. Candidates that cost too much
-// are left out once costs are known.
-func (r *run) try(ctx context.Context, tried, all []*candidate) ([]*candidate, error) {
+// onesIsLost reports whether searches from the ones seed find a share below startFound of the best
+// rows that they and a small sample know, on average over some sources.
+func (r *run) onesIsLost(ctx context.Context, sources []Source) (bool, error) {
+	found := make([]float64, len(sources))
+	n, err := r.each(ctx, 0, len(sources), r.share(trainShare), func(w *worker, i int) error {
+		t := truth{size: startRows}
+		if err := w.sampleFew(ctx, &sources[i], i, &t); err != nil {
+			return err
+		}
+		q := w.query(&sources[i], startRows)
+		q.Plan = flashlight.LearnPlan(r.Rows)
+		w.engine.Search.Reset()
+		hits, _, err := w.executor.Run(ctx, &q, w.engine.Search, w.engine.Rows, nil)
+		scores := make([]float32, len(hits))
+		for j, h := range hits {
+			t.add(h)
+			scores[j] = h.Score
+		}
+		found[i] = t.recall(scores, startRows)
+		return err
+	})
+	return n > 0 && Mean(found[:n]) < startFound, err
+}
+
+// refine tries search sets between those of the grid for the plans on a frontier, and reports
+// whether there were any.
+func (r *run) refine(ctx context.Context) (more bool, err error) {
+	plans := map[int][]flashlight.Plan{}
+	for _, f := range r.frontiers(r.tried) {
+		for _, p := range f.Points {
+			plans[f.K] = append(plans[f.K], between(p.Plan)...)
+		}
+	}
+	n := len(r.tried)
+	err = r.try(ctx, r.share(raceShare), func(k int) []flashlight.Plan { return plans[k] })
+	return len(r.tried) > n, err
+}
+
+// try asks the first sources by the plans that of gives for each k, some at a time, while there is
+// time. It adds them to those tried, and fits the costs of work to all. The first ones are always
+// asked about one source, and decide about how many the others are.
+func (r *run) try(ctx context.Context, until time.Duration, of func(k int) []flashlight.Plan) error {
+	for some := range slices.Chunk(r.untried(of), exploreChunk) {
+		first := len(r.tried) == 0
+		if !first && r.elapsed() >= until {
+			break
+		}
+		if err := r.measure(ctx, some, r.first, until); err != nil {
+			return err
+		}
+		if first {
+			r.first = r.asked
+		}
+		r.tried = append(r.tried, slices.DeleteFunc(some, func(c *candidate) bool { return len(c.outcomes) < r.first })...)
+	}
+	r.costs = fitCosts(r.tried)
+	r.assess(r.tried)
+	return nil
+}
+
+// untried returns candidates for the plans that of gives for each k, one for each k in turns,
+// without those tried before and those that are likely to take too long.
+func (r *run) untried(of func(k int) []flashlight.Plan) (all []*candidate) {
 	type key struct {
 		k    int
 		plan flashlight.Plan
 	}
 	known := map[key]bool{}
-	for _, c := range tried {
+	for _, c := range r.tried {
 		known[key{c.k, c.plan}] = true
 	}
-	all = slices.DeleteFunc(all, func(c *candidate) bool {
-		twice := known[key{c.k, c.plan}]
-		known[key{c.k, c.plan}] = true
-		return twice || r.costs.foretell(c.plan, r.Rows) > r.worthwhile(tried, c.k)
-	})
-	n := min(exploreSources, len(r.Sources))
-	for some := range slices.Chunk(all, exploreChunk) {
-		until := r.exploreUntil()
-		if len(tried) > 0 {
-			if n = r.asked; r.elapsed() >= until {
-				break
+	left := make([][]flashlight.Plan, len(r.Ks))
+	for i, k := range r.Ks {
+		left[i] = of(k)
+	}
+	for more := true; more; {
+		more = false
+		for i, k := range r.Ks {
+			if len(left[i]) == 0 {
+				continue
 			}
-			until = r.Time
-		}
-		if err := r.measure(ctx, some, min(exploreFirst, n), until); err != nil {
-			return nil, err
-		}
-		some = r.hopeful(tried, some)
-		if err := r.measure(ctx, some, n, until); err != nil {
-			return nil, err
-		}
-		tried = append(tried, slices.DeleteFunc(some, func(c *candidate) bool { return len(c.outcomes) < r.asked })...)
-	}
-	r.costs = fitCosts(tried)
-	r.assess(tried)
-	return tried, nil
-}
-
-// hopeful returns the candidates that may yet come to a frontier: not those that one of those tried
-// beats on their first sources at much less cost, nor those that recall too little. Where both
-// found everything, nothing is decided. Before costs are known it returns all.
-func (r *run) hopeful(tried, some []*candidate) (kept []*candidate) {
-	if r.costs == (costs{}) {
-		return some
-	}
-	r.assess(some)
-	for _, c := range some {
-		beaten := c.likely < leastRecall
-		for _, d := range tried {
-			if d.k == c.k && exploreStep*d.cost < c.cost && len(d.outcomes) >= len(c.outcomes) {
-				first := candidate{k: d.k, outcomes: d.outcomes[:len(c.outcomes)]}
-				mean := meanOf(r.recalls(&first))
-				beaten = beaten || mean > c.mean || (mean == c.mean && mean < 1)
+			c := &candidate{k: k, plan: left[i][0]}
+			left[i], more = left[i][1:], true
+			if !known[key{k, c.plan}] && r.costs.foretell(c.plan, r.Rows) <= r.worthwhile(k) {
+				all = append(all, c)
 			}
-		}
-		if !beaten {
-			kept = append(kept, c)
+			known[key{k, c.plan}] = true
 		}
 	}
-	return kept
+	return all
 }
 
-// exploreUntil returns the time at which exploring ends: early enough for all sources to be asked
-// by the safe plans, which is guessed to take half as long again as sampling them.
-func (r *run) exploreUntil() time.Duration {
-	need := 1.5 * meanOf(r.truthSeconds[:r.asked]) * float64(len(r.Sources)) / float64(len(r.workers))
-	return min(r.share(exploreShare), max(r.share(exploreLeast), r.share(safeShare)-time.Duration(need*float64(time.Second))))
-}
-
-// worthwhile returns the seconds a source that a plan for k may take: no more than the exact scan,
-// nor than there is time for with every source, nor than several times those of a plan that found
-// everything.
-func (r *run) worthwhile(tried []*candidate, k int) float64 {
-	if len(tried) == 0 {
-		return math.Inf(1)
-	}
+// worthwhile returns the seconds per source that a plan for k may take: no more than the exact
+// scan, nor than there is time for with every source, nor than several times those of a plan that
+// found everything.
+func (r *run) worthwhile(k int) float64 {
 	most := min(r.exactSeconds(), costliest*r.Time.Seconds()*float64(len(r.workers))/float64(len(r.Sources)))
-	for _, c := range tried {
+	for _, c := range r.tried {
 		if c.k == k && c.mean == 1 {
 			most = min(most, ample*c.cost)
 		}
@@ -178,47 +196,24 @@ func (r *run) worthwhile(tried []*candidate, k int) float64 {
 	return most
 }
 
-// interleave takes one of each list in turns.
-func interleave(lists [][]*candidate) (all []*candidate) {
-	for i := 0; ; i++ {
-		n := len(all)
-		for _, l := range lists {
-			if i < len(l) {
-				all = append(all, l[i])
-			}
-		}
-		if len(all) == n {
-			return all
-		}
-	}
-}
-
-// ranked orders what the plans tried for k differ in by the recall of those plans, taken together;
-// of those that recall the same, give or take recallStep, the cheaper is better.
-func ranked[T comparable](tried []*candidate, k int, of func(flashlight.Plan) T) []T {
-	type tally struct {
-		of              T
-		recall, seconds float64
-	}
-	var all []tally
+// ranked orders the rules of the plans tried for k by the recall of these plans, taken together; of
+// those that recall the same, give or take recallStep, the cheaper is better.
+func ranked(tried []*candidate, k int) (rules []rule) {
+	recalls, seconds := map[rule]float64{}, map[rule]float64{}
 	for _, c := range tried {
 		if c.k != k {
 			continue
 		}
-		i := slices.IndexFunc(all, func(t tally) bool { return t.of == of(c.plan) })
-		if i < 0 {
-			i = len(all)
-			all = append(all, tally{of: of(c.plan)})
+		of := rule{c.plan.Seed, c.plan.AnchorsFrom, c.plan.Anchors}
+		if !slices.Contains(rules, of) {
+			rules = append(rules, of)
 		}
-		all[i].recall += c.mean
-		all[i].seconds += c.cost
+		recalls[of] += c.mean
+		seconds[of] += c.cost
 	}
-	slices.SortStableFunc(all, func(a, b tally) int {
-		return cmp.Or(cmp.Compare(math.Round(b.recall/recallStep), math.Round(a.recall/recallStep)), cmp.Compare(a.seconds, b.seconds))
+	slices.SortStableFunc(rules, func(a, b rule) int {
+		steps := func(r rule) float64 { return math.Round(recalls[r] / recallStep) }
+		return cmp.Or(cmp.Compare(steps(b), steps(a)), cmp.Compare(seconds[a], seconds[b]))
 	})
-	ranked := make([]T, len(all))
-	for i := range all {
-		ranked[i] = all[i].of
-	}
-	return ranked
+	return rules
 }

@@ -20,18 +20,20 @@ import (
 //	              frontiers (uvarint count, then each), dim of the seeds (uvarint; 0: none), and, if there are any, the seeds,
 //	              as package flashlight writes them
 //	frontier:     k (uvarint), points (uvarint count, then each)
-//	point:        seed (uint8: 0 ones, 1 source, 2 both, 3 learned, 4 learned+ones), anchors from (uint8: 0 round, 1 all, 2 both, 3 round+ones),
-//	              anchors, rounds, rows a round, patience, growth (uvarint each), tail, probed share of the rows,
-//	              mean, p5, worst and bound of the recall, rows scored, codes scanned, seconds (float64 each)
+//	point:        seed (uint8: 0 ones, 1 source, 2 both, 3 learned, 4 learned+ones, 5 components), anchors from (uint8: 0 round, 1 all, 2 both, 3 round+ones),
+//	              anchors, rounds, rows per round, patience, growth (uvarint each), tail, probed share of the rows,
+//	              mean, p5, worst and bound of the recall, rows scored, codes scanned, seconds (float64 each),
+//	              relation with the lowest mean (string; empty: none), that mean (float64)
 //
 // Version 1 has no growth: it is 0, the default of a plan. Version 2 has no seeds, nor plans with
-// learned ones. Version 3 has no tail: it is 0, none.
+// learned ones. Version 3 has no tail: it is 0, none. Version 4 has no relations, nor plans whose
+// seed is the components.
 //
 // A string is its length as a varint and its bytes. The CRC covers everything before it. The blob
 // is derived data: one that cannot be read is as good as none.
 const (
 	blobMagic   = "fcal"
-	blobVersion = 4
+	blobVersion = 5
 )
 
 // A Set is the calibrations of one decoder: that of the served generation, and, while a rebuild is
@@ -39,7 +41,7 @@ const (
 type Set []Calibration
 
 var (
-	seeds   = []flashlight.Seed{flashlight.SeedOnes, flashlight.SeedSource, flashlight.SeedBoth, flashlight.SeedLearned, flashlight.SeedLearnedOnes}
+	seeds   = []flashlight.Seed{flashlight.SeedOnes, flashlight.SeedSource, flashlight.SeedBoth, flashlight.SeedLearned, flashlight.SeedLearnedOnes, flashlight.SeedComponents}
 	anchors = []flashlight.AnchorsFrom{flashlight.AnchorsRound, flashlight.AnchorsAll, flashlight.AnchorsBoth, flashlight.AnchorsRoundOnes}
 )
 
@@ -89,6 +91,8 @@ func (p *Point) encode(w *format.Writer) {
 	for _, v := range []float64{p.Plan.Tail, p.Plan.Probes.Share, p.Mean, p.P5, p.Worst, p.Bound, p.RowsScored, p.CodesScanned, p.Seconds} {
 		w.Float64(v)
 	}
+	w.String(p.Relation)
+	w.Float64(p.RelationMean)
 }
 
 func position[T comparable](of []T, v T) uint8 {
@@ -187,6 +191,9 @@ func (p *Point) decode(r *format.Reader, version uint32) {
 	p.Plan.Probes = index.Probes{Share: amountOf(r)}
 	for _, v := range []*float64{&p.Mean, &p.P5, &p.Worst, &p.Bound, &p.RowsScored, &p.CodesScanned, &p.Seconds} {
 		*v = amountOf(r)
+	}
+	if version > 4 {
+		p.Relation, p.RelationMean = r.String(), amountOf(r)
 	}
 	if err := p.Plan.Validate(); err != nil && r.Err() == nil {
 		r.Fail("%w", err)

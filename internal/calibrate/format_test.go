@@ -46,11 +46,20 @@ func tailed() calibrate.Calibration {
 	return c
 }
 
+// related is tailed with a plan that begins with components, and a relation that did worse than the
+// others.
+func related() calibrate.Calibration {
+	c := tailed()
+	c.Frontiers[0].Points[0].Plan.Seed = flashlight.SeedComponents
+	c.Frontiers[0].Points[1].Relation, c.Frontiers[0].Points[1].RelationMean = "is part of", .75
+	return c
+}
+
 // TestFormatIsFrozen holds the bytes of the version that is written.
 func TestFormatIsFrozen(t *testing.T) {
-	set := calibrate.Set{tailed(), grown()}
+	set := calibrate.Set{related(), grown()}
 	blob := set.Marshal()
-	path := filepath.Join("testdata", "v4.hex")
+	path := filepath.Join("testdata", "v5.hex")
 	if *update {
 		require.NoError(t, os.WriteFile(path, []byte(hex.Dump(blob)), 0o644))
 	}
@@ -63,9 +72,11 @@ func TestFormatIsFrozen(t *testing.T) {
 }
 
 // TestOlderVersionsAreRead holds the bytes that they wrote: plans of version 1 had no growth,
-// version 2 had no seeds, and plans of version 3 no tail.
+// version 2 had no seeds, plans of version 3 no tail, and those of version 4 no relation.
 func TestOlderVersionsAreRead(t *testing.T) {
-	for name, want := range map[string]calibrate.Set{"v1.hex": {sample()}, "v2.hex": {grown()}, "v3.hex": {seeded(), grown()}} {
+	for name, want := range map[string]calibrate.Set{
+		"v1.hex": {sample()}, "v2.hex": {grown()}, "v3.hex": {seeded(), grown()}, "v4.hex": {tailed(), grown()},
+	} {
 		got, err := calibrate.Unmarshal(dumped(t, name))
 		require.NoError(t, err)
 		assert.Equal(t, want, got, name)
@@ -133,12 +144,13 @@ func seedsOf(dim, stored, prototypes uint32) []byte {
 }
 
 func FuzzUnmarshal(f *testing.F) {
-	for _, s := range []calibrate.Set{{}, {sample()}, {grown(), {}}, {tailed(), grown()}} {
+	for _, s := range []calibrate.Set{{}, {sample()}, {grown(), {}}, {related(), grown()}} {
 		f.Add(s.Marshal())
 	}
 	f.Add(dumped(f, "v1.hex"))
 	f.Add(dumped(f, "v2.hex"))
 	f.Add(dumped(f, "v3.hex"))
+	f.Add(dumped(f, "v4.hex"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) > 4 { // with a checksum that holds, so that what is behind it is met
 			w := format.NewWriter(append([]byte{}, b[:len(b)-4]...))

@@ -31,13 +31,16 @@ func (r rule) seeded(seed flashlight.Seed) rule {
 	return r
 }
 
-// firstSeeds are the seeds to compare, the learned one where there is one.
-func firstSeeds(learned bool) []flashlight.Seed {
-	given := []flashlight.Seed{flashlight.SeedOnes, flashlight.SeedBoth, flashlight.SeedSource}
-	if !learned {
-		return given
+// firstSeeds are the seeds to compare: the learned ones where there are any, and the components of
+// a mixture of logits.
+func firstSeeds(learned, mixture bool) (seeds []flashlight.Seed) {
+	if learned {
+		seeds = append(seeds, flashlight.SeedLearned, flashlight.SeedLearnedOnes)
 	}
-	return append([]flashlight.Seed{flashlight.SeedLearned, flashlight.SeedLearnedOnes}, given...)
+	if mixture {
+		seeds = append(seeds, flashlight.SeedComponents)
+	}
+	return append(seeds, flashlight.SeedOnes, flashlight.SeedBoth, flashlight.SeedSource)
 }
 
 // An amount is how much work a plan may do.
@@ -183,11 +186,6 @@ func ruleAmounts(k, rows int) []amount {
 		{shape{rounds: 2, perRound: max(64, 3*k), stopsEarly: true}, min(rows, 32*leastProbed)},
 		{shape{rounds: 4, perRound: max(64, k*3/2)}, min(rows, 64*leastProbed)},
 	}
-}
-
-// defaultPlans returns the plan of queries that were not calibrated.
-func defaultPlans(k, rows int) []flashlight.Plan {
-	return []flashlight.Plan{flashlight.DefaultPlan(k, rows)}
 }
 
 // linearPlans returns the plans for a decoder whose score is one inner product: one round, over how

@@ -1,6 +1,7 @@
 package calibrate
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -38,43 +39,15 @@ func newTestRun() *run {
 	return r
 }
 
-// TestRanking: the Pareto frontier comes first, and of it what lies next to the targets; what is
-// beaten comes behind.
-func TestRanking(t *testing.T) {
-	r := newTestRun()
-	poor := asked(r, 10, 9, 8, 9, 8)
-	beaten := asked(r, 20, 8, 8, 9, 9)
-	good := asked(r, 30, 10, 10, 10, 9)
-	perfect := asked(r, 40, 10, 10, 10, 10)
-	more := asked(r, 80, 10, 10, 10, 10)
-	hopeless := asked(r, 5, 0, 1, 0, 1)
-	scan := asked(r, 2000, 10, 10, 10, 10)
-	got := r.ranking([]*candidate{more, scan, hopeless, beaten, perfect, good, poor}, 10)
-	assert.ElementsMatch(t, []*candidate{poor, beaten, good, perfect, more}, got, "neither the hopeless nor what a scan does as fast")
-	assert.Equal(t, good, got[0], "misses half of what .9 and .95 allow to")
-	assert.Equal(t, perfect, got[1], "nothing cheaper promises .98")
-	assert.Equal(t, beaten, got[len(got)-1])
-}
-
-// TestSplit: of plans that found as much at about the same cost the costlier is the safer bet, and
-// no frontier goes down.
-func TestSplit(t *testing.T) {
-	r := newTestRun()
-	a, b, c, d := asked(r, 10, 9, 9), asked(r, 11, 9, 9), asked(r, 20, 8, 8), asked(r, 30, 10, 9)
-	all := []*candidate{a, b, c, d}
-	r.assess(all)
-	front, others := split(all, meanRecall)
-	assert.Equal(t, []*candidate{b, d}, front)
-	assert.Equal(t, []*candidate{a, c}, others)
-}
-
 // TestSafe: the plan that found most, by most work of several, but none that takes too long.
 func TestSafe(t *testing.T) {
 	r := newTestRun()
 	cheap, ample := asked(r, 10, 10, 10), asked(r, 90, 10, 10)
-	all := []*candidate{asked(r, 5, 9, 9), cheap, ample, asked(r, 500, 10, 10)}
-	assert.Equal(t, []*candidate{ample}, r.safe(all), "ten times what is enough is too much")
-	assert.Equal(t, all[3:], r.safe(all[3:]), "one there must be")
+	r.tried = []*candidate{asked(r, 5, 9, 9), cheap, ample, asked(r, 500, 10, 10)}
+	r.assess(r.tried)
+	assert.Equal(t, []*candidate{ample}, r.safe(), "ten times what is enough is too much")
+	r.tried = r.tried[3:]
+	assert.Equal(t, r.tried, r.safe(), "one there must be")
 }
 
 // TestUndecided: the cheapest that may reach a target, unless a cheaper one was shown to.
@@ -89,17 +62,10 @@ func TestUndecided(t *testing.T) {
 	cheaper := asked(r, 40, 10, 10, 10, 10)
 	refuted := asked(r, 20, 1, 2, 1, 2)
 	costlier := asked(r, 200, 10, 10, 10, 10)
-	assert.Equal(t, []*candidate{cheaper}, r.undecided([]*candidate{surest, some, cheaper, refuted, costlier}))
-	assert.Empty(t, r.undecided([]*candidate{surest, refuted, costlier}))
-}
-
-func TestStageShare(t *testing.T) {
-	left := 1.0
-	for i := range stages {
-		left -= left * stageShare(i)
-		assert.Less(t, left, 1.0)
-	}
-	assert.InDelta(t, stageShare(len(stages)-1), .5, 1e-9, "as much is left as the last stage has")
+	r.tried = []*candidate{surest, some, cheaper, refuted, costlier}
+	assert.Equal(t, []*candidate{cheaper}, r.undecided())
+	r.tried = []*candidate{surest, refuted, costlier}
+	assert.Empty(t, r.undecided())
 }
 
 func TestTailBound(t *testing.T) {
@@ -108,6 +74,25 @@ func TestTailBound(t *testing.T) {
 	assert.InDelta(t, .98, tailBound(.92, .95, 100), 1e-9, "by the 5th percentile")
 	assert.InDelta(t, .98, tailBound(.99, .9, 100), 1e-9, "by the worst")
 	assert.InDelta(t, .8, tailBound(1, 0, 10), 1e-9)
+}
+
+// TestLowestRelation: of those asked of enough sources.
+func TestLowestRelation(t *testing.T) {
+	r := newTestRun()
+	c := asked(r, 10, slices.Concat(slices.Repeat([]int{10}, 8), slices.Repeat([]int{6}, 8), slices.Repeat([]int{0}, 7), slices.Repeat([]int{1}, 8))...)
+	for i, relation := range slices.Concat(slices.Repeat([]string{"treats"}, 8), slices.Repeat([]string{"causes"}, 8), slices.Repeat([]string{"rare"}, 7)) {
+		r.Sources[i].Relation = relation
+	}
+	p := r.point(c)
+	assert.Equal(t, "causes", p.Relation)
+	assert.InDelta(t, .6, p.RelationMean, 1e-9)
+	assert.InDelta(t, .8, p.relationBound(), 1e-9, "twice the miss of .8")
+	for i := range r.Sources {
+		r.Sources[i].Relation = ""
+	}
+	p = r.point(c)
+	assert.Empty(t, p.Relation)
+	assert.Equal(t, 1., p.relationBound())
 }
 
 func TestMissMargin(t *testing.T) {

@@ -3,6 +3,7 @@ package calibrate
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -15,27 +16,25 @@ type Result struct {
 	run *run
 }
 
-// result makes frontiers of the candidates that have seen every source.
-func (r *run) result(raced []*candidate) *Result {
-	res := &Result{run: r, Calibration: Calibration{
-		Rows: r.Rows, Sources: r.asked, ExactSeconds: r.exactSeconds(), Seeds: r.seeds,
-	}}
+// frontiers returns the frontier for each k of the candidates that every source known so far was
+// asked by, of those that cost less than the exact scan.
+func (r *run) frontiers(tried []*candidate) (all []Frontier) {
 	for _, k := range r.Ks {
 		var points []Point
-		for _, c := range raced {
+		for _, c := range tried {
 			if c.k != k || len(c.outcomes) < r.asked {
 				continue
 			}
-			if p := r.point(c); p.Seconds < res.ExactSeconds {
+			if p := r.point(c); p.Seconds < r.exactSeconds() {
 				points = append(points, p)
 			}
 		}
-		res.Frontiers = append(res.Frontiers, frontier(k, points))
+		all = append(all, frontier(k, points))
 	}
-	return res
+	return all
 }
 
-// recalls returns the share of the pool's best that a candidate found, a source each.
+// recalls returns the share of the pool's best that a candidate found, one value per source.
 func (r *run) recalls(c *candidate) []float64 {
 	recalls := make([]float64, len(c.outcomes))
 	for i := range recalls {
@@ -49,18 +48,15 @@ func (r *run) recalls(c *candidate) []float64 {
 func (r *run) point(c *candidate) Point {
 	n := len(c.outcomes)
 	p := Point{Plan: c.plan}
+	p.Seconds = r.costs.timed(c)
 	for i := range c.outcomes {
 		o := &c.outcomes[i]
-		p.Seconds += o.seconds / float64(n)
 		p.RowsScored += float64(o.scored) / float64(n)
 		p.CodesScanned += float64(o.codes) / float64(n)
 	}
-	if len(c.timed) > 0 {
-		p.Seconds = r.costs.timed(c)
-	}
 	found := r.recalls(c)
 	missing, margin := r.missing(c.k)
-	mean := meanOf(found)
+	mean := Mean(found)
 	p.Mean = max(0, mean-missing)
 	p.Bound = p.Mean - math.Hypot(mean-LowerBound(found, c.k), margin)
 	for drawn := range draws {
@@ -71,13 +67,34 @@ func (r *run) point(c *candidate) Point {
 			}
 		}
 		if len(of) > 0 {
-			p.Bound = min(p.Bound, meanOf(of)-missing)
+			p.Bound = min(p.Bound, Mean(of)-missing)
 		}
+	}
+	if relation, lowest := r.lowestRelation(found); relation != "" {
+		p.Relation, p.RelationMean = relation, max(0, lowest-missing)
 	}
 	slices.Sort(found)
 	p.P5, p.Worst = quantile(found, 0.05), found[0]
 	p.Bound = max(0, p.Bound)
 	return p
+}
+
+// lowestRelation returns the relation whose sources have the lowest mean recall, and that mean; ""
+// where none has enough sources. Found holds one recall for each source.
+func (r *run) lowestRelation(found []float64) (name string, lowest float64) {
+	recalls := map[string][]float64{}
+	for i, recall := range found {
+		relation := r.Sources[i].Relation
+		recalls[relation] = append(recalls[relation], recall)
+	}
+	delete(recalls, "")
+	for _, relation := range slices.Sorted(maps.Keys(recalls)) {
+		of := recalls[relation]
+		if mean := Mean(of); len(of) >= relationSources && (name == "" || mean < lowest) {
+			name, lowest = relation, mean
+		}
+	}
+	return name, lowest
 }
 
 // missing estimates the share of the k best rows of all sources that no plan has found and that was
@@ -94,6 +111,16 @@ func (r *run) missing(k int) (share, margin float64) {
 	return sum / best, normal95*math.Sqrt(variance)/best + missMargin(sampled, r.asked*k)
 }
 
+// missMargin is the share of the best rows that all plans may have missed unseen, when so many of
+// them were sampled: one that misses none may have missed unseenRows of those, and of the others in
+// proportion.
+func missMargin(sampled, best int) float64 {
+	if sampled == 0 {
+		return 1
+	}
+	return max(0, unseenRows*(1/float64(sampled)-1/float64(best)))
+}
+
 // A Served is a generation, a plan and the seeds that its queries are answered by.
 type Served struct {
 	Engine Engine
@@ -102,8 +129,8 @@ type Served struct {
 }
 
 // Compare asks the sources of the calibration by what is served and by what may replace it, and
-// returns the share that each found, a source at a time, of the k best rows known by then: those of
-// the calibration and of both. So neither is judged by what the other could find alone.
+// returns the share that each found, one source at a time, of the k best rows known by then: those
+// of the calibration and of both. So neither is judged by what the other could find alone.
 func (r *Result) Compare(ctx context.Context, before, after Served, k int) (old, new []float64, err error) {
 	found := [2][][]float32{}
 	for i, s := range []Served{before, after} {

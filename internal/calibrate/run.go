@@ -37,15 +37,16 @@ var defaultKs = []int{10, 100}
 // run is a calibration under way.
 type run struct {
 	Input
-	began        time.Time
-	workers      []*worker
-	seeds        *flashlight.Seeds // nil: none are learned
-	truths       []truth           // of all sources; those of the first asked are known
-	asked        int               // sources that were asked by any plan
-	truthSeconds []float64         // to sample a source
-	costs        costs
-	timed        []float64 // seconds of exact scans: one, until those of the final timing
-	progress     sync.Mutex
+	began    time.Time
+	workers  []*worker
+	seeds    *flashlight.Seeds // nil: none are learned
+	truths   []truth           // of all sources; those of the first asked are known
+	asked    int               // sources that were asked by any plan
+	first    int               // sources of exploring
+	tried    []*candidate      // all that the first sources were asked by
+	costs    costs
+	timed    []float64 // seconds of exact scans: one, until those of the final timing
+	progress sync.Mutex
 }
 
 // candidate is a plan for one k and its outcomes on the first sources, in their order.
@@ -56,11 +57,10 @@ type candidate struct {
 	timed    []float64 // seconds in the final timing
 
 	// Of the outcomes, by assess:
-	cost   float64 // seconds a source by its work, to compare it by
-	place  int     // by ranking
+	cost   float64 // seconds per source by its work, to compare it by
 	mean   float64 // recall
-	even   float64 // mean, or less for the sake of the worst source: see tailBound
 	likely float64 // the highest mean that is not unlikely after all sources
+	tail   float64 // what the worst source allows at most: see tailBound
 }
 
 // Run measures. It returns an error when ctx ends, or when an engine fails.
@@ -72,21 +72,24 @@ func Run(ctx context.Context, in Input) (*Result, error) {
 	if err := r.timeScan(ctx, &r.Sources[0]); err != nil {
 		return nil, fmt.Errorf("calibrate: %w", err)
 	}
-	certain := r.certain(r.workers[0].sampler.ranked(r.workers[0].engine.Rows.Dim()), r.exactSeconds()/float64(r.Rows))
+	certain := r.certain(r.workers[0].sampler.ranked(), r.exactSeconds()/float64(r.Rows))
 	for _, w := range r.workers {
 		w.sampler.certain = certain
 	}
-	explored, err := r.explore(ctx)
+	err = r.explore(ctx)
 	if err == nil {
-		err = r.race(ctx, explored)
+		err = r.race(ctx)
 	}
+	var best []*candidate
 	if err == nil {
-		err = r.time(ctx, explored)
+		best, err = r.time(ctx)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("calibrate: %w", err)
 	}
-	return r.result(explored), nil
+	return &Result{run: r, Calibration: Calibration{
+		Rows: r.Rows, Sources: r.asked, ExactSeconds: r.exactSeconds(), Frontiers: r.frontiers(best), Seeds: r.seeds,
+	}}, nil
 }
 
 func newRun(in Input) (*run, error) {
@@ -102,17 +105,16 @@ func newRun(in Input) (*run, error) {
 	if in.Ks == nil {
 		in.Ks = defaultKs
 	}
-	r := &run{Input: in, began: in.Clock(), truths: make([]truth, len(in.Sources)), truthSeconds: make([]float64, len(in.Sources))}
+	r := &run{Input: in, began: in.Clock(), truths: make([]truth, len(in.Sources)), first: min(exploreSources, len(in.Sources))}
 	for i := range r.truths {
 		r.truths[i].size = in.Ks[len(in.Ks)-1]
 	}
 	for range max(1, in.Workers) {
 		r.workers = append(r.workers, newWorker(in.Open(), in.Decoder, in.Rows, in.Clock))
 	}
-	first := r.workers[0].engine
-	sizes, runs := sizesOf(first), runsOf(first.Lists, first.Rows.Dim())
+	sm := newSampler(r.workers[0].engine)
 	for _, w := range r.workers {
-		w.sampler.sizes, w.sampler.runs, w.sampler.certain = sizes, runs, certainRows
+		w.sampler = sm
 	}
 	return r, nil
 }
@@ -197,15 +199,13 @@ func (r *run) measure(ctx context.Context, candidates []*candidate, n int, until
 	end, err := r.each(ctx, from, n, until, func(w *worker, i int) error {
 		s, t := &r.Sources[i], &r.truths[i]
 		if i >= asked {
-			start := r.Clock()
-			if _, err := w.sample(ctx, s, i, t); err != nil {
+			if err := w.sample(ctx, s, i, t); err != nil {
 				return err
 			}
 			// One thorough search, so that the pool of few plans lacks little.
 			if _, err := w.ask(ctx, s, t, t.size, flashlight.LearnPlan(r.Rows), nil); err != nil {
 				return err
 			}
-			r.truthSeconds[i] = r.Clock().Sub(start).Seconds()
 		}
 		for j, c := range candidates {
 			if i < seen[j] {

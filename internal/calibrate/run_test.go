@@ -332,8 +332,7 @@ func TestCompareKnowsWhatEitherFinds(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, before, 10)
 	assert.Less(t, calibrate.Mean(before)+.3, calibrate.Mean(after), "a fifth of the rows hold a fifth of the best")
-	_, worse := calibrate.Worse(after, before, .01)
-	assert.True(t, worse)
+	assert.True(t, calibrate.Worse(after, before, .01))
 	again, same, err := res.Compare(context.Background(), calibrate.Served{Engine: in.Open(), Plan: all}, calibrate.Served{Engine: in.Open(), Plan: all}, 20)
 	require.NoError(t, err)
 	assert.Equal(t, again, same)
@@ -344,4 +343,29 @@ func aimedPlan(share float64) flashlight.Plan {
 	p := flashlight.DefaultPlan(20, 1200)
 	p.Rounds, p.PerRound, p.Patience, p.Probes = 4, 100, 4, index.Probes{Share: share}
 	return p
+}
+
+// TestMixturesBeginWithTheirComponents: the gate takes the largest of four logits, each of which
+// has best rows of its own. A query for each finds them in one round, and no other seed does.
+func TestMixturesBeginWithTheirComponents(t *testing.T) {
+	const pairs = 4
+	sharp := make([]float32, pairs*pairs)
+	for i := range pairs {
+		sharp[i*pairs+i] = 50
+	}
+	mixture, err := decoder.New(decoder.Spec{Kind: decoder.MoL, Dim: dim, Mixture: &decoder.MixtureSpec{
+		Source:    decoder.SideSpec{Components: 2},
+		Candidate: decoder.SideSpec{Components: 2},
+		Gate:      decoder.GateSpec{Combine: decoder.CombineSum, Logits: []decoder.LayerSpec{{Weight: "gate"}}},
+	}}, map[string]decoder.Tensor{"gate": {Shape: []int{pairs, pairs}, Data: sharp}})
+	require.NoError(t, err)
+	rng := rand.New(rand.NewPCG(6, 6))
+	res, err := calibrate.Run(context.Background(), input(t, mixture, rng))
+	require.NoError(t, err)
+	for _, f := range res.Frontiers {
+		first := f.Points[0]
+		assert.Equal(t, flashlight.SeedComponents, first.Plan.Seed)
+		assert.Equal(t, 1, first.Plan.Rounds)
+		assert.InDelta(t, 1, first.Mean, 1e-9)
+	}
 }

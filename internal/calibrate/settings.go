@@ -10,7 +10,10 @@ const (
 	mostLogit   = 10     // so that no single row decides about a weight
 
 	// Learned seeds.
-	TrainSources = 384  // searched thoroughly for them, at most
+	TrainSources = 384  // searched thoroughly for them, at most,
+	startTries   = 8    // of them are first searched for from the ones seed;
+	startFound   = 0.9  // where that finds a smaller share of the best rows known,
+	startRows    = 50   // all begin at so many rows of a sample
 	trainShare   = 0.12 // they may take so much of the time
 
 	// Ground truth: see truth.
@@ -26,44 +29,34 @@ const (
 
 	// Exploring: the grid of plans, asked about the first sources.
 	exploreSources = 8
-	exploreFirst   = 3     // of them decide whether a plan is asked about the others: not if one tried before found as much,
-	exploreStep    = 1.5   // and cost so many times less
-	exploreShare   = 0.4   // over when this much of the time is, training included, and
-	exploreLeast   = 0.2   // not before this much is, even where asking all sources takes the rest
+	exploreShare   = 0.25  // over when this much of the time is, training included
 	exploreChunk   = 12    // plans between two looks at the clock
 	leastProbed    = 1000  // rows of the smallest search set
 	ladderStep     = 4     // each next search set is so many times as large, up to every list
 	recallStep     = 0.005 // seeds and anchor rules whose plans differ by less in recall, all together, are as good as each other
 	stopTail       = 0.03  // flashlight.Plan.Tail of plans that stop early,
 	roundsToTail   = 1.3   // and how many rounds they are expected to run
-	refineSteps    = 3     // plans in the first places, so many for each frontier, are tried with search sets between these
 	costliest      = 0.08  // left out is a plan that would take more than this of the time of all cores for all sources,
 	ample          = 10    // and one that costs so many times what another costs that found everything
 
 	// Successive halving: all sources, ever fewer plans.
-	safeShare   = 0.75 // over when this much is: the safe plans have been asked about all sources
-	raceShare   = 0.92 // over when this much is, so that the final timing has the rest
-	raceChunk   = 4    // plans between two looks at the clock
-	leastRecall = 0.8  // plans that cannot reach this are dropped
-	costStep    = 1.15 // of plans that cost the same within this factor only the one that found most is on a frontier
-	layerSteps  = 2    // places by which each further frontier comes behind the first
+	safeShare = 0.75 // over when this much is: the safe plans have been asked about all sources
+	raceShare = 0.92 // over when this much is, so that the final timing has the rest
 
 	// Final timing.
 	timingSources = 16
-	timingSlack   = 1.25  // timed are plans that cost at most so many times what one that found as much does
 	timedRows     = 32768 // of an exact scan, up to the end of a block of them
 
-	// What is promised: see LowerBound, missMargin and tailBound.
-	unseenGap   = 0.05 // how far below the mean the unseen source lies at least
-	unseenRows  = 3    // that a sample may have missed which misses none: Poisson's 95% limit
-	tailMisses  = 4    // times as much as a recall allows may be missing at the 5th percentile,
-	worstMisses = 5    // and so many times at the worst source; otherwise a plan gives way to one without such sources
-	evenPrice   = 1.5  // that costs at most so many times as much
+	// What is promised: see LowerBound, missMargin, tailBound and relationBound.
+	unseenGap       = 0.05 // how far below the mean the unseen source lies at least
+	unseenRows      = 3    // that a sample may have missed which misses none: Poisson's 95% limit
+	tailMisses      = 4    // times as much as a recall allows may be missing at the 5th percentile,
+	worstMisses     = 5    // so many times at the worst source,
+	relationMisses  = 2    // and so many times on average over the sources of a relation,
+	relationSources = 8    // if there are so many of them; otherwise a plan gives way to one that does better there
+	evenPrice       = 1.5  // and costs at most so many times as much
 )
 
 // targets are the recalls that plans are sought for, first the one that queries ask for when
 // nothing else is said.
 var targets = []float64{.98, .99, .95, .9}
-
-// stages are the parts of the sources after which plans are dropped.
-var stages = []float64{.08, .2, .4, .7, 1}

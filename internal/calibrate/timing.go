@@ -9,52 +9,32 @@ import (
 	"github.com/flashdb/flashdb/index"
 )
 
-// time is the final timing: it times the candidates that may be on a frontier once more, and the
-// exact scan with them, in turns on a few sources and with nothing beside, so that the load of the
-// machine, our other workers' too, falls on all of them alike.
-func (r *run) time(ctx context.Context, raced []*candidate) error {
-	r.assess(raced)
-	var close []*candidate
-	for _, k := range r.Ks {
-		close = append(close, r.closeToFrontier(raced, k)...)
+// time is the final timing: it times the candidates on a frontier once more, and the exact scan
+// with them, in turns on a few sources and with nothing beside, so that the load of the machine,
+// our other workers' too, falls on all of them alike. It returns these candidates.
+func (r *run) time(ctx context.Context) (best []*candidate, err error) {
+	for _, f := range r.frontiers(r.tried) {
+		for _, p := range f.Points {
+			at := slices.IndexFunc(r.tried, func(c *candidate) bool { return c.k == f.K && c.plan == p.Plan })
+			best = append(best, r.tried[at])
+		}
 	}
 	w := r.workers[0]
 	r.timed = nil
 	for i := 0; i < min(timingSources, r.asked) && (i == 0 || r.elapsed() < r.Time); i++ {
 		s := &r.Sources[i]
 		if err := r.timeScan(ctx, s); err != nil {
-			return err
+			return nil, err
 		}
-		for _, c := range close {
+		for _, c := range best {
 			o, err := w.ask(ctx, s, &r.truths[i], c.k, c.plan, r.seeds)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			c.timed = append(c.timed, o.seconds)
 		}
 	}
-	return nil
-}
-
-// closeToFrontier returns the candidates for k that no other beats by far.
-func (r *run) closeToFrontier(raced []*candidate, k int) (close []*candidate) {
-	of := slices.DeleteFunc(slices.Clone(raced), func(c *candidate) bool { return c.k != k || len(c.outcomes) < r.asked })
-	f := Frontier{K: k}
-	points := make([]Point, len(of))
-	for i, c := range of {
-		points[i] = r.point(c)
-	}
-	for i, c := range of {
-		beaten := c.cost >= r.exactSeconds()
-		for j, d := range of {
-			asGood := points[j].Bound >= points[i].Bound && f.even(points[j]) >= f.even(points[i])
-			beaten = beaten || (asGood && timingSlack*d.cost < c.cost)
-		}
-		if !beaten {
-			close = append(close, c)
-		}
-	}
-	return close
+	return best, nil
 }
 
 // timeScan times an exact scan on one thread. Of many rows it scans a part.

@@ -10,7 +10,8 @@ import (
 type Contents struct {
 	Nodes    map[string][]flashdb.Node // by collection, in id order
 	Links    map[string][]string
-	Across   map[string][]flashdb.Edge `json:",omitempty"` // links from other collections
+	Across   map[string][]flashdb.Edge `json:",omitempty"` // links from other collections, by that of their targets
+	Related  map[string][]flashdb.Edge `json:",omitempty"` // links with relations within a collection
 	Decoders []string
 	Origin   string
 	Exact    []flashdb.Hit
@@ -19,7 +20,7 @@ type Contents struct {
 
 // ContentsOf reads a database that has a collection "papers", with a node "p1" and one decoder.
 func ContentsOf(ctx context.Context, db *flashdb.DB) (*Contents, error) {
-	all := &Contents{Nodes: map[string][]flashdb.Node{}, Links: map[string][]string{}, Across: map[string][]flashdb.Edge{}}
+	all := &Contents{Nodes: map[string][]flashdb.Node{}, Links: map[string][]string{}, Across: map[string][]flashdb.Edge{}, Related: map[string][]flashdb.Edge{}}
 	names, err := db.Collections(ctx)
 	if err != nil {
 		return nil, err
@@ -36,7 +37,7 @@ func ContentsOf(ctx context.Context, db *flashdb.DB) (*Contents, error) {
 	if all.Origin, _, err = c.Meta(ctx, "origin"); err != nil {
 		return nil, err
 	}
-	res, err := c.Predict(ctx, "p1", 20, &flashdb.PredictOptions{Mode: flashdb.ModeExact})
+	res, err := c.Predict(ctx, "p1", 20, &flashdb.PredictOptions{Exact: true})
 	if err != nil {
 		return nil, err
 	}
@@ -56,12 +57,11 @@ func (all *Contents) read(ctx context.Context, db *flashdb.DB, name string) erro
 		return err
 	}
 	var keys []string
-	err = c.Keys(ctx, func(_ uint32, key string) error {
+	for key, err := range c.Keys(ctx) {
+		if err != nil {
+			return err
+		}
 		keys = append(keys, key)
-		return nil
-	})
-	if err != nil {
-		return err
 	}
 	for _, key := range keys {
 		n, err := c.Get(ctx, key)
@@ -69,7 +69,7 @@ func (all *Contents) read(ctx context.Context, db *flashdb.DB, name string) erro
 			return err
 		}
 		all.Nodes[name] = append(all.Nodes[name], n)
-		if all.Links[key], err = c.Linked(ctx, key, nil); err != nil {
+		if all.Links[key], err = c.Linked(ctx, flashdb.Edge{Source: key}); err != nil {
 			return err
 		}
 	}
@@ -77,8 +77,11 @@ func (all *Contents) read(ctx context.Context, db *flashdb.DB, name string) erro
 		if err != nil {
 			return err
 		}
-		if e.SourceCollection != "" {
+		switch {
+		case e.SourceCollection != "":
 			all.Across[name] = append(all.Across[name], e)
+		case e.Relation != "":
+			all.Related[name] = append(all.Related[name], e)
 		}
 	}
 	decoders, err := c.Decoders(ctx)

@@ -5,23 +5,30 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/flashdb/flashdb/internal/codec"
 )
 
-// pairs are edges by number, as an array of integers holds them.
+// pairs are edges by number, as arrays of integers hold them.
 type pairs struct {
-	data  []int64
-	count int
-	width int // 2, or 3 with the relation in the middle
-	along bool
+	data    []int64
+	count   int
+	width   int // 2, or 3 with the relation in the middle
+	along   bool
+	targets []int64 // if set, data holds the sources alone
 }
 
 // at is one value of an edge.
 func (p *pairs) at(edge, column int) int64 {
-	if p.along {
+	switch {
+	case p.targets != nil && column == 0:
+		return p.data[edge]
+	case p.targets != nil:
+		return p.targets[edge]
+	case p.along:
 		return p.data[column*p.count+edge]
 	}
 	return p.data[edge*p.width+column]
@@ -35,9 +42,9 @@ func asPairs(a codec.Integers) (*pairs, bool) {
 	rows, columns := a.Shape[0], a.Shape[1]
 	switch {
 	case columns == 2 && rows != 2, columns == 3 && rows != 2 && rows != 3:
-		return &pairs{a.Data, rows, columns, false}, true
+		return &pairs{data: a.Data, count: rows, width: columns}, true
 	case rows == 2 || rows == 3: // edge_index, and what may be either
-		return &pairs{a.Data, columns, rows, true}, true
+		return &pairs{data: a.Data, count: columns, width: rows, along: true}, true
 	}
 	return nil, false
 }
@@ -50,13 +57,7 @@ func (r *Reader) openArray(path string, columns Columns) error {
 	if columns != (Columns{}) {
 		return fmt.Errorf("%s: an array has no named columns", r.name)
 	}
-	file, wanted := path, ""
-	if at := strings.LastIndexByte(path, '#'); at >= 0 {
-		if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-			file, wanted = path[:at], path[at+1:]
-		}
-	}
-	arrays, err := codec.ReadIntegers(file)
+	arrays, wanted, err := readArrays(path)
 	if err != nil {
 		return err
 	}
@@ -68,8 +69,54 @@ func (r *Reader) openArray(path string, columns Columns) error {
 	return nil
 }
 
+// readArrays reads the arrays of a file, and returns the name of one that the path ends in.
+func readArrays(path string) (arrays []codec.Integers, wanted string, err error) {
+	if at := strings.LastIndexByte(path, '#'); at >= 0 {
+		if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+			path, wanted = path[:at], path[at+1:]
+		}
+	}
+	arrays, err = codec.ReadIntegers(path)
+	return arrays, wanted, err
+}
+
+// What OGB calls the arrays of edges of which each has negatives of its own: m sources, m targets,
+// and m x n targets that are negatives.
+const (
+	sourceArray   = "source_node"
+	targetArray   = "target_node"
+	negativeArray = "target_node_neg"
+)
+
+// arrayNamed finds the array of a name; ok is false if there is none.
+func arrayNamed(arrays []codec.Integers, name string) (a codec.Integers, ok bool) {
+	at := slices.IndexFunc(arrays, func(a codec.Integers) bool { return a.Name == name })
+	if at < 0 {
+		return a, false
+	}
+	return arrays[at], true
+}
+
+// endsOf returns the edges of a file with an array of sources and one of targets; nil without.
+func endsOf(arrays []codec.Integers) (*pairs, error) {
+	sources, hasSources := arrayNamed(arrays, sourceArray)
+	targets, hasTargets := arrayNamed(arrays, targetArray)
+	if !hasSources || !hasTargets {
+		return nil, nil
+	}
+	if len(sources.Shape) != 1 || !slices.Equal(sources.Shape, targets.Shape) {
+		return nil, fmt.Errorf("%s has shape %v and %s %v: want one number for each edge in both", sourceArray, sources.Shape, targetArray, targets.Shape)
+	}
+	return &pairs{data: sources.Data, count: sources.Shape[0], width: 2, targets: targets.Data}, nil
+}
+
 // pick finds the array of the name, or the one that looks like edges.
 func pick(arrays []codec.Integers, wanted string) (*pairs, error) {
+	if wanted == "" {
+		if p, err := endsOf(arrays); p != nil || err != nil {
+			return p, err
+		}
+	}
 	var names []string
 	var fit []*pairs
 	for _, a := range arrays {

@@ -90,16 +90,17 @@ func columnsByName(header []string, asked Columns) (places, Columns, error) {
 			taken[i] = true // a column of row numbers, as pandas writes it, or of what is not read
 		}
 	}
-	for _, c := range []struct {
-		what, asked string
-		words       []string
-		at          *int
+	wanted := []struct {
+		asked string
+		words []string
+		at    *int
 	}{
-		{"source", asked.Source, sourceWords, &p.source},
-		{"target", asked.Target, targetWords, &p.target},
-		{"relation", asked.Relation, relationWords, &p.relation},
-		{"time", asked.Time, timeWords, &p.time},
-	} {
+		{asked.Source, sourceWords, &p.source},
+		{asked.Target, targetWords, &p.target},
+		{asked.Relation, relationWords, &p.relation},
+		{asked.Time, timeWords, &p.time},
+	}
+	for _, c := range wanted {
 		if c.asked != "" {
 			if *c.at = slices.Index(header, c.asked); *c.at < 0 {
 				*c.at = number(c.asked)
@@ -110,10 +111,7 @@ func columnsByName(header []string, asked Columns) (places, Columns, error) {
 			taken[*c.at] = true
 		}
 	}
-	for _, c := range []struct {
-		words []string
-		at    *int
-	}{{sourceWords, &p.source}, {targetWords, &p.target}, {relationWords, &p.relation}, {timeWords, &p.time}} {
+	for _, c := range wanted {
 		if *c.at >= 0 {
 			continue
 		}

@@ -8,17 +8,20 @@
 //
 // A line or row is an edge: its source, its target, and perhaps a relation and a time.
 //
-//	.tsv .csv .txt ...   text; what separates the columns is found out: tabs, commas, semicolons, "::" or blanks
-//	.jsonl .ndjson       an object a line, with the fields source and target
+//	.tsv .csv .txt ...   text; the separator of the columns is detected: tabs, commas, semicolons, "::" or blanks
+//	.jsonl .ndjson       one object per line, with the fields source and target
 //	.npy .npz .pt        integers: 2 x m as edge_index of PyG, or m x 2; with 3 the second is the relation
+//	.npz .pt             the same, or the arrays source_node and target_node of ogbl-citation2
 //	a folder             a data set of OGB: raw/edge.csv.gz, and split/NAME/train.pt, valid.pt and test.pt
 //
 // Each file may be compressed with zstd or gzip. A table of any other kind, such as Parquet, is
 // read by [FromTable]. Leading lines of text that begin with # or % are comments. The first line is
 // a header if it names a source and a target, or if it has no number in a column where the next
 // lines have numbers. Columns are found by the names of the header, or are the first two; of three
-// columns without a header the middle one is the relation where it has few different values. What
-// was found out is in [Layout], and [Options] overrule it.
+// columns without a header the middle one is the relation where it has few different values.
+// [Layout] says what was detected, and [Options] overrule it.
+//
+// The negatives of each edge, which a model is measured by, are read by [OpenLists].
 //
 // # What is cleaned
 //

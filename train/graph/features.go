@@ -8,17 +8,34 @@ import (
 
 // SetFeatures gives the nodes features: next writes the dim values of a row to dst and returns the
 // key of its node, or no key where rows are nodes by number; it ends with ok false. Every node must
-// have a row. Rows of nodes that the graph has not are counted, and left out.
+// have a row. Rows of nodes that the graph has not are counted, and left out. With two kinds the
+// features are those of the targets, and the sources have zeros in their place.
 func (g *Graph) SetFeatures(name string, dim int, next func(dst []float32) (key string, ok bool, err error)) (unused int, err error) {
-	if g.Sources > 0 {
-		return 0, fmt.Errorf("%s: features are for one kind of node", name)
+	return g.addFeatures(name, g.Sources, g.Nodes, dim, next)
+}
+
+// SetSourceFeatures is SetFeatures for the sources of a graph with two kinds of nodes. What is set
+// first has the first places.
+func (g *Graph) SetSourceFeatures(name string, dim int, next func(dst []float32) (key string, ok bool, err error)) (unused int, err error) {
+	if g.Sources == 0 {
+		return 0, fmt.Errorf("%s: features of sources are for two kinds of nodes", name)
 	}
-	numbers := make(map[string]int, len(g.Keys))
-	for i, key := range g.Keys {
-		numbers[key] = i
+	return g.addFeatures(name, 0, g.Sources, dim, next)
+}
+
+// addFeatures gives the nodes of a range features beside those that they have.
+func (g *Graph) addFeatures(name string, first, last, dim int, next func(dst []float32) (key string, ok bool, err error)) (unused int, err error) {
+	numbers := make(map[string]int, last-first)
+	for i := first; i < last; i++ {
+		numbers[g.Keys[i]] = i
 	}
-	features, seen := make([]float32, g.Nodes*dim), make([]bool, g.Nodes)
-	values := make([]float32, dim)
+	before := g.FeatureDim
+	width := before + dim
+	features, seen := make([]float32, g.Nodes*width), make([]bool, last-first)
+	for i := range g.Nodes {
+		copy(features[i*width:], g.Features[i*before:(i+1)*before])
+	}
+	values, hint := make([]float32, dim), ""
 	for row := 0; ; row++ {
 		key, ok, err := next(values)
 		if err != nil {
@@ -31,22 +48,22 @@ func (g *Graph) SetFeatures(name string, dim int, next func(dst []float32) (key 
 			return 0, fmt.Errorf("%s: row %d: value %d is %v: want finite numbers", name, row, i, values[i])
 		}
 		if key == "" {
-			key = fmt.Sprint(row)
+			key, hint = fmt.Sprint(row), "; its rows have no keys, and count as those of nodes 0, 1, 2 and so on"
 		}
 		n, known := numbers[key]
 		switch {
 		case !known:
 			unused++
 			continue
-		case seen[n]:
+		case seen[n-first]:
 			return 0, fmt.Errorf("%s: row %d: node %s has features already", name, row, quote(key))
 		}
-		seen[n] = true
-		copy(features[n*dim:], values)
+		seen[n-first] = true
+		copy(features[n*width+before:], values)
 	}
 	if n := slices.Index(seen, false); n >= 0 {
-		return 0, fmt.Errorf("%s has no row for node %s: want features of every node", name, quote(g.Keys[n]))
+		return 0, fmt.Errorf("%s has no row for node %s: want features of every node%s", name, quote(g.Keys[first+n]), hint)
 	}
-	g.Features, g.FeatureDim = features, dim
+	g.Features, g.FeatureDim = features, width
 	return unused, nil
 }

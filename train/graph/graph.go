@@ -48,13 +48,16 @@ type Options struct {
 // A Graph is a graph with the keys of its nodes.
 type Graph struct {
 	train.Graph
-	Keys          []string  // of the nodes, by number
-	RelationNames []string  // by number; nil without Options.Relations
-	Times         []float64 // of Edges; nil without Options.Times
+	Keys  []string  // of the nodes, by number
+	Times []float64 // of Edges; nil without Options.Times
 
 	Valid, Test []train.Edge // edges held out by files of their own
 	// TestNegatives are what OGB ranks the edges of Test among: one list for all of them.
 	ValidNegatives, TestNegatives []train.Edge
+	HitsAt                        int // k of the Hits@k that OGB ranks the data set by; 0: unknown
+	// TestCandidates are what OGB ranks the edges of Test among where each has negatives of its
+	// own: a list for each edge, by node number. Else it is nil.
+	ValidCandidates, TestCandidates [][]uint32
 
 	LeadBack float64 // share of the edges whose reverse is there too; one kind
 	Cleaned  Cleaned
@@ -91,6 +94,7 @@ type Builder struct {
 	sources names // of both kinds where there is one
 	targets names
 	edges   [parts][]train.Edge
+	lists   [parts][][]uint32 // negatives of each edge of Valid and Test; nil: there are none
 	times   []float64
 	rels    names
 	g       Graph
@@ -137,6 +141,9 @@ func NewBuilder(opts *Options) (*Builder, error) {
 	}
 	return b, nil
 }
+
+// Layout is what was found out about the first file.
+func (b *Builder) Layout() Layout { return b.g.Layouts[0] }
 
 // Add reads all edges of r and closes it.
 func (b *Builder) Add(r *Reader, part Part) (err error) {
@@ -243,6 +250,9 @@ func (b *Builder) byNumber(text string) (uint32, error) {
 // edgeCost is what an edge takes while the graph is built: in its list as that grows, and sorted.
 const edgeCost = 48
 
+// listCost is what the negatives of an edge take beside 4 bytes for each.
+const listCost = 24
+
 // fits refuses what takes more memory than is allowed.
 func (b *Builder) fits() error {
 	count := 0
@@ -250,9 +260,14 @@ func (b *Builder) fits() error {
 		count += len(edges)
 	}
 	need := edgeCost*int64(count) + b.sources.bytes + b.targets.bytes
+	for _, lists := range b.lists {
+		for _, list := range lists {
+			need += listCost + 4*int64(len(list))
+		}
+	}
 	if b.o.MemoryBytes > 0 && need > b.o.MemoryBytes {
-		return fmt.Errorf("%d edges between %d nodes take more than the %d MB of memory allowed: allow more, or train on a part of the edges",
-			count, len(b.sources.keys)+len(b.targets.keys), b.o.MemoryBytes/1_000_000)
+		return fmt.Errorf("%d edges between %d nodes take more than the %.3g MB of memory allowed: allow more, or train on a part of the edges",
+			count, len(b.sources.keys)+len(b.targets.keys), float64(b.o.MemoryBytes)/1e6)
 	}
 	if len(b.sources.keys)+len(b.targets.keys) > math.MaxInt32 {
 		return fmt.Errorf("more than %d nodes", math.MaxInt32)
@@ -284,7 +299,8 @@ func (b *Builder) Graph() (*Graph, error) {
 	}
 	b.sources.numbers, b.targets.numbers = nil, nil
 	b.clean()
-	g.Valid, g.Test = b.heldOut(Valid), b.heldOut(Test)
+	g.Valid, g.ValidCandidates = b.heldOut(Valid)
+	g.Test, g.TestCandidates = b.heldOut(Test)
 	g.ValidNegatives, g.TestNegatives = b.edges[ValidNegatives], b.edges[TestNegatives]
 	if len(g.Edges) == 0 {
 		return nil, errors.New("no edges are left: all of them are self loops")
@@ -379,12 +395,12 @@ func compare(x, y train.Edge) int {
 	return cmp.Or(cmp.Compare(x.Source, y.Source), cmp.Compare(x.Target, y.Target), cmp.Compare(x.Relation, y.Relation))
 }
 
-// heldOut returns the edges of a part that are no training edges, each once. They keep their
-// direction: a source is asked for its target.
-func (b *Builder) heldOut(part Part) (kept []train.Edge) {
+// heldOut returns the edges of a part that are no training edges, each once, with the negatives of
+// each. They keep their direction: a source is asked for its target.
+func (b *Builder) heldOut(part Part) (kept []train.Edge, lists [][]uint32) {
 	g := &b.g
 	seen := map[train.Edge]bool{}
-	for _, e := range b.edges[part] {
+	for i, e := range b.edges[part] {
 		c, _ := g.canonical(e)
 		_, leaked := slices.BinarySearchFunc(g.Edges, c, compare)
 		switch {
@@ -397,7 +413,10 @@ func (b *Builder) heldOut(part Part) (kept []train.Edge) {
 		default:
 			seen[c] = true
 			kept = append(kept, e)
+			if b.lists[part] != nil {
+				lists = append(lists, b.lists[part][i])
+			}
 		}
 	}
-	return kept
+	return kept, lists
 }

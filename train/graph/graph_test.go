@@ -115,7 +115,7 @@ func TestBadEdges(t *testing.T) {
 		"empty key":        {"e.tsv", "a\tb\n\tc\n", ReadOptions{}, "line 2: a key is empty"},
 		"long key":         {"e.tsv", "a\tb\na\t" + strings.Repeat("k", maxKey+1) + "\n", ReadOptions{}, "has 1025 bytes, at most 1024 are allowed"},
 		"bad time":         {"e.tsv", "a\tb\t3\na\tc\tsoon\n", ReadOptions{Columns: Columns{Time: "3"}}, `line 2: "soon" is no time`},
-		"json list":        {"e.jsonl", "[1, 2]\n", ReadOptions{}, "want an object a line"},
+		"json list":        {"e.jsonl", "[1, 2]\n", ReadOptions{}, "want one object per line"},
 		"json field":       {"e.jsonl", "{\"source\": 1, \"target\": 2}\n{\"source\": 1}\n", ReadOptions{}, `line 2: no field is "target"`},
 		"json value":       {"e.jsonl", "{\"source\": [1], \"target\": 2}\n", ReadOptions{}, `line 1: field "source" is "[1]": want text or a number`},
 	} {
@@ -203,7 +203,7 @@ func TestBadGraphs(t *testing.T) {
 		want  string
 	}{
 		"self loops alone": {Options{}, map[Part]string{Train: "a\ta\n"}, "no edges are left: all of them are self loops"},
-		"memory":           {Options{MemoryBytes: 10}, map[Part]string{Train: "a\tb\n"}, "take more than the 0 MB of memory allowed"},
+		"memory":           {Options{MemoryBytes: 10}, map[Part]string{Train: "a\tb\n"}, "take more than the 1e-05 MB of memory allowed"},
 		"node twice":       {Options{Nodes: []string{"a", "a"}}, nil, `key "a" names node 0 and node 1`},
 		"no such node":     {Options{Nodes: []string{"a"}}, map[Part]string{Train: "a\tb\n"}, `line 1: no node is "b"`},
 		"no such number":   {Options{Nodes: []string{"a"}, ByNumber: true}, map[Part]string{Train: "0\t1\n"}, "line 1: no node has number 1: there are 1"},
@@ -275,6 +275,22 @@ func TestFeatures(t *testing.T) {
 	assert.EqualError(t, err, "f.npy: row 1: value 0 is NaN: want finite numbers")
 	_, err = g.SetFeatures("f.csv", 1, rows([]string{"0", "0"}, 10, 11))
 	assert.EqualError(t, err, `f.csv: row 1: node "0" has features already`)
+	_, err = g.SetFeatures("f.npy", 1, rows(nil, 10))
+	assert.EqualError(t, err, `f.npy has no row for node "1": want features of every node; its rows have no keys, and count as those of nodes 0, 1, 2 and so on`)
+	_, err = g.SetSourceFeatures("f.npy", 1, rows(nil, 10))
+	assert.EqualError(t, err, "f.npy: features of sources are for two kinds of nodes")
+
+	// With two kinds each has places of its own, and zeros in those of the other.
+	g, err = build(t, &Options{TwoKinds: true}, map[Part]string{Train: "a\tx\nb\ty\na\ty\n"})
+	require.NoError(t, err)
+	_, err = g.SetSourceFeatures("s.csv", 1, rows([]string{"b", "a"}, 2, 1))
+	require.NoError(t, err)
+	_, err = g.SetFeatures("t.csv", 1, rows([]string{"x", "y"}, 3, 4))
+	require.NoError(t, err)
+	assert.Equal(t, 2, g.FeatureDim)
+	assert.Equal(t, []float32{1, 0, 2, 0, 0, 3, 0, 4}, g.Features)
+	_, err = g.SetFeatures("t.csv", 1, rows([]string{"a", "x"}, 2, 1))
+	assert.EqualError(t, err, `t.csv has no row for node "y": want features of every node`)
 }
 
 // OGB's own folder, in small: the files that torch.save wrote are fixtures of package codec.

@@ -11,9 +11,9 @@ import (
 	"github.com/flashdb/flashdb/internal/codec"
 )
 
-// openJSON opens a file of one object a line. Its first object names the columns.
+// openJSON opens a file of one object per line. Its first object names the columns.
 func (r *Reader) openJSON(path string, o ReadOptions) error {
-	sample, _, err := readSample(path, r.name)
+	sample, _, err := readSample(path, r.name, 1)
 	if err != nil {
 		return err
 	}
@@ -44,7 +44,11 @@ func (r *Reader) openJSON(path string, o ReadOptions) error {
 		if err != nil {
 			return number, err
 		}
-		fields, err := jsonValues(line, names)
+		object, err := parseJSON(line)
+		if err != nil {
+			return number, err
+		}
+		fields, err := object.texts(names)
 		if err != nil {
 			return number, err
 		}
@@ -55,7 +59,7 @@ func (r *Reader) openJSON(path string, o ReadOptions) error {
 
 // jsonFields are the names of an object's fields, in its order.
 func jsonFields(line []byte) (names []string, err error) {
-	wrong := errors.New(`want an object a line, such as {"source": "a", "target": "b"}`)
+	wrong := errors.New(`want one object per line, such as {"source": "a", "target": "b"}`)
 	d := json.NewDecoder(bytes.NewReader(line))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
 		return nil, wrong
@@ -77,12 +81,18 @@ func jsonFields(line []byte) (names []string, err error) {
 	return names, nil
 }
 
-// jsonValues are the fields of an object that have these names, as text; "" for an empty name.
-func jsonValues(line []byte, names []string) ([]string, error) {
-	var object map[string]json.RawMessage
+// A jsonLine is the object of a line.
+type jsonLine map[string]json.RawMessage
+
+func parseJSON(line []byte) (object jsonLine, err error) {
 	if err := json.Unmarshal(line, &object); err != nil {
-		return nil, errors.New(`want an object a line, such as {"source": "a", "target": "b"}`)
+		return nil, errors.New(`want one object per line, such as {"source": "a", "target": "b"}`)
 	}
+	return object, nil
+}
+
+// texts are the fields that have these names, as text; "" for an empty name.
+func (object jsonLine) texts(names []string) ([]string, error) {
 	values := make([]string, len(names))
 	for i, name := range names {
 		if name == "" {
@@ -92,16 +102,24 @@ func jsonValues(line []byte, names []string) ([]string, error) {
 		if !ok {
 			return nil, fmt.Errorf("no field is %s", quote(name))
 		}
-		switch {
-		case len(raw) > 0 && raw[0] == '"':
-			if err := json.Unmarshal(raw, &values[i]); err != nil {
-				return nil, fmt.Errorf("field %s: %w", quote(name), err)
-			}
-		case len(raw) > 0 && slices.Contains([]byte("-0123456789"), raw[0]):
-			values[i] = string(raw)
-		default:
-			return nil, fmt.Errorf("field %s is %s: want text or a number", quote(name), quote(string(raw)))
+		var err error
+		if values[i], err = jsonText(name, raw); err != nil {
+			return nil, err
 		}
 	}
 	return values, nil
+}
+
+// jsonText is a value of a field as text.
+func jsonText(name string, raw json.RawMessage) (text string, err error) {
+	switch {
+	case len(raw) > 0 && raw[0] == '"':
+		if err := json.Unmarshal(raw, &text); err != nil {
+			return "", fmt.Errorf("field %s: %w", quote(name), err)
+		}
+		return text, nil
+	case len(raw) > 0 && slices.Contains([]byte("-0123456789"), raw[0]):
+		return string(raw), nil
+	}
+	return "", fmt.Errorf("field %s is %s: want text or a number", quote(name), quote(string(raw)))
 }

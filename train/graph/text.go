@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 
 	"github.com/flashdb/flashdb/internal/codec"
@@ -49,7 +50,7 @@ type text struct {
 }
 
 func (r *Reader) openText(path, kind string, o ReadOptions) error {
-	sample, comments, err := readSample(path, r.name)
+	sample, comments, err := readSample(path, r.name, sampleLines)
 	if err != nil {
 		return err
 	}
@@ -113,15 +114,16 @@ type sample struct {
 	text  [][]byte
 }
 
-// readSample also counts the comments before the first edge.
-func readSample(path, name string) (*sample, int, error) {
+// readSample reads the first lines that are no comments, at most so many. It also counts the
+// comments before them.
+func readSample(path, name string, most int) (*sample, int, error) {
 	lines, err := codec.OpenLines(path, name)
 	if err != nil {
 		return nil, 0, err
 	}
 	s := &sample{name: name, lines: lines}
 	comments := 0
-	for len(s.text) < sampleLines {
+	for len(s.text) < most {
 		line, _, err := lines.Next()
 		if errors.Is(err, io.EOF) {
 			break
@@ -214,12 +216,7 @@ func isHeader(rows [][][]byte) bool {
 }
 
 func contains(list []string, name string) bool {
-	for _, w := range list {
-		if w == name {
-			return len(name) > 1 // single letters are keys as well
-		}
-	}
-	return false
+	return len(name) > 1 && slices.Contains(list, name) // single letters are keys as well
 }
 
 // numericBelow tells whether a column holds numbers alone, but for the first row.

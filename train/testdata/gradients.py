@@ -73,7 +73,7 @@ class Case:
             net = self.layers(self.norm, [DIM * (2 if d == "concat_mlp" else 1)] + self.hidden + [1])
         elif d == "bilinear":
             w = self.param(DIM, DIM)
-        elif d == "distmult":
+        elif d in ("distmult", "complex"):
             w = self.param(3, DIM)
         z = self.embed()
         s, t, r = (torch.tensor(c) for c in zip(*pairs()))
@@ -86,6 +86,9 @@ class Case:
             logit = ((u @ w) * v).sum(1)
         elif d == "distmult":
             logit = (u * w[r] * v).sum(1)
+        elif d == "complex":
+            u, v, q = (torch.complex(*x.chunk(2, dim=1)) for x in (u, v, w[r]))
+            logit = (u * q * v.conj()).real.sum(1)
         else:
             logit = (u * v).sum(1)
         logit = logit.reshape(LINKS, GROUP)
@@ -132,5 +135,6 @@ cases = [
     Case("mf", "concat_mlp", "plnlp", True, [33, 8, 5], 0, 0), Case("hops", "hadamard_mlp", "bce", False, [9, 7], 324, 0),
     Case("gcn", "hadamard_mlp", "bce", False, [9, 7], 0, 0), Case("gcn", "dot", "plnlp", False, [], 0, 5),
     Case("sage", "hadamard_mlp", "bce", False, [9], 0, 0), Case("sage", "bilinear", "bce", False, [], 0, 5),
+    Case("mf", "complex", "bce", False, [], 0, 0),
 ]
 print("[" + ",\n".join(json.dumps(c.run()) for c in cases) + "]")

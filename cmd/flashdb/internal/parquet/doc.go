@@ -12,10 +12,10 @@
 // probability.
 //
 // parquet-go decodes the footer and writes files. Pages are decoded here (page.go, runs.go,
-// source.go), value by value: of each column one page is held as it is after decompression, its
-// dictionary, and one row. Read are pages of versions 1 and 2; snappy, gzip, zstd, brotli and
-// lz4_raw; values that are plain, of a dictionary, split by bytes, or stored as differences,
-// lengths or prefixes.
+// source.go), value by value. Of each column, memory holds one decompressed page, its dictionary,
+// and one row. Supported are pages of versions 1 and 2; snappy, gzip, zstd, brotli and lz4_raw;
+// values that are plain, of a dictionary, split by bytes, or stored as differences, lengths or
+// prefixes.
 //
 // # Untrusted bytes
 //
@@ -26,12 +26,12 @@
 // A page may declare 16 MiB + 100 times its compressed bytes. It must expand to exactly what it
 // declares, and no more is decompressed. Runs, differences and dictionary indexes are read as they
 // are needed, so that a run of a billion values takes no memory. All pages that are read, four
-// bytes a value and every string, may come to 256 MiB + 256 times the file. A row has at most 32
+// bytes per value and every string, may come to 256 MiB + 256 times the file. A row has at most 32
 // MiB of strings.
 //
 // parquet-go's own decoders of pages are not used because they trust these numbers: a damaged lz4
-// page, a run-length of a billion or prefixes of prefixes end the process for want of memory, which
-// no recover can catch. A panic of the library on a damaged footer becomes an error.
+// page, a run-length of a billion or prefixes of prefixes end the process because memory runs out,
+// which no recover can catch. A panic of the library on a damaged footer becomes an error.
 //
 // # Concurrency
 //

@@ -7,25 +7,31 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// EdgeWriter writes pairs of keys as the columns source and target.
+// EdgeWriter writes pairs of keys as the columns source and target, or triples as source, relation
+// and target.
 type EdgeWriter struct {
-	w    *parquet.GenericWriter[any]
-	rows []parquet.Row
+	w       *parquet.GenericWriter[any]
+	fieldOf []int // per column, in the order of their names: which field of Write it holds
+	rows    []parquet.Row
 }
 
 // NewEdgeWriter begins a file of edges. Keys are strings to other readers, or bytes if binaryKeys
-// is set.
-func NewEdgeWriter(w io.Writer, binaryKeys bool) *EdgeWriter {
+// is set; relations are as keys are.
+func NewEdgeWriter(w io.Writer, binaryKeys, related bool) *EdgeWriter {
 	key := keyNode(binaryKeys)
-	schema := parquet.NewSchema("edges", parquet.Group{"source": key, "target": key})
-	return &EdgeWriter{w: parquet.NewGenericWriter[any](w, schema, parquet.Compression(&parquet.Zstd), parquet.MaxRowsPerRowGroup(1<<20))}
+	columns, fieldOf := parquet.Group{"source": key, "target": key}, []int{0, 1}
+	if related {
+		columns["relation"], fieldOf = key, []int{1, 0, 2}
+	}
+	schema := parquet.NewSchema("edges", columns)
+	return &EdgeWriter{fieldOf: fieldOf, w: parquet.NewGenericWriter[any](w, schema, parquet.Compression(&parquet.Zstd), parquet.MaxRowsPerRowGroup(1<<20))}
 }
 
-// Write adds an edge: its source and its target.
-func (w *EdgeWriter) Write(keys ...string) error {
-	row := make(parquet.Row, len(keys))
-	for i, key := range keys {
-		row[i] = parquet.ByteArrayValue([]byte(key)).Level(0, 0, i)
+// Write adds an edge: its source, its relation where the file has them, and its target.
+func (w *EdgeWriter) Write(fields ...string) error {
+	row := make(parquet.Row, len(w.fieldOf))
+	for column, i := range w.fieldOf {
+		row[column] = parquet.ByteArrayValue([]byte(fields[i])).Level(0, 0, column)
 	}
 	if w.rows = append(w.rows, row); len(w.rows) < rowsBuffered {
 		return nil

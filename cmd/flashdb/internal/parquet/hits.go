@@ -15,7 +15,7 @@ type Hit struct {
 	Score, Probability float32
 }
 
-// HitWriter writes predictions, a row a hit.
+// HitWriter writes predictions, one row per hit.
 type HitWriter interface {
 	Write(h Hit) error
 	// Close writes what is left and the footer. It does not close what it writes to.

@@ -187,6 +187,9 @@ func TestAssembled(t *testing.T) {
 // TestHostilePages: pages, dictionaries and levels that lie take bounded memory, and the error says
 // which column they are of.
 func TestHostilePages(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine computes: nothing for the race detector")
+	}
 	const most = 64 << 20
 	zeros := make([]byte, 128<<20)
 	compressed := func(w io.WriteCloser, b *bytes.Buffer) []byte {

@@ -142,6 +142,27 @@ func TestTable(t *testing.T) {
 	assert.ErrorContains(t, err, `no column is named "dest"`)
 }
 
+// TestEdgeWriterRoundTrip writes edges from one slice again and again: it stays as it is.
+func TestEdgeWriterRoundTrip(t *testing.T) {
+	for _, columns := range [][]string{{"source", "target"}, {"source", "relation", "target"}} {
+		var b bytes.Buffer
+		w := NewEdgeWriter(&b, false, len(columns) == 3)
+		for range 3 {
+			require.NoError(t, w.Write(columns...))
+		}
+		require.NoError(t, w.Close())
+		f, err := newFile(bytes.NewReader(b.Bytes()), int64(b.Len()), "x")
+		require.NoError(t, err)
+		table, err := newTable(f, columns)
+		require.NoError(t, err)
+		for range 3 {
+			fields, _, err := table.Next()
+			require.NoError(t, err)
+			assert.Equal(t, columns, fields, "every field under its own name")
+		}
+	}
+}
+
 // written is a file of n rows of dim values by Writer.
 func written(t testing.TB, n, dim int, binary bool) []byte {
 	var b bytes.Buffer

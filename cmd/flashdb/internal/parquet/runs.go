@@ -88,7 +88,7 @@ func (p *packed) next(width int) (v uint64, err error) {
 
 // delta reads integers as differences, DELTA_BINARY_PACKED:
 //
-//	values a block, miniblocks a block, values in all, the first value
+//	values per block, miniblocks per block, values in all, the first value
 //	a block: its least difference, the width of each miniblock, the miniblocks
 //
 // It holds one miniblock by reference.

@@ -72,8 +72,8 @@ func Handler(db *flashdb.DB) http.Handler {
 // Write writes what a database holds and what its owner has done.
 func Write(w io.Writer, s flashdb.Stats, m flashdb.Metrics) {
 	p := writer{w}
-	p.one("store_bytes", "gauge", "Size of the bbolt file.", float64(s.StoreBytes))
-	p.one("wal_bytes", "gauge", "Size of the log.", float64(s.WALBytes))
+	p.one("store_bytes", "gauge", "Size of the bbolt file.", float64(s.Disk.Store))
+	p.one("wal_bytes", "gauge", "Size of the log.", float64(s.Disk.WAL))
 	p.one("durable_lsn", "counter", "Number of the last acknowledged write.", float64(s.DurableLSN))
 	p.one("applied_lsn", "counter", "Number of the last write in the bbolt file.", float64(s.AppliedLSN))
 	for _, g := range []struct {

@@ -18,7 +18,7 @@ import (
 func TestWrite(t *testing.T) {
 	var out strings.Builder
 	Write(&out, flashdb.Stats{
-		StoreBytes:  1 << 30,
+		Disk:        flashdb.DiskUse{Store: 1 << 30},
 		Collections: []flashdb.CollectionStats{{Name: `a"b\`, Nodes: 7, Written: time.Unix(1e9, 0)}, {Name: "c"}},
 	}, flashdb.Metrics{
 		Predicts:     3,

@@ -165,14 +165,6 @@ func drawHistogram(title string, values []float64) template.HTML {
 	return c.done()
 }
 
-func drawLists(sizes []int) template.HTML {
-	values := make([]float64, len(sizes))
-	for i, n := range sizes {
-		values[i] = float64(n)
-	}
-	return drawHistogram("rows in a list", values)
-}
-
 // drawLatency draws what share of the queries took at most how long.
 func drawLatency(a Asked) template.HTML {
 	all := append(slices.Clone(a.Times), a.Exact...)

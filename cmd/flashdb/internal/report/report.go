@@ -21,8 +21,7 @@ type Page struct {
 	Facts    []Fact
 	Warnings []string // what a reader should do something about
 
-	// Lists are the sizes of the inverted lists, Norms the lengths of sampled embeddings.
-	Lists []int
+	// Norms are the lengths of sampled embeddings.
 	Norms []float64
 
 	// Delta is what the index does not hold.
@@ -120,7 +119,6 @@ var page = template.Must(template.New("page.html").Funcs(template.FuncMap{
 	},
 	"frontier":  drawFrontier,
 	"histogram": drawHistogram,
-	"lists":     drawLists,
 	"latency":   drawLatency,
 	"growth":    drawGrowth,
 	"times":     func(exact, t time.Duration) string { return fmt.Sprintf("%.3g×", exact.Seconds()/max(t, 1).Seconds()) },

@@ -17,7 +17,6 @@ func full() Page {
 		Title: `<b>"papers"</b>`, Made: time.Unix(0, 0).UTC(), Version: "v1",
 		Facts:    []Fact{{"nodes", "3", "of dimension 2"}},
 		Warnings: []string{"rebuild & see"},
-		Lists:    []int{3, 1, 4, 1, 5},
 		Norms:    []float64{1, 1, 1},
 		Decoders: []Decoder{{
 			Name: "cites", Kind: "hadamard_mlp 2-4-1",
@@ -28,7 +27,7 @@ func full() Page {
 			},
 		}, {Name: "dot"}},
 		Asked: &Asked{K: 100, Recalls: []float64{1, .98}, Times: []time.Duration{time.Millisecond, 2 * time.Millisecond}, Exact: []time.Duration{time.Second, time.Second}},
-		Delta: &Delta{Facts: []Fact{{"newer rows", "12", "of act 7"}}, Text: "acts & rows"},
+		Delta: &Delta{Facts: []Fact{{"newer rows", "12", "of write 7"}}, Text: "writes & rows"},
 		Growth: &Growth{K: 100, Sources: 30, Note: "no more time", Points: []GrowthPoint{
 			{Rows: 1000, Planned: time.Millisecond, Exact: 3 * time.Millisecond, Recall: 1},
 			{Rows: 4000, Planned: 2 * time.Millisecond, Exact: 12 * time.Millisecond, Recall: .98},
@@ -45,7 +44,7 @@ func TestPage(t *testing.T) {
 		"empty":                        {},
 		"growth that was not measured": {Growth: &Growth{Note: "why"}, Delta: &Delta{}},
 		"growth of nothing":            {Growth: &Growth{Points: []GrowthPoint{{}, {}}}},
-		"one list":                     {Lists: []int{7}, Asked: &Asked{}},
+		"one length":                   {Norms: []float64{7}, Asked: &Asked{}},
 		"no frontier":                  {Decoders: []Decoder{{Name: "d", Frontiers: []Frontier{{K: 1}}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -77,12 +76,12 @@ func TestPageShowsWhatItIsGiven(t *testing.T) {
 	text := out.String()
 	for _, want := range []string{
 		"&lt;b&gt;&#34;papers&#34;&lt;/b&gt;", "rebuild &amp; see", "<b>.9900</b>", "0.820", "50 µs", "20×",
-		`<meter value="0.5">`, "25%", "Sizes of the 5 lists", "exact scan: 1 ms",
-		"acts &amp; rows", "rows<sup>0.50</sup>", "rows<sup>1.00</sup>", "<td>4,000</td><td>2 ms</td><td>.9800</td><td>12 ms</td><td>6×</td>", "no more time",
+		`<meter value="0.5">`, "25%", "exact scan: 1 ms",
+		"writes &amp; rows", "rows<sup>0.50</sup>", "rows<sup>1.00</sup>", "<td>4,000</td><td>2 ms</td><td>.9800</td><td>12 ms</td><td>6×</td>", "no more time",
 	} {
 		assert.Contains(t, text, want)
 	}
-	assert.Equal(t, 5, strings.Count(text, "<svg"), "latency, growth, one frontier, lists, norms, and no chart of an empty frontier")
+	assert.Equal(t, 4, strings.Count(text, "<svg"), "latency, growth, one frontier, norms, and no chart of an empty frontier")
 }
 
 func TestMissScale(t *testing.T) {

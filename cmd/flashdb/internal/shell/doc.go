@@ -1,6 +1,6 @@
 // Package shell reads command lines from a person or a pipe: it edits and completes them on a
-// terminal, splits them into words, and runs them one after the other until the input ends. What
-// the words mean is the caller's.
+// terminal, splits them into words, and runs them one after the other until the input ends. The
+// caller decides what the words mean.
 //
 // # Words
 //

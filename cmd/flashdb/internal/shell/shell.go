@@ -47,7 +47,7 @@ type Shell struct {
 // Ask asks the person at the terminal while a line runs, and returns the answer.
 func (s *Shell) Ask(ctx context.Context, question string) (string, error) {
 	if s.term == nil {
-		return "", errors.New("nobody is here to ask")
+		return "", errors.New("standard input is not a terminal, so that nothing can be asked")
 	}
 	return prompt(ctx, s.term, question)
 }

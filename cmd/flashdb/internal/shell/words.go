@@ -39,7 +39,7 @@ func SplitPartial(line string) Partial {
 	return out
 }
 
-// parser splits a line, a word a call of next.
+// parser splits a line, one word per call of next.
 type parser struct {
 	line       string
 	at         int

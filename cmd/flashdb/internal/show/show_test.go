@@ -47,3 +47,8 @@ func TestNumbersForPeople(t *testing.T) {
 	assert.Equal(t, "4.5 s", Duration(4480*time.Millisecond))
 	assert.Equal(t, "2m5s", Duration(125*time.Second))
 }
+
+func TestDidYouMean(t *testing.T) {
+	assert.Equal(t, "did you mean a or b?", DidYouMean([]string{"a", "b"}))
+	assert.Empty(t, DidYouMean(nil))
+}

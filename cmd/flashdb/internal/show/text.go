@@ -43,3 +43,15 @@ func Clip(s string, width int) string {
 	tail := width - 1 - head
 	return string(runes[:head]) + "…" + string(runes[len(runes)-tail:])
 }
+
+// DidYouMean asks for what an unknown word may have been, or is empty.
+func DidYouMean(words []string) string {
+	if len(words) == 0 {
+		return ""
+	}
+	texts := make([]string, len(words))
+	for i, w := range words {
+		texts[i] = Text(w)
+	}
+	return "did you mean " + strings.Join(texts, " or ") + "?"
+}

@@ -1,5 +1,5 @@
-// Package terminal is what the command shows where a person looks on: the progress of long work,
-// colours, and text folded to the width.
+// Package terminal writes what the command shows on a terminal: the progress of long work, colours,
+// and text wrapped to the width.
 package terminal
 
 import (

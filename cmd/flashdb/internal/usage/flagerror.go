@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
+	"github.com/flashdb/flashdb/internal/nearest"
 )
 
 // FlagError says what is wrong with the flags of a command line, and what to do.
@@ -30,7 +30,7 @@ func FlagError(cmd *cobra.Command, err error) error {
 		}
 		return fmt.Errorf("unknown flag: -%s; a key that begins with - goes after --; %s", letters, see)
 	case errors.As(err, &unknown):
-		near := show.Nearest(unknown.GetSpecifiedName(), flagNames(cmd), 2)
+		near := nearest.Among(unknown.GetSpecifiedName(), flagNames(cmd), 2)
 		if other := otherwise(cmd, unknown.GetSpecifiedName()); other != "" {
 			near = []string{other}
 		}

@@ -67,6 +67,9 @@ func gamma(rng *rand.Rand, shape float64) float64 {
 // TestLowerBoundCovers draws many samples of populations like those met on real graphs, and counts
 // how often the bound lies below the true mean.
 func TestLowerBoundCovers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine computes: nothing for the race detector")
+	}
 	const samples = 1500
 	for _, tt := range []struct {
 		name    string
@@ -118,7 +121,7 @@ func TestLowerBoundOfPerfectRecalls(t *testing.T) {
 	}
 	assert.Zero(t, calibrate.LowerBound(nil, 10))
 	assert.InDelta(t, 1-0.19/200, calibrate.LowerBound(perfect(200), 100), 2e-4)
-	assert.Less(t, calibrate.LowerBound(perfect(200), 10), calibrate.LowerBound(perfect(200), 100), "of 10 a node weighs more")
+	assert.Less(t, calibrate.LowerBound(perfect(200), 10), calibrate.LowerBound(perfect(200), 100), "of 10, each node weighs more")
 	last := 0.0
 	for n := 2; n < 300; n++ {
 		bound := calibrate.LowerBound(perfect(n), 100)
@@ -135,4 +138,24 @@ func TestPerfectBound(t *testing.T) {
 	assert.InDelta(t, .988, calibrate.PerfectBound(30, 10), .001)
 	assert.Less(t, calibrate.PerfectBound(8, 100), .98)
 	assert.Zero(t, calibrate.PerfectBound(0, 100))
+}
+
+func TestWorse(t *testing.T) {
+	for _, tt := range []struct {
+		name          string
+		before, after []float64
+		worse         bool
+	}{
+		{"none", nil, nil, false},
+		{"one source says nothing", []float64{1}, []float64{0}, false},
+		{"the same", []float64{1, .9, .8}, []float64{1, .9, .8}, false},
+		{"better", []float64{.9, .9, .9}, []float64{1, .95, .99}, false},
+		{"within the tolerance", []float64{1, 1, 1, 1}, []float64{.99, .995, .99, .995}, false},
+		{"everywhere", []float64{1, .99, 1, .98}, []float64{.95, .93, .94, .94}, true},
+		{"one source of four: it may be chance", []float64{1, 1, 1, 1}, []float64{1, 1, 1, .8}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			assert.Equal(t, tt.worse, calibrate.Worse(tt.before, tt.after, .01))
+		})
+	}
 }
