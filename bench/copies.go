@@ -28,7 +28,7 @@ type copiesFlags struct {
 func copiesCommand(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	var f copiesFlags
 	fs := newFlags("copies", stderr)
-	fs.StringVar(&f.data, "data", os.Getenv("FLASHDB_DATA"), "`folder` that holds a folder a graph (default $FLASHDB_DATA)")
+	fs.StringVar(&f.data, "data", os.Getenv("FLASHDB_DATA"), "`folder` that holds one folder per graph (default $FLASHDB_DATA)")
 	fs.StringVar(&f.graph, "graph", "genes", "`name` of the graph")
 	fs.StringVar(&f.out, "out", "", "write the larger graph to this `folder`, which must not exist")
 	fs.Int64Var(&f.rows, "rows", 3_000_000, "`number` of candidates to write")

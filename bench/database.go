@@ -217,7 +217,7 @@ func remember(ctx context.Context, db *flashdb.DB, c *flashdb.Collection, record
 	if err != nil {
 		return err
 	}
-	record.StoreBytes, record.LogBytes = stats.StoreBytes, stats.WALBytes
+	record.StoreBytes, record.LogBytes = stats.Disk.Store, stats.Disk.WAL
 	for _, s := range stats.Collections {
 		record.IndexBytes += s.IndexBytes
 	}

@@ -26,7 +26,7 @@ import (
 //	                      rows are both where it is 0 or the file is missing
 //	embeddings.npy        nodes x dim; or embeddings.npy.zst
 //	decoder.safetensors   weights, which decoder.json describes
-//	oracle.jsonl.zst      {"source": row, "top": [rows], "logit": [numbers]} a line,
+//	oracle.jsonl.zst      {"source": row, "top": [rows], "logit": [numbers]} per line,
 //	                      best first; only the source itself is left out
 type dataset struct {
 	name    string

@@ -33,7 +33,7 @@ type graphFlags struct {
 func graphCommand(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	var f graphFlags
 	fs := newFlags("graph", stderr)
-	fs.StringVar(&f.data, "data", os.Getenv("FLASHDB_DATA"), "`folder` that holds a folder a graph (default $FLASHDB_DATA; "+demoGraph+" needs none)")
+	fs.StringVar(&f.data, "data", os.Getenv("FLASHDB_DATA"), "`folder` that holds one folder per graph (default $FLASHDB_DATA; "+demoGraph+" needs none)")
 	fs.StringVar(&f.graph, "graph", demoGraph, "`name` of the graph: go-stdlib, debian, genes, or another folder")
 	fs.StringVar(&f.dir, "dir", "", "keep the database in this `directory`, and use the one that is there (default: temporary)")
 	fs.IntVar(&f.k, "k", 100, "nodes asked for")
@@ -43,7 +43,7 @@ func graphCommand(ctx context.Context, args []string, stdout, stderr io.Writer) 
 	fs.BoolVar(&f.grid, "grid", false, "measure a grid of plans, too")
 	fs.StringVar(&f.only, "only", "", "beside the exact scan, measure only settings whose name matches this regular `expression`")
 	fs.BoolVar(&f.json, "json", false, "print JSON lines")
-	fs.StringVar(&f.plot, "plot", "", "draw recall against queries a second into this SVG `file`")
+	fs.StringVar(&f.plot, "plot", "", "draw recall against queries per second into this SVG `file`")
 	fs.StringVar(&f.peers, "peers", "", "take results of other programs from this `file` of JSON lines into table and plot")
 	fs.StringVar(&f.cpuProfile, "cpuprofile", "", "write a profile of the queries, without the exact scan's, to this `file`")
 	if err := parse(fs, args); err != nil {

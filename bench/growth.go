@@ -30,7 +30,7 @@ type growthFlags struct {
 func growthCommand(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	var f growthFlags
 	fs := newFlags("growth", stderr)
-	fs.StringVar(&f.data, "data", os.Getenv("FLASHDB_DATA"), "`folder` that holds a folder a graph (default $FLASHDB_DATA)")
+	fs.StringVar(&f.data, "data", os.Getenv("FLASHDB_DATA"), "`folder` that holds one folder per graph (default $FLASHDB_DATA)")
 	fs.StringVar(&f.graph, "graph", "genes", "`name` of the graph; its sources may not be candidates")
 	fs.StringVar(&f.dir, "dir", "", "keep a database a size in this `directory`, and use those that are there (default: temporary)")
 	fs.StringVar(&f.sizes, "sizes", "50000,100000,200000,400000,750000", "`numbers` of rows, ascending, with commas between")

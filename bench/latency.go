@@ -70,8 +70,11 @@ func latencyCommand(ctx context.Context, args []string, stdout, stderr io.Writer
 // drawn returns the embeddings of n nodes, drawn at random, or of all.
 func drawn(ctx context.Context, c *flashdb.Collection, n int, seed uint64) (vectors [][]float32, err error) {
 	var keys []string
-	if err := c.Keys(ctx, func(_ uint32, key string) error { keys = append(keys, key); return nil }); err != nil {
-		return nil, err
+	for key, err := range c.Keys(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		keys = append(keys, key)
 	}
 	rng := rand.New(rand.NewPCG(seed, 0))
 	rng.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -61,23 +63,49 @@ func cpuField(cpuinfo, name string) string {
 	return ""
 }
 
-// revision is the commit the program was built from; go build records it, go run does not.
+// revision is the commit the program was built from. go build records it, go run does not: then git
+// tells that of the folder of this file. It is empty where nothing tells.
 func revision() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return ""
-	}
-	var commit, changed string
-	for _, s := range info.Settings {
-		switch {
-		case s.Key == "vcs.revision":
-			commit = s.Value[:min(12, len(s.Value))]
-		case s.Key == "vcs.modified" && s.Value == "true":
-			changed = " with changes"
-		}
+	commit, changed := recordedRevision()
+	if commit == "" {
+		commit, changed = checkedOut()
 	}
 	if commit == "" {
 		return ""
 	}
-	return commit + changed
+	commit = commit[:min(12, len(commit))]
+	if changed {
+		commit += " with changes"
+	}
+	return commit
+}
+
+// recordedRevision is the commit that go build recorded, and whether files differed from it.
+func recordedRevision() (commit string, changed bool) {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "", false
+	}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			commit = s.Value
+		case "vcs.modified":
+			changed = s.Value == "true"
+		}
+	}
+	return commit, changed
+}
+
+// checkedOut is the commit that git has checked out around this file, and whether files differ from
+// it.
+func checkedOut() (commit string, changed bool) {
+	_, file, _, _ := runtime.Caller(0)
+	dir := filepath.Dir(file)
+	head, err := exec.Command("git", "-C", dir, "rev-parse", "HEAD").Output()
+	if err != nil {
+		return "", false
+	}
+	status, err := exec.Command("git", "-C", dir, "status", "--porcelain").Output()
+	return strings.TrimSpace(string(head)), err != nil || len(status) > 0
 }

@@ -2,21 +2,23 @@
 // finds and how fast, beside the exact scan timed in the same run, and how the time of a query
 // grows with the number of rows.
 //
-//	bench graph   -data DIR -graph NAME   recall, latency, queries a second, build, disk and memory
+//	bench graph   -data DIR -graph NAME   recall, latency, queries per second, build, disk and memory
 //	bench growth  -data DIR               latency over subsets of a graph, genes by default
-//	bench scan    -data DIR -graph NAME   codes a second of the index alone
+//	bench scan    -data DIR -graph NAME   codes per second of the index alone
 //	bench seeds   -data DIR -graph NAME   recall from each seed of the first round
+//	bench budgets -data DIR -graph NAME   recall by rows scored, of any decoder and ways to find rows
 //	bench latency -dir DATABASE           single queries of a database that is there
 //	bench rebuild -data DIR -graph NAME   reads beside writes and an online rebuild
 //	bench copies  -data DIR -out FOLDER   writes a larger graph: the rows of one over and over, with noise
+//	bench paper   -data DIR [-quick]      trains, measures, and writes the page that reproduces the paper
 //	bench report  -in FILE -doc FILE      tables and plots of what graph and growth wrote with -json
 //
 // DIR holds a folder for each graph; dataset.go says what is in it. README.md says what the
 // commands print and how long most of them take.
 //
 // It is a module of its own, so that plotting adds no dependency to flashdb. It measures flashdb
-// through the API of the root package, as any program sees it. Only scan and seeds measure the
-// packages below.
+// through the API of the root package, as any program sees it. Only scan, seeds, budgets and paper
+// measure the packages below.
 package main
 
 import (
@@ -31,13 +33,15 @@ import (
 
 const usage = `usage: bench COMMAND [flags]
 
-  graph    measure plans on one graph: recall, latency, queries a second, build, disk, memory
+  graph    measure plans on one graph: recall, latency, queries per second, build, disk, memory
   growth   measure how the time of a query grows with the number of rows
-  scan     measure searches of the index alone, without a decoder: codes a second
+  scan     measure searches of the index alone, without a decoder: codes per second
   seeds    measure what the seeds of the first round find: recall
+  budgets  measure what ways to find rows give by the number scored, for any decoder: recall
   latency  measure single queries of a database that is there: latency, page faults
   rebuild  measure reads beside writes and an online rebuild: latency, errors, memory
   copies   write a larger graph: the rows of one over and over, with noise
+  paper    reproduce the Flashlight paper: train, measure, write docs/paper.md
   report   rewrite the tables of a Markdown file and the plots from results in JSON lines
 
 "bench COMMAND -h" lists the flags of a command.
@@ -59,7 +63,7 @@ func main() {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) == 0 {
 		fmt.Fprint(stderr, usage)
-		return errors.New("no command: use graph, growth, scan, seeds, latency, rebuild, copies or report")
+		return errors.New("no command: use graph, growth, scan, seeds, budgets, latency, rebuild, copies, paper or report")
 	}
 	switch name, rest := args[0], args[1:]; name {
 	case "graph":
@@ -70,19 +74,23 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return scanCommand(ctx, rest, stdout, stderr)
 	case "seeds":
 		return seedsCommand(ctx, rest, stdout, stderr)
+	case "budgets":
+		return budgetsCommand(ctx, rest, stdout, stderr)
 	case "latency":
 		return latencyCommand(ctx, rest, stdout, stderr)
 	case "rebuild":
 		return rebuildCommand(ctx, rest, stdout, stderr)
 	case "copies":
 		return copiesCommand(ctx, rest, stdout, stderr)
+	case "paper":
+		return paperCommand(ctx, rest, stdout, stderr)
 	case "report":
 		return reportCommand(rest, stderr)
 	case "help", "-h", "-help", "--help":
 		fmt.Fprint(stdout, usage)
 		return nil
 	default:
-		return fmt.Errorf("unknown command %q: use graph, growth, scan, seeds, latency, rebuild, copies or report", name)
+		return fmt.Errorf("unknown command %q: use graph, growth, scan, seeds, budgets, latency, rebuild, copies, paper or report", name)
 	}
 }
 

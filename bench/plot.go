@@ -69,7 +69,7 @@ var recallTicks = plot.ConstantTicks{
 // plotRecall draws mean recall against queries per second on one core: the named settings one by
 // one, the frontier of the grid and of each peer as lines.
 func plotRecall(path, graph string, all []resultRecord) error {
-	p := newPlot("Recall against speed on one core, graph "+graph, "mean recall of the decoder's true top-k, spaced by what is missed", "queries a second")
+	p := newPlot("Recall against speed on one core, graph "+graph, "mean recall of the decoder's true top-k, spaced by what is missed", "queries per second")
 	p.X.Min, p.X.Max = 0, 1-(1-mostRecall)/1.5
 	p.X.Scale, p.X.Tick.Marker = missScale{}, recallTicks
 
@@ -220,10 +220,15 @@ func tickLabel(v float64) string {
 	return fmt.Sprintf("%.2g", v)
 }
 
-// savePlot writes an SVG file.
+// savePlot writes an SVG file of a plot whose y axis is logarithmic.
 func savePlot(p *plot.Plot, path string) error {
 	// Room above and below, so that marks at the ends are whole.
 	p.Y.Min, p.Y.Max = p.Y.Min/1.5, p.Y.Max*1.5
+	return writePlot(p, path)
+}
+
+// writePlot writes an SVG file of a plot as it is.
+func writePlot(p *plot.Plot, path string) error {
 	c := vgsvg.New(plotWidth, plotHeight)
 	margin := vg.Points(8)
 	p.Draw(draw.Crop(draw.New(c), margin, -margin, margin, -margin))

@@ -86,7 +86,7 @@ func isClosed(c chan struct{}) bool {
 
 func rebuildCommand(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	fs := newFlags("rebuild", stderr)
-	data := fs.String("data", os.Getenv("FLASHDB_DATA"), "`folder` that holds a folder a graph (default $FLASHDB_DATA; "+demoGraph+" needs none)")
+	data := fs.String("data", os.Getenv("FLASHDB_DATA"), "`folder` that holds one folder per graph (default $FLASHDB_DATA; "+demoGraph+" needs none)")
 	graph := fs.String("graph", demoGraph, "`name` of the graph")
 	workers := fs.Int("workers", 0, "goroutines of a rebuild; 0: as many as by default")
 	turns := fs.Int("turns", 3, "turns, each a quiet stretch and a rebuild")
@@ -123,11 +123,13 @@ func rebuildCommand(ctx context.Context, args []string, stdout, stderr io.Writer
 }
 
 // measureRebuilds takes turns, so that what else the machine does falls on quiet stretches and on
-// rebuilds alike, and prints a line each.
+// rebuilds alike, and prints one line for each.
 func measureRebuilds(ctx context.Context, l *rebuildLoad, workers, turns int, quiet time.Duration, out io.Writer) error {
-	err := l.target.Keys(ctx, func(_ uint32, key string) error { l.keys = append(l.keys, key); return nil })
-	if err != nil {
-		return err
+	for key, err := range l.target.Keys(ctx) {
+		if err != nil {
+			return err
+		}
+		l.keys = append(l.keys, key)
 	}
 	for turn := range turns {
 		watch := watchMemory()
@@ -156,6 +158,6 @@ func measureRebuilds(ctx context.Context, l *rebuildLoad, workers, turns int, qu
 			turn+1, len(still), percentile(still, 50), percentile(still, 99), res.Elapsed.Seconds(), len(busy), percentile(busy, 50), percentile(busy, 99),
 			percentile(busy, 99)/percentile(still, 99), float64(after.resident-before.resident)/1e6, float64(after.anonymous-before.anonymous)/1e6)
 	}
-	_, err = fmt.Fprintf(out, "%d reads and %d writes, %d errors\n", l.reads.Load(), l.writes.Load(), l.errors.Load())
+	_, err := fmt.Fprintf(out, "%d reads and %d writes, %d errors\n", l.reads.Load(), l.writes.Load(), l.errors.Load())
 	return err
 }

@@ -90,13 +90,13 @@ type resultRecord struct {
 	P99 float64 `json:"ms_p99"`
 	// Threads of one query, of a peer that uses several: its rate is then QPS1 all the same.
 	Threads int `json:"threads,omitempty"`
-	// Queries a second on one core, and by two goroutines on two.
+	// Queries per second on one core, and by two goroutines on two.
 	QPS1 float64 `json:"qps1"`
 	QPS2 float64 `json:"qps2,omitempty"`
 	// VersusExact is the time of our exact scan, measured in the same rotation, divided by this
 	// setting's: the median over the rotations.
 	VersusExact float64 `json:"versus_exact,omitempty"`
-	// Means a query.
+	// Means per query.
 	RowsScored   float64 `json:"rows_scored,omitempty"`
 	CodesScanned float64 `json:"codes_scanned,omitempty"`
 	VisitedShare float64 `json:"visited_share,omitempty"` // of the candidates, in visited lists

@@ -26,7 +26,7 @@ cd "$(dirname "$0")"
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-# Built, not run, so that the results name the commit they are of.
+# Built once, for all runs; the build records the commit that the results are of.
 go build -buildvcs=auto -o "$scratch/bench" .
 bench=$scratch/bench
 results=$scratch/results.jsonl

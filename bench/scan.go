@@ -34,8 +34,8 @@ type scanRecord struct {
 	Threads int     `json:"threads"`
 	Lists   int     `json:"lists"`
 	Probes  int     `json:"probes"`
-	Rows    float64 `json:"rows"`        // in the lists, a query
-	Codes   float64 `json:"codes"`       // scanned, a query
+	Rows    float64 `json:"rows"`        // in the lists, per query
+	Codes   float64 `json:"codes"`       // scanned, per query
 	MS      float64 `json:"ms"`          // of a search
 	ScanMS  float64 `json:"ms_scan"`     // of a search that is given its lists
 	Rate    float64 `json:"codes_per_s"` // of a search
@@ -44,7 +44,7 @@ type scanRecord struct {
 
 func scanCommand(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	fs := newFlags("scan", stderr)
-	data := fs.String("data", os.Getenv("FLASHDB_DATA"), "`folder` that holds a folder a graph (default $FLASHDB_DATA; "+demoGraph+" needs none)")
+	data := fs.String("data", os.Getenv("FLASHDB_DATA"), "`folder` that holds one folder per graph (default $FLASHDB_DATA; "+demoGraph+" needs none)")
 	graph := fs.String("graph", demoGraph, "`name` of the graph")
 	lists := fs.String("lists", "0", "`numbers` of lists, with commas between them; 0: as many as by default")
 	sources := fs.Int("sources", 100, "sources of the oracle to ask")
@@ -175,7 +175,7 @@ func scanIndex(ctx context.Context, d *dataset, rows *memoryRows, lists int, que
 func scanSetting(ctx context.Context, ix *ivf.Index, share float64, keep int, queries [][]float32, rotations int) (scanRecord, error) {
 	lists := ix.Info().Lists
 	r := scanRecord{Peer: flashdbPeer, Threads: 1, Lists: lists, Probes: max(1, int(math.Round(share*float64(lists))))}
-	r.Setting = fmt.Sprintf("IVF%d, %d bytes a code, %d probes, best %d", lists, ix.Info().Dim/4, r.Probes, keep)
+	r.Setting = fmt.Sprintf("IVF%d, %d bytes per code, %d probes, best %d", lists, ix.Info().Dim/4, r.Probes, keep)
 	probes := index.Probes{Lists: r.Probes}
 	if share == 1 {
 		probes = index.Probes(everyList)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,7 +43,7 @@ type seedFlags struct {
 func seedsCommand(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	var f seedFlags
 	fs := newFlags("seeds", stderr)
-	fs.StringVar(&f.data, "data", os.Getenv("FLASHDB_DATA"), "`folder` that holds a folder a graph (default $FLASHDB_DATA; "+demoGraph+" needs none)")
+	fs.StringVar(&f.data, "data", os.Getenv("FLASHDB_DATA"), "`folder` that holds one folder per graph (default $FLASHDB_DATA; "+demoGraph+" needs none)")
 	fs.StringVar(&f.graph, "graph", demoGraph, "`name` of the graph")
 	fs.IntVar(&f.k, "k", 100, "nodes asked for")
 	fs.IntVar(&f.sources, "sources", 60, "sources of the oracle to ask; none of them is learned from")
@@ -68,11 +67,7 @@ func seedsCommand(ctx context.Context, args []string, stdout, stderr io.Writer) 
 	if err != nil {
 		return err
 	}
-	if f.markdown {
-		_, err = io.WriteString(stdout, t.markdown())
-		return err
-	}
-	return t.text(stdout)
+	return t.write(stdout, f.markdown)
 }
 
 // measureSeeds learns from sources and asks others, with every seed and shape.
@@ -254,11 +249,7 @@ func (b *seedBench) addRow(ctx context.Context, t *table, name string, set func(
 			recalls = append(recalls, b.recall(l, hits))
 			scored += report.RowsScored
 		}
-		mean := 0.0
-		for _, r := range recalls {
-			mean += r / float64(len(recalls))
-		}
-		cell := fmt.Sprintf("%.3f / %.2f", mean, slices.MinFunc(recalls, cmp.Compare[float64]))
+		cell := meanAndWorst(recalls)
 		if s.tail > 0 {
 			cell += fmt.Sprintf(": %d", scored/len(recalls))
 		}

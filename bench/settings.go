@@ -5,6 +5,7 @@ import (
 
 	"github.com/flashdb/flashdb"
 	"github.com/flashdb/flashdb/flashlight"
+	"github.com/flashdb/flashdb/index"
 )
 
 // A setting is a way to answer a question, under the name that tables and plots give it.
@@ -21,11 +22,11 @@ const (
 )
 
 // everyList visits the whole index.
-var everyList = flashdb.Probes{Share: 1}
+var everyList = index.Probes{Share: 1}
 
 // exact is the baseline of every ratio.
 func exact() setting {
-	return setting{name: exactSetting, opts: flashdb.PredictOptions{Mode: flashdb.ModeExact}}
+	return setting{name: exactSetting, opts: flashdb.PredictOptions{Exact: true}}
 }
 
 // namedSettings are those every run measures beside the exact scan.
@@ -34,17 +35,17 @@ func namedSettings() []setting {
 		// The rows of highest inner product with the source, scored by the decoder: what is done
 		// without knowing better. One round whose query is the source's own row is just that.
 		{name: "DotMax 1000", opts: flashdb.PredictOptions{
-			Seed: flashdb.SeedSource, Rounds: 1, PerRound: 1000, Probes: everyList,
+			Plan: &flashlight.Plan{Seed: flashlight.SeedSource, Rounds: 1, PerRound: 1000, Probes: everyList},
 		}},
-		{name: "paper mode", opts: flashdb.PredictOptions{Mode: flashdb.ModePaper}},
+		{name: "paper mode", opts: flashdb.PredictOptions{Plan: &flashlight.Plan{Method: flashlight.MethodPaper}}},
 		// What is asked for a recall is a plan that was measured; the default plan is the one
 		// without measurements.
 		{name: "recall .90", opts: flashdb.PredictOptions{Recall: .90}},
 		{name: "recall .95", opts: flashdb.PredictOptions{Recall: .95}},
 		{name: "recall .98, unless said", opts: flashdb.PredictOptions{}},
 		{name: "recall .99", opts: flashdb.PredictOptions{Recall: .99}},
-		{name: defaultSetting, opts: flashdb.PredictOptions{Rounds: flashlight.DefaultPlan(100, 1).Rounds}},
-		{name: "default, every list", opts: flashdb.PredictOptions{Probes: everyList}},
+		{name: defaultSetting, opts: flashdb.PredictOptions{Plan: &flashlight.Plan{}}},
+		{name: "default, every list", opts: flashdb.PredictOptions{Plan: &flashlight.Plan{Probes: everyList}}},
 	}
 }
 
@@ -54,7 +55,7 @@ func namedSettings() []setting {
 func gridSettings(rows int64) []setting {
 	shapes := []struct {
 		rounds, perRound int
-		seed             flashdb.Seed
+		seed             flashlight.Seed
 		tail             float64
 	}{
 		{1, 500, "", 0},
@@ -68,43 +69,37 @@ func gridSettings(rows int64) []setting {
 		{6, 100, "", 0},
 		{10, 100, "", 0},
 		{10, 200, "", 0},
-		{1, 300, flashdb.SeedLearned, 0},
-		{1, 500, flashdb.SeedLearned, 0},
-		{1, 300, flashdb.SeedLearnedOnes, 0},
-		{1, 500, flashdb.SeedLearnedOnes, 0},
-		{2, 300, flashdb.SeedLearned, .03},
-		{2, 500, flashdb.SeedLearned, .03},
-		{2, 300, flashdb.SeedLearnedOnes, .03},
-		{2, 500, flashdb.SeedLearnedOnes, .03},
+		{1, 300, flashlight.SeedLearned, 0},
+		{1, 500, flashlight.SeedLearned, 0},
+		{1, 300, flashlight.SeedLearnedOnes, 0},
+		{1, 500, flashlight.SeedLearnedOnes, 0},
+		{2, 300, flashlight.SeedLearned, .03},
+		{2, 500, flashlight.SeedLearned, .03},
+		{2, 300, flashlight.SeedLearnedOnes, .03},
+		{2, 500, flashlight.SeedLearnedOnes, .03},
 	}
 	var settings []setting
+	add := func(name string, plan flashlight.Plan, probes index.Probes) {
+		plan.Probes = probes
+		settings = append(settings, setting{name: name, grid: true, opts: flashdb.PredictOptions{Plan: &plan}})
+	}
 	for _, shape := range shapes {
-		opts := flashdb.PredictOptions{Rounds: shape.rounds, PerRound: shape.perRound, Seed: shape.seed, Tail: shape.tail}
+		plan := flashlight.Plan{Rounds: shape.rounds, PerRound: shape.perRound, Seed: shape.seed, Tail: shape.tail}
 		name := fmt.Sprintf("%d x %d", shape.rounds, shape.perRound)
 		if shape.seed != "" {
 			name += " " + string(shape.seed)
 		}
 		if shape.tail > 0 {
-			opts.AnchorsFrom = flashdb.AnchorsRoundOnes
+			plan.AnchorsFrom = flashlight.AnchorsRoundOnes
 			name += ", tail " + fmt.Sprintf("%g%%", 100*shape.tail)
 		}
 		for visited := int64(2_000); visited < rows; visited *= 2 {
 			if visited > 64_000 {
 				break
 			}
-			opts.Probes = flashdb.Probes{Share: float64(visited) / float64(rows)}
-			settings = append(settings, setting{
-				name: fmt.Sprintf("%s, %dk rows", name, visited/1000),
-				grid: true,
-				opts: opts,
-			})
+			add(fmt.Sprintf("%s, %dk rows", name, visited/1000), plan, index.Probes{Share: float64(visited) / float64(rows)})
 		}
-		opts.Probes = everyList
-		settings = append(settings, setting{
-			name: name + ", every list",
-			grid: true,
-			opts: opts,
-		})
+		add(name+", every list", plan, everyList)
 	}
 	return settings
 }

@@ -17,6 +17,15 @@ type table struct {
 
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
 
+// write writes the table as Markdown, or else in columns.
+func (t table) write(w io.Writer, markdown bool) error {
+	if !markdown {
+		return t.text(w)
+	}
+	_, err := io.WriteString(w, t.markdown())
+	return err
+}
+
 // text writes the table in columns.
 func (t table) text(w io.Writer) error {
 	fmt.Fprintln(w, t.title)

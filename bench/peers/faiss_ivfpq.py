@@ -16,7 +16,7 @@ mean gradients of the decoder at the 20 best of the round and of all rounds, hal
 each, refined likewise.
 
 The FastScan by itself, index.search without any decoder, goes to a file beside --out
-(x.jsonl: x.scan.jsonl), a line a setting with the codes it scans a second, for this
+(x.jsonl: x.scan.jsonl), one line per setting with the codes it scans per second, for this
 number of lists and for the one that flashdb has by default ("bench scan" does the same).
 """
 
@@ -108,7 +108,7 @@ def measure_retrieval(graph, decoder, report, name, index, build, sources):
 
 
 def measure_scan(graph, index, sources, threads):
-    """Codes a second of index.search alone, and of its scan of given lists alone."""
+    """Codes per second of index.search alone, and of its scan of given lists alone."""
     sizes = np.array([index.invlists.list_size(i) for i in range(index.nlist)])
     queries = [graph.seed(source)[None] for source in sources]
     records = []

@@ -1,6 +1,6 @@
 """A graph, its decoder's weights and its exact answers, as the peers use them.
 
-DATA/GRAPH holds embeddings.npy (float16, a row a node), decoder.npz (an MLP over
+DATA/GRAPH holds embeddings.npy (float16, one row per node), decoder.npz (an MLP over
 the element-wise product of two rows; keys as in OGB, lins.L.weight and .bias),
 decoder.json (its kind and activations), info.json (the first candidate row) and
 oracle.jsonl.zst: the best nodes of each source with their logits, in float64.

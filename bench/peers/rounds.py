@@ -37,7 +37,7 @@ def one_round(graph, decoder, fetch, count, fetched):
 
 
 def flashlight(graph, decoder, fetch, per_round):
-    """Algorithm 1 of the paper with the mean of ANCHORS gradients, twice a round.
+    """Algorithm 1 of the paper with the mean of ANCHORS gradients, twice per round.
     No index here excludes rows, so a round fetches as many more as are known."""
 
     def search(source):

@@ -2,7 +2,7 @@
 
     pip install scann torch numpy zstandard
 
-A k-means tree and anisotropic hashing of 2 dimensions a block (threshold 0.2), as ScaNN's
+A k-means tree and anisotropic hashing of 2 dimensions per block (threshold 0.2), as ScaNN's
 own documentation recommends for inner products. ScaNN ranks the candidates of its hashing by exact inner products itself
 ("reordered"); the N best of those are scored by the decoder. Also Flashlight's three rounds
 on ScaNN, as on FAISS.

@@ -1,0 +1,203 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/flashdb/flashdb/decoder"
+	"github.com/flashdb/flashdb/train"
+)
+
+// paperFlags are what the paper command takes.
+type paperFlags struct {
+	data, graphs, encoders string
+	quick                  bool
+	seeds                  int
+	long                   time.Duration
+	dir, records, out      string
+}
+
+// A paperRun reproduces the Flashlight paper: it trains models, measures, and writes a page.
+type paperRun struct {
+	settings paperSettings
+	data     string
+	dir      string // models, checkpoints and indexes
+	records  *paperRecords
+	log      io.Writer
+	opened   map[string]*paperGraph
+}
+
+func paperCommand(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
+	var f paperFlags
+	fs := newFlags("paper", stderr)
+	fs.StringVar(&f.data, "data", os.Getenv("FLASHDB_DATA"), "`folder` that holds one folder per graph, OGB's as OGB lays them out (default $FLASHDB_DATA; "+demoGraph+" needs none)")
+	fs.StringVar(&f.graphs, "graphs", "", "`names` of graphs, with commas between them (default go-stdlib and ogbl-ddi; without -quick debian and genes too; those that are there)")
+	fs.StringVar(&f.encoders, "encoders", "gcn,sage,node2vec", "`names` of encoders, with commas between them")
+	fs.BoolVar(&f.quick, "quick", false, "small models, few epochs, fewer sources: some minutes in place of days")
+	fs.IntVar(&f.seeds, "seeds", 0, "models per cell of table 2 (default 3, with -quick 1)")
+	fs.DurationVar(&f.long, "long", 0, "train a GCN on ogbl-ddi for so `long` beside the others, for a figure nearer to the paper's")
+	fs.StringVar(&f.dir, "dir", "", "`folder` of models and checkpoints; a run that was killed goes on from there (default: one in the temporary folder)")
+	fs.StringVar(&f.records, "records", "", "`file` of what is finished: the same command goes on behind it (default: beside the page)")
+	fs.StringVar(&f.out, "out", filepath.Join("..", "docs", "paper.md"), "Markdown `file` to write; plots go to img beside it")
+	if err := parse(fs, args); err != nil {
+		return err
+	}
+	r, err := newPaperRun(&f, stderr)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.records.Close()) }()
+	if err := r.records.belongs(r.settings); err != nil {
+		return err
+	}
+	page, err := r.measure(ctx, f.long)
+	if err != nil {
+		return err
+	}
+	if err := page.write(f.out); err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "wrote %s\n", f.out)
+	return nil
+}
+
+// newPaperRun checks the flags and opens the records.
+func newPaperRun(f *paperFlags, log io.Writer) (*paperRun, error) {
+	if f.seeds < 0 || f.seeds > 100 {
+		return nil, fmt.Errorf("-seeds is %d: want 1 to 100", f.seeds)
+	}
+	if f.long != 0 && (f.long < 0 || !hasGraph(f.data, ddiGraph)) {
+		return nil, fmt.Errorf("-long is %v: want a time, and a folder %s of -data or FLASHDB_DATA", f.long, ddiGraph)
+	}
+	encoders, err := parseEncoders(strings.Split(f.encoders, ","))
+	if err != nil {
+		return nil, err
+	}
+	graphs, err := f.chooseGraphs()
+	if err != nil {
+		return nil, err
+	}
+	r := &paperRun{
+		settings: newPaperSettings(f.quick, graphs, encoders, f.seeds),
+		data:     f.data, dir: f.dir, log: log, opened: map[string]*paperGraph{},
+	}
+	if r.dir == "" {
+		r.dir = filepath.Join(os.TempDir(), "flashdb-paper")
+		if f.quick {
+			r.dir += "-quick"
+		}
+	}
+	if err := os.MkdirAll(r.dir, 0o755); err != nil {
+		return nil, err
+	}
+	if f.records == "" {
+		f.records = strings.TrimSuffix(f.out, ".md") + "-data.jsonl"
+	}
+	r.records, err = openPaperRecords(f.records, log)
+	return r, err
+}
+
+// chooseGraphs returns the graphs of the run. Those that are named must be there.
+func (f *paperFlags) chooseGraphs() ([]string, error) {
+	if f.graphs != "" {
+		graphs := strings.Split(f.graphs, ",")
+		for _, name := range graphs {
+			if !hasGraph(f.data, name) {
+				return nil, fmt.Errorf("-graphs: no folder %q: name the folder that holds it by -data or FLASHDB_DATA", paperFolder(f.data, name))
+			}
+		}
+		return graphs, nil
+	}
+	wanted := []string{demoGraph, ddiGraph}
+	if !f.quick {
+		wanted = append(wanted, "debian", "genes")
+	}
+	var graphs []string
+	for _, name := range wanted {
+		if hasGraph(f.data, name) {
+			graphs = append(graphs, name)
+		}
+	}
+	if len(graphs) == 0 {
+		return nil, fmt.Errorf("-data: %s holds none of %s", f.data, strings.Join(wanted, ", "))
+	}
+	return graphs, nil
+}
+
+// graph returns a graph, which is read when it is first needed.
+func (r *paperRun) graph(name string) (*paperGraph, error) {
+	if p, ok := r.opened[name]; ok {
+		return p, nil
+	}
+	fmt.Fprintf(r.log, "%s: reading\n", name)
+	p, err := openPaperGraph(r.data, name, r.settings.Links)
+	if err == nil {
+		r.opened[name] = p
+	}
+	return p, err
+}
+
+// train trains a model and removes its checkpoint.
+func (r *paperRun) train(ctx context.Context, graph string, encoder train.EncoderKind, d decoder.Kind, seed int) (*train.Model, error) {
+	p, err := r.graph(graph)
+	if err != nil {
+		return nil, err
+	}
+	path := r.path(modelKey(graph, encoder, d, seed), "checkpoint")
+	m, err := trainPaper(ctx, p, r.settings.Training[graph], train.Options{Encoder: encoder, Decoder: d, Seed: uint64(seed)}, path, r.log)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(path); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// path is that of a file of the run.
+func (r *paperRun) path(key, kind string) string {
+	return filepath.Join(r.dir, strings.ReplaceAll(key, "/", "-")+"."+kind)
+}
+
+// trained returns how well a model predicts: from the records, or of one trained now. Models with a
+// HadamardMLP are kept for what is measured later.
+func (r *paperRun) trained(ctx context.Context, graph string, encoder train.EncoderKind, d decoder.Kind, seed int) (trainedRecord, error) {
+	key := modelKey(graph, encoder, d, seed)
+	return recorded(r.records, "train/"+key, func() (trainedRecord, error) {
+		m, err := r.train(ctx, graph, encoder, d, seed)
+		if err != nil {
+			return trainedRecord{}, err
+		}
+		if d == decoder.HadamardMLP {
+			if err := savePaperModel(r.path(key, "model"), m); err != nil {
+				return trainedRecord{}, err
+			}
+		}
+		t := describeTraining(m)
+		t.Metrics, err = evaluatePaper(ctx, r.opened[graph], m)
+		return t, err
+	})
+}
+
+// model returns the model with a HadamardMLP, trained anew where its file is gone.
+func (r *paperRun) model(ctx context.Context, graph string, encoder train.EncoderKind, seed int) (*paperModel, error) {
+	path := r.path(modelKey(graph, encoder, decoder.HadamardMLP, seed), "model")
+	m, err := loadPaperModel(path)
+	if m != nil || err != nil {
+		return m, err
+	}
+	trained, err := r.train(ctx, graph, encoder, decoder.HadamardMLP, seed)
+	if err != nil {
+		return nil, err
+	}
+	if err := savePaperModel(path, trained); err != nil {
+		return nil, err
+	}
+	return loadPaperModel(path)
+}

@@ -1,0 +1,226 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/flashdb/flashdb/decoder"
+	"github.com/flashdb/flashdb/train"
+)
+
+// paperPage is all that a run measured, and the page made of it.
+type paperPage struct {
+	settings   paperSettings
+	machine    machineRecord
+	took       time.Duration
+	fits       []fitRecord
+	graphs     map[string]paperGraphInfo
+	trained    map[string]trainedRecord    // by modelKey
+	indexed    map[string]flashlightRecord // by modelKey
+	curves     map[string]curveRecord      // by graph, as those below
+	ablations  map[string]ablationRecord
+	dotMaxes   map[string]dotMaxRecord
+	speeds     map[string]map[train.EncoderKind]speedRecord
+	complexity complexityRecord
+	long       *longRecord
+
+	text strings.Builder
+}
+
+// measure measures what the records do not hold yet.
+func (r *paperRun) measure(ctx context.Context, long time.Duration) (*paperPage, error) {
+	p := &paperPage{
+		settings: r.settings, graphs: map[string]paperGraphInfo{},
+		trained: map[string]trainedRecord{}, indexed: map[string]flashlightRecord{}, curves: map[string]curveRecord{},
+		ablations: map[string]ablationRecord{}, dotMaxes: map[string]dotMaxRecord{}, speeds: map[string]map[train.EncoderKind]speedRecord{},
+	}
+	var err error
+	if p.machine, err = recorded(r.records, "machine", func() (machineRecord, error) { return thisMachine(r.log), nil }); err != nil {
+		return nil, err
+	}
+	for _, dim := range r.settings.Fit.Dims {
+		fit, err := r.fitDim(ctx, dim)
+		if err != nil {
+			return nil, err
+		}
+		p.fits = append(p.fits, fit)
+	}
+	for _, graph := range r.settings.Graphs {
+		if err := r.measureGraph(ctx, graph, p); err != nil {
+			return nil, err
+		}
+	}
+	if p.complexity, err = r.complexity(ctx, p.largest()); err != nil {
+		return nil, err
+	}
+	if long > 0 {
+		record, err := r.long(ctx, long)
+		if err != nil {
+			return nil, err
+		}
+		p.long = &record
+	}
+	p.took = r.records.total()
+	return p, nil
+}
+
+// measureGraph trains the models of one graph and measures all that is measured of a graph.
+func (r *paperRun) measureGraph(ctx context.Context, graph string, p *paperPage) error {
+	info, err := recorded(r.records, "graph/"+graph, func() (paperGraphInfo, error) {
+		g, err := r.graph(graph)
+		if err != nil {
+			return paperGraphInfo{}, err
+		}
+		return g.info(), nil
+	})
+	if err != nil {
+		return err
+	}
+	p.graphs[graph], p.speeds[graph] = info, map[train.EncoderKind]speedRecord{}
+	for _, encoder := range r.settings.Encoders {
+		for seed := 1; seed <= r.settings.Seeds; seed++ {
+			for _, d := range paperDecoders {
+				key := modelKey(graph, encoder, d, seed)
+				if p.trained[key], err = r.trained(ctx, graph, encoder, d, seed); err != nil {
+					return err
+				}
+			}
+			key := modelKey(graph, encoder, decoder.HadamardMLP, seed)
+			if p.indexed[key], err = r.flashlighted(ctx, graph, encoder, seed); err != nil {
+				return err
+			}
+		}
+		if p.speeds[graph][encoder], err = r.speed(ctx, graph, encoder); err != nil {
+			return err
+		}
+	}
+	if err := r.measureModel(ctx, graph, p); err != nil {
+		return err
+	}
+	delete(r.opened, graph) // the next one may be large
+	return nil
+}
+
+// largest is the graph of the most nodes.
+func (p *paperPage) largest() string {
+	return slices.MaxFunc(p.settings.Graphs, func(a, b string) int { return p.graphs[a].Nodes - p.graphs[b].Nodes })
+}
+
+// write writes the page and its plots, in folder img beside it.
+func (p *paperPage) write(path string) error {
+	img := filepath.Join(filepath.Dir(path), "img")
+	if err := os.MkdirAll(img, 0o755); err != nil {
+		return err
+	}
+	for _, section := range []func(img string) error{
+		p.introduction, p.tableOne, p.tableTwo, p.recallAtK, p.speed, p.tradeOff, p.ablation, p.appendixA, p.appendixC, p.complexitySection, p.beyond,
+	} {
+		if err := section(img); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(path, []byte(strings.TrimRight(p.text.String(), "\n")+"\n"), 0o644)
+}
+
+// heading begins a section.
+func (p *paperPage) heading(text string) { fmt.Fprintf(&p.text, "## %s\n\n", text) }
+
+// command shows a command line.
+func (p *paperPage) command(text string) { fmt.Fprintf(&p.text, "    %s\n\n", text) }
+
+// image shows a plot of folder img.
+func (p *paperPage) image(title, file string) { fmt.Fprintf(&p.text, "![%s](img/%s)\n\n", title, file) }
+
+// table shows a table.
+func (p *paperPage) table(t table) { p.text.WriteString(t.markdown() + "\n") }
+
+// pageWidth is how many columns a line of prose has at most.
+const pageWidth = 100
+
+// say writes a paragraph, in lines of the width of a page.
+func (p *paperPage) say(format string, args ...any) {
+	width := 0
+	for _, word := range strings.Fields(fmt.Sprintf(format, args...)) {
+		n := utf8.RuneCountInString(word)
+		switch {
+		case width == 0:
+		case width+1+n > pageWidth:
+			p.text.WriteByte('\n')
+			width = 0
+		default:
+			p.text.WriteByte(' ')
+			width++
+		}
+		p.text.WriteString(word)
+		width += n
+	}
+	p.text.WriteString("\n\n")
+}
+
+// joined lists encoders with commas between them.
+func joined(encoders []train.EncoderKind) string {
+	names := make([]string, len(encoders))
+	for i, e := range encoders {
+		names[i] = string(e)
+	}
+	return strings.Join(names, ",")
+}
+
+// commandLine is the command of this page.
+func (p *paperPage) commandLine() string {
+	line := "cd bench && go run . paper"
+	if p.settings.Quick {
+		line += " -quick"
+	}
+	line += " -data DATA -graphs " + strings.Join(p.settings.Graphs, ",")
+	if len(p.settings.Encoders) < len(paperEncoders) {
+		line += " -encoders " + joined(p.settings.Encoders)
+	}
+	line += fmt.Sprintf(" -seeds %d", p.settings.Seeds)
+	if p.long != nil {
+		line += " -long " + p.long.budget()
+	}
+	return line
+}
+
+func (p *paperPage) introduction(string) error {
+	p.text.WriteString("# The paper, reproduced\n\n<!-- written by \"bench paper\"; run that again in place of a change by hand -->\n\n")
+	p.say(`The paper is Wang, Hooi, Liu, Zhao, Guo and Shah, "Flashlight: Scalable Link Prediction with
+Effective Decoders" (LoG 2022, arXiv 2209.10100). This page repeats its measurements with
+this project's own code: package train trains the models, packages index/ivf and flashlight answer
+the queries. One command trains, measures and writes the page:`)
+	p.command(p.commandLine())
+	kind := "a full run"
+	if p.settings.Quick {
+		kind = "a quick run: small models, few epochs, fewer sources"
+	}
+	longer := ""
+	if p.long != nil {
+		longer = ", without the longer training of table 2"
+	}
+	p.say("This is %s. All parts together took %.0f minutes on the machine below%s. A finished part is kept in a file, so that the same command continues a run that was killed.",
+		kind, p.took.Minutes(), longer)
+	if p.settings.Quick {
+		p.say("The same command without -quick is the full run. It takes about two days; bench/README.md says why.")
+	}
+	t := machineTable([]machineRecord{p.machine})
+	p.table(t)
+	p.say("The load is the number of other processes that were running when the run began. Speeds and times of queries are measured in processor time, so that the load matters less; shared caches still make them worse. Shares, errors and recalls do not depend on it.")
+	p.say(`Of the paper's own figures, this page has only those that this project has a source for: the
+HadamardMLP column of ogbl-ddi in table 2, the range of the first column of the ablation, and the
+abstract's "more than 100 times" on ogbl-citation2. An empty cell in a column of the paper's means
+that this project does not know the figure, not that the paper has none.`)
+	return nil
+}
+
+func (p *paperPage) beyond(string) error {
+	p.heading("Beyond the paper")
+	p.say("This run has only the paper's decoders. docs/measurements.md has mixtures of logits and deep networks, which another command measures: bench budgets.")
+	return nil
+}

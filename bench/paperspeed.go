@@ -1,0 +1,251 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"syscall"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/flashdb/flashdb/decoder"
+	"github.com/flashdb/flashdb/flashlight"
+	"github.com/flashdb/flashdb/index"
+	"github.com/flashdb/flashdb/train"
+)
+
+// speedRecord is what one model answers how fast, on one thread.
+type speedRecord struct {
+	Sources int          `json:"sources"`
+	Nodes   int          `json:"nodes"`
+	Exact   float64      `json:"exact"` // sources per second by the exact scan
+	Points  []speedPoint `json:"points"`
+}
+
+// speedPoint is one way to retrieve.
+type speedPoint struct {
+	Line   string  `json:"line"` // of the plot
+	Plan   string  `json:"plan"`
+	Recall float64 `json:"recall"` // mean, of the best paperK
+	Rate   float64 `json:"rate"`   // sources per second: of the median source
+	Scored float64 `json:"scored"` // rows, mean
+}
+
+// speed measures the plans of one encoder's model.
+func (r *paperRun) speed(ctx context.Context, graph string, encoder train.EncoderKind) (speedRecord, error) {
+	return recorded(r.records, "speed/"+graph+"/"+string(encoder), func() (record speedRecord, err error) {
+		s, err := r.served(ctx, graph, encoder, r.settings.Timed)
+		if err != nil {
+			return record, err
+		}
+		defer func() { err = errors.Join(err, s.close()) }()
+		record = speedRecord{Sources: len(s.sources), Nodes: s.n}
+		if record.Exact, err = s.exactRate(ctx, 20); err != nil {
+			return record, err
+		}
+		for _, line := range speedPlans(s.n) {
+			for _, plan := range line.plans {
+				p, err := s.time(ctx, line.name, plan)
+				if err != nil {
+					return record, err
+				}
+				record.Points = append(record.Points, p)
+			}
+		}
+		for _, n := range []int{100, 1000, 10_000, s.n / 2} {
+			if n >= s.n {
+				continue
+			}
+			p, err := s.timeRandom(n)
+			if err != nil {
+				return record, err
+			}
+			record.Points = append(record.Points, p)
+		}
+		return record, nil
+	})
+}
+
+// timed returns the processor time that run takes, in seconds. Other programs on the machine
+// lengthen it far less than the time that passes. Queries are of one thread.
+func timed(run func() error) (float64, error) {
+	var before, after syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &before); err != nil {
+		return 0, err
+	}
+	if err := run(); err != nil {
+		return 0, err
+	}
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &after); err != nil {
+		return 0, err
+	}
+	return float64(after.Utime.Nano()+after.Stime.Nano()-before.Utime.Nano()-before.Stime.Nano()) / 1e9, nil
+}
+
+// exactRate times exact scans of the first so many sources.
+func (s *paperServed) exactRate(ctx context.Context, sources int) (float64, error) {
+	var seconds []float64
+	for _, source := range s.sources[:min(sources, len(s.sources))] {
+		took, err := timed(func() error {
+			_, _, err := s.exact(ctx, source)
+			return err
+		})
+		if err != nil {
+			return 0, err
+		}
+		seconds = append(seconds, took)
+	}
+	return 1 / median(seconds), nil
+}
+
+// A planLine is a line of the plot of speed against recall.
+type planLine struct {
+	name  string
+	plans []flashlight.Plan
+}
+
+// speedPlans are the plans that are timed for n candidates.
+func speedPlans(n int) []planLine {
+	shapes := [][2]int{{1, 300}, {1, 1000}, {1, 2000}, {3, 200}, {4, 300}, {10, 100}, {10, 200}, {10, 400}}
+	lines := []planLine{{name: oursLine}, {name: learnedLine}, {name: dotMaxLine}}
+	for _, shape := range shapes {
+		if shape[0]*shape[1] > n {
+			continue
+		}
+		for _, share := range []float64{.2, 1} {
+			for i, seed := range []flashlight.Seed{flashlight.SeedOnes, flashlight.SeedLearned, flashlight.SeedLearnedOnes} {
+				plan := ours(shape[0], shape[1], seed)
+				plan.Patience = min(2, plan.Rounds)
+				plan.Probes = index.Probes{Share: share}
+				line := &lines[min(i, 1)]
+				line.plans = append(line.plans, plan)
+			}
+		}
+	}
+	for _, m := range []int{200, 500, 1000, 2000, 5000, 10_000, n / 2} {
+		if m < n {
+			lines[2].plans = append(lines[2].plans, dotMaxPlan(m))
+		}
+	}
+	return lines
+}
+
+// dotMaxPlan retrieves the rows of highest inner product with the source.
+func dotMaxPlan(rows int) flashlight.Plan {
+	plan := asPrinted(1, rows)
+	plan.Seed = flashlight.SeedSource
+	return plan
+}
+
+// time asks every source.
+func (s *paperServed) time(ctx context.Context, line string, plan flashlight.Plan) (speedPoint, error) {
+	p := speedPoint{Line: line, Plan: plan.String()}
+	var seconds []float64
+	for i, source := range s.sources {
+		var hits []index.Hit
+		var report flashlight.Report
+		took, err := timed(func() (err error) {
+			hits, report, err = s.run(ctx, s.query(source, paperK, plan), s.ix)
+			return err
+		})
+		if err != nil {
+			return p, err
+		}
+		seconds = append(seconds, took)
+		p.Recall += foundOf(s.truth[i], hits) / float64(len(s.sources))
+		p.Scored += float64(report.RowsScored) / float64(len(s.sources))
+	}
+	p.Rate = 1 / median(seconds)
+	return p, nil
+}
+
+// timeRandom scores rows drawn at random, which is what is left without any retrieval.
+func (s *paperServed) timeRandom(rows int) (speedPoint, error) {
+	p := speedPoint{Line: randomLine, Plan: grouped(int64(rows)) + " rows at random", Scored: float64(rows)}
+	rng := rand.New(rand.NewPCG(3, 1))
+	block := make([]float32, rows*s.Dim)
+	scores := make([]float32, rows)
+	var scratch decoder.Scratch
+	var seconds []float64
+	for i, source := range s.sources {
+		drawn := roaring.New()
+		for drawn.GetCardinality() < uint64(rows) {
+			if row := rng.IntN(s.n); s.first > 0 || row != source {
+				drawn.Add(uint32(row))
+			}
+		}
+		var hits []index.Hit
+		took, err := timed(func() error {
+			ids := drawn.ToArray()
+			for j, id := range ids {
+				copy(block[j*s.Dim:(j+1)*s.Dim], s.values[int(id)*s.Dim:])
+			}
+			s.decoder.Bind(nil, s.row(source)).Score(&scratch, scores, block)
+			top := index.NewTopK(paperK)
+			for j, id := range ids {
+				top.Offer(id, scores[j])
+			}
+			hits = top.Sorted(nil)
+			return nil
+		})
+		if err != nil {
+			return p, err
+		}
+		seconds = append(seconds, took)
+		p.Recall += foundOf(s.truth[i], hits) / float64(len(s.sources))
+	}
+	p.Rate = 1 / median(seconds)
+	return p, nil
+}
+
+// fullRecall is the recall that counts as 1.00.
+const fullRecall = .999
+
+// best returns the fastest point of a line that reaches a recall, or the one of the highest recall
+// where none does.
+func (r speedRecord) best(line string, recall float64) (p speedPoint, reached bool) {
+	for _, q := range r.Points {
+		if q.Line != line {
+			continue
+		}
+		better := q.Recall > p.Recall
+		if q.Recall >= recall {
+			better = !reached || q.Rate > p.Rate
+			reached = true
+		} else if reached {
+			continue
+		}
+		if better {
+			p = q
+		}
+	}
+	return p, reached
+}
+
+// frontier returns the points of a line that no other of it beats, by rising recall.
+func (r speedRecord) frontier(line string) (points []speedPoint) {
+	var all []speedPoint
+	for _, p := range r.Points {
+		if p.Line == line {
+			all = append(all, p)
+		}
+	}
+	slices.SortFunc(all, func(a, b speedPoint) int {
+		switch {
+		case a.Rate > b.Rate:
+			return -1
+		case a.Rate < b.Rate:
+			return 1
+		}
+		return 0
+	})
+	best := -1.0
+	for _, p := range all {
+		if p.Recall > best {
+			best = p.Recall
+			points = append(points, p)
+		}
+	}
+	return points
+}
