@@ -12,15 +12,18 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/stretchr/testify/assert"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/terminal"
 	"github.com/flashdb/flashdb/control"
 )
 
 func TestMain(m *testing.M) {
+	terminal.TextFrom = time.Hour // here and in the commands, which run this function too
 	testscript.Main(m, map[string]func(){"flashdb": func() { hookFailpoints(); main() }})
 }
 

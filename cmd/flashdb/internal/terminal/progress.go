@@ -19,11 +19,13 @@ const progressEvery = 100 * time.Millisecond
 // job's log is to show that it lives, and stay short.
 const progressLinesEvery = 10 * time.Second
 
-// Off a terminal a line for people comes when the work has gone on for progressTextFrom, with what
-// is left of it, and others after that, at first every progressTextEvery and then ever more rarely:
-// a log of a night is to stay short.
+// TextFrom is how long work goes on before its first line for people comes off a terminal. Tests
+// that compare all a command prints set it higher, because a slow machine would add that line.
+var TextFrom = 3 * time.Second
+
+// After that first line others come, at first every progressTextEvery and then ever more rarely: a
+// log of a night is to stay short.
 const (
-	progressTextFrom  = 3 * time.Second
 	progressTextEvery = 10 * time.Second
 	progressTextShare = 10 // of the time so far passes between two lines
 )
@@ -48,7 +50,7 @@ type Progress struct {
 // few of them. With w nil it is silent.
 func NewProgress(w io.Writer) *Progress {
 	now := time.Now()
-	return &Progress{w: w, text: !Is(w), since: now, drawn: now.Add(progressTextFrom - progressTextEvery)}
+	return &Progress{w: w, text: !Is(w), since: now, drawn: now.Add(TextFrom - progressTextEvery)}
 }
 
 // NewBar is NewProgress for work that is short: nothing is told off a terminal.
