@@ -175,6 +175,9 @@ func BenchmarkRecall(b *testing.B) {
 // TestLearnedSeedOnTrainedGraphs: with every row searched, one round of 500 from the learned seed
 // finds at least as much as one from the ones seed, of sources that nothing was learned from.
 func TestLearnedSeedOnTrainedGraphs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine computes")
+	}
 	for name, more := range map[string]float64{"ddi": 0.1, "go-stdlib": -0.002} {
 		t.Run(name, func(t *testing.T) {
 			g, truths := loadGraph(t, name)

@@ -111,6 +111,9 @@ func craftedStream(t *testing.T, dir string) []byte {
 // TestHostileNames reads names that lead out of the database, and others that no collection may
 // have, from each place that holds names.
 func TestHostileNames(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine reads the names")
+	}
 	ctx := context.Background()
 	places := []struct {
 		name  string

@@ -32,6 +32,9 @@ func needStrace(t *testing.T) {
 // TestSystemCalls kills a process at the nth system call of a kind, or makes that call, or it and
 // all after it, fail: bbolt's own calls, too. FLASHDB_SYSCALLS says how many times each.
 func TestSystemCalls(t *testing.T) {
+	if testing.Short() {
+		t.Skip("what is checked is what a killed process left behind")
+	}
 	needStrace(t)
 	rounds := envInt(t, "FLASHDB_SYSCALLS", 1)
 	first := seed(t)

@@ -202,6 +202,9 @@ func (l *load) take() (n int, p50, p99 time.Duration) {
 // TestServesWhileAnotherProcessRebuilds runs the rebuild job of the flashdb command against the
 // service under load: no request fails, and none sees a deleted item.
 func TestServesWhileAnotherProcessRebuilds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("another process rebuilds; what this one runs at once, other tests run too")
+	}
 	command := filepath.Join(t.TempDir(), "flashdb")
 	if runtime.GOOS == "windows" {
 		command += ".exe"
