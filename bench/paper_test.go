@@ -166,7 +166,8 @@ func checkPaperPage(t *testing.T, dir string) string {
 func TestPaperRefuses(t *testing.T) {
 	dir := t.TempDir()
 	var out, log strings.Builder
-	at := []string{"-data", "", "-dir", dir, "-out", filepath.Join(dir, "paper.md")}
+	folder := filepath.Join(dir, "docs") // which is made
+	at := []string{"-data", "", "-dir", dir, "-out", filepath.Join(folder, "paper.md")}
 	for _, tt := range []struct {
 		args []string
 		want string
@@ -179,7 +180,7 @@ func TestPaperRefuses(t *testing.T) {
 		err := run(t.Context(), append(append([]string{"paper"}, at...), tt.args...), &out, &log)
 		require.ErrorContains(t, err, tt.want)
 	}
-	path := filepath.Join(dir, "paper-data.jsonl")
+	path := filepath.Join(folder, "paper-data.jsonl")
 	require.NoError(t, os.WriteFile(path, []byte(`{"key":"settings","value":{"quick":false}}`+"\n"), 0o644))
 	err := run(t.Context(), append([]string{"paper", "-quick"}, at...), &out, &log)
 	require.ErrorContains(t, err, "paper-data.jsonl is of a run with other settings")

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"time"
@@ -30,8 +31,8 @@ type paperLine struct {
 	Value   json.RawMessage `json:"value"`
 }
 
-// openPaperRecords reads the file at path, which need not exist, and opens it for more. A line that
-// a killed run did not finish is cut off.
+// openPaperRecords reads the file at path, which need not exist, nor its folder, and opens it for
+// more. A line that a killed run did not finish is cut off.
 func openPaperRecords(path string, log io.Writer) (*paperRecords, error) {
 	text, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -47,6 +48,9 @@ func openPaperRecords(path string, log io.Writer) (*paperRecords, error) {
 			return nil, fmt.Errorf("records: %s: line %d: %w: remove the file to start over", path, number, err)
 		}
 		r.values[l.Key], r.seconds[l.Key] = l.Value, l.Seconds
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, fmt.Errorf("records: %w", err)
 	}
 	r.file, err = os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
 	if err != nil {
