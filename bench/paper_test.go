@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -163,11 +164,18 @@ func checkPaperPage(t *testing.T, dir string) string {
 	return string(text)
 }
 
+func TestPaperMakesItsFolder(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "docs", "new", "paper-data.jsonl")
+	r, err := openPaperRecords(path, io.Discard)
+	require.NoError(t, err)
+	require.NoError(t, r.file.Close())
+	assert.FileExists(t, path)
+}
+
 func TestPaperRefuses(t *testing.T) {
 	dir := t.TempDir()
 	var out, log strings.Builder
-	folder := filepath.Join(dir, "docs") // which is made
-	at := []string{"-data", "", "-dir", dir, "-out", filepath.Join(folder, "paper.md")}
+	at := []string{"-data", "", "-dir", dir, "-out", filepath.Join(dir, "paper.md")}
 	for _, tt := range []struct {
 		args []string
 		want string
@@ -180,7 +188,7 @@ func TestPaperRefuses(t *testing.T) {
 		err := run(t.Context(), append(append([]string{"paper"}, at...), tt.args...), &out, &log)
 		require.ErrorContains(t, err, tt.want)
 	}
-	path := filepath.Join(folder, "paper-data.jsonl")
+	path := filepath.Join(dir, "paper-data.jsonl")
 	require.NoError(t, os.WriteFile(path, []byte(`{"key":"settings","value":{"quick":false}}`+"\n"), 0o644))
 	err := run(t.Context(), append([]string{"paper", "-quick"}, at...), &out, &log)
 	require.ErrorContains(t, err, "paper-data.jsonl is of a run with other settings")
