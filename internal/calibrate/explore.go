@@ -115,13 +115,19 @@ func (r *run) onesIsLost(ctx context.Context, sources []Source) (bool, error) {
 	return n > 0 && Mean(found[:n]) < startFound, err
 }
 
-// refine tries search sets between those of the grid for the plans on a frontier, and reports
-// whether there were any.
-func (r *run) refine(ctx context.Context) (more bool, err error) {
+// refine tries plans between those of the grid: next to the cheapest point that reaches a target and
+// the one before it. It reports whether there were any.
+func (r *run) refine(ctx context.Context, frontiers []Frontier) (more bool, err error) {
 	plans := map[int][]flashlight.Plan{}
-	for _, f := range r.frontiers(r.tried) {
-		for _, p := range f.Points {
-			plans[f.K] = append(plans[f.K], between(p.Plan)...)
+	for _, f := range frontiers {
+		for _, target := range targets {
+			i := slices.IndexFunc(f.Points, func(p Point) bool { return p.Bound >= target })
+			if i < 0 {
+				continue
+			}
+			for _, p := range f.Points[max(0, i-1) : i+1] {
+				plans[f.K] = append(plans[f.K], between(p.Plan)...)
+			}
 		}
 	}
 	n := len(r.tried)

@@ -156,11 +156,17 @@ func amounts(k, rows int) (all []amount) {
 	return all
 }
 
-// between returns the plan with search sets half a step of the ladder smaller and larger.
+// between returns the plan with search sets half a step of the ladder smaller and larger, and, if it
+// stops early, one that does so more rarely.
 func between(p flashlight.Plan) []flashlight.Plan {
 	smaller, larger := p, p
 	smaller.Probes, larger.Probes = p.Probes.Scale(1/math.Sqrt(ladderStep)), p.Probes.Scale(math.Sqrt(ladderStep))
-	return []flashlight.Plan{larger, smaller}
+	plans := []flashlight.Plan{larger, smaller}
+	if p.Tail == stopTail {
+		p.Tail = rareTail
+		plans = append(plans, p)
+	}
+	return plans
 }
 
 // plans returns a plan for each of the amounts.

@@ -8,30 +8,33 @@ import (
 )
 
 // race asks ever more sources by ever fewer plans (successive halving). One safe plan for each k
-// comes first, so that something is known whatever the time. Then, for every k and target, the
-// cheapest plan that may still reach the target is asked about twice as many sources as before,
-// until it is shown to reach it or to fail. In the time left, plans between those on a frontier are
-// tried likewise.
+// comes first, so that something is known whatever the time. Then, for every k and target, one plan
+// that may reach the target is asked about twice as many sources as before, until it is shown to
+// reach it or to fail: see pick. Next to a plan that reaches it, plans between those of the grid
+// are tried.
 func (r *run) race(ctx context.Context) error {
 	until := r.share(raceShare)
 	if err := r.measure(ctx, r.safe(), len(r.Sources), r.share(safeShare)); err != nil {
 		return err
 	}
 	for r.elapsed() < until {
-		next := r.undecided()
-		if len(next) == 0 {
-			if more, err := r.refine(ctx); err != nil || !more {
+		r.assess(r.tried)
+		frontiers := r.frontiers(r.tried)
+		more, err := r.refine(ctx, frontiers)
+		if err != nil {
+			return err
+		}
+		next := r.undecided(frontiers)
+		if len(next) == 0 && !more {
+			return nil
+		}
+		for len(next) > 0 { // those asked about as many sources together
+			seen := len(next[0].outcomes)
+			var same []*candidate
+			same, next = split(next, func(c *candidate) bool { return len(c.outcomes) == seen })
+			if err := r.measure(ctx, same, min(2*seen, r.asked), until); err != nil {
 				return err
 			}
-			continue
-		}
-		to := r.asked // all there was time for
-		for _, c := range next {
-			to = min(to, 2*len(c.outcomes))
-		}
-		next = slices.DeleteFunc(next, func(c *candidate) bool { return len(c.outcomes) >= to })
-		if err := r.measure(ctx, next, to, until); err != nil {
-			return err
 		}
 	}
 	return nil
@@ -59,13 +62,13 @@ func (r *run) safe() (safe []*candidate) {
 	return safe
 }
 
-// undecided returns, for every k and target, the cheapest candidate that may reach the target and
+// undecided returns, for every k and target, a candidate whose bound may reach the target and that
 // has not been asked about all sources. Where one that has reaches the target, only cheaper ones
-// are in question. It looks for what reaches the target on average, and for what fails no source
-// either.
-func (r *run) undecided() (all []*candidate) {
-	r.assess(r.tried)
-	for _, f := range r.frontiers(r.tried) {
+// are in question, and one that fails no source either, at no more than evenPrice times the cost:
+// see Frontier.Choose.
+func (r *run) undecided(frontiers []Frontier) (all []*candidate) {
+	_, open := split(r.tried, func(c *candidate) bool { return len(c.outcomes) >= r.asked })
+	for _, f := range frontiers {
 		for _, target := range targets {
 			limit, evenLimit := r.exactSeconds(), r.exactSeconds()
 			for _, p := range f.Points {
@@ -76,30 +79,67 @@ func (r *run) undecided() (all []*candidate) {
 					evenLimit = min(evenLimit, p.Seconds)
 				}
 			}
-			var next, even *candidate
-			for _, c := range r.tried {
-				if c.k != f.K || len(c.outcomes) >= r.asked {
-					continue
-				}
-				if c.likely >= target && c.cost < limit {
-					next, limit = c, c.cost
-				}
-				if min(c.likely, c.tail) >= target && c.cost < evenLimit {
-					even, evenLimit = c, c.cost
-				}
+			next := pick(open, f.K, limit, func(c *candidate) bool { return c.likely >= target })
+			if next != nil && !slices.Contains(all, next) {
+				all = append(all, next)
 			}
-			for _, c := range []*candidate{next, even} {
-				if c != nil && !slices.Contains(all, c) {
-					all = append(all, c)
-				}
+			even := pick(open, f.K, min(evenLimit, evenPrice*limit), func(c *candidate) bool {
+				return min(c.likely, c.tail) >= target
+			})
+			if even != nil && limit < r.exactSeconds() && !slices.Contains(all, even) {
+				all = append(all, even)
 			}
 		}
 	}
 	return all
 }
 
+// pick returns the most promising of the fit candidates for k that cost less than the limit, or nil:
+// the one that was asked about most sources, or else the most likely one, and of equals the one that
+// does most work. It looks among those that cost no more than the geometric mean of the limit and
+// of the cheapest. So a plan that reaches the target is known early, and each further one costs
+// much less.
+func pick(of []*candidate, k int, limit float64, fit func(*candidate) bool) (best *candidate) {
+	least := limit
+	for _, c := range of {
+		if c.k == k && c.cost < least && fit(c) {
+			least = c.cost
+		}
+	}
+	if least == limit {
+		return nil
+	}
+	for _, c := range of {
+		if c.k != k || c.cost > math.Sqrt(least*limit) || !fit(c) {
+			continue
+		}
+		if best == nil || cmp.Or(cmp.Compare(len(c.outcomes), len(best.outcomes)),
+			cmp.Compare(c.likely, best.likely), cmp.Compare(c.cost, best.cost)) > 0 {
+			best = c
+		}
+	}
+	return best
+}
+
+// split returns the candidates that are and those that are not.
+func split(all []*candidate, is func(*candidate) bool) (yes, no []*candidate) {
+	for _, c := range all {
+		if is(c) {
+			yes = append(yes, c)
+		} else {
+			no = append(no, c)
+		}
+	}
+	return yes, no
+}
+
 // assess sums up what the candidates found so far, by what is known of the truths by now.
 func (r *run) assess(candidates []*candidate) {
+	missing := map[int]float64{}
+	for _, k := range r.Ks {
+		missing[k], _ = r.missing(k)
+	}
+	all := float64(len(r.Sources))
 	for _, c := range candidates {
 		recalls := r.recalls(c)
 		if len(recalls) == 0 {
@@ -110,7 +150,11 @@ func (r *run) assess(candidates []*candidate) {
 		for _, recall := range recalls {
 			squares += (recall - c.mean) * (recall - c.mean)
 		}
-		c.likely = min(1, c.mean+2*math.Sqrt(squares)/max(1, float64(len(recalls))-1))
-		c.tail = tailBound(1, slices.Min(recalls), c.k)
+		n, worst := float64(len(recalls)), slices.Min(recalls)
+		deviation := math.Sqrt(squares / max(1, n-1))
+		// By how much the bound of all sources is lower than their mean: see LowerBound.
+		lower := normal95*deviation/math.Sqrt(all) + max(unseenGap, c.mean-worst)/all
+		c.likely = min(1, c.mean+2*deviation/math.Sqrt(n)) - missing[c.k] - lower
+		c.tail = tailBound(1, worst, c.k)
 	}
 }

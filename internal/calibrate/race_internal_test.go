@@ -50,22 +50,48 @@ func TestSafe(t *testing.T) {
 	assert.Equal(t, r.tried, r.safe(), "one there must be")
 }
 
-// TestUndecided: the cheapest that may reach a target, unless a cheaper one was shown to.
+// TestUndecided: one that may reach a target, unless a cheaper one was shown to.
 func TestUndecided(t *testing.T) {
 	r := newTestRun()
-	full := make([]int, 100)
-	for i := range full {
-		full[i] = 10
+	undecided := func(tried ...*candidate) []*candidate {
+		r.tried = tried
+		r.assess(tried)
+		return r.undecided(r.frontiers(tried))
 	}
-	surest := asked(r, 100, full...)
+	surest := asked(r, 100, slices.Repeat([]int{10}, 100)...)
 	some := asked(r, 50, 10, 10, 10, 9)
 	cheaper := asked(r, 40, 10, 10, 10, 10)
 	refuted := asked(r, 20, 1, 2, 1, 2)
 	costlier := asked(r, 200, 10, 10, 10, 10)
-	r.tried = []*candidate{surest, some, cheaper, refuted, costlier}
-	assert.Equal(t, []*candidate{cheaper}, r.undecided())
-	r.tried = []*candidate{surest, refuted, costlier}
-	assert.Empty(t, r.undecided())
+	assert.Equal(t, []*candidate{cheaper}, undecided(surest, some, cheaper, refuted, costlier))
+	assert.Empty(t, undecided(surest, refuted, costlier))
+	uneven := asked(r, 30, slices.Concat(slices.Repeat([]int{10}, 60), []int{6})...)
+	r.tried = []*candidate{uneven}
+	r.assess(r.tried)
+	assert.Greater(t, uneven.likely, .98)
+	assert.Less(t, uneven.tail, .95)
+	assert.Equal(t, []*candidate{uneven}, undecided(surest, uneven), "on average it may do")
+	even := asked(r, 40, 10, 10, 10, 9)
+	assert.ElementsMatch(t, []*candidate{uneven, even}, undecided(surest, uneven, even), "even fails no source, and the other is in question for .9")
+	far := asked(r, 80, 10, 10, 10, 9)
+	assert.NotContains(t, undecided(surest, asked(r, 30, slices.Repeat([]int{10}, 100)...), far), far, "too costly for that")
+}
+
+// TestPick: what was asked about most sources is asked on, in the cheaper part of the range.
+func TestPick(t *testing.T) {
+	r := newTestRun()
+	cheap, cheaper := asked(r, 10, 9, 10), asked(r, 4, 9, 10)
+	better, further := asked(r, 9, 10, 10), asked(r, 5, 9, 10, 9, 10)
+	costly := asked(r, 40, 10, 10, 10, 10, 10)
+	all := []*candidate{cheaper, cheap, better, costly}
+	r.assess(append(all, further))
+	any := func(*candidate) bool { return true }
+	assert.Same(t, better, pick(all, 10, 100, any), "the most likely of those that cost at most 20")
+	assert.Same(t, further, pick(append(all, further), 10, 100, any), "one that was asked about more")
+	assert.Same(t, cheap, pick([]*candidate{cheaper, cheap}, 10, 100, any), "the one that does more work")
+	assert.Same(t, cheaper, pick(all, 10, 9, any), "below the limit")
+	assert.Nil(t, pick(all, 10, 4, any))
+	assert.Nil(t, pick(all, 20, 100, any), "there are none for this k")
 }
 
 func TestTailBound(t *testing.T) {

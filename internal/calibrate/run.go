@@ -59,7 +59,7 @@ type candidate struct {
 	// Of the outcomes, by assess:
 	cost   float64 // seconds per source by its work, to compare it by
 	mean   float64 // recall
-	likely float64 // the highest mean that is not unlikely after all sources
+	likely float64 // the highest bound that is not unlikely after all sources
 	tail   float64 // what the worst source allows at most: see tailBound
 }
 

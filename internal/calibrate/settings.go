@@ -35,6 +35,7 @@ const (
 	ladderStep     = 4     // each next search set is so many times as large, up to every list
 	recallStep     = 0.005 // seeds and anchor rules whose plans differ by less in recall, all together, are as good as each other
 	stopTail       = 0.03  // flashlight.Plan.Tail of plans that stop early,
+	rareTail       = 0.01  // of some between those of the grid,
 	roundsToTail   = 1.3   // and how many rounds they are expected to run
 	costliest      = 0.08  // left out is a plan that would take more than this of the time of all cores for all sources,
 	ample          = 10    // and one that costs so many times what another costs that found everything
