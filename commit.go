@@ -12,12 +12,12 @@ import (
 	"github.com/flashdb/flashdb/wal"
 )
 
-// errNoChange is returned by a batch that finds nothing to change. Nothing is logged then.
+// errNoChange is returned when a write has nothing to change. Then nothing is appended to the log.
 var errNoChange = errors.New("no change")
 
-// A record is one atomic write in the making, which becomes one record of the log. What resolves
-// keys into operations on ids reads the newest state from changes and emits the operations; each is
-// visible to the next.
+// A record is one atomic write while it is prepared. It becomes one record of the log. The code
+// that resolves keys into operations on ids reads the newest state from changes and emits the
+// operations. Each operation is visible to the next.
 type record struct {
 	changes *storage.Changes
 	lsn     uint64
@@ -33,25 +33,20 @@ func (r *record) emit(op storage.Op) error {
 	return nil
 }
 
-// commit makes one change durable and then visible. The order is what the invariants rest on:
+// commit makes one write durable and then visible. The invariants depend on this order:
 //
-//  1. resolve turns the caller's keys into operations on ids, against a state that includes every
-//     batch before this one, even those of the same group;
-//  2. the encoded operations are appended to the log, which is synced once for the whole group of
-//     waiting batches;
-//  3. only then do readers see the change, in the store's overlay and in the collections' deltas:
-//     acknowledged implies durable, and nothing is visible that a crash could take back;
-//  4. later the flusher moves the overlay into bbolt: applied <= durable.
+//  1. resolve turns the caller's keys into operations on ids. It reads a state that includes every
+//     earlier batch, also those of the same group.
+//  2. The encoded operations are appended to the log, which is synced once for the whole group of
+//     waiting batches.
+//  3. Only then do readers see the write, in the store's overlay and in the collections' deltas. So
+//     acknowledged implies durable, and nothing is visible that a crash could undo.
+//  4. Later the flusher moves the overlay into bbolt. So applied <= durable.
 func (db *DB) commit(ctx context.Context, resolve func(r *record) error) error {
 	var r record
-	if err := db.writable(); err != nil {
-		return err
-	}
 	start := time.Now()
-	if err := db.unflushed.Load(); err != nil {
-		return db.refused(*err)
-	}
-	if err := db.holdBack(ctx); err != nil {
+	if err := db.admit(ctx); err != nil {
+		db.metrics.write(time.Since(start), err)
 		return err
 	}
 	_, err := db.log.Do(ctx, wal.Write{
@@ -59,7 +54,7 @@ func (db *DB) commit(ctx context.Context, resolve func(r *record) error) error {
 			r = record{changes: db.store.Begin(), lsn: uint64(lsn)}
 			err := resolve(&r)
 			if damage := r.changes.Err(); damage != nil {
-				err = damage // not what resolve concluded from what it could not read
+				err = damage // resolve may have drawn a wrong conclusion from what it could not read
 			}
 			if err != nil {
 				return nil, err
@@ -75,8 +70,8 @@ func (db *DB) commit(ctx context.Context, resolve func(r *record) error) error {
 			return payload, nil
 		},
 		Publish: func(wal.LSN) {
-			// The first batch of a group publishes what all of them staged: the sync covered them
-			// together.
+			// The first batch of a group publishes what all batches of the group staged: one sync
+			// made them durable together.
 			db.store.Publish()
 			db.apply(&r)
 		},
@@ -87,7 +82,7 @@ func (db *DB) commit(ctx context.Context, resolve func(r *record) error) error {
 	db.metrics.write(time.Since(start), err)
 	switch {
 	case errors.Is(err, wal.ErrFailed):
-		// Nothing of the group is durable: what it staged must never be seen.
+		// No batch of the group is durable, so what they staged must never be seen.
 		_ = db.log.Locked(func(wal.LSN) error { db.store.Discard(); return nil })
 		return db.refused(err)
 	case err != nil:
@@ -99,13 +94,25 @@ func (db *DB) commit(ctx context.Context, resolve func(r *record) error) error {
 	return nil
 }
 
+// admit returns an error for a write that is refused, and makes one wait that the flush cannot keep
+// up with.
+func (db *DB) admit(ctx context.Context) error {
+	if err := db.writable(); err != nil {
+		return err
+	}
+	if err := db.unflushed.Load(); err != nil {
+		return db.refused(*err)
+	}
+	return db.holdBack(ctx)
+}
+
 // maxPending is how many times Options.FlushBytes are held in memory before a writer waits for the
-// flush that is under way: what that writes, and as much for the next.
+// running flush: once for what that flush writes, and once for the next.
 const maxPending = 2
 
-// holdBack waits while the flush is behind: a writer that is faster than the disk would fill the
-// memory. It waits for no more than one flush, and only for one that is writing: not for a Compact,
-// say, whose callback may be the writer.
+// holdBack makes a writer wait for the running flush when too much is held in memory. A writer that
+// is faster than the disk would otherwise fill the memory. It waits for one flush at most, and not
+// for a Compact: the writer may be the callback of that Compact.
 func (db *DB) holdBack(ctx context.Context) error {
 	if db.store.Pending() < maxPending*db.opts.FlushBytes {
 		return nil
@@ -129,9 +136,9 @@ func (db *DB) refused(cause error) error {
 	return fmt.Errorf("%w until it is reopened: %w", ErrReadOnly, cause)
 }
 
-// apply brings a durable record into the memory of those of its collections that are open. Readers
+// apply applies a durable record to the memory of those of its collections that are open. Readers
 // of one collection see the batch once that collection has it: see Collection.begin and
-// Collection.viewedWith. Links are in the store alone.
+// Collection.viewedWith. Links are only in the store, so they need nothing here.
 func (db *DB) apply(r *record) {
 	uids, ops := byCollection(r.ops)
 	for _, uid := range uids {
@@ -141,7 +148,7 @@ func (db *DB) apply(r *record) {
 	}
 }
 
-// byCollection divides operations by the collection that they change, in order.
+// byCollection groups operations by the collection that they change. Order is kept.
 func byCollection(ops []storage.Op) (uids []uint32, of map[uint32][]storage.Op) {
 	of = map[uint32][]storage.Op{}
 	for _, op := range ops {
@@ -154,12 +161,12 @@ func byCollection(ops []storage.Op) (uids []uint32, of map[uint32][]storage.Op) 
 	return uids, of
 }
 
-// flush moves the overlay into bbolt and drops the log segments that are no longer needed. Reads
-// and writes go on meanwhile.
+// flush moves the overlay into bbolt and deletes the log segments that are no longer needed. Reads
+// and writes continue during it.
 func (db *DB) flush() error {
 	failpoint.FlushBefore.Reach()
 	if db.opts.ReadOnly {
-		return nil // what the log holds stays there
+		return nil // the log keeps what it holds
 	}
 	if err := db.owned(); err != nil {
 		return err
@@ -179,7 +186,7 @@ func (db *DB) cannotFlush(cause error) error {
 	return err
 }
 
-// A flusher is the one background goroutine of a DB: it flushes when woken.
+// A flusher is the background goroutine of a DB that flushes when woken.
 type flusher struct {
 	wakeC chan struct{}
 	stopC chan struct{}

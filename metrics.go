@@ -5,26 +5,28 @@ import (
 	"time"
 )
 
-// Metrics count what a database has done since Open. All of them only grow. A Metrics marshals to
-// JSON, so that a program may publish it by
+// Metrics count what a database has done since Open. All counts only grow. A program can publish
+// them as JSON:
 //
 //	expvar.Publish("flashdb", expvar.Func(func() any { return db.Metrics() }))
 type Metrics struct {
-	// Predicts and Searches are queries that were answered, QueryErrors those that were not, a
-	// batch one by one. ExactScans of the former scored every node.
+	// Predicts and Searches count queries that were answered, and QueryErrors those that failed.
+	// Each query of a PredictBatch counts. ExactScans counts the answered queries that ran no
+	// search and scored every node that their filters allow.
 	Predicts, Searches, QueryErrors, ExactScans uint64
-	// What the answers cost: see QueryStats.
+	// Sums over the answered queries: see QueryStats.
 	Rounds, ListsProbed, CodesScanned, RowsScored uint64
-	// QuerySeconds are the times of the answers.
+	// QuerySeconds are the times of the answered queries.
 	QuerySeconds Histogram
 
-	// Writes are durable atomic writes, WriteErrors those that failed, refused ones included.
-	// WriteSeconds are the times until one was durable, its wait for others in the same group
-	// included.
+	// Writes counts durable atomic writes. WriteErrors counts those that failed, and those that a
+	// read-only database refused. WriteSeconds are the times until a write was durable, with its
+	// wait for the group that it was synced with.
 	Writes, WriteErrors uint64
 	WriteSeconds        Histogram
 
-	// Flushes into the bbolt file in the background, and rebuilds, with those that failed.
+	// Flushes counts the background flushes into the bbolt file, and Rebuilds the new generations
+	// that were served. The errors count those that failed.
 	Flushes, FlushErrors, Rebuilds, RebuildErrors uint64
 	// IndexesUnusable counts generations that could not be served.
 	IndexesUnusable uint64
@@ -32,8 +34,8 @@ type Metrics struct {
 
 // A Histogram counts durations in seconds.
 type Histogram struct {
-	// Counts[i] are those of at most Bounds[i] and more than the bound before; the last count, one
-	// more than there are bounds, is of the rest.
+	// Counts[i] counts durations of at most Bounds[i] and more than Bounds[i-1]. The last count has
+	// no bound: it counts those above all bounds.
 	Bounds []float64
 	Counts []uint64
 	Sum    float64
@@ -47,8 +49,8 @@ func (h Histogram) Count() (n uint64) {
 	return n
 }
 
-// Metrics returns the counts so far. It never waits; what is counted meanwhile may be in one count
-// and not yet in another.
+// Metrics returns the counts so far. It never waits. The counts are not of one instant: an event
+// that happens meanwhile may be in one count and not yet in another.
 func (db *DB) Metrics() Metrics {
 	m := &db.metrics
 	return Metrics{
@@ -82,7 +84,7 @@ type metrics struct {
 	queryTimes, writeTimes                        durations
 }
 
-// query counts the answer of one query of a kind.
+// query counts one query of a kind, and its cost if it was answered.
 func (m *metrics) query(kind *atomic.Uint64, s *QueryStats, err error) {
 	if err != nil {
 		m.queryErrors.Add(1)
@@ -99,7 +101,7 @@ func (m *metrics) query(kind *atomic.Uint64, s *QueryStats, err error) {
 	m.queryTimes.add(s.Elapsed)
 }
 
-// write counts one attempt at a change.
+// write counts one attempt to write.
 func (m *metrics) write(elapsed time.Duration, err error) {
 	if err != nil {
 		m.writeErrors.Add(1)
@@ -118,8 +120,7 @@ func outcome(done, failed *atomic.Uint64, err error) {
 	done.Add(1)
 }
 
-// bounds are those of durations: one, two and five of every power of ten that a query or a batch
-// may take.
+// bounds are the bounds of a Histogram: 1, 2 and 5 times powers of ten, from 50 us to 50 s.
 var bounds = [...]time.Duration{
 	50 * time.Microsecond, 100 * time.Microsecond, 200 * time.Microsecond, 500 * time.Microsecond,
 	1 * time.Millisecond, 2 * time.Millisecond, 5 * time.Millisecond,

@@ -112,6 +112,7 @@ func TestReadOnlyReadersShareADirectoryAndLeaveItAlone(t *testing.T) {
 	} {
 		assert.ErrorIs(t, change(), flashdb.ErrReadOnly, name)
 	}
+	assert.Equal(t, uint64(11), db.Metrics().WriteErrors, "all but rebuild, compact and backup")
 	require.NoError(t, db.Checkpoint(ctx))
 	for _, db := range readers {
 		require.NoError(t, db.Close())
