@@ -6,17 +6,17 @@ import (
 	"sync"
 )
 
-// A closingList holds what Close calls before anything else.
+// A closingList holds the functions that Close calls first.
 type closingList struct {
-	mu     sync.Mutex // guards what follows, and is not held while a function runs
+	mu     sync.Mutex // guards over and before; not held while a function runs
 	over   bool
 	before map[*func() error]struct{}
 
-	once sync.Once // a Close waits for the functions that another one calls
-	err  error     // of the functions
+	once sync.Once // a second Close waits until the first has called the functions
+	err  error     // what the functions returned
 }
 
-// run calls the functions, once, and returns what they returned.
+// run calls the functions once, and returns what they returned.
 func (l *closingList) run() error {
 	l.once.Do(func() {
 		l.mu.Lock()
@@ -31,13 +31,13 @@ func (l *closingList) run() error {
 	return l.err
 }
 
-// BeforeClose has Close call fn before it lets go of the directory, and wait for it: for a server
-// that answers from this database, say. Calls of the database are answered meanwhile. Close calls
-// fn once, however often it is called itself, and returns its error with its own. fn must not call
-// Close.
+// BeforeClose makes Close call fn before it releases the directory, and wait for fn. A server that
+// answers from this database can stop that way. Calls of the database still succeed while fn runs.
+// Close calls fn once, even if Close is called again, and its error includes that of fn. fn must
+// not call Close.
 //
-// forget takes fn back; it does not wait for an fn under way. BeforeClose returns ErrClosed once a
-// Close has begun.
+// forget unregisters fn. It does not wait for an fn that is running. BeforeClose returns ErrClosed
+// once a Close has begun.
 func (db *DB) BeforeClose(fn func() error) (forget func(), err error) {
 	l := &db.leaving
 	l.mu.Lock()
@@ -56,12 +56,11 @@ func (db *DB) BeforeClose(fn func() error) (forget func(), err error) {
 	}, nil
 }
 
-// OpenRoot opens the directory of the database once more. It is the caller's to close, and leads to
-// that directory whatever becomes of its path.
+// OpenRoot opens the directory of the database once more. The caller must close it. It stays the
+// same directory even if that is moved.
 //
-// It returns ErrReadOnly for a database that was opened read-only, and once the path of the
-// directory leads elsewhere: a program that shares the directory by its path would not find this
-// one.
+// It returns ErrReadOnly for a database that was opened read-only. It also does once the path leads
+// to another directory, because programs that use the path would not find this one.
 func (db *DB) OpenRoot() (*os.Root, error) {
 	leave, err := db.enter()
 	if err != nil {

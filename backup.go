@@ -16,47 +16,47 @@ import (
 	"github.com/flashdb/flashdb/storage"
 )
 
-// BackupOptions refine one Backup. The zero value, or nil, means the defaults.
+// BackupOptions are the options of one Backup. The zero value, or nil, means the defaults.
 type BackupOptions struct {
 	// WithoutIndex leaves the generation files out. The restored database scans exactly until its
 	// first Rebuild.
 	WithoutIndex bool
-	// Progress is called now and then, with the stage "back up" and the bytes of files done and to
-	// do.
+	// Progress is called from time to time, with the stage "back up" and the bytes of the files
+	// written so far and in all.
 	Progress func(stage string, done, total int64)
 }
 
 // A BackupResult says what a backup holds.
 type BackupResult struct {
-	// LSN numbers the last acknowledged write that is in it.
+	// LSN is the number of the last write in the backup.
 	LSN uint64
-	// Files is how many there are, Bytes what they take unpacked, and Packed the length of the
+	// Files is the number of files, Bytes their size, and Packed the length of the compressed
 	// stream.
 	Files         int
 	Bytes, Packed int64
-	// LeftOut names the collections whose index Backup left out because it is damaged or missing;
-	// it can be rebuilt.
+	// LeftOut names the collections whose index Backup left out because it is damaged or missing.
+	// Rebuild makes a new one.
 	LeftOut []string
 	Elapsed time.Duration
 }
 
-// Backup writes everything acknowledged before the call, and perhaps some of what comes during it,
-// to w: one state between two batches, which Restore makes a database again. The stream is
-// compressed and checksummed (see package internal/backup); it is whole only if Backup returns nil.
-// Memory does not depend on the size of the database.
+// Backup writes one state of the database to w. The state holds every write that was acknowledged
+// before the call, and perhaps some later ones, each as a whole. Restore makes a database of it.
+// The stream is compressed and checksummed: docs/format.md describes it. It is complete only if
+// Backup returns nil. Memory use does not depend on the size of the database.
 //
-// Reads and writes go on throughout. A long read transaction would keep bbolt from reusing pages
-// and, worse, from growing its mapping, behind which all readers would wait; and the end of w may
-// be a slow network. So the bbolt file is first copied into a temporary file beside it, at the
-// speed of the disk and while only flushes wait, and then streamed from there. That takes as much
-// room as the bbolt file has pages in use. Copying records instead would need no room, but many
-// transactions, between which nothing holds the state still. Generation files are immutable: they
-// are held open, whatever is published meanwhile. In a database opened read-only nothing is
-// flushed, so that the bbolt file is streamed as it lies there; ErrReadOnly is returned when the
-// log holds what is not in it yet.
+// Reads and writes continue during a Backup. The bbolt file is first copied to a temporary file in
+// the directory, while flushes wait, and then streamed from there. The copy takes as much disk
+// space as the bbolt file has pages in use. Streaming from the bbolt file itself would hold a read
+// transaction for as long as w takes, which may be a slow network. Such a transaction keeps bbolt
+// from reusing pages, and from growing its mapping, for which all readers would wait. Generation
+// files are immutable, so they are only held open.
 //
-// Close ends a Backup under way with ErrClosed, once w takes or refuses the bytes at hand; so does
-// a done ctx with its error.
+// A database that was opened read-only flushes nothing, so its bbolt file is streamed without a
+// copy. ErrReadOnly is returned if the log holds writes that the bbolt file lacks.
+//
+// Close ends a running Backup with ErrClosed, and the end of ctx ends it with the error of ctx.
+// Either waits for a Write to w that has begun.
 func (db *DB) Backup(ctx context.Context, w io.Writer, opts *BackupOptions) (BackupResult, error) {
 	leave, err := db.enter()
 	if err != nil {
@@ -119,8 +119,8 @@ func (db *DB) backup(ctx context.Context, w io.Writer, o BackupOptions) (res Bac
 	}, nil
 }
 
-// mayBackUp makes sure that the bbolt file can be copied, which needs room in the directory, or
-// that it holds everything and is at rest.
+// mayBackUp returns an error if a file must not be written in the directory. For a database that
+// was opened read-only, it returns an error if the bbolt file lacks what the log holds.
 func (db *DB) mayBackUp() error {
 	switch {
 	case !db.opts.ReadOnly:
@@ -131,14 +131,14 @@ func (db *DB) mayBackUp() error {
 	return nil
 }
 
-// An image is the files of a database as of one LSN, held so that nothing that goes on can change
-// or remove their bytes.
+// An image holds the files of a database as of one LSN, so that no later write or rebuild changes
+// or removes their bytes.
 type image struct {
 	lsn     uint64
 	files   []imageFile
 	leftOut []string
 	fs      vfs.FS
-	copied  string // temporary copy of the bbolt file; "": there is none
+	copied  string // name of the temporary copy of the bbolt file; "" without one
 }
 
 type imageFile struct {
@@ -148,8 +148,8 @@ type imageFile struct {
 	collection string
 }
 
-// image copies the bbolt file and opens the generations it names, while nothing is flushed or
-// published.
+// image copies the bbolt file and opens the generations it names. Nothing is flushed or published
+// meanwhile.
 func (db *DB) image(ctx context.Context, o BackupOptions) (im *image, err error) {
 	im = &image{fs: db.fs}
 	if !db.opts.ReadOnly {
@@ -186,7 +186,8 @@ func (db *DB) image(ctx context.Context, o BackupOptions) (im *image, err error)
 	return im, err
 }
 
-// hold adds the bbolt file: a copy, or the file itself where nobody writes to it.
+// hold adds the bbolt file: a copy of it, or the file itself in a database that was opened
+// read-only.
 func (im *image) hold(ctx context.Context, s *storage.Snapshot) error {
 	if im.copied == "" {
 		f, err := im.fs.Open(storeFile)
@@ -211,7 +212,7 @@ func (im *image) add(kind backup.Kind, name string, f vfs.File) *imageFile {
 	return &im.files[len(im.files)-1]
 }
 
-// pin adds the served generation of a collection, if there is one to be had.
+// pin adds the served generation of a collection, if there is one and it can be opened.
 func (im *image) pin(db *DB, info storage.Info) error {
 	if info.Generation == 0 {
 		return nil
@@ -236,8 +237,8 @@ func (im *image) leaveOut(db *DB, collection string, cause error) {
 	db.slog.Warn("index left out of the backup: it can be rebuilt", "collection", collection, "err", cause)
 }
 
-// checkIndexes reads all of every generation and leaves out those that are damaged: Restore refuses
-// what Check would find.
+// checkIndexes reads every generation in full and leaves out those that are damaged, because
+// Restore refuses a database in which Check finds anything.
 func (im *image) checkIndexes(db *DB) error {
 	kept := im.files[:0]
 	for _, f := range im.files {
@@ -267,7 +268,7 @@ func (im *image) header() backup.Header {
 	return h
 }
 
-// close lets go of the files and removes the copy.
+// close closes the files and removes the copy.
 func (im *image) close() error {
 	var errs []error
 	for _, f := range im.files {
@@ -282,7 +283,7 @@ func (im *image) close() error {
 	return errors.Join(errs...)
 }
 
-// Names of the temporary copies of the bbolt file that dead backups leave.
+// Names of the temporary copies of the bbolt file. A backup that is killed leaves its copy.
 const (
 	imagePrefix = "backup-"
 	imageSuffix = ".tmp"
@@ -295,12 +296,12 @@ func removeIfThere(fsys vfs.FS, name string) error {
 	return nil
 }
 
-// A progressReader reports what is read through it, and ends with its context.
+// A progressReader reports what is read through it. It fails once its context has ended.
 type progressReader struct {
 	ctx         context.Context
 	r           io.Reader
 	stage       string
-	progress    func(stage string, done, total int64) // nil: nobody asks
+	progress    func(stage string, done, total int64) // may be nil
 	done, total int64
 }
 
@@ -315,7 +316,7 @@ func (p *progressReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// A contextWriter ends with its context.
+// A contextWriter fails once its context has ended.
 type contextWriter struct {
 	ctx context.Context
 	w   io.Writer

@@ -19,10 +19,10 @@ import (
 //	b.PutDecoder("items", "reads", trained)
 //	err := db.Apply(ctx, &b)
 //
-// The writes take place in the order of the calls. Each finds what those before it did, so that of
-// two writes to the same thing the later one stays. Nothing is checked before Apply, and a Batch
-// belongs to no DB. It keeps copies of what it is given, decoders excepted, which must not change.
-// The zero value is an empty batch. A Batch is for one goroutine at a time.
+// The writes are applied in the order of the calls. Each sees the effect of those before it, so of
+// two writes to the same thing the later one wins. Nothing is checked before Apply, and a Batch
+// belongs to no DB. A Batch keeps copies of its arguments, except decoders, which must not change
+// until it is applied. The zero value is an empty batch. A Batch is for one goroutine at a time.
 type Batch struct{ writes []write }
 
 // Upsert is Collection.Upsert in a collection of that name.
@@ -75,13 +75,13 @@ func (b *Batch) SetMeta(collection, name, value string) {
 	b.writes = append(b.writes, write{kind: writeMeta, collection: collection, name: name, value: value})
 }
 
-// CreateCollection is DB.CreateCollection: what follows in the batch may fill the collection.
+// CreateCollection is DB.CreateCollection. Later writes of the batch may fill the collection.
 func (b *Batch) CreateCollection(name string, s Schema) {
 	b.writes = append(b.writes, write{kind: writeCreate, collection: name, schema: s})
 }
 
-// DropCollection is DB.DropCollection. A batch that drops a collection, creates it anew and fills
-// it replaces it as a whole: who opens it finds the old one or the new one.
+// DropCollection is DB.DropCollection. A batch may drop a collection, create it again and fill it:
+// readers then find the old collection or the new one, and nothing in between.
 func (b *Batch) DropCollection(name string) {
 	b.writes = append(b.writes, write{kind: writeDrop, collection: name})
 }
@@ -89,18 +89,18 @@ func (b *Batch) DropCollection(name string) {
 // Len returns how many writes b holds: one for each call.
 func (b *Batch) Len() int { return len(b.writes) }
 
-// MaxBatchBytes is how large a batch may be, 1 GiB: that of a record of the log. It counts keys,
-// embeddings, tags, payloads, decoders and strings, and per link 4 bytes and the name of its
-// relation.
+// MaxBatchBytes is how large a batch may be: 1 GiB, the largest record of the log. A record holds
+// keys, embeddings, tags, payloads, decoders and strings. A link takes about 4 bytes and the name
+// of its relation.
 const MaxBatchBytes = wal.MaxPayload
 
-// Apply carries out the writes of b as one atomic write. Readers see all of them or none, whichever
-// collections they read, and so it is after a crash: once Apply has returned nil they are durable.
-// If one of them fails, none takes place, and the error says which, counted from 1. Apply leaves b
-// as it is, so that it can be tried again.
+// Apply makes all writes of b one atomic write. Readers see all of them or none, whichever
+// collections they read. Once Apply has returned nil, they are durable. After a crash, all of them
+// are there or none. If one fails, none is applied, and the error says which one, counted from 1.
+// Apply does not change b, so it can be applied again.
 //
 // A batch of more than MaxBatchBytes is refused with ErrInvalid, as it could not be atomic.
-// Decoders are calibrated afterwards, as by Collection.PutDecoder.
+// Decoders are calibrated once the batch is durable, as Collection.PutDecoder does.
 func (db *DB) Apply(ctx context.Context, b *Batch) error {
 	leave, err := db.enter()
 	if err != nil {
@@ -163,20 +163,20 @@ func (db *DB) applyBatch(ctx context.Context, b *Batch) error {
 	return nil
 }
 
-// drops tells whether b drops a collection.
+// drops reports whether b drops a collection.
 func (b *Batch) drops() bool {
 	return slices.ContainsFunc(b.writes, func(w write) bool { return w.kind == writeDrop })
 }
 
-// A reshaping is a batch that may create and drop collections, while it is prepared.
+// A reshaping is the state while a batch that may create and drop collections is prepared.
 type reshaping struct {
 	db      *DB
-	made    map[string]*Collection // by the batch, so far; nil for one that it drops
-	dropped []*Collection          // with the numbers of those that were dropped
+	made    map[string]*Collection // collections that the batch has created so far; nil for one that it drops
+	dropped []*Collection          // collections that the batch drops; their uids are known once it is resolved
 }
 
-// prepare checks w. A collection that the batch creates has a schema from then on, and its number
-// once the batch is resolved; nobody else sees this handle.
+// prepare checks w. For a collection that the batch creates it makes a handle with the schema. The
+// handle gets its uid when the batch is resolved. Nothing outside the batch uses it.
 func (s *reshaping) prepare(w *write) (*prepared, error) {
 	if s.made == nil {
 		s.made = map[string]*Collection{}
@@ -208,8 +208,8 @@ func (s *reshaping) prepare(w *write) (*prepared, error) {
 	return w.prepare(c)
 }
 
-// fits refuses a batch whose record would have more than limit bytes, before any memory is taken
-// for it.
+// fits refuses a batch whose record would have more than limit bytes, before memory is allocated
+// for the record. Decoders do not count here: commit checks the record itself.
 func (b *Batch) fits(limit int) error {
 	size := 0
 	for i := range b.writes {

@@ -8,17 +8,18 @@ import (
 )
 
 // batchVersion is the first byte of an encoded batch.
-const batchVersion = 3 // 2: CreateCollection and DropCollection were added; 3: relations of edges
+const batchVersion = 3 // 2 added CreateCollection and DropCollection; 3 added relations of edges
 
-// MarshalBinary returns b as bytes, for another process that applies it: see package control. They
-// are no file format: a program of another version may refuse them with ErrVersion.
+// MarshalBinary returns b as bytes, so that another process can apply it: see package control. The
+// bytes are not a file format. A program of another version may refuse them with ErrVersion.
 //
 //	version, 1 byte | number of writes, varint | writes
 //
-// A write is its kind, 1 byte, the name of its collection, and all of its fields: nodes (key,
-// embedding, tags, payload), keys, tags, payload, edges (collection of the source, source, target,
-// relation), name, blob of the decoder, value, schema (dim, varint, and 1 byte: 1 normalize). A
-// list is its length as a varint and its elements, a string or blob its length and its bytes.
+// A write is its kind (1 byte), the name of its collection, and all of its fields in this order:
+// nodes (key, embedding, tags, payload), keys, tags, payload, edges (collection of the source,
+// source, target, relation), name, blob of the decoder, value, schema (dim as a varint, and 1 byte
+// that is 1 for normalize). A list is its length as a varint and its elements. A string or blob is
+// its length as a varint and its bytes.
 func (b *Batch) MarshalBinary() ([]byte, error) {
 	if err := b.fits(MaxBatchBytes); err != nil {
 		return nil, fmt.Errorf("encode batch: %w", err)
@@ -80,7 +81,7 @@ func encodeStrings(out *format.Writer, texts []string) {
 	}
 }
 
-// UnmarshalBinary sets b to what MarshalBinary returned for another batch. It keeps nothing of
+// UnmarshalBinary sets b to the batch that MarshalBinary encoded as data. It keeps no reference to
 // data. An error matches ErrCorrupt or ErrVersion, and b is then empty.
 func (b *Batch) UnmarshalBinary(data []byte) error {
 	b.writes = nil
@@ -106,8 +107,8 @@ func (b *Batch) UnmarshalBinary(data []byte) error {
 	return nil
 }
 
-// decodeWrite reads one write. Slices grow as their elements are read: a false count takes no
-// memory.
+// decodeWrite reads one write. Slices grow as their elements are read, so that a false count
+// allocates nothing.
 func decodeWrite(r *format.Reader) write {
 	w := write{kind: writeKind(r.Uint8()), collection: r.String()}
 	if r.Err() == nil && (w.kind < 1 || w.kind > writeKinds) {
@@ -144,7 +145,7 @@ func decodeWrite(r *format.Reader) write {
 	return w
 }
 
-// decodeWeights checks that w has what its kind needs, and decodes its decoder.
+// decodeWeights checks that w has the fields its kind needs, and decodes its decoder.
 func decodeWeights(r *format.Reader, w *write, weights []byte) {
 	if (w.kind == writeTags || w.kind == writePayload) && len(w.keys) != 1 {
 		r.Fail("%d keys of a write to one node", len(w.keys))

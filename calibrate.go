@@ -19,31 +19,32 @@ import (
 )
 
 const (
-	// defaultSources is how many sources are asked when there is time for them.
+	// defaultSources is how many sources are asked if there is time.
 	defaultSources = 200
-	// metaSources is the meta value that remembers the collection which sources are sampled from.
+	// metaSources is the name of the meta value that stores which collection sources are sampled
+	// from.
 	metaSources = "flashdb.calibrate.sources"
 )
 
-// CalibrateOptions refine one Calibrate. The zero value, or nil, means the defaults.
+// CalibrateOptions are the options of one Calibrate. The zero value, or nil, means the defaults.
 type CalibrateOptions struct {
-	// Decoder names the decoder; empty means all of them.
+	// Decoder names the decoder. Empty means all decoders.
 	Decoder string
-	// SourceCollection names the collection that the sources are sampled from, when it is not this
-	// one: users when these are items. Its name is remembered, so that later calibrations, by
-	// Rebuild too, sample from it. Empty means what is remembered, and the collection's own name is
-	// a way back.
+	// SourceCollection names the collection to sample sources from, where it is another one, such
+	// as users when this one holds items. The name is stored, and later calibrations, also those by
+	// Rebuild, sample from that collection. Empty means the stored name. The collection's own name
+	// makes it sample from itself again.
 	SourceCollection string
-	// Sources is how many to ask at most: a third of them drawn evenly, the others in proportion to
-	// their links, known or expected by the decoder. Default 200. Fewer are asked when the time is
-	// up before, and the bounds are then lower.
+	// Sources is how many sources to ask at most. Default 200. A third of them is drawn evenly, the
+	// others in proportion to their links, known or expected by the decoder. Fewer are asked if the
+	// time is up before, and the bounds are then lower.
 	Sources int
 	// Time is how long one decoder may take. Default Options.CalibrateTime, or 10 s where that is
 	// negative.
 	Time time.Duration
-	// RandomSeed of the sample of sources.
+	// RandomSeed is the seed of the sample of sources.
 	RandomSeed uint64
-	// Progress is called now and then, with milliseconds of the time.
+	// Progress is called from time to time. It counts milliseconds of Time.
 	Progress func(stage string, done, total int64)
 
 	workers int // goroutines; 0: Options.Workers
@@ -61,13 +62,16 @@ func (o *CalibrateOptions) validate() error {
 	return errors.Join(errs...)
 }
 
-// Calibrate measures which plans reach which recall at which cost for one decoder or all, and
-// stores the result for the planner: PredictOptions.Recall is met by it. It asks sampled sources,
-// and finds the truth by all the plans together and a sample of the rows, so that it takes no
-// longer on many rows. For a nonlinear decoder it also learns first queries from some other
-// sources. Rebuild and PutDecoder do the same by themselves.
+// Calibrate measures what recall each plan reaches at what cost, for one decoder or all, and stores
+// the result. Predict chooses its plan by it to meet PredictOptions.Recall.
 //
-// ErrInvalid is returned when no index is served: then queries scan exactly.
+// Calibrate runs plans for sampled sources. It does not scan every row for the exact answer: it
+// takes the best rows that all plans and a sample of the other rows have found. So its time does
+// not grow with the number of rows. For a nonlinear decoder it also trains learned seeds on other
+// sources. Rebuild and PutDecoder calibrate by themselves.
+//
+// ErrInvalid is returned when no index is served. Queries then scan every node, so there is nothing
+// to measure.
 func (c *Collection) Calibrate(ctx context.Context, opts *CalibrateOptions) ([]Calibration, error) {
 	leave, err := c.db.enter()
 	if err != nil {
@@ -137,7 +141,7 @@ func (c *Collection) calibrate(ctx context.Context, o CalibrateOptions) ([]Calib
 	return all, nil
 }
 
-// calibrateNew calibrates a decoder just put, where an index is served.
+// calibrateNew calibrates a decoder that was just stored, if an index is served.
 func (c *Collection) calibrateNew(ctx context.Context, name string) error {
 	if c.db.opts.CalibrateTime < 0 {
 		return nil
@@ -148,7 +152,7 @@ func (c *Collection) calibrateNew(ctx context.Context, name string) error {
 	}
 	_, err = c.calibrate(ctx, CalibrateOptions{Decoder: name})
 	if errors.Is(err, ErrInvalid) {
-		return nil // the generation is not usable, which was logged
+		return nil // the generation cannot be used, which was logged
 	}
 	return err
 }
@@ -165,7 +169,7 @@ func (c *Collection) info() (info storage.Info, err error) {
 	return info, err
 }
 
-// rememberSources checks the collection that sources are to come from, and remembers it.
+// rememberSources checks the collection to sample sources from, and stores its name.
 func (c *Collection) rememberSources(ctx context.Context, name string) error {
 	from, err := c.db.collection(name)
 	if err != nil {
@@ -182,8 +186,8 @@ func (c *Collection) rememberSources(ctx context.Context, name string) error {
 	})
 }
 
-// sourcesFrom returns the collection that sources are sampled from: the one remembered, while it
-// exists.
+// sourcesFrom returns the collection to sample sources from: the one whose name is stored, or c
+// where there is none that can be used.
 func (c *Collection) sourcesFrom() *Collection {
 	var name string
 	_ = c.db.store.View(func(v *storage.View) error {
@@ -204,7 +208,7 @@ func (c *Collection) sourcesFrom() *Collection {
 	return from
 }
 
-// measure runs a calibration of t on what is pinned, which stays the caller's.
+// measure runs a calibration of t on p, which the caller releases.
 func (c *Collection) measure(ctx context.Context, t *trained, p pinned, o CalibrateOptions) (*calibrate.Result, error) {
 	if o.Sources == 0 {
 		o.Sources = defaultSources
@@ -252,24 +256,24 @@ func (c *Collection) measure(ctx context.Context, t *trained, p pinned, o Calibr
 	return res, nil
 }
 
-// engine returns one worker's sight of what is pinned, which must stay so.
+// engine returns what one worker searches p with. p must stay pinned meanwhile.
 func (c *Collection) engine(p pinned) calibrate.Engine {
 	v := &view{c: c}
 	v.open(p)
 	if v.search != nil {
-		v.search.Workers = 1 // costs are those of one core
+		v.search.Workers = 1 // times are measured on one core
 	}
 	return calibrate.Engine{Search: v, Rows: v, Lists: newViewLists(v)}
 }
 
-// alone is a generation without a delta, pinned by who holds it already.
+// alone returns p with an empty delta. The caller holds the generation.
 func (c *Collection) alone(p pinned) pinned {
 	p.delta = delta.New(c.schema.Dim).Snapshot()
 	return p
 }
 
-// sampleSources draws up to n live nodes of a collection, in the order they are to be asked in,
-// with what a query would leave out for each.
+// sampleSources draws up to n live nodes of a collection, in the order in which to ask them. With
+// each it returns the ids that a query from it would leave out.
 func (c *Collection) sampleSources(ctx context.Context, t *trained, from *Collection, n int, seed uint64, enough func() bool) ([]calibrate.Source, error) {
 	var pool []calibrate.Source
 	var rows []float32
@@ -354,9 +358,9 @@ func sampleIDs(info storage.Info, tombs *roaring.Bitmap, n int, seed uint64) []u
 	return ids
 }
 
-// storePlans makes a calibration durable, unless the decoder has changed since. Of those stored it
-// keeps the latest of another generation: of the one before, for whose queries it goes on to hold
-// until the new one is published, or of a new one that was published while an earlier one was
+// storePlans makes a calibration durable, unless the decoder has changed since. It also keeps the
+// stored calibration of the latest other generation. That may be the generation that is served
+// until the new one is published. Or it may be a newer one, published while an earlier one was
 // measured.
 func (c *Collection) storePlans(ctx context.Context, t *trained, of calibrate.Calibration) error {
 	stored, err := c.plansOf(t)
@@ -375,7 +379,7 @@ func (c *Collection) storePlans(ctx context.Context, t *trained, of calibrate.Ca
 	})
 }
 
-// plansOf returns what is stored of plans for a decoder, as far as it is about the same weights.
+// plansOf returns the stored calibrations of a decoder that were measured with the same weights.
 func (c *Collection) plansOf(t *trained) (calibrate.Set, error) {
 	var blob []byte
 	err := c.db.store.View(func(v *storage.View) error {
@@ -404,13 +408,14 @@ func (t *trained) on(p *pinned) *calibrate.Calibration {
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// hashOf tells decoders apart by their blobs.
+// hashOf identifies a decoder by its blob.
 func hashOf(blob []byte) uint64 {
 	sum := sha256.Sum256(blob)
 	return binary.LittleEndian.Uint64(sum[:])
 }
 
-// untilClose returns a context that also ends when the database is closed, by the cause ErrClosed.
+// untilClose returns a context that also ends when the database is closed, with the cause
+// ErrClosed.
 func (db *DB) untilClose(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(db.closing, func() { cancel(ErrClosed) })

@@ -9,14 +9,14 @@ import (
 
 // A decoder with relations has one calibration for all of them. Its sources are pairs of a node and
 // a relation, in either direction. Such a decoder is linear: bound to a source and a relation it is
-// one query, and scores are inner products with it. So it is calibrated like a dot decoder whose
+// one query, and scores are inner products with it. So it is calibrated as a dot decoder whose
 // sources are these queries.
 //
-// What is promised is a mean over the relations as they are drawn. A plan may have a lower recall
-// for one of them. So each plan names the relation with its lowest recall, and gives way to a plan
-// that does better there (see calibrate.Frontier.Choose).
+// The bound is one of the mean recall over the relations as they are drawn. A plan may have a lower
+// recall for one of them. So each plan names the relation with its lowest recall, and a plan that
+// does better there is preferred if it costs little more (see calibrate.Frontier.Choose).
 
-// measured returns the decoder that calibrations ask, see above.
+// measured returns the decoder to calibrate with: see above.
 func (t *trained) measured() decoder.Decoder {
 	if len(t.Spec().Relations) == 0 {
 		return t.Decoder
@@ -28,9 +28,10 @@ func (t *trained) measured() decoder.Decoder {
 	return d
 }
 
-// A relationDraw draws the relations that a calibration asks. Every other source is asked one that
-// it has links of, in proportion to them: as it may be asked by those who know the graph. The
-// others are asked any, so that a rare relation counts as much as a frequent one.
+// A relationDraw draws the relation for each source of a calibration. For every other source it
+// draws one that the source has links of, in proportion to their number: queries are likely to be
+// of that kind. For the others it draws evenly from all relations, so that a rare one counts as
+// much as a frequent one.
 type relationDraw struct {
 	names []string // none: the decoder has no relations
 	known map[string]bool
@@ -46,7 +47,7 @@ func newRelationDraw(t *trained, seed uint64) *relationDraw {
 	return d
 }
 
-// askedRelation is a relation in one direction; that of the empty name is none.
+// askedRelation is a relation in one direction. The empty name means none.
 type askedRelation struct {
 	relation string
 	reverse  bool

@@ -10,45 +10,45 @@ import (
 	"github.com/flashdb/flashdb/internal/calibrate"
 )
 
-// A Calibration says what plans achieve for one decoder on the served generation, measured against
-// the best rows that all plans and a sample of the others hold.
+// A Calibration says what recall plans reach for one decoder on the served generation. The recall
+// is measured against the best rows that all plans and a sample of the other rows have found.
 type Calibration struct {
 	Decoder          string
 	SourceCollection string // of the sources
 	Generation       uint64
 	Rows             int
 	Sources          int           // asked
-	Exact            time.Duration // median of an exact scan, of one core
-	Seeds            int           // sources that learned seeds were trained on; 0: there are none
+	Exact            time.Duration // median of an exact scan, on one core
+	Seeds            int           // sources that learned seeds were trained on; 0 means no learned seeds
 	Frontiers        []Frontier    // for k = 10 and 100
 }
 
-// A Frontier is the plans worth choosing for the k best, cheapest first; each further one has a
-// higher bound, or a higher recall of its poorest sources or relation.
+// A Frontier holds the plans worth choosing for one k, cheapest first. Each has a higher bound than
+// the cheaper ones, or a higher recall for its poorest sources or relation.
 type Frontier struct {
 	K     int
 	Plans []PlanPoint
 }
 
-// A PlanPoint is one plan and what it achieved.
+// A PlanPoint is one plan and what was measured of it.
 type PlanPoint struct {
 	Plan flashlight.Plan
-	// Recall over the sources: mean, 5th percentile, worst, and what may be promised: a lower bound
-	// of the mean with 95% confidence, lower still where the mean of one kind of source is.
+	// Recall over the sources: mean, 5th percentile, worst, and a lower bound of the mean with 95%
+	// confidence. The bound is lower still where one kind of source has a lower mean.
 	Mean, P5, Worst, Bound float64
-	// Relation is the one with the lowest mean recall, and RelationMean that recall, of those with
-	// at least 8 sources, in both directions together; empty for a decoder without relations. It is
-	// no bound: Bound is one of the mean over all relations.
+	// Relation is the relation with the lowest mean recall of those with at least 8 sources, both
+	// directions counted together. RelationMean is that recall. It is no bound: Bound is for the
+	// mean over all relations. Relation is empty for a decoder without relations.
 	Relation     string
 	RelationMean float64
-	// RowsScored and CodesScanned are means per source.
+	// RowsScored and CodesScanned are means for one query.
 	RowsScored, CodesScanned float64
-	// Time is the mean, of one core.
+	// Time is the mean time of a query on one core.
 	Time time.Duration
 }
 
-// Calibrations returns what Rebuild, PutDecoder or Calibrate measured of plans on the served
-// generation, for each decoder that was measured.
+// Calibrations returns what Rebuild, PutDecoder or Calibrate measured on the served generation, one
+// Calibration for each decoder that was measured.
 func (c *Collection) Calibrations(ctx context.Context) ([]Calibration, error) {
 	leave, err := c.db.enter()
 	if err != nil {
@@ -65,9 +65,9 @@ func (c *Collection) Calibrations(ctx context.Context) ([]Calibration, error) {
 	if info.Generation == 0 {
 		return nil, nil
 	}
-	gen, err := c.checkedGeneration(info) // no rows are read, so that a large one need not be
+	gen, err := c.checkedGeneration(info) // no rows are read, so the file need not be verified
 	if err != nil {
-		return nil, nil // queries scan, and Stats says why
+		return nil, nil // queries scan exactly, and Stats says why
 	}
 	p := pinned{gen: gen, number: info.Generation}
 	defer p.release()
@@ -91,7 +91,7 @@ func (c *Collection) Calibrations(ctx context.Context) ([]Calibration, error) {
 	return all, nil
 }
 
-// shown returns a calibration as users see it.
+// shown returns a calibration in its exported form.
 func (c *Collection) shown(t *trained, of *calibrate.Calibration) Calibration {
 	s := Calibration{
 		Decoder: t.name, SourceCollection: of.SourcesFrom, Generation: of.Generation, Rows: of.Rows, Sources: of.Sources,

@@ -14,14 +14,18 @@ import (
 )
 
 // Check verifies the whole database and returns what it found wrong, one line for each finding.
-// Without a finding it is sound. It reads every file: bbolt's own structure, every checksum in it
-// and the agreement of its buckets, every frame of the log, every checksum of the served
-// generations, a sample of their codes, that each live node is in the generation or in the delta,
-// that the rows of the generation are those of the store, and that the decoders fit.
+// Without findings the database is sound. Check reads every file. It verifies
 //
-// Damage is a finding, not an error; it names file, part and offset.
+//   - the structure of the bbolt file, every checksum in it, and that its buckets agree;
+//   - every frame of the log;
+//   - every checksum of the served generations, and a sample of their codes;
+//   - that each live node is in the generation or in the delta;
+//   - that the keys and rows of the generation are those of the store;
+//   - that decoders and calibrations can be read, and that decoders fit the collection.
 //
-// An unusable index is a finding, although queries are still answered exactly without it: Rebuild
+// Damage is a finding, not an error. The finding names the file, the part of it and the offset.
+//
+// An unusable index is a finding too, although queries still scan exactly without it. Rebuild
 // repairs it.
 func (db *DB) Check(ctx context.Context) (findings []string, err error) {
 	leave, err := db.enter()
@@ -32,7 +36,7 @@ func (db *DB) Check(ctx context.Context) (findings []string, err error) {
 	found := func(format string, args ...any) {
 		findings = append(findings, fmt.Sprintf(format, args...))
 	}
-	// Writes wait while the files are read, so that they are seen at rest.
+	// Writes wait while the files are read, so that the files do not change.
 	err = db.log.Locked(func(wal.LSN) error {
 		_, unsettled := db.settle()
 		if unsettled != nil && !errors.Is(unsettled, ErrCorrupt) {
@@ -63,7 +67,7 @@ func (db *DB) Check(ctx context.Context) (findings []string, err error) {
 				err = db.checkCollection(ctx, info, found)
 			}
 			if damaged && errors.Is(err, ErrCorrupt) {
-				err = nil // among the findings of the store; what rests on it cannot be compared
+				err = nil // it is among the findings of the store; what depends on it cannot be compared
 			}
 		}
 		return err
@@ -101,8 +105,8 @@ func (db *DB) checkCollection(ctx context.Context, info storage.Info, found func
 	return db.checkIndex(ctx, info, live, found)
 }
 
-// checkPlans verifies what is stored of plans: derived data, so that damage is a finding and
-// nothing else.
+// checkPlans verifies the stored calibrations. They are derived data, so damage in them is a
+// finding and does not stop the check.
 func (db *DB) checkPlans(info storage.Info, found func(string, ...any)) {
 	var names []string
 	_ = db.store.View(func(v *storage.View) error {

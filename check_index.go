@@ -46,8 +46,8 @@ func (db *DB) checkIndex(ctx context.Context, info storage.Info, live *roaring.B
 	return err
 }
 
-// checkCoverage verifies that each live node is in the generation or dirty, so that every query can
-// find it, and that the generation has no ids of its own.
+// checkCoverage verifies that each live node is in the generation or the delta, so that queries can
+// find it, and that the generation holds no id that was never given out.
 func (db *DB) checkCoverage(info storage.Info, gen *ivf.Index, live, dirty *roaring.Bitmap, found func(string, ...any)) {
 	covered := roaring.New()
 	covered.AddMany(gen.IDs())
@@ -61,9 +61,10 @@ func (db *DB) checkCoverage(info storage.Info, gen *ivf.Index, live, dirty *roar
 	}
 }
 
-// checkKeys compares the keys of the generation that hits are named by with those of the store.
+// checkKeys compares the keys in the generation with those in the store. Queries take the keys of
+// their hits from the generation.
 func (db *DB) checkKeys(info storage.Info, gen *ivf.Index, live *roaring.Bitmap, found func(string, ...any)) error {
-	const page = 4096 // ids a transaction
+	const page = 4096 // ids read in one transaction
 	var wrong mismatch
 	for ids := range slices.Chunk(gen.IDs(), page) {
 		err := db.store.View(func(v *storage.View) error {
@@ -86,7 +87,7 @@ func (db *DB) checkKeys(info storage.Info, gen *ivf.Index, live *roaring.Bitmap,
 	return nil
 }
 
-// mismatch counts ids of which the index and the store differ.
+// mismatch counts ids for which the index and the store differ.
 type mismatch struct {
 	n     int
 	first uint32 // the lowest
@@ -105,8 +106,8 @@ func (m *mismatch) report(collection, what string, found func(string, ...any)) {
 	}
 }
 
-// checkRows compares the rows of the generation that queries score by with those of the store: all
-// that the delta does not hide.
+// checkRows compares the rows in the generation with those in the store. It passes over the rows
+// that the delta hides.
 func (db *DB) checkRows(ctx context.Context, info storage.Info, gen *ivf.Index, served *roaring.Bitmap, found func(string, ...any)) error {
 	if !gen.Info().HasRows {
 		return nil

@@ -17,12 +17,12 @@ import (
 type Schema struct {
 	// Dim is the width of every embedding, 1 to 8192.
 	Dim int
-	// Normalize scales every embedding to Euclidean length 1 as it is stored, and every query
-	// vector of the collection.
+	// Normalize scales every embedding to Euclidean length 1 when it is stored, and every query
+	// vector when it is asked with.
 	Normalize bool
 }
 
-// String returns it in words, such as "dimension 64, normalized".
+// String returns the schema in words, such as "dimension 64, normalized".
 func (s Schema) String() string {
 	if s.Normalize {
 		return fmt.Sprintf("dimension %d, normalized", s.Dim)
@@ -30,8 +30,9 @@ func (s Schema) String() string {
 	return fmt.Sprintf("dimension %d", s.Dim)
 }
 
-// A Collection is a set of nodes with embeddings of one width, the decoders trained on them, and an
-// index. It is safe for concurrent use, and valid until it is dropped or its DB is closed.
+// A Collection is a set of nodes with embeddings of one width, the decoders that were trained on
+// them, and an index. It is safe for concurrent use. It is valid until it is dropped or its DB is
+// closed.
 type Collection struct {
 	db     *DB
 	uid    uint32
@@ -44,13 +45,13 @@ type Collection struct {
 	dot        decoder.Decoder // what Search ranks by
 	decodersMu sync.Mutex      // guards decoders and only
 	decoders   map[string]*trained
-	only       *trained // the one decoder there is, once it was asked for; nil where unknown
+	only       *trained // the one decoder of the collection, once a call has looked it up; else nil
 }
 
 // CreateCollection creates an empty collection. Its name has 1 to 64 letters, digits, dots, dashes
-// and underscores, and begins with neither dot nor dash. It names a directory, and databases move
-// between systems: so it must not end with a dot, be one that Windows keeps for a device, such as
-// con or nul.txt, or differ only in case from that of another collection.
+// and underscores, and begins with neither dot nor dash. It also names a directory, and databases
+// are copied between systems. So it must not end with a dot, must not be a device name of Windows,
+// such as con or nul.txt, and must not differ only in case from the name of another collection.
 func (db *DB) CreateCollection(name string, s Schema) (*Collection, error) {
 	leave, err := db.enter()
 	if err != nil {
@@ -80,7 +81,7 @@ func (s Schema) checkNew(name string) error {
 	return nil
 }
 
-// create makes an empty collection of schema s and returns its number.
+// create creates an empty collection of schema s and returns its uid.
 func (s Schema) create(r *record, name string) (uid uint32, err error) {
 	switch other, ok := r.changes.CollectionLike(name); {
 	case other == name && ok:
@@ -93,8 +94,8 @@ func (s Schema) create(r *record, name string) (uid uint32, err error) {
 	return uid, r.emit(storage.CreateCollection{UID: uid, Name: name, Schema: storage.Schema{Dim: s.Dim, Normalize: s.Normalize}})
 }
 
-// OpenCollection returns the collection of that name, and creates it when there is none: see
-// CreateCollection. One that was made by another Schema is an error that matches ErrExists.
+// OpenCollection returns the collection of that name. It creates the collection when there is none:
+// see CreateCollection. A collection with another Schema is an error that matches ErrExists.
 func (db *DB) OpenCollection(name string, s Schema) (*Collection, error) {
 	c, err := db.Collection(name)
 	if errors.Is(err, ErrNotFound) {
@@ -147,7 +148,8 @@ func (db *DB) collection(name string) (*Collection, error) {
 			decoders: map[string]*trained{},
 		}
 		c.queries.New = func() any { return newQuery(c) }
-		// What is published from here on is applied to c, since that needs db.mu.
+		// Batches that are published from here on are applied to c: apply needs db.mu to find the
+		// open collections.
 		_, c.served.lsn, _ = db.store.Collection(name)
 		db.collections[info.UID] = c
 	}
@@ -161,9 +163,10 @@ func (db *DB) loaded(uid uint32) *Collection {
 	return db.collections[uid]
 }
 
-// DropCollection deletes a collection with all it holds. It waits for a rebuild under way and for
-// the log; when ctx ends meanwhile, nothing is dropped. Links between it and other collections end.
-// Files in the folder of its index that flashdb has not made stay, and Options.Logger is told.
+// DropCollection deletes a collection with everything in it, and the links between it and other
+// collections. It waits for a running rebuild or compaction and for the log. If ctx ends during the
+// wait, nothing is dropped. Files in the folder of its index that flashdb has not made stay there,
+// and are logged.
 func (db *DB) DropCollection(ctx context.Context, name string) error {
 	leave, err := db.enter()
 	if err != nil {
@@ -187,7 +190,7 @@ func (db *DB) DropCollection(ctx context.Context, name string) error {
 	return nil
 }
 
-// dropIn drops the collection of that name and returns its number.
+// dropIn drops the collection of that name and returns its uid.
 func dropIn(r *record, name string) (uid uint32, err error) {
 	info, ok := r.changes.Collection(name)
 	if !ok {
@@ -196,8 +199,8 @@ func dropIn(r *record, name string) (uid uint32, err error) {
 	return info.UID, r.emit(storage.DropCollection{UID: info.UID})
 }
 
-// forget lets go of a collection that was dropped, and of its index. The caller holds db.rebuilds:
-// nothing is published in the folder meanwhile, even if there is another collection of that name.
+// forget releases a dropped collection and removes its index. The caller holds db.rebuilds, so
+// nothing is published in the folder meanwhile, not even for a new collection of that name.
 func (db *DB) forget(uid uint32, name string) {
 	db.mu.Lock()
 	c := db.collections[uid]
@@ -216,9 +219,9 @@ func (c *Collection) Name() string { return c.name }
 // Schema returns what was fixed when the collection was created.
 func (c *Collection) Schema() Schema { return c.schema }
 
-// Upsert stores nodes: it inserts new keys, and replaces embedding, tags and payload of those that
-// exist; known links stay. The whole batch is one atomic write: after a crash all of it is there or
-// none. It keeps nothing of the nodes.
+// Upsert stores nodes. It inserts nodes with new keys. Of nodes that exist it replaces embedding,
+// tags and payload, and keeps the known links. All nodes are one atomic write: after a crash all
+// are there or none. Upsert keeps no reference to the nodes.
 func (c *Collection) Upsert(ctx context.Context, nodes ...Node) error {
 	_, err := c.write(ctx, write{kind: writeUpsert, nodes: nodes})
 	return err
@@ -237,8 +240,8 @@ func (c *Collection) puts(nodes []Node) (storage.PutNodes, error) {
 	return puts, nil
 }
 
-// SetTags replaces the tags of the node under key, or returns ErrNotFound. No tags take away those
-// it has. Embedding, payload and links stay as they are, and so does the row in the index: no
+// SetTags replaces the tags of the node under key, or returns ErrNotFound. Without tags it removes
+// those the node has. Embedding, payload, links and the row in the index stay as they are, so no
 // rebuild is needed.
 func (c *Collection) SetTags(ctx context.Context, key string, tags []string) error {
 	_, err := c.write(ctx, write{kind: writeTags, keys: []string{key}, tags: tags})
@@ -254,7 +257,7 @@ func (c *Collection) setTags(r *record, key string, tags []string) error {
 }
 
 // SetPayload replaces the payload of the node under key, or returns ErrNotFound. The rest of the
-// node stays, as with SetTags.
+// node stays as it is.
 func (c *Collection) SetPayload(ctx context.Context, key string, payload []byte) error {
 	_, err := c.write(ctx, write{kind: writePayload, keys: []string{key}, payload: payload})
 	return err
@@ -283,8 +286,8 @@ func (s Schema) row(n Node) ([]float32, error) {
 	return row, nil
 }
 
-// ValidateNodes reports the first of the nodes that Upsert into a collection of this schema would
-// refuse, and why: an import can look at all of its input first.
+// ValidateNodes returns the error of the first node that Upsert into a collection of this schema
+// would refuse. An import can check all of its input with it before it writes.
 func (s Schema) ValidateNodes(nodes ...Node) error {
 	for _, n := range nodes {
 		if _, err := s.row(n); err != nil {
@@ -294,7 +297,7 @@ func (s Schema) ValidateNodes(nodes ...Node) error {
 	return nil
 }
 
-// commit runs resolve as one batch on this collection.
+// commit runs resolve as one write on this collection.
 func (c *Collection) commit(ctx context.Context, verb string, resolve func(r *record, info storage.Info) error) error {
 	err := c.db.commit(ctx, func(r *record) error {
 		info, ok := r.changes.Collection(c.name)
@@ -343,8 +346,8 @@ func (db *DB) noRowIn(collection, key string) error {
 	return format.Corrupt(db.path(storeFile), fmt.Sprintf("rows of collection %q", collection), 0, "node %q has none", key)
 }
 
-// Delete removes nodes with their tags, payload and links, and returns how many there were. Keys
-// that do not exist are passed over.
+// Delete removes nodes with their tags, payload and links, and returns how many it removed. It
+// ignores keys that do not exist.
 func (c *Collection) Delete(ctx context.Context, keys ...string) (deleted int, err error) {
 	return c.write(ctx, write{kind: writeDelete, keys: keys})
 }
@@ -363,8 +366,8 @@ func (c *Collection) deleteNodes(r *record, keys []string) (deleted int, err err
 	return deleted, nil
 }
 
-// KeysWithPrefix returns the first keys, in the order of their bytes, that begin with prefix: at
-// most limit. It is what completion and browsing need, and costs no more than what it returns.
+// KeysWithPrefix returns the first keys that begin with prefix, in the order of their bytes, at
+// most limit of them. Its cost depends on how many it returns, not on the size of the collection.
 func (c *Collection) KeysWithPrefix(ctx context.Context, prefix string, limit int) (keys []string, err error) {
 	err = c.viewed(ctx, func(v *storage.View) error {
 		keys = v.KeysWithPrefix(c.uid, prefix, limit)
@@ -373,14 +376,14 @@ func (c *Collection) KeysWithPrefix(ctx context.Context, prefix string, limit in
 	return keys, err
 }
 
-// SetMeta stores a string of the caller's own beside the collection. Names that begin with
-// "flashdb." are reserved for what flashdb and its command remember.
+// SetMeta stores a string of the caller's own with the collection. Names that begin with "flashdb."
+// are reserved for flashdb and its command.
 func (c *Collection) SetMeta(ctx context.Context, name, value string) error {
 	_, err := c.write(ctx, write{kind: writeMeta, name: name, value: value})
 	return err
 }
 
-// Meta returns what SetMeta stored under name, and whether it stored anything.
+// Meta returns the string that SetMeta stored under name, and whether there is one.
 func (c *Collection) Meta(ctx context.Context, name string) (value string, ok bool, err error) {
 	err = c.viewed(ctx, func(v *storage.View) error {
 		value, ok = v.Meta(c.uid, name)
@@ -389,9 +392,9 @@ func (c *Collection) Meta(ctx context.Context, name string) (value string, ok bo
 	return value, ok, err
 }
 
-// apply brings what one durable batch changes of the collection into its memory. It runs under the
-// commit leader, in log order. Decoders come first: whoever pins what is served as of a batch must
-// find no decoder from before it.
+// apply applies one durable batch to what the collection holds in memory. It runs under the commit
+// leader, in log order. Decoders come first: a query that pins the delta as of a batch must not
+// find a decoder from before that batch.
 func (c *Collection) apply(ops []storage.Op, lsn uint64) {
 	for _, op := range ops {
 		switch op := op.(type) {
@@ -417,7 +420,7 @@ func (c *Collection) apply(ops []storage.Op, lsn uint64) {
 	})
 }
 
-// release lets go of the served generation.
+// release releases the served generation.
 func (c *Collection) release() {
 	if err := c.served.close(); err != nil && !errors.Is(err, ErrClosed) {
 		c.db.slog.Warn("release index", "collection", c.name, "err", err)

@@ -10,30 +10,32 @@ import (
 	"github.com/flashdb/flashdb/wal"
 )
 
-// CompactOptions refine one Compact. The zero value, or nil, means the defaults.
+// CompactOptions are the options of one Compact. The zero value, or nil, means the defaults.
 type CompactOptions struct {
-	// Rebuild also builds the index of each collection anew that has one which holds deleted or
-	// replaced rows: a generation is immutable, and keeps them until the next.
+	// Rebuild also rebuilds each index that holds deleted or replaced rows or lacks new ones. A
+	// generation is immutable, so it keeps deleted rows until the next one replaces it.
 	Rebuild bool
-	// Progress is called now and then: with the bytes kept and 0 for the stage "store", and as
-	// RebuildOptions.Progress for the others.
+	// Progress is called from time to time. In the stage "store", done is the bytes copied and
+	// total is 0. The stages of a rebuild begin with "rebuild" and the name of the collection, and
+	// are otherwise those of RebuildOptions.Progress.
 	Progress func(stage string, done, total int64)
 }
 
 // A CompactResult says what a Compact did.
 type CompactResult struct {
 	Before, After DiskUse
-	Rebuilt       []string // collections whose index was built anew
+	Rebuilt       []string // collections whose index was rebuilt
 	Elapsed       time.Duration
 }
 
-// Compact gives the room of what was deleted, dropped or replaced back to the file system: bbolt
-// reuses such pages and never returns them, so the bbolt file is copied and replaced; log segments
-// that are in it are dropped. It needs room for the copy. Reads and writes go on; flushes, rebuilds
-// and backups wait. A crash at any moment leaves the database as it was or compacted.
+// Compact returns the space of deleted, dropped and replaced data to the file system. bbolt reuses
+// free pages but never shrinks its file. So Compact copies the bbolt file without them and puts the
+// copy in its place. It also deletes the log segments that the file covers. It needs disk space for
+// the copy. Reads and writes continue; flushes, rebuilds and backups wait. After a crash the
+// database is as it was before, or compacted.
 //
-// Ids are never reused, so a deleted node leaves its id in a bitmap: a bit and less, as runs are
-// kept short.
+// Ids are never reused, so the id of a deleted node stays in a bitmap. It takes at most a bit or
+// so, and less in a run of deleted ids.
 func (db *DB) Compact(ctx context.Context, opts *CompactOptions) (CompactResult, error) {
 	leave, err := db.enter()
 	if err != nil {
@@ -46,7 +48,7 @@ func (db *DB) Compact(ctx context.Context, opts *CompactOptions) (CompactResult,
 	}
 	ctx, cancel := db.untilClose(ctx)
 	defer cancel()
-	// A rebuild publishes by a generation's number, which one at a time may take.
+	// A rebuild chooses the next generation number, so only one may run at a time.
 	if err := db.rebuilds.take(ctx); err != nil {
 		return CompactResult{}, fmt.Errorf("compact %s: %w", db.dir, err)
 	}
@@ -93,8 +95,8 @@ func (db *DB) compact(ctx context.Context, o CompactOptions) (res CompactResult,
 	return res, nil
 }
 
-// rebuildStale builds anew every index that does not hold exactly the rows of its collection, and
-// drops those of collections without rows.
+// rebuildStale rebuilds every index that does not hold exactly the rows of its collection. It drops
+// the index of a collection without rows.
 func (db *DB) rebuildStale(ctx context.Context, progress func(string, int64, int64)) (rebuilt []string, err error) {
 	if _, err := db.store.Flush(); err != nil {
 		return nil, err
@@ -137,7 +139,7 @@ func (db *DB) rebuildStale(ctx context.Context, progress func(string, int64, int
 	return rebuilt, nil
 }
 
-// fresh tells whether the served generation holds exactly the rows of the store.
+// fresh reports whether the served generation holds exactly the rows of the store.
 func (c *Collection) fresh(info storage.Info) (bool, error) {
 	gen := c.openGeneration(info)
 	if gen == nil {
@@ -147,8 +149,8 @@ func (c *Collection) fresh(info storage.Info) (bool, error) {
 	return c.unchangedSince(info, gen)
 }
 
-// retireEmpty makes a collection without rows one without an index. If a row came meanwhile it does
-// nothing.
+// retireEmpty drops the index of a collection that has no rows. It does nothing if a row has been
+// written meanwhile.
 func (c *Collection) retireEmpty(number uint64) error {
 	return c.db.log.Locked(func(wal.LSN) error {
 		if _, err := c.db.store.Flush(); err != nil {
@@ -165,8 +167,8 @@ func (c *Collection) retireEmpty(number uint64) error {
 		if err := c.db.store.PublishGeneration(c.uid, 0, 0); err != nil {
 			return err
 		}
-		// Nothing is live, so that the delta alone is right as it is. The file goes at once: once
-		// the number is free, a rebuild may take it again.
+		// No node is live, so the delta alone serves the collection. The file is removed at once,
+		// because a later rebuild may use its number again.
 		retired := c.served.publish(nil, 0, 0)
 		c.removeGeneration(number)
 		if retired == nil {

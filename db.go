@@ -24,28 +24,28 @@ const (
 	indexDir  = "index"
 )
 
-// A DB is an open database directory. It is safe for concurrent use. One process has a directory
-// open at a time.
+// A DB is an open database directory. It is safe for concurrent use. A directory is open for
+// writing in one DB at a time.
 type DB struct {
 	dir  string // absolute
 	opts Options
 	disk
 	home  *vfs.Dir // the directory
-	fs    vfs.Root // the same on the disk: of the log and the index
+	fs    vfs.Root // the same directory, for the log and the index
 	log   *wal.Log
 	store *storage.Store
 	slog  *slog.Logger
 
 	events  events
 	metrics metrics
-	failed  sync.Once // tells that writes are refused from now on
-	// unflushed is why a flush failed, or cannot be. Every further one will, so that writes would
-	// fill the memory: they are refused.
+	failed  sync.Once // reports once that writes are refused from now on
+	// unflushed is why a flush failed, or why none can succeed. Later flushes would fail too, and
+	// writes would fill the memory. So writes are refused once it is set.
 	unflushed atomic.Pointer[error]
 
-	// Close waits for the calls in life; closing ends the long ones early.
+	// Close waits for the calls that life counts. Ending closing makes long calls stop early.
 	life     *life
-	closed   bool       // by a Close
+	closed   bool       // a Close has begun to end the calls
 	closer   sync.Mutex // held by Close
 	closing  context.Context
 	shutdown context.CancelFunc
@@ -54,23 +54,24 @@ type DB struct {
 	mu          sync.Mutex // guards collections
 	collections map[uint32]*Collection
 
-	rebuilds  turn // of the one that rebuilds, compacts or drops a collection
+	rebuilds  turn // held while a collection is rebuilt or dropped, or the database compacted
 	flusher   flusher
 	scheduler scheduler
 }
 
-// Open opens the database in dir, and creates it when dir does not exist or is empty. It replays
+// Open opens the database in dir. It creates one when dir does not exist or is empty. It replays
 // what the log holds beyond the last flush.
 //
-// It returns ErrLocked when another process has dir open, ErrInvalid when dir holds something else,
-// ErrNotFound when Options.MustExist is set and there is no database, and ErrCorrupt or ErrVersion
-// for a file it must not believe.
+// It returns ErrLocked when another process, or another DB of this one, has dir open. It returns
+// ErrInvalid when dir holds something else, and ErrNotFound when Options.MustExist or
+// Options.ReadOnly is set and there is no database. It returns ErrCorrupt for a damaged file, and
+// ErrVersion for one of a newer format.
 func Open(dir string, opts *Options) (*DB, error) {
 	o := opts.withDefaults()
 	if err := o.validate(); err != nil {
 		return nil, fmt.Errorf("open database: %w", err)
 	}
-	abs, err := filepath.Abs(dir) // whatever becomes of the working directory
+	abs, err := filepath.Abs(dir) // the working directory may change later
 	if err != nil {
 		return nil, fmt.Errorf("open database %s: %w", dir, err)
 	}
@@ -137,8 +138,8 @@ func (db *DB) open() (err error) {
 	return db.begin()
 }
 
-// begin makes an opened database ready: what died with an earlier owner is replayed or swept, and
-// the goroutines are started.
+// begin makes an opened database ready. It replays the log, removes what an earlier process left
+// unfinished, and starts the goroutines.
 func (db *DB) begin() error {
 	if torn := db.log.Torn(); torn != nil {
 		db.events.tornTail(torn)
@@ -151,8 +152,8 @@ func (db *DB) begin() error {
 	if err := db.sweep(); err != nil {
 		return err
 	}
-	if err := socket.Sweep(db.home.Handle()); err != nil { // a dead owner's
-		db.leftAlone(err) // only who listens needs the name
+	if err := socket.Sweep(db.home.Handle()); err != nil { // the socket of a process that died
+		db.leftAlone(err) // only a server needs the name
 	}
 	db.flusher.start(db)
 	db.scheduler.start(db)
@@ -177,7 +178,7 @@ func (db *DB) replay() error {
 		db.store.Stage(c)
 		db.store.Publish()
 		if db.store.Pending() > db.opts.FlushBytes && db.unflushed.Load() == nil && !db.opts.ReadOnly {
-			// On a full disk, say, what the log holds stays in memory, to be read.
+			// If the flush fails, as on a full disk, the batches stay in memory and can be read.
 			if _, err := db.store.Flush(); err != nil {
 				db.cannotFlush(err)
 			}
@@ -186,7 +187,7 @@ func (db *DB) replay() error {
 	})
 }
 
-// A turn is taken by one at a time. Unlike with a mutex, who waits for it may stop waiting.
+// A turn is a mutex whose waiters stop waiting when their context ends.
 type turn chan struct{}
 
 func (t turn) take(ctx context.Context) error {
@@ -203,7 +204,7 @@ func (t turn) take(ctx context.Context) error {
 
 func (t turn) pass() { <-t }
 
-// enter begins a call. Every public call holds it until leave.
+// enter begins a public call, which ends with leave.
 func (db *DB) enter() (leave func(), err error) {
 	if !db.life.enter() {
 		return nil, ErrClosed
@@ -214,13 +215,13 @@ func (db *DB) enter() (leave func(), err error) {
 // Dir returns the directory the database was opened in, as an absolute path.
 func (db *DB) Dir() string { return db.dir }
 
-// Close ends a rebuild that is under way, calls what BeforeClose was given, waits for the other
-// calls, moves what the log holds into bbolt and releases the directory. Calls that begin later
-// return ErrClosed, and so does a second Close. A callback of a call must not close: Close would
-// wait for that call.
+// Close cancels running rebuilds, calibrations, compactions and backups. It calls the functions
+// given to BeforeClose, waits for the other calls, moves what the log holds into bbolt, and
+// releases the directory. Later calls return ErrClosed, and so does a second Close. A callback,
+// such as Progress, must not call Close: Close would wait for the call that made the callback.
 //
-// If the directory was moved or replaced meanwhile, Close changes nothing, and says so with an
-// error that matches ErrReadOnly: what the log holds stays in it, wherever it is now.
+// If the directory was moved or replaced since Open, Close writes nothing and returns an error that
+// matches ErrReadOnly. The log keeps what it holds, in the directory where it now is.
 func (db *DB) Close() error {
 	db.shutdown()
 	left := db.leaving.run()
@@ -238,22 +239,23 @@ func (db *DB) Close() error {
 	return nil
 }
 
-// settleAndClose writes what is left to write, if the directory is still ours, and lets go of it.
+// settleAndClose flushes the log, if the path still leads to the directory, and releases the
+// directory.
 func (db *DB) settleAndClose() (err error) {
 	if !db.opts.ReadOnly {
 		db.flusher.stop()
 		if err = db.owned(); err == nil {
 			if err = db.flush(); errors.Is(err, ErrReadOnly) {
-				err = nil // reported when it happened; the log has what was acknowledged
+				err = nil // reported when it happened; the log holds what was acknowledged
 			}
-			err = errors.Join(err, removeOwner(db.home)) // while the lock is held: the next owner's must stay
+			err = errors.Join(err, removeOwner(db.home)) // before the lock is released: a later process writes its own
 		}
 	}
 	db.releaseAll()
 	return errors.Join(err, db.log.Close(), db.store.Close(), db.letGo())
 }
 
-// releaseAll lets go of the served generations.
+// releaseAll releases the served generations.
 func (db *DB) releaseAll() {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -262,9 +264,9 @@ func (db *DB) releaseAll() {
 	}
 }
 
-// Checkpoint moves what the log holds into the bbolt file and drops the log segments that are no
-// longer needed. It happens by itself as the log grows, and at Close. Reads and writes go on
-// meanwhile.
+// Checkpoint moves what the log holds into the bbolt file and deletes the log segments that are no
+// longer needed. The database does the same by itself as the log grows, and at Close. Reads and
+// writes continue during it.
 func (db *DB) Checkpoint(ctx context.Context) error {
 	leave, err := db.enter()
 	if err != nil {
@@ -280,8 +282,7 @@ func (db *DB) Checkpoint(ctx context.Context) error {
 	return nil
 }
 
-// Collections returns the names of the collections, sorted. It fails like any reader: when ctx
-// ends, with ErrClosed, and with ErrCorrupt.
+// Collections returns the names of the collections, sorted.
 func (db *DB) Collections(ctx context.Context) ([]string, error) {
 	leave, err := db.enter()
 	if err != nil {

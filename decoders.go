@@ -11,12 +11,12 @@ import (
 	"github.com/flashdb/flashdb/storage"
 )
 
-// PutDecoder stores a trained decoder under a name of 1 to 1024 bytes, in place of an earlier one
-// of that name.
+// PutDecoder stores a trained decoder under a name of 1 to 1024 bytes. It replaces an earlier
+// decoder of that name.
 //
-// Where an index is served the decoder is then calibrated, for as long as Options.CalibrateTime
-// allows: see Calibrate. The decoder is durable before, and a calibration that fails or that ctx
-// cuts short is logged, no error.
+// If an index is served, the decoder is then calibrated, for Options.CalibrateTime at most: see
+// Calibrate. The decoder is durable before that. A calibration that fails or that ctx ends is
+// logged and is no error.
 func (c *Collection) PutDecoder(ctx context.Context, name string, d decoder.Decoder) error {
 	if _, err := c.write(ctx, write{kind: writeDecoder, name: name, decoder: d}); err != nil {
 		return err
@@ -37,7 +37,7 @@ func (c *Collection) calibrateStored(ctx context.Context, name string) {
 	}
 }
 
-// decoderBlob checks a decoder and returns it as it is stored.
+// decoderBlob checks a decoder and returns it as closed meanwhile, but the decoder is stored.
 func (c *Collection) decoderBlob(name string, d decoder.Decoder) ([]byte, error) {
 	if err := validateKey(name); err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func (c *Collection) decoder(name string) (decoder.Decoder, error) {
 	return t.Decoder, nil
 }
 
-// A trained is a stored decoder in memory, with what was measured of plans for it. It is immutable.
+// A trained is a stored decoder in memory, with its calibrations. It is immutable.
 type trained struct {
 	decoder.Decoder
 	name  string
@@ -108,7 +108,7 @@ type trained struct {
 	plans calibrate.Set
 }
 
-// of returns the decoder of a relation. It returns the same one for the same relation.
+// of returns the decoder for a relation. It returns the same value for the same relation.
 func (t *trained) of(relation string, reverse bool) (decoder.Decoder, error) {
 	d, err := decoder.ForRelation(t.Decoder, relation, reverse)
 	if err != nil {
@@ -117,7 +117,8 @@ func (t *trained) of(relation string, reverse bool) (decoder.Decoder, error) {
 	return d, nil
 }
 
-// trained returns a decoder by its name, parsed once.
+// trained returns a decoder by its name, or the only one where name is empty. A decoder is parsed
+// once.
 func (c *Collection) trained(name string) (*trained, error) {
 	c.decodersMu.Lock()
 	defer c.decodersMu.Unlock()
@@ -138,11 +139,11 @@ func (c *Collection) trained(name string) (*trained, error) {
 	return t, err
 }
 
-// viewedWith calls fn with a decoder and with what is committed, both as of the same write: a batch
-// may hold rows and the decoder that was trained on them. fn may run more than once.
+// viewedWith calls fn with a decoder and a view of the store, both as of the same write. They must
+// agree, because a batch may hold rows and the decoder that was trained on them.
 func (c *Collection) viewedWith(ctx context.Context, name string, fn func(v *storage.View, t *trained) error) error {
 	for {
-		lsn := c.served.applied() // the decoder is as of this batch or a later one
+		lsn := c.served.applied() // the decoder looked up next is as of this batch or a later one
 		t, err := c.trained(name)
 		if err != nil {
 			return err
@@ -164,7 +165,7 @@ func (c *Collection) viewedWith(ctx context.Context, name string, fn func(v *sto
 	}
 }
 
-// onlyDecoder returns the name of the one decoder there is.
+// onlyDecoder returns the name of the decoder of a collection that has exactly one.
 func (c *Collection) onlyDecoder() (string, error) {
 	names, err := c.storedDecoders()
 	switch {
@@ -178,7 +179,7 @@ func (c *Collection) onlyDecoder() (string, error) {
 	return names[0], nil
 }
 
-// parsed returns a decoder by its name, from memory if it was asked for before. The caller holds
+// parsed returns a decoder by its name, from memory if it was parsed before. The caller holds
 // decodersMu.
 func (c *Collection) parsed(name string) (*trained, error) {
 	if t := c.decoders[name]; t != nil {
@@ -212,7 +213,7 @@ func (c *Collection) parsed(name string) (*trained, error) {
 	return t, nil
 }
 
-// forgetDecoder drops the parsed form after a change of the stored one.
+// forgetDecoder drops a parsed decoder after the stored one has changed.
 func (c *Collection) forgetDecoder(name string) {
 	c.decodersMu.Lock()
 	defer c.decodersMu.Unlock()

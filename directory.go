@@ -11,23 +11,23 @@ import (
 	"github.com/flashdb/flashdb/internal/vfs"
 )
 
-// A database lives in a directory that Open holds: every file of it is reached from there, by a
-// name that cannot lead out. Its path serves for messages, and to notice when it leads elsewhere.
+// Open keeps a handle of the database directory. Every file is opened relative to that handle, by a
+// name that cannot lead out of it. The path of the directory is used only in messages, and to
+// notice when it leads elsewhere.
 //
-// A disk says by what file system that directory is reached. Tests have others than the operating
-// system's.
+// A disk is the file system that the database uses. Tests replace that of the operating system.
 type disk struct {
-	system vfs.FS // of the log and the index, and of files outside of the directory
-	// noSync leaves out the syncs of the bbolt file, which is always a real one: bbolt maps and
-	// locks it itself.
+	system vfs.FS // for the log and the index, and for files outside the directory
+	// noSync leaves out the syncs of the bbolt file. That file is always a real one, because bbolt
+	// maps and locks it itself.
 	noSync bool
-	// foreign says that the files come from elsewhere: every page of the bbolt file is verified
-	// before anything is looked up or written.
+	// foreign says that the files come from elsewhere, such as a backup. Every page of the bbolt
+	// file is then verified before anything is read or written.
 	foreign bool
 }
 
-// hold opens the directory, which it makes unless it is there or must be, and makes sure that it is
-// a database, or empty and may become one.
+// hold opens the directory. It creates it where there is none, unless mustExist is set. It makes
+// sure that the directory is a database, or is empty and may become one.
 func (db *DB) hold(mustExist bool) (err error) {
 	if err := db.ensureDir(mustExist); err != nil {
 		return err
@@ -54,7 +54,8 @@ func (db *DB) letGo() error {
 	return errors.Join(db.fs.Close(), db.home.Close())
 }
 
-// ensureDir makes the directory if need be, durably with its parents.
+// ensureDir creates the directory and its parents durably, if there is none and mustExist is not
+// set.
 func (db *DB) ensureDir(mustExist bool) error {
 	info, err := os.Stat(db.dir)
 	switch {
@@ -68,7 +69,7 @@ func (db *DB) ensureDir(mustExist bool) error {
 		if err := vfs.MakeDir(db.system, db.dir); err != nil {
 			return err
 		}
-		return os.MkdirAll(db.dir, 0o700) // another disk's has bbolt's file here all the same
+		return os.MkdirAll(db.dir, 0o700) // the bbolt file needs a real directory, whatever db.system is
 	case err != nil:
 		return err
 	case !info.IsDir():
@@ -77,7 +78,7 @@ func (db *DB) ensureDir(mustExist bool) error {
 	return nil
 }
 
-// refuseForeign makes sure that dir is a database directory, or an empty one that may become one.
+// refuseForeign returns an error unless dir is a database, or is empty and mustExist is not set.
 func refuseForeign(dir *vfs.Dir, mustExist bool) error {
 	if _, err := dir.Lstat(storeFile); err == nil {
 		return nil
@@ -98,9 +99,10 @@ func refuseForeign(dir *vfs.Dir, mustExist bool) error {
 	return nil
 }
 
-// refuseSymlinks makes sure that nothing in the database directory leads elsewhere. Links that
-// appear later lead nowhere, see vfs.Root; Open reports them. The directory itself may be a link;
-// that is the caller's decision. Links below index are no reason to refuse: see strays.
+// refuseSymlinks returns an error if an entry of the database directory is a symbolic link. The
+// path of the directory itself may be a link: that is the caller's decision. Links that appear
+// later are not followed (see vfs.Root), and the next Open refuses them. Links below the index
+// directory are not refused but reported: see Strays.
 func refuseSymlinks(dir *vfs.Dir) error {
 	names, err := dir.ReadDir(".")
 	if err != nil {
@@ -115,13 +117,13 @@ func refuseSymlinks(dir *vfs.Dir) error {
 	return nil
 }
 
-// path returns what messages call a file of the database.
+// path returns the path of a file of the database, for messages.
 func (db *DB) path(elem ...string) string {
 	return filepath.Join(append([]string{db.dir}, elem...)...)
 }
 
-// owned returns ErrReadOnly for a database opened read-only, and for one whose path leads elsewhere
-// by now: what was written here nobody would find. From then on all writes are refused.
+// owned returns ErrReadOnly for a database that was opened read-only, and for one whose path leads
+// elsewhere by now, where nobody would find what is written. From then on all writes are refused.
 func (db *DB) owned() error {
 	if err := db.writable(); err != nil {
 		return err

@@ -8,40 +8,42 @@
 //
 // A DB is a directory. It holds collections. A collection holds nodes, each with a key, an
 // embedding, tags and a payload. It also holds known links between nodes, and decoders by name.
-// Users and items are two collections: items are predicted for a user, and a user's links to items
-// are left out. Open, CreateCollection, Upsert, PutDecoder, Link and Predict are the main path;
-// Rebuild builds the index.
+// Users and items, for example, are two collections. Items are predicted for a user, and the items
+// that the user is already linked to are left out. The main calls are Open, CreateCollection,
+// Upsert, PutDecoder, Link and Predict. Rebuild builds the index.
 //
 // # What is promised
 //
 //   - An acknowledged write is durable: it has been synced to the log.
-//   - A write is atomic: each call happens wholly or not at all, also across a crash. A Batch makes
-//     many calls, on several collections, one write.
+//   - A write is atomic: after a crash, all of a call is there or nothing of it. A Batch makes one
+//     write of many calls, on several collections.
 //   - Scores are those of the full decoder. An index changes only which nodes are found, never what
 //     they score. With PredictOptions.Exact every node is scored.
-//   - The share of the exact answer that is found, 0.98 unless PredictOptions.Recall says
-//     otherwise, is one that was measured: see Collection.Calibrate. QueryStats.Plan says how it is
-//     met.
-//   - A query sees the decoder, nodes, links and tags as of the same write, so it sees all of a
-//     batch or nothing. Nodes that are deleted while it runs are left out.
+//   - The recall, which is the share of the exact answer that is found, is 0.98 unless
+//     PredictOptions.Recall says otherwise. It is met by plans whose recall was measured: see
+//     Collection.Calibrate. QueryStats.Plan names the plan that ran, and why.
+//   - A query sees the decoder, nodes, links and tags as of the same write. So it sees all of a
+//     batch or nothing of it. Nodes that are deleted while it runs are left out.
 //   - A write is visible to every query that begins after it was acknowledged, with or without an
 //     index.
-//   - The index is derived data: when it is missing or damaged, queries scan exactly until the next
-//     Rebuild.
+//   - The index is derived data. While it is missing or damaged, queries score every node. Rebuild
+//     makes a new one.
 //
 // # Concurrency and lifetime
 //
-// DB and Collection are safe for concurrent use. One DB has a directory open at a time. Another
-// Open gets ErrLocked; it can use the first DB by package control, if that is served. Open holds
-// the directory: the working directory may change meanwhile, and the directory must stay where it
-// is. Slices and strings that a call returns are the caller's own. Close waits for the calls under
-// way.
+// DB and Collection are safe for concurrent use. A directory is open in one DB at a time: another
+// Open returns ErrLocked. Other processes can use the open DB through package control, if the
+// program serves it. The working directory may change while a DB is open. The directory of the
+// database must not be moved. Slices and strings that a call returns are the caller's own. Close
+// waits for the calls that are running.
 //
 // # Packages
 //
-// Programs use this package and decoder; decoder/weights, which reads the files of PyTorch; train
-// and train/graph, which make a model of a graph; encoder, which embeds later nodes with such a
-// model; and control, which serves an open database to other processes. These are meant to stay as
-// they are. Packages flashlight, index, storage and wal are public so that they can be read and
-// measured alone; they change with the formats.
+// Programs use this package and decoder. Package decoder/weights reads weight files, such as those
+// of PyTorch and ONNX. Packages train and train/graph train a model on a graph. Package encoder
+// embeds nodes that come after training. Package control serves an open database to other
+// processes. The exported names of these packages are meant to stay as they are.
+//
+// Packages flashlight, index, storage and wal are public so that each can be read and measured
+// alone. They change with the file formats.
 package flashdb

@@ -12,29 +12,29 @@ import (
 // driftSample is how many of the newer rows are compared with the centroids.
 const driftSample = 256
 
-// Drift says how far a collection has moved away from its served generation.
+// Drift says how far the rows of a collection have moved away from its served generation.
 type Drift struct {
-	// Dead counts the rows of the generation whose node was deleted or replaced since.
+	// Dead counts the rows of the generation whose node was deleted or replaced since the build.
 	Dead uint64
-	// OldestLSN numbers the batch that wrote the oldest of the newer rows, 0 without one. Batches
-	// carry no times.
+	// OldestLSN is the number of the batch that wrote the oldest newer row, or 0 without newer
+	// rows. Batches have no times.
 	OldestLSN uint64
 	// Moved is (newer + deleted rows) / rows of the generation. RebuildOptions.MinDrift is compared
 	// with it.
 	Moved float64
-	// Residual is how far newer rows lie from their nearest centroid, relative to the rows of the
-	// generation (root mean squares; of 256 rows when there are more). Above 1 the lists fit the
-	// newer rows worse than their own; 0 without newer rows.
+	// Residual is the root mean square distance of newer rows from their nearest centroid, divided
+	// by that of the rows of the generation. It is taken over at most 256 newer rows. Above 1 the
+	// lists fit the newer rows worse than their own. It is 0 without newer rows.
 	Residual float64
-	// RecallLoss is what the default recall may have lost since it was calibrated. It is a rule of
-	// thumb, not a measurement. Newer rows are searched exactly: they cost time, not recall. Where
-	// the share m of the rows that a plan visits is dead, 1/(1-m) times as many misses (1 - recall)
-	// are assumed. It is 0 without a calibration, and where queries scan exactly. Calibrate
-	// measures the recall.
+	// RecallLoss estimates how much lower recall may be now than when it was calibrated. It is a
+	// rule of thumb, not a measurement: Calibrate measures. Newer rows are searched exactly, so
+	// they cost time but no recall. Where the share m of the indexed rows is dead, 1/(1-m) times as
+	// many misses (1 - recall) are assumed. It is 0 without a calibration, and where queries scan
+	// exactly.
 	RecallLoss float64
 }
 
-// drift compares the store with gen, which info says is served, and counts the newer rows.
+// drift compares the rows of the store with gen, the served generation, and counts the newer rows.
 func (c *Collection) drift(info storage.Info, gen *ivf.Index) (d Drift, newer uint64, err error) {
 	var dirty []uint32
 	err = c.db.store.Dirty(c.uid, func(id uint32, lsn uint64) error {
@@ -86,7 +86,7 @@ func (c *Collection) drift(info storage.Info, gen *ivf.Index) (d Drift, newer ui
 	return d, newer, err
 }
 
-// recallLoss returns the largest estimate over the decoders: see Drift.
+// recallLoss returns the largest estimate of all decoders: see Drift.RecallLoss.
 func (c *Collection) recallLoss(p pinned, dead float64) (loss float64, err error) {
 	names, err := c.storedDecoders()
 	for _, name := range names {
@@ -108,8 +108,8 @@ func (c *Collection) recallLoss(p pinned, dead float64) (loss float64, err error
 	return loss, err
 }
 
-// drifted returns why a rebuild can wait, or "" when the collection has moved by least or more, or
-// has no usable index.
+// drifted returns why a rebuild can wait. It returns "" when the share of moved rows is at least
+// least, or when there is no usable index.
 func (c *Collection) drifted(info storage.Info, least float64) (reason string, err error) {
 	gen := c.openGeneration(info)
 	if gen == nil {

@@ -10,40 +10,42 @@ import (
 	"github.com/flashdb/flashdb/storage"
 )
 
-// Under these names of a collection's strings is its encoder.
+// The names of the meta values that hold the encoder of a collection.
 const (
 	metaEncoder    = "flashdb.encoder"      // the blob
-	metaEncoderUse = "flashdb.encoder_uses" // an EncoderUse, by package wire: the name of a decoder may be any bytes
+	metaEncoderUse = "flashdb.encoder_uses" // an EncoderUse, encoded by package wire because the name of a decoder may be any bytes
 )
 
-// An EncoderUse says what a collection's encoder is for: which model it belongs to, and how the
-// links of a new node are read and recorded. Names of collections may be empty: the collection that
-// the encoder is stored in.
+// An EncoderUse says what the encoder of a collection is for: which decoder it was trained with,
+// and how the links of a new node are read and stored. An empty name of a collection means the
+// collection that the encoder is stored in.
 type EncoderUse struct {
-	// Decoder was trained with the encoder, which is of no use without it. Targets is its
-	// collection, whose nodes are predicted. Where that is another one, new nodes are sources.
+	// Decoder names the decoder that was trained with the encoder. The encoder cannot be used
+	// without it. Targets is the collection of the decoder, whose nodes are predicted. Where
+	// Targets is another collection, new nodes are sources.
 	Decoder string `json:"decoder"`
 	Targets string `json:"of"`
-	// Neighbours is the collection of the nodes at the other end of links.
+	// Neighbours is the collection of the nodes that new nodes are linked to.
 	Neighbours string `json:"neighbours"`
-	// Directed says that the encoder tells links to a node from links of it, and OneWay that a link
-	// is recorded at its source alone. Both are for nodes of one collection.
+	// Directed says that the encoder distinguishes links to a node from links from it. OneWay says
+	// that a link is stored in its own direction only, and not in both. Both are for links within
+	// one collection.
 	Directed bool `json:"directed"`
 	OneWay   bool `json:"one_way"`
-	// Features is how many a node of the collection has. FirstFeature is the place of the first
-	// among those of the encoder, which has those of two collections side by side.
+	// Features is how many features a node of the collection has. The encoder takes the features of
+	// two collections side by side: FirstFeature is the index of the first one of this collection.
 	FirstFeature int `json:"first_feature,omitempty"`
 	Features     int `json:"features,omitempty"`
 }
 
-// EmbedLinks are the links of a node to embed, by the keys of its neighbours. Links without a
-// direction, and those between two collections, are all To.
+// EmbedLinks are the links of a node to embed, as the keys of its neighbours. If links have no
+// direction, or are between two collections, all of them are To.
 type EmbedLinks struct {
 	To   []string // nodes it links to
 	From []string // nodes that link to it
 }
 
-// in returns u with the names of its collections, for the collection that has the encoder.
+// in returns u with its empty names set to collection, which has the encoder.
 func (u EncoderUse) in(collection string) EncoderUse {
 	if u.Targets == "" {
 		u.Targets = collection
@@ -54,8 +56,8 @@ func (u EncoderUse) in(collection string) EncoderUse {
 	return u
 }
 
-// Edges returns links of a node of a collection as they are recorded, and the collection through
-// which: see Collection.Link. The collection is the one that has the encoder.
+// Edges returns the links of a node as edges to store, and the collection on which to call Link
+// with them. The node is of the collection that has the encoder.
 func (u EncoderUse) Edges(collection, key string, l EmbedLinks) (through string, edges []Edge) {
 	u = u.in(collection)
 	through = u.Targets
@@ -90,8 +92,8 @@ func (u EncoderUse) Edges(collection, key string, l EmbedLinks) (through string,
 	return through, edges
 }
 
-// PutEncoder stores the encoder of nodes that come after training, in place of an earlier one; nil
-// removes it. See Collection.Embed.
+// PutEncoder stores the encoder for nodes that come after training. It replaces an earlier one. A
+// nil encoder removes it. See Collection.Embed.
 func (c *Collection) PutEncoder(ctx context.Context, e *encoder.Encoder, use EncoderUse) error {
 	if e != nil && e.Dim() != c.schema.Dim {
 		return fmt.Errorf("put encoder into %q: %w", c.name, wrongEncoder(e, c.schema))
@@ -105,20 +107,20 @@ func wrongEncoder(e *encoder.Encoder, s Schema) error {
 	return fmt.Errorf("%w: the encoder makes embeddings of %d values, the collection holds %d", ErrDim, e.Dim(), s.Dim)
 }
 
-// PutEncoder is Collection.PutEncoder in a collection of that name. It makes two writes. The width
-// of the encoder is checked by Collection.Embed.
+// PutEncoder is Collection.PutEncoder in a collection of that name. It counts as two writes. The
+// width of the encoder is checked only when it is used.
 func (b *Batch) PutEncoder(collection string, e *encoder.Encoder, use EncoderUse) {
 	var blob, text []byte
 	if e != nil {
-		blob, _ = e.MarshalBinary() // it cannot fail, and neither can the other
+		blob, _ = e.MarshalBinary() // neither can fail
 		text, _ = wire.Encode(use)
 	}
 	b.SetMeta(collection, metaEncoder, string(blob))
 	b.SetMeta(collection, metaEncoderUse, string(text))
 }
 
-// Encoder returns the stored encoder and what it is for, or ErrNotFound. The names in the use are
-// complete.
+// Encoder returns the stored encoder and its use, or ErrNotFound. No name of a collection in the
+// use is empty.
 func (c *Collection) Encoder(ctx context.Context) (e *encoder.Encoder, use EncoderUse, err error) {
 	err = c.viewed(ctx, func(v *storage.View) error {
 		e, use, err = c.encoder(v)
@@ -159,13 +161,14 @@ func (c *Collection) encoder(v *storage.View) (*encoder.Encoder, EncoderUse, err
 }
 
 // Embed returns the embedding of a node that came after training, from its links, its features, or
-// both. Nothing is stored. Training fits an encoder that makes it: the mean of the neighbours'
-// embeddings, plus what a small network makes of them, their number and the features. It is the
-// same for every kind of model, and begins as that mean. Features are nil where they are unknown.
+// both. It stores nothing. The embedding is the mean of the neighbours' embeddings plus the output
+// of a small network, which reads that mean, the number of neighbours and the features. Training
+// fits the network in the same way for every kind of model. Features are nil where they are
+// unknown.
 //
-// Embed fails with ErrNotFound if no encoder is stored, its decoder is gone, or a neighbour does
-// not exist, and with ErrInvalid if there are neither links nor features, or features of another
-// number than in training.
+// Embed fails with ErrNotFound if no encoder is stored, if its decoder was dropped, or if a
+// neighbour does not exist. It fails with ErrInvalid if there are neither links nor features, or if
+// the number of features is not that of training.
 func (c *Collection) Embed(ctx context.Context, links EmbedLinks, features []float32) (embedding []float32, err error) {
 	err = c.viewed(ctx, func(v *storage.View) error {
 		embedding, err = c.embed(v, links, features)
@@ -193,7 +196,7 @@ func (c *Collection) embed(v *storage.View, links EmbedLinks, features []float32
 	if n.From, err = c.rowsOf(v, use.Neighbours, links.From); err != nil {
 		return nil, err
 	}
-	if between && use.Targets == c.name { // the links of a target come from its neighbours
+	if between && use.Targets == c.name { // links of a target come from its neighbours
 		n.To, n.From = nil, n.To
 	}
 	if features != nil && len(features) != use.Features {
@@ -202,7 +205,7 @@ func (c *Collection) embed(v *storage.View, links EmbedLinks, features []float32
 	if len(n.To)+len(n.From)+len(features) == 0 {
 		return nil, fmt.Errorf("%w: a node without links and without features cannot be embedded: give one of them", ErrInvalid)
 	}
-	if features != nil || use.Features == 0 && e.FeatureDim() > 0 { // the other collection's are zeros
+	if features != nil || use.Features == 0 && e.FeatureDim() > 0 { // features of the other collection are zeros
 		n.Features = make([]float32, e.FeatureDim())
 		copy(n.Features[use.FirstFeature:], features)
 	}
@@ -213,7 +216,7 @@ func (c *Collection) embed(v *storage.View, links EmbedLinks, features []float32
 	return embedding, nil
 }
 
-// rowsOf returns the embeddings of nodes of a collection, side by side.
+// rowsOf returns the embeddings of nodes of a collection, one after the other.
 func (c *Collection) rowsOf(v *storage.View, collection string, keys []string) ([]float32, error) {
 	info, ok := v.Collection(collection)
 	if !ok {

@@ -7,8 +7,8 @@ import (
 	"github.com/flashdb/flashdb/storage"
 )
 
-// The sentinel errors. Every error of this package that a program may want to act on matches
-// exactly one of them under errors.Is; its text says what was wrong, where, and what to do.
+// The sentinel errors. Every error of this package that a program may want to act on matches one of
+// them under errors.Is. Its text says what was wrong, where, and what to do.
 var (
 	// ErrNotFound is returned for a collection, node or decoder that does not exist.
 	ErrNotFound = errors.New("not found")
@@ -21,25 +21,26 @@ var (
 	// ErrInvalid is returned for a bad argument: an empty key, a NaN, k < 1, a filter that does not
 	// parse, a directory that is not a database.
 	ErrInvalid = errors.New("invalid argument")
-	// ErrReadOnly is returned for writes to a database opened read-only; after a failed write or
-	// sync of the log or of the bbolt file; and once the path of the directory, or of its bbolt
-	// file or log, leads elsewhere, since what was written then nobody would find. The database
-	// answers queries, and takes writes again when reopened.
+	// ErrReadOnly is returned for writes in three cases. The database was opened read-only. A write
+	// or sync of the log or of the bbolt file has failed. Or the path of the directory, its bbolt
+	// file or its log leads elsewhere by now, so that nobody would find what is written. The
+	// database still answers queries. In the last two cases it accepts writes again once it is
+	// reopened.
 	ErrReadOnly = errors.New("database is read-only")
 
 	// ErrCorrupt is matched by every *CorruptError.
 	ErrCorrupt = format.ErrCorrupt
 	// ErrVersion is returned for a file written by a newer format version.
 	ErrVersion = format.ErrVersion
-	// ErrQuality is returned by Rebuild when the new index recalls less than the served one, which
-	// then stays.
+	// ErrQuality is returned by Rebuild when the new index has a lower recall than the served one,
+	// which then stays served.
 	ErrQuality = errors.New("refused by the quality gate")
 	// ErrLocked is returned by Open when another process, or another DB of this one, has the
 	// directory open. The error says which.
 	ErrLocked = storage.ErrLocked
 )
 
-// A CorruptError says what is damaged, and where. It matches ErrCorrupt.
+// A CorruptError says what is damaged and where. It matches ErrCorrupt.
 //
 //	type CorruptError struct {
 //		File    string // its path; empty when the bytes came from memory

@@ -7,8 +7,8 @@ import (
 	"github.com/flashdb/flashdb/wal"
 )
 
-// events tells the log what happens inside an open database, and counts it. Each event has one
-// method. See Options.Logger.
+// events logs what happens inside an open database, and counts it. Each event has one method. See
+// Options.Logger.
 type events struct {
 	log     *slog.Logger
 	dir     string
@@ -19,8 +19,8 @@ func (ev *events) rebuildStarted(collection string, generation uint64) {
 	ev.log.Info("rebuild started", "dir", ev.dir, "collection", collection, "generation", generation)
 }
 
-// rebuildFinished ends a rebuild. On an error, ErrQuality's, ErrClosed's and a context's among
-// them, the earlier generation stays served.
+// rebuildFinished reports the end of a rebuild. After an error the earlier generation stays served.
+// ErrQuality, ErrClosed and the error of a context are such errors.
 func (ev *events) rebuildFinished(collection string, r RebuildResult, err error) {
 	outcome(&ev.metrics.rebuilds, &ev.metrics.rebuildErrors, err)
 	if err == nil {
@@ -30,8 +30,8 @@ func (ev *events) rebuildFinished(collection string, r RebuildResult, err error)
 	}
 }
 
-// indexUnusable says that the served generation could not be opened, or turned out damaged while it
-// was served.
+// indexUnusable reports that the served generation could not be opened, or was found damaged while
+// it was served.
 func (ev *events) indexUnusable(collection string, generation uint64, err error) {
 	ev.metrics.indexesUnusable.Add(1)
 	ev.log.Warn("index not usable: exact scan until the next rebuild", "dir", ev.dir, "collection", collection, "generation", generation, "err", err)
@@ -41,7 +41,7 @@ func (ev *events) tornTail(t *wal.Torn) {
 	ev.log.Warn("cut off a torn log tail: a crash left it, and nobody was told it is durable", "dir", ev.dir, "file", t.File, "offset", t.Offset, "bytes", t.Bytes)
 }
 
-// flushed says that batches up to lsn are in the bbolt file, or why they are not: then the log
+// flushed reports that batches up to lsn are in the bbolt file, or why they are not. The log then
 // keeps what was acknowledged.
 func (ev *events) flushed(lsn uint64, elapsed time.Duration, err error) {
 	outcome(&ev.metrics.flushes, &ev.metrics.flushErrors, err)
@@ -52,7 +52,7 @@ func (ev *events) flushed(lsn uint64, elapsed time.Duration, err error) {
 	}
 }
 
-// writesRefused is told once, when the log or the bbolt file cannot be written any more.
+// writesRefused reports, once, that the log or the bbolt file can no longer be written.
 func (ev *events) writesRefused(err error) {
 	ev.log.Error("the log cannot be written: read-only until reopened", "dir", ev.dir, "err", err)
 }

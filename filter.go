@@ -12,8 +12,7 @@ import (
 // maxFilterDepth bounds the nesting of a filter expression, so that no input can exhaust the stack.
 const maxFilterDepth = 200
 
-// filterNode is a parsed tag expression. Exactly one field group is set: tag for a leaf, op and
-// args for an inner node.
+// filterNode is a parsed tag expression. A leaf has a tag. An inner node has op and args.
 type filterNode struct {
 	op   string // "", "and", "or", "not"
 	tag  string
@@ -26,8 +25,8 @@ type filterNode struct {
 //	term   = factor { "and" factor }
 //	factor = "not" factor | "(" expr ")" | tag
 //
-// A tag is a bare word or a Go-quoted string; a tag that is spelt like an operator must be quoted.
-// The empty string parses to nil: no filter.
+// A tag is a bare word or a Go-quoted string. A tag that is spelt like an operator must be quoted.
+// The empty string parses to nil, which means no filter.
 func parseFilter(s string) (*filterNode, error) {
 	if strings.TrimSpace(s) == "" {
 		return nil, nil
@@ -65,7 +64,8 @@ type filterParser struct {
 	err  error
 }
 
-// around returns what an error quotes of a filter: at most 100 bytes before and after a place.
+// around returns the part of a filter that an error quotes: at most 100 bytes before and after a
+// place.
 func around(src string, at int) string {
 	from, to := max(0, at-100), min(len(src), at+100)
 	text := src[from:to]
@@ -86,7 +86,7 @@ func (p *filterParser) fail(format string, args ...any) {
 	p.kind = tokEnd
 }
 
-// meant says what to write in place of what was not understood.
+// meant says what to write instead of the current token.
 func (p *filterParser) meant() string {
 	switch p.text {
 	case "&&", "&", ",", "+":
@@ -201,8 +201,8 @@ func (p *filterParser) factor(depth int) *filterNode {
 	return nil
 }
 
-// eval returns the ids that match, as a bitmap the caller owns. tag returns the ids that carry a
-// tag (nil for none), all those a `not` is taken from.
+// eval returns the ids that match, as a bitmap that the caller owns. tag returns the ids that have
+// a tag, or nil. all holds every live id, from which `not` subtracts.
 func (n *filterNode) eval(tag func(string) *roaring.Bitmap, all *roaring.Bitmap) *roaring.Bitmap {
 	switch n.op {
 	case "not":

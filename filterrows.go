@@ -10,8 +10,8 @@ import (
 	"github.com/flashdb/flashdb/index/ivf"
 )
 
-// positions maps ids to the positions of their rows in a generation. It takes four bytes per id.
-// The first query that needs it makes it.
+// positions maps ids to the positions of their rows in a generation. It takes four bytes for each
+// id. The first query that needs it builds it.
 type positions struct {
 	gen *ivf.Index
 	of  []uint32 // by id; noPosition where the generation has no row
@@ -19,7 +19,7 @@ type positions struct {
 
 const noPosition = math.MaxUint32
 
-// positionsOf returns the table of the pinned generation.
+// positionsOf returns the positions of a generation.
 func (s *served) positionsOf(gen *ivf.Index) *positions {
 	if p := s.positions.Load(); p != nil && p.gen == gen {
 		return p
@@ -39,8 +39,8 @@ func (s *served) positionsOf(gen *ivf.Index) *positions {
 	return p
 }
 
-// filteredRows are the rows of a view that a filter keeps, for an exact scan of no others. Rows of
-// the delta are handed out all: the scan filters them.
+// filteredRows are the rows of a view that match a filter, for an exact scan. It also passes on
+// every row of the delta: the scan filters those.
 type filteredRows struct {
 	*view
 	allowed *roaring.Bitmap
@@ -56,8 +56,8 @@ func (r *filteredRows) Rows(ctx context.Context, fn func(ids []uint32, rows []fl
 	return r.pinned.delta.Rows(ctx, fn)
 }
 
-// indexed hands out the allowed rows of the generation. Memory is not reused: a scan may still read
-// what it was given before.
+// indexed passes the allowed rows of the generation to fn. It does not reuse memory: the scan may
+// still read earlier blocks.
 func (r *filteredRows) indexed(ctx context.Context, fn func(ids []uint32, rows []float32) error) error {
 	const block = 512
 	at := r.c.served.positionsOf(r.pinned.gen).of

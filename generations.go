@@ -13,14 +13,14 @@ import (
 )
 
 // A generation is one file in the index directory of its collection. It is built there, opened and
-// checked. Publishing it is a commit of the store: until then it is a file that the next sweep
-// removes. Files of other names are left alone.
+// checked. Then a transaction of the store publishes it. A generation that was never published is
+// removed at the next open. Files with other names are left alone.
 const (
 	generationPrefix = "gen-"
 	generationSuffix = ".ivf"
 )
 
-// ownGeneration matches the names of generation files and of what an unfinished rebuild leaves.
+// ownGeneration matches the names of generation files and of the temporary files of a rebuild.
 var ownGeneration = regexp.MustCompile(`^` + generationPrefix + `[0-9]{6,20}` + regexp.QuoteMeta(generationSuffix) + `(\.tmp|\.tmp\.rows\.tmp)?$`)
 
 // generationFile returns the name of a generation's file inside its collection's index directory.
@@ -33,14 +33,14 @@ func generationName(collection string, number uint64) string {
 	return filepath.Join(indexDir, collection, generationFile(number))
 }
 
-// buildGeneration builds generation from the rows of src in dir, and returns it opened and checked.
-// On an error or a cancelled ctx nothing is left behind.
+// buildGeneration builds generation in dir from the rows of src, and returns it opened and checked.
+// On an error, also that of ctx, it leaves no file behind.
 func buildGeneration(ctx context.Context, fsys vfs.FS, dir string, generation uint64, src ivf.RowSource, opt ivf.BuildOptions) (*ivf.Index, error) {
 	if err := fsys.MkdirAll(dir); err != nil {
 		return nil, fmt.Errorf("make index directory: %w", err)
 	}
-	// A generation is published as served: no crash may take its directory away. The database
-	// directory, where the index has its own, was there before.
+	// The store will name this generation, so a crash must not lose its directory. The directory of
+	// the database is durable already; the two below it may be new.
 	for _, parent := range []string{filepath.Dir(dir), filepath.Dir(filepath.Dir(dir))} {
 		if err := fsys.SyncDir(parent); err != nil {
 			return nil, fmt.Errorf("make index directory: %w", err)
@@ -69,8 +69,8 @@ func openBuilt(fsys vfs.FS, path string) (*ivf.Index, error) {
 	return gen, nil
 }
 
-// checkIndexFolder returns an error if dir is something other than a directory, such as a symbolic
-// link to one, which would lead elsewhere. A missing dir is fine.
+// checkIndexFolder returns an error if dir is not a directory. A symbolic link to one is an error
+// too, because it would lead elsewhere. A missing dir is not.
 func checkIndexFolder(fsys vfs.FS, dir string) error {
 	kind, err := fsys.Type(dir)
 	switch {
@@ -84,8 +84,8 @@ func checkIndexFolder(fsys vfs.FS, dir string) error {
 	return nil
 }
 
-// generationFiles returns the names in dir that a rebuild gives, and one error for each entry that
-// no rebuild has made. A missing dir is an empty one.
+// generationFiles returns the names in dir of files that rebuilds make, and one error for each
+// other entry. A missing dir counts as empty.
 func generationFiles(fsys vfs.FS, dir string) (own []string, strays []error) {
 	if err := checkIndexFolder(fsys, dir); err != nil {
 		return nil, []error{err}
@@ -98,7 +98,7 @@ func generationFiles(fsys vfs.FS, dir string) (own []string, strays []error) {
 		path := filepath.Join(dir, name)
 		kind, err := fsys.Type(path)
 		switch {
-		case errors.Is(err, fs.ErrNotExist): // removed since
+		case errors.Is(err, fs.ErrNotExist): // removed meanwhile
 		case err != nil:
 			strays = append(strays, err)
 		case !ownGeneration.MatchString(name):
@@ -112,10 +112,10 @@ func generationFiles(fsys vfs.FS, dir string) (own []string, strays []error) {
 	return own, strays
 }
 
-// sweepGenerations removes from dir every generation file but the one served (0 keeps none), and
-// the unfinished files of rebuilds that died. It returns the names it removed, and one error for
-// each entry that it left although it is not the served generation: nothing but regular files with
-// names that a rebuild gives is removed.
+// sweepGenerations removes from dir every generation file but the served one, and the temporary
+// files of rebuilds that were killed. With served 0 it keeps none. It removes only regular files
+// with names that rebuilds give. It returns the names it removed, and one error for each other
+// entry that it left.
 func sweepGenerations(fsys vfs.FS, dir string, served uint64) (removed []string, left []error) {
 	own, left := generationFiles(fsys, dir)
 	for _, name := range own {
@@ -131,8 +131,8 @@ func sweepGenerations(fsys vfs.FS, dir string, served uint64) (removed []string,
 	return removed, left
 }
 
-// removeGenerationFile removes the file of a generation from dir. What has its name without being a
-// regular file was not made by a rebuild, and stays.
+// removeGenerationFile removes the file of a generation from dir. It leaves anything of that name
+// that is not a regular file, because no rebuild made it.
 func removeGenerationFile(fsys vfs.FS, dir string, generation uint64) error {
 	path := filepath.Join(dir, generationFile(generation))
 	if kind, err := fsys.Type(path); err != nil || kind != 0 {
@@ -141,8 +141,8 @@ func removeGenerationFile(fsys vfs.FS, dir string, generation uint64) error {
 	return fsys.Remove(path)
 }
 
-// freeGeneration returns the first number from generation on whose file can be built: one that is
-// not taken by something other than a regular file, which a build could not replace.
+// freeGeneration returns the first number from generation on whose files can be written. A build
+// replaces regular files of these names. Anything else, such as a directory, is in the way.
 func freeGeneration(fsys vfs.FS, dir string, generation uint64) uint64 {
 	taken := func(suffix string) bool {
 		kind, err := fsys.Type(filepath.Join(dir, generationFile(generation)+suffix))

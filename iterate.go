@@ -10,13 +10,14 @@ import (
 	"github.com/flashdb/flashdb/storage"
 )
 
-// How many ids an iteration reads in one transaction, so that none is open for long.
+// How many ids an iteration reads in one transaction. The limit keeps transactions short.
 const (
 	keysPerPage  = 4096
 	nodesPerPage = 256
 )
 
-// Keys yields the key of every live node, under the rules of Nodes.
+// Keys yields the key of every live node. What Nodes says of order, errors and writes holds here
+// too.
 func (c *Collection) Keys(ctx context.Context) iter.Seq2[string, error] {
 	return paged(ctx, c, c.itself(), keysPerPage, func(v *storage.View, id uint32, dst []string) ([]string, error) {
 		if key, ok := v.Key(c.uid, id); ok {
@@ -26,10 +27,10 @@ func (c *Collection) Keys(ctx context.Context) iter.Seq2[string, error] {
 	})
 }
 
-// RowKeys returns the keys of at most n nodes by the order in which they were inserted, as the rows
-// of a matrix are numbered: from row on, counted from 0. A node that is replaced keeps its row. The
-// row of a deleted node is not used again, and its key is empty. Fewer than n are returned at the
-// end.
+// RowKeys returns the keys of n nodes in the order in which they were inserted, like rows of a
+// matrix. The first is that of the given row, counted from 0. A node that is replaced keeps its
+// row. The row of a deleted node is not reused, and its key is empty. At the end there may be fewer
+// than n keys.
 func (c *Collection) RowKeys(ctx context.Context, row uint32, n int) (keys []string, err error) {
 	err = c.viewed(ctx, func(v *storage.View) error {
 		info, ok := v.Collection(c.name)
@@ -46,10 +47,10 @@ func (c *Collection) RowKeys(ctx context.Context, row uint32, n int) (keys []str
 	return keys, err
 }
 
-// Nodes yields every live node in id order, which is the order of insertion. A failure is yielded
-// with an empty node and ends the sequence. What is written meanwhile may be seen from some page of
-// a few hundred ids on. The body of the loop may read and write the database, but must not close
-// it.
+// Nodes yields every live node in the order of insertion. An error is yielded with an empty node
+// and ends the sequence. Nodes are read a few hundred at a time, so later nodes may include writes
+// that were made during the loop. The body of the loop may read and write the database, but must
+// not close it.
 func (c *Collection) Nodes(ctx context.Context) iter.Seq2[Node, error] {
 	return paged(ctx, c, c.itself(), nodesPerPage, func(v *storage.View, id uint32, dst []Node) ([]Node, error) {
 		key, ok := v.Key(c.uid, id)
@@ -61,9 +62,10 @@ func (c *Collection) Nodes(ctx context.Context) iter.Seq2[Node, error] {
 	})
 }
 
-// Links yields every known link between live nodes that leads into the collection, under the rules
-// of Nodes: those from its own nodes, by the id of the source, the relation, none first, and the id
-// of the target, and then those from each other collection.
+// Links yields every known link to a live node of the collection. Links from its own nodes come
+// first, then those from each other collection. Links from one collection are ordered by source,
+// then relation, then target. Links without a relation come first, and nodes are in the order of
+// insertion. What Nodes says of errors and writes holds here too.
 func (c *Collection) Links(ctx context.Context) iter.Seq2[Edge, error] {
 	return func(yield func(Edge, error) bool) {
 		var others []storage.Info
@@ -114,13 +116,14 @@ func (c *Collection) linksFrom(ctx context.Context, from storage.Info) iter.Seq2
 	})
 }
 
-// paged yields what read appends for each id of a collection, a page of ids in a read transaction
-// of its own. It is c, or another one, which ends the sequence when it is dropped. No call is under
-// way while it yields.
+// paged yields what read appends for each id of the collection named by of. It reads each page of
+// ids in a transaction of its own. If of is c and is dropped meanwhile, that is an error; if
+// another collection is dropped, the sequence ends. No call of the database is running while it
+// yields.
 func paged[T any](ctx context.Context, c *Collection, of storage.Info, page uint64, read func(v *storage.View, id uint32, dst []T) ([]T, error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var some []T
-		next := uint64(1) // the first id that was not given out
+		next := uint64(1) // the first id that is not given out yet
 		for from := uint64(0); from < next; from += page {
 			err := c.viewed(ctx, func(v *storage.View) error {
 				some = some[:0]
@@ -153,7 +156,7 @@ func paged[T any](ctx context.Context, c *Collection, of storage.Info, page uint
 	}
 }
 
-// viewed calls fn with what is committed, as a call of its own.
+// viewed calls fn with a view of the store, as a public call.
 func (c *Collection) viewed(ctx context.Context, fn func(v *storage.View) error) error {
 	leave, err := c.db.enter()
 	if err != nil {
@@ -166,5 +169,5 @@ func (c *Collection) viewed(ctx context.Context, fn func(v *storage.View) error)
 	return c.db.store.View(fn)
 }
 
-// itself names the collection as the storage does.
+// itself returns the uid and name of c as a storage.Info.
 func (c *Collection) itself() storage.Info { return storage.Info{UID: c.uid, Name: c.name} }

@@ -5,21 +5,21 @@ import (
 	"sync/atomic"
 )
 
-// over is set in life.calls from the moment that no further call begins.
+// over is added to life.calls when no further call may begin.
 const over = 1 << 62
 
-// A life counts the calls that are under way, so that Close waits for them. It is not an RWMutex,
-// because readers of that wait for a waiting writer: a callback may make another call, which must
-// fail and not wait for ever.
+// A life counts the running calls, so that Close can wait for them. An RWMutex would not do: its
+// readers wait while a writer waits. A callback may make another call during a Close, and that call
+// must fail rather than wait for ever.
 type life struct {
 	calls atomic.Int64
-	idle  chan struct{} // closed when it is over and the last call is left
+	idle  chan struct{} // closed when no call may begin and the last one has ended
 	last  sync.Once
 }
 
 func newLife() *life { return &life{idle: make(chan struct{})} }
 
-// enter begins a call, unless it is over.
+// enter begins a call and returns true, or returns false after end.
 func (l *life) enter() bool {
 	if l.calls.Add(1)&over == 0 {
 		return true
@@ -34,7 +34,7 @@ func (l *life) leave() {
 	}
 }
 
-// end lets no further call begin, and waits for those under way. It is called once.
+// end lets no further call begin, and waits for the running ones. It is called once.
 func (l *life) end() {
 	if l.calls.Add(over) == over {
 		l.last.Do(func() { close(l.idle) })

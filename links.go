@@ -9,21 +9,21 @@ import (
 	"github.com/flashdb/flashdb/storage"
 )
 
-// An Edge is a known link from Source to Target, two keys. A link may lead from a node of one
-// collection to a node of another, as from a user to an item. It is recorded, read and forgotten
-// through the collection of its target, the one that is predicted in.
+// An Edge is a known link from one node to another. Source and Target are their keys. The nodes may
+// be of two collections, as in a link from a user to an item. Link, Unlink and Linked are called on
+// the collection of the target, which is the one that Predict is called on.
 type Edge struct {
 	// SourceCollection names the collection of Source; empty means that of Target.
 	SourceCollection string
 	Source, Target   string
-	// Relation says what the link is, as "treats", where links are of several kinds; empty is none.
-	// Two nodes may be linked by several relations, and by none beside them.
+	// Relation is the kind of the link, such as "treats". Empty means a link without a relation.
+	// Two nodes may be linked by several relations, and also without one.
 	Relation string
 }
 
-// Link records that sources are known to be linked to nodes of the collection, so that Predict does
-// not recommend them again. The edges are one atomic write; every key must exist. Linking twice is
-// linking once. A link ends when one of its nodes or their collections is deleted.
+// Link stores known links to nodes of the collection. Predict leaves the linked nodes out. The
+// edges are one atomic write, and every key must exist. A link that is already stored is stored
+// once. A link is removed with either of its nodes or their collections.
 //
 // An edge from another collection, or with a relation, is refused with ErrVersion by a database
 // whose flash.db is of version 1 or 2 (docs/format.md).
@@ -36,8 +36,8 @@ func (c *Collection) link(r *record, edges []Edge) error {
 	return c.changeLinks(r, edges, func(l storage.Link) error { return r.emit(l) })
 }
 
-// Unlink forgets known links in one atomic write, and returns how many there were. A link that is
-// not known is passed over; every key must exist.
+// Unlink removes known links in one atomic write, and returns how many it removed. It ignores links
+// that are not stored. Every key must exist.
 func (c *Collection) Unlink(ctx context.Context, edges ...Edge) (forgotten int, err error) {
 	return c.write(ctx, write{kind: writeUnlink, edges: edges})
 }
@@ -104,15 +104,15 @@ func (c *Collection) resolveEdges(v keyReader, edges []Edge) (links []storage.Li
 	return links, nil
 }
 
-// A keyReader is what finds collections and nodes by name: a storage.View, or the storage.Changes
-// of a batch.
+// A keyReader finds collections and nodes by name. It is a storage.View, or the storage.Changes of
+// a write.
 type keyReader interface {
 	Collection(name string) (storage.Info, bool)
 	ID(uid uint32, key string) (uint32, bool)
 }
 
-// sourcesIn returns the collection whose nodes are sources: the one of that name, or c itself where
-// it is empty.
+// sourcesIn returns the collection of the sources: the one of that name, or c itself where the name
+// is empty.
 func (c *Collection) sourcesIn(v keyReader, name string) (storage.Info, error) {
 	if name == "" {
 		name = c.name
@@ -128,12 +128,12 @@ func noNodeIn(collection, key string) error {
 	return fmt.Errorf("node %q %w in collection %q", key, ErrNotFound, collection)
 }
 
-// Linked returns the targets of the known edges from a source, in the order in which the nodes were
-// inserted. The edge names the source; with a Relation, edges of that relation alone count, and
-// without one edges of any and of none.
+// Linked returns the keys of the targets that are linked from a source, in the order in which the
+// targets were inserted. The edge names the source, and Target is empty. With a Relation, only
+// links of that relation count. Without one, all links count.
 //
-// Of an edge that names its Target and a Relation in place of the Source, Linked returns the
-// sources: nodes of SourceCollection.
+// An edge may name its Target and a Relation instead of the Source. Linked then returns the
+// sources, which are nodes of SourceCollection.
 func (c *Collection) Linked(ctx context.Context, of Edge) (keys []string, err error) {
 	switch {
 	case of.Source != "" && of.Target != "":
@@ -160,10 +160,11 @@ func (c *Collection) Linked(ctx context.Context, of Edge) (keys []string, err er
 	return keys, err
 }
 
-// errReverse refuses the other direction of links that are not told apart by a relation.
+// errReverse is returned for Reverse without a relation. Links without a relation are stored in one
+// direction only.
 var errReverse = fmt.Errorf("%w: reverse is the other direction of a relation: name the relation", ErrInvalid)
 
-// validateRelation refuses what cannot be the name of a relation; empty is none.
+// validateRelation checks the name of a relation. Empty means none.
 func validateRelation(name string) error {
 	if name == "" {
 		return nil
@@ -174,15 +175,15 @@ func validateRelation(name string) error {
 	return nil
 }
 
-// linkReader is what finds the links of a node: a storage.View, or the storage.Changes of a batch.
+// A linkReader finds the links of a node. It is a storage.View, or the storage.Changes of a write.
 type linkReader interface {
 	Links(uid, id, to uint32) *roaring.Bitmap
 	Related(uid, id, to uint32) []storage.Related
 }
 
-// knownLinks returns the nodes of collection to that a node is linked to: by one relation, in one
-// direction, or, where that is empty, by any and by none. It returns nil where there are none. The
-// bitmap must not be changed.
+// knownLinks returns the nodes of collection to that a node is linked to. With a relation, only its
+// links in one direction count. Without one, all links from the node count. It returns nil where
+// there are none. The bitmap must not be changed.
 func knownLinks(v linkReader, uid, id, to uint32, relation string, reverse bool) *roaring.Bitmap {
 	related := v.Related(uid, id, to)
 	if relation != "" {
@@ -209,7 +210,8 @@ func knownLinks(v linkReader, uid, id, to uint32, relation string, reverse bool)
 	return all
 }
 
-// linksOf returns the links that are there of those from the source of l, of its relation alone.
+// linksOf returns the stored links from the source of l with the relation of l, or without one
+// where that is empty.
 func linksOf(v linkReader, l storage.Link) *roaring.Bitmap {
 	if l.Relation == "" {
 		return v.Links(l.UID, l.Source, l.To)
@@ -217,7 +219,7 @@ func linksOf(v linkReader, l storage.Link) *roaring.Bitmap {
 	return knownLinks(v, l.UID, l.Source, l.To, l.Relation, false)
 }
 
-// liveKeys returns the keys of those of the ids that have a node. One deleted since has none.
+// liveKeys returns the keys of the ids in links. It skips ids whose node was deleted.
 func liveKeys(v *storage.View, uid uint32, links *roaring.Bitmap) (keys []string) {
 	if links == nil {
 		return nil

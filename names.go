@@ -7,13 +7,14 @@ import (
 	"github.com/flashdb/flashdb/storage"
 )
 
-// names is the memory of a query for the keys of its hits.
+// names is the memory that a query reuses for the keys of its hits.
 type names struct {
-	bytes []byte // of the keys that the generation holds, one after the other
-	ends  []int  // of each hit's in bytes; of a hit without one, the end of the one before
+	bytes []byte // the keys that the generation holds, one after the other
+	ends  []int  // where the key of each hit ends in bytes; a hit without a key adds nothing
 }
 
-// named turns q.hits into the result's hits. A node deleted since it was found is left out.
+// named returns the hits of the result for q.hits. It leaves out nodes that were deleted since they
+// were found.
 func (q *query) named(withNode, probability bool) ([]Hit, error) {
 	hits := make([]Hit, len(q.hits))
 	for i, h := range q.hits {
@@ -34,10 +35,9 @@ func (q *query) named(withNode, probability bool) ([]Hit, error) {
 	return slices.DeleteFunc(hits, func(h Hit) bool { return h.Key == "" }), nil
 }
 
-// nameFromIndex sets the keys of the hits that the served generation knows and that are live now,
-// and returns how many of the others are live. The key of an id never changes, so that only
-// liveness has to come from the store. All keys are one string's parts: one allocation instead of
-// one for each hit.
+// nameFromIndex sets the keys of the live hits that the pinned generation holds, and returns how
+// many other live hits there are. The key of an id never changes, so only liveness comes from the
+// store. All keys are parts of one string: that is one allocation instead of one for each hit.
 func (q *query) nameFromIndex(hits []Hit) (missing int) {
 	gen, live := q.view.pinned.gen, q.c.db.store.Liveness(q.c.uid)
 	n := &q.names
@@ -62,7 +62,8 @@ func (q *query) nameFromIndex(hits []Hit) (missing int) {
 	return missing
 }
 
-// nameFromStore sets what is missing of the hits: keys, or whole nodes.
+// nameFromStore fills in from the store what the hits lack: keys, or with withNode also tags and
+// payloads.
 func (q *query) nameFromStore(hits []Hit, withNode bool) error {
 	uid := q.c.uid
 	return q.c.db.store.View(func(v *storage.View) error {

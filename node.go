@@ -19,15 +19,16 @@ const (
 type Node struct {
 	// Key is the caller's name of the node: any 1 to 1024 bytes.
 	Key string
-	// Embedding has as many values as the collection's Dim: any finite float32, zeros, subnormal
-	// ones and the largest too. A NaN or an infinity is refused with ErrInvalid, and where
-	// Schema.Normalize is set all zeros are. Scores beyond the range of a float32 are infinite, and
-	// of equal ones the node that was stored first comes first; a decoder whose hidden layers
-	// overflow may score NaN, which ranks last.
+	// Embedding has as many values as Schema.Dim says. Any finite float32 is allowed. A NaN or an
+	// infinity is refused with ErrInvalid, and so is an all-zero embedding where Schema.Normalize
+	// is set.
+	//
+	// A score beyond the range of a float32 is infinite. Of equal scores, the node that was stored
+	// first comes first. A decoder whose hidden layers overflow may score NaN, which ranks last.
 	Embedding []float32
-	// Tags are what filters select by: valid UTF-8 of 1 to 256 bytes each.
+	// Tags are what filters select by: at most 1024, each valid UTF-8 of 1 to 256 bytes.
 	Tags []string
-	// Payload is the caller's own bytes, returned as they are.
+	// Payload is the caller's own bytes, at most 16 MiB. They are returned unchanged.
 	Payload []byte
 }
 
@@ -82,7 +83,7 @@ func validateKey(key string) error {
 // firstNonFinite returns the index of the first NaN or infinity, or -1.
 func firstNonFinite(v []float32) int {
 	for i, x := range v {
-		// The exponent of every NaN and infinity is all ones.
+		// The exponent bits of every NaN and infinity are all ones.
 		if math.Float32bits(x)&0x7f800000 == 0x7f800000 {
 			return i
 		}

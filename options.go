@@ -17,37 +17,38 @@ import (
 type Options struct {
 	// MustExist makes Open fail with ErrNotFound instead of creating the directory.
 	MustExist bool
-	// ReadOnly opens an existing database beside others that read it, while no process has it open
-	// for writing, and changes nothing on disk: what the log holds is replayed into memory.
-	// Changes, Rebuild, Compact and Backup return ErrReadOnly.
+	// ReadOnly opens an existing database without changing anything on disk. What the log holds is
+	// replayed into memory. Several processes may have it open so, while none has it open for
+	// writing. Writes, Rebuild and Compact return ErrReadOnly, and so does Backup when the log
+	// holds what the bbolt file lacks.
 	ReadOnly bool
 	// LockTimeout is how long Open waits for another process to release the directory before it
 	// returns ErrLocked. Default 250 ms.
 	LockTimeout time.Duration
-	// Workers bounds the goroutines of one exact scan, one search of much of an index, one rebuild,
-	// or one PredictBatch. Default GOMAXPROCS.
+	// Workers bounds the goroutines of one exact scan, one search of a large part of an index, one
+	// rebuild, or one PredictBatch. Default GOMAXPROCS. A rebuild takes half by default: see
+	// RebuildOptions.Workers.
 	Workers int
-	// FlushBytes is how much acknowledged change is held in memory before it is moved from the log
-	// into the bbolt file. Default 32 MiB. A writer that is faster than the move waits while twice
-	// as much is held.
+	// FlushBytes is how many bytes of acknowledged writes are held in memory before a flush moves
+	// them into the bbolt file. Default 32 MiB. While twice as much is held, a write waits for the
+	// running flush.
 	FlushBytes int64
-	// Rebuild rebuilds in this process from time to time.
+	// Rebuild schedules rebuilds of every collection in this process. Default none.
 	Rebuild RebuildSchedule
-	clock   clock // of Rebuild; nil is the system's
-	// CalibrateTime is how long a decoder is calibrated at most, at each Rebuild and PutDecoder:
-	// see Collection.Calibrate. Default 10 s; negative means not at all.
+	clock   clock // for Rebuild; nil means the system clock
+	// CalibrateTime is the longest time for which Rebuild and PutDecoder calibrate one decoder: see
+	// Collection.Calibrate. Default 10 s. Negative means not at all.
 	CalibrateTime time.Duration
-	// LazyChecksums leaves verifying the codes and rows of an index to DB.Check. By default the
-	// first query of a collection verifies the whole file, which reads it once, and every query
-	// rests on bytes that were sound then.
+	// LazyChecksums leaves it to DB.Check to verify the codes and rows of an index. By default the
+	// first query of a collection reads its whole index file and verifies every checksum.
 	LazyChecksums bool
-	// Logger is told what happens inside: a rebuild started and how it ended, an index that cannot
-	// be served, a torn log tail, a flush, writes that are refused from then on. A record has the
-	// attribute dir, and as they apply collection, generation and err, an error value. A handler is
-	// called while others wait for what happens: it must return soon, and must not call the
-	// database. Metrics counts the same. Default: nothing.
+	// Logger receives the events of the database: a rebuild that starts or ends, an index that
+	// cannot be served, a torn log tail, a flush, and that writes are refused from now on. A record
+	// has the attribute dir and, where they apply, collection, generation and err, which is an
+	// error value. Other calls may wait while the handler runs, so it must return soon and must not
+	// call the database. DB.Metrics counts such events. Default: no log.
 	Logger *slog.Logger
-	disk   disk // the operating system's by default
+	disk   disk // the file system of the operating system by default
 }
 
 func (o *Options) withDefaults() Options {
@@ -94,50 +95,51 @@ func (o *Options) validate() error {
 	return errors.Join(append(errs, o.Rebuild.validate())...)
 }
 
-// PredictOptions refine one Predict. The zero value, or nil, means the defaults.
+// PredictOptions are the options of one Predict. The zero value, or nil, means the defaults.
 type PredictOptions struct {
-	// Decoder names the decoder; it may be empty when the collection has exactly one.
+	// Decoder names the decoder. It may be empty when the collection has exactly one.
 	Decoder string
-	// Relation names the relation that is asked, of a decoder that has relations: "treats". Known
-	// links of that relation are left out, and no others.
+	// Relation names the relation to predict, such as "treats", for a decoder that has relations.
+	// Only the known links of that relation are then left out.
 	Relation string
-	// Reverse asks for the other end of triples: for the nodes that have the relation to the
-	// source. It needs a Relation.
+	// Reverse predicts in the other direction: the nodes that have the relation to the source. It
+	// needs a Relation.
 	Reverse bool
 	// Recall is the mean share of the exact top-k to be found, in (0, 1]. Zero means 0.98. The
-	// answer comes by the cheapest plan whose recall, measured by Calibrate, is at least that with
-	// 95% confidence, and by the exact scan where there is none or the scan is as fast;
-	// QueryStats.Plan says which and why. Without a calibration a recall that is asked for is met
-	// by the exact scan, and zero means the default plan.
+	// query runs the cheapest plan whose recall, measured by Calibrate, is at least that with 95%
+	// confidence. It runs the exact scan where no plan reaches the recall, or where the scan is as
+	// fast. QueryStats.Plan says which and why. Without a calibration, a positive Recall is met by
+	// the exact scan, and zero means the default plan.
 	Recall float64
 
-	// Exact scores every node.
+	// Exact scores every node that the other options allow.
 	Exact bool
-	// Plan, if not nil, is run as it is, whatever recall it reaches. Its fields that are zero are
-	// those of flashlight.DefaultPlan, or of flashlight.PaperPlan where its Method is paper. A plan
-	// that Calibrations returns may be given back. Exact and Recall must not be set with it.
+	// Plan, if not nil, is run whatever recall it reaches. Its zero fields take the values of
+	// flashlight.DefaultPlan, or of flashlight.PaperPlan where its Method is paper. It may be a
+	// plan that Calibrations returned. Exact and Recall must not be set with it.
 	Plan *flashlight.Plan
 
-	// SourceCollection names the collection of the source, when it is not the one that is asked:
-	// users when items are predicted. Its embeddings have the same width. Empty means the one that
-	// is asked.
+	// SourceCollection names the collection of the source, where it is another one, such as users
+	// when items are predicted. Its embeddings must have the same width. Empty means the collection
+	// that Predict is called on.
 	SourceCollection string
 	// Exclude lists keys that must not be returned. Unknown keys are ignored.
 	Exclude []string
-	// IncludeLinked also returns nodes that the source is linked to: by Relation, or, where that is
-	// empty, by any.
+	// IncludeLinked also returns the nodes that the source is already linked to. Without it they
+	// are left out: the ones linked by Relation, or by any relation where Relation is empty.
 	IncludeLinked bool
-	// Filter is a tag expression: tags, and, or, not, parentheses.
+	// Filter is a tag expression, such as `go and not (test or "old name")`. Only nodes that match
+	// are returned.
 	Filter string
-	// MinScore drops hits with a lower score when it is not nil.
+	// MinScore, if not nil, drops hits with a lower score.
 	MinScore *float32
 
 	// WithNode fills Hit.Tags and Hit.Payload.
 	WithNode bool
-	// Explain records a trace of the rounds in Stats.Trace.
+	// Explain records a trace of the rounds in QueryStats.Trace.
 	Explain bool
-	// Verify also scans exactly and says in Stats.Verification which hits of the exact answer were
-	// missed, and where they lie.
+	// Verify also runs the exact scan. QueryStats.Verification then says which hits of the exact
+	// answer were missed, and which lists hold them.
 	Verify bool
 }
 
@@ -177,7 +179,7 @@ func (o *PredictOptions) Validate() error {
 	return errors.Join(errs...)
 }
 
-// ScoreOptions refine one Score. The zero value, or nil, means the defaults.
+// ScoreOptions are the options of one Score. The zero value, or nil, means the defaults.
 type ScoreOptions struct {
 	// Decoder, Relation, Reverse and SourceCollection are as in PredictOptions.
 	Decoder          string
@@ -189,23 +191,21 @@ type ScoreOptions struct {
 // Similarity is what Search ranks by.
 type Similarity string
 
-// The similarities of Search. A score is larger for a nearer node under each.
+// The similarities of Search. Under each, a nearer node has a higher score.
 const (
 	SimilarityIP     Similarity = "ip"     // inner product
 	SimilarityCosine Similarity = "cosine" // cosine of the angle, in [-1, 1]
 	SimilarityL2     Similarity = "l2"     // minus the squared Euclidean distance
 )
 
-// SearchOptions refine one Search. The zero value, or nil, means the defaults.
+// SearchOptions are the options of one Search. The zero value, or nil, means the defaults.
 type SearchOptions struct {
 	// Similarity is ip (the default), cosine or l2. The index serves ip, and cosine in a collection
-	// whose schema normalises; the others, and those in other collections, are answered by an exact
-	// scan.
+	// whose Schema.Normalize is set. Any other search scans exactly.
 	Similarity Similarity
 	// Exact scans every node.
 	Exact bool
-	// Probes says how much of the index to visit, counted from its beginning; zero means the share
-	// of flashlight.DefaultPlan.
+	// Probes says how much of the index to visit. Zero means the share of flashlight.DefaultPlan.
 	Probes index.Probes
 	// Exclude, Filter, MinScore and WithNode are as in PredictOptions.
 	Exclude  []string

@@ -13,12 +13,12 @@ import (
 	"github.com/flashdb/flashdb/internal/vfs"
 )
 
-// ownerFile names the process that has the directory open, for the message of ErrLocked. bbolt's
-// lock keeps others out. This file only informs, so that no fault of it keeps a database from being
-// opened.
+// ownerFile names the process that has the directory open, for the message of ErrLocked. The lock
+// of bbolt keeps others out. The file only informs, so a fault of it never keeps a database from
+// being opened.
 const ownerFile = "owner.pid"
 
-// maxOwner is how many bytes of it are read: a number and the end of its line.
+// maxOwner is how many bytes of the file are read. It holds a number and a newline.
 const maxOwner = 32
 
 func writeOwner(dir *vfs.Dir) error {
@@ -52,8 +52,8 @@ func readOwner(dir *vfs.Dir) (pid int, ok bool) {
 	return pid, err == nil && pid > 0
 }
 
-// lockedBy adds to cause who has dir open. The directories that this process has open are known
-// without the file, because a pid says nothing where each container has its own.
+// lockedBy adds to cause who has dir open. Whether this process does is not read from the file:
+// where each container has its own process numbers, the same number may be another process.
 func lockedBy(dir *vfs.Dir, cause error) error {
 	if held.has(dir) {
 		return fmt.Errorf("%w: this process has it open already; use that DB, or close it first", cause)
@@ -65,7 +65,7 @@ func lockedBy(dir *vfs.Dir, cause error) error {
 	return fmt.Errorf("%w: %s has it open; close it there first", cause, who)
 }
 
-// held are the directories that this process has open.
+// held is the set of directories that this process has open.
 var held directories
 
 type directories struct {
@@ -88,7 +88,7 @@ func (d *directories) remove(dir *vfs.Dir) {
 	delete(d.open, dir)
 }
 
-// has tells whether dir is open already.
+// has reports whether dir is open already.
 func (d *directories) has(dir *vfs.Dir) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

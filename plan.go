@@ -13,29 +13,29 @@ import (
 )
 
 const (
-	// maxSubset is how many nodes may pass a filter for them to be scored all where nothing was
-	// measured: no costlier than the rounds of a plan.
+	// maxSubset is up to how many nodes that match a filter are all scored. That costs no more than
+	// the rounds of a plan.
 	maxSubset = 2000
-	// A filter makes plans miss more than they did without it, however much is visited: 1.5 to 2
-	// times as many on debian and genes, with tags at random and tags for one side of space. So a
-	// plan is chosen that misses half.
+	// Under a filter a plan misses more of the answer than without it, however much it visits: 1.5
+	// to 2 times as much on debian and genes, both with random tags and with a tag for one side of
+	// space. So a plan is chosen that misses half as much as is allowed.
 	filteredMisses = 2
-	// filteredCost is the power of the probes' scale that time grows with.
+	// filteredCost is an exponent: where a filter scales the probes by s, the time grows by s to
+	// this power.
 	filteredCost = 0.6
-	// gatherCost is what a row costs that is looked up, relative to a scan.
+	// gatherCost is the cost of a row that is looked up by its id, relative to a row of a scan.
 	gatherCost = 1.5
 )
 
 // defaultRecall is what PredictOptions.Recall means when it is zero.
 const defaultRecall = 0.98
 
-// planned is a plan and, in words, how it was chosen.
+// planned is a plan, and why it was chosen in words.
 type planned struct {
 	plan     flashlight.Plan
 	describe string
-	subset   bool // only the rows that the filter keeps are scanned
-	// fallback, if not nil, is run for a source that the learned seed of plan cannot lead, as one
-	// of zeros.
+	subset   bool // scan only the rows that match the filter
+	// fallback, if not nil, is run for a source that has no learned seed, such as an all-zero one.
 	fallback *flashlight.Plan
 }
 
@@ -43,7 +43,7 @@ func exactPlan(why string) planned {
 	return planned{plan: flashlight.Plan{Method: flashlight.MethodExact}, describe: "exact: " + why}
 }
 
-// plan chooses how a query is answered.
+// plan chooses the plan of a query.
 func (q *query) plan(o PredictOptions, k int) planned {
 	switch {
 	case o.Exact:
@@ -68,7 +68,7 @@ func (q *query) plan(o PredictOptions, k int) planned {
 	return p
 }
 
-// handmade returns a plan with the default ones in place of its fields that are zero.
+// handmade returns byHand with its zero fields set to the defaults.
 func (q *query) handmade(byHand flashlight.Plan, k int) flashlight.Plan {
 	p := complete(byHand, flashlight.DefaultPlan(k, int(q.nodes)))
 	if q.allowed != nil && byHand.Probes == (index.Probes{}) {
@@ -77,8 +77,8 @@ func (q *query) handmade(byHand flashlight.Plan, k int) flashlight.Plan {
 	return p
 }
 
-// complete returns p with the fields of defaults in place of those that are zero. Where its method
-// is the paper's, so are they.
+// complete returns p with its zero fields set to those of defaults, or to those of the paper's plan
+// if the method of p is the paper's.
 func complete(p, defaults flashlight.Plan) flashlight.Plan {
 	if p.Method == flashlight.MethodPaper {
 		defaults = flashlight.PaperPlan()
@@ -98,7 +98,7 @@ func complete(p, defaults flashlight.Plan) flashlight.Plan {
 	}
 }
 
-// described returns a plan with its text. With a linear decoder it runs as one round.
+// described returns a plan with its text. With a linear decoder a plan runs as one round.
 func (q *query) described(p flashlight.Plan, k int) planned {
 	if q.bound.Linear() {
 		return planned{plan: p, describe: fmt.Sprintf("linear: one round of %d, probes %v", max(k, p.Rounds*p.PerRound), p.Probes)}
@@ -106,8 +106,8 @@ func (q *query) described(p flashlight.Plan, k int) planned {
 	return planned{plan: p, describe: p.String()}
 }
 
-// calibrated returns the cheapest plan that was measured to reach the recall, or the exact scan of
-// what may be returned.
+// calibrated returns the cheapest plan that was measured to reach the recall, or else the exact
+// scan.
 func (q *query) calibrated(o PredictOptions, k int) planned {
 	target := o.Recall
 	if target == 0 {
@@ -124,9 +124,11 @@ func (q *query) calibrated(o PredictOptions, k int) planned {
 	}
 	point, reached := f.Choose(sought)
 	point = f.Scaled(point, k)
-	// Where nothing could have reached it, and nobody asked for it, that is no reason to scan.
+	// With so few sources no plan could have shown the default recall. Unless the caller asked for
+	// a recall, that is no reason to scan.
 	excused := o.Recall == 0 && calibrate.PerfectBound(of.Sources, f.K) < sought
-	// Nor where the best plan found as much, and only more sources could show that it is no chance.
+	// Nor is it one if the mean of the best plan reaches it, and only more sources could raise its
+	// bound.
 	likely := o.Recall == 0 && !reached && point.Mean >= sought
 	switch {
 	case !reached && !excused && !likely:
@@ -160,8 +162,8 @@ func (q *query) calibrated(o PredictOptions, k int) planned {
 	return chosen
 }
 
-// Scans returns the k of the frontiers that have no plan which reaches 0.98, so that queries that
-// ask for no other recall, and have no filter, scan every node.
+// Scans returns each k for which no plan reaches the default recall of 0.98. Such a query scans
+// every node, unless it sets Recall or a Filter.
 func (of Calibration) Scans() (ks []int) {
 	for _, f := range of.Frontiers {
 		if n := len(f.Plans); n > 0 {
@@ -176,8 +178,8 @@ func (of Calibration) Scans() (ks []int) {
 	return ks
 }
 
-// filteredSeconds estimates what a plan that was measured without a filter costs under that of the
-// query, of one core.
+// filteredSeconds estimates the time of a plan, on one core, under the filter of the query. The
+// plan was measured without a filter.
 func (q *query) filteredSeconds(p calibrate.Point) float64 {
 	if q.allowed == nil {
 		return p.Seconds
@@ -186,7 +188,7 @@ func (q *query) filteredSeconds(p calibrate.Point) float64 {
 	return p.Seconds * math.Pow(scale, filteredCost)
 }
 
-// exactSeconds estimates what the exact scan of the rows that may be returned costs, of one core.
+// exactSeconds estimates the time of the exact scan, on one core, of the rows that may be returned.
 func (q *query) exactSeconds() float64 {
 	row := q.measured.ExactSeconds / float64(max(1, q.measured.Rows))
 	if q.narrow() {
@@ -195,8 +197,8 @@ func (q *query) exactSeconds() float64 {
 	return row * float64(q.nodes)
 }
 
-// narrow reports whether a filter keeps so little that an exact scan looks its rows up instead of
-// passing over the others.
+// narrow reports whether so few rows match the filter that an exact scan looks them up one by one
+// rather than reading all rows.
 func (q *query) narrow() bool {
 	return q.allowed != nil && 2*q.allowed.GetCardinality() < q.nodes
 }
@@ -207,7 +209,7 @@ func (q *query) exact(why string) planned {
 	return p
 }
 
-// unindexed says why there is no index to search, and what to do about it.
+// unindexed says why there is no index to search, and what to do.
 func (q *query) unindexed() string {
 	switch {
 	case q.indexDamaged():
@@ -228,7 +230,7 @@ func unreached(target float64, of *calibrate.Calibration, f calibrate.Frontier) 
 	return why
 }
 
-// share writes a recall without rounding it up to a certainty: .986.
+// share formats a recall, such as .986. It rounds down, so that only a recall of 1 reads as 1.
 func share(recall float64) string {
 	switch {
 	case recall >= 1:

@@ -22,9 +22,10 @@ func validateK(k int) error {
 	return nil
 }
 
-// Predict returns the k nodes that score highest against the node stored under key, a node of the
-// collection or of PredictOptions.SourceCollection. The node itself is left out, and so are its
-// known links unless PredictOptions.IncludeLinked is set.
+// Predict returns the k nodes of the collection that score highest against the source, which is the
+// node stored under key. The source is a node of PredictOptions.SourceCollection, or of the
+// collection itself where that is empty. The source is left out, and so are the nodes it is linked
+// to unless PredictOptions.IncludeLinked is set.
 func (c *Collection) Predict(ctx context.Context, key string, k int, opts *PredictOptions) (Result, error) {
 	leave, err := c.db.enter()
 	if err != nil {
@@ -55,7 +56,7 @@ func (c *Collection) PredictVector(ctx context.Context, source []float32, k int,
 	return c.predict(ctx, "", source, k, opts)
 }
 
-// sourceVector checks a query vector, and normalizes it where the schema says.
+// sourceVector checks a query vector, and normalizes it if the schema says so.
 func (c *Collection) sourceVector(v []float32) ([]float32, error) {
 	if len(v) != c.schema.Dim {
 		return nil, fmt.Errorf("%w: the vector has %d values, the collection holds %d", ErrDim, len(v), c.schema.Dim)
@@ -100,7 +101,7 @@ func (c *Collection) predictWith(ctx context.Context, start time.Time, key strin
 	if err == nil {
 		_, err = t.of(o.Relation, o.Reverse)
 	}
-	if err != nil { // before rows are read for it
+	if err != nil { // refused before any row is read
 		return Result{}, err
 	}
 	if o.SourceCollection == c.name {
@@ -119,13 +120,14 @@ func (c *Collection) predictWith(ctx context.Context, start time.Time, key strin
 		if of := q.measured; of != nil && of.Seeds.Len() > 0 {
 			q.run.Seeds = of.Seeds
 			if key != "" && of.SourcesFrom != o.SourceCollection {
-				// Seeds of users lead items astray, and plans were measured with them.
+				// Learned seeds of another collection of sources mislead, and the plans were
+				// measured with them.
 				q.measured, q.run.Seeds = nil, nil
 			}
 		}
 		q.run.MinScore = o.MinScore
 		q.run.Explain = o.Explain
-		var excluded *roaring.Bitmap // the run adds to the query's own
+		var excluded *roaring.Bitmap // a copy, because the run adds to the bitmap
 		if o.Verify {
 			excluded = q.excluded.Clone()
 		}
@@ -137,7 +139,7 @@ func (c *Collection) predictWith(ctx context.Context, start time.Time, key strin
 	})
 }
 
-// answerOptions say how a result is filled in.
+// answerOptions say what to fill in of a result.
 type answerOptions struct {
 	start       time.Time
 	withNode    bool
@@ -209,8 +211,8 @@ func (q *query) short(found int, report flashlight.Report) string {
 	return fmt.Sprintf("the collection has only %d other nodes that are not excluded", found)
 }
 
-// Score returns the decoder's exact scores of candidates, nodes of the collection, against the node
-// stored under source, in the order of the candidates.
+// Score returns the decoder's scores of candidates against the node stored under source. Candidates
+// are keys of nodes of the collection. The hits are in the order of the candidates.
 func (c *Collection) Score(ctx context.Context, source string, candidates []string, opts *ScoreOptions) ([]Hit, error) {
 	leave, err := c.db.enter()
 	if err != nil {

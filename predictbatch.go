@@ -6,10 +6,10 @@ import (
 	"sync"
 )
 
-// PredictBatch predicts for every key, several at a time on Options.Workers goroutines, and yields
-// the results in the order of the keys. A key that fails yields its error, with Result.Source set,
-// and the others go on. When ctx is done, the sequence ends with its error. A caller that stops
-// early waits for the few queries under way.
+// PredictBatch calls Predict for every key, on Options.Workers goroutines, and yields the results
+// in the order of the keys. If one key fails, its error is yielded with Result.Source set, and the
+// sequence continues. When ctx ends, the sequence ends with its error. A caller that stops early
+// waits for the queries that are running.
 func (c *Collection) PredictBatch(ctx context.Context, keys []string, k int, opts *PredictOptions) iter.Seq2[Result, error] {
 	source := func(i int) string { return keys[i] }
 	return c.each(ctx, len(keys), source, func(ctx context.Context, i int) (Result, error) {
@@ -17,8 +17,8 @@ func (c *Collection) PredictBatch(ctx context.Context, keys []string, k int, opt
 	})
 }
 
-// PredictVectors is PredictBatch for sources that are not nodes of the collection, as PredictVector
-// takes them. Result.Source is empty: the results are in the order of the vectors, one for each.
+// PredictVectors is PredictBatch for sources that are not stored: see PredictVector. It yields one
+// result for each vector, in the order of the vectors. Result.Source is empty.
 func (c *Collection) PredictVectors(ctx context.Context, sources [][]float32, k int, opts *PredictOptions) iter.Seq2[Result, error] {
 	source := func(int) string { return "" }
 	return c.each(ctx, len(sources), source, func(ctx context.Context, i int) (Result, error) {
@@ -26,8 +26,7 @@ func (c *Collection) PredictVectors(ctx context.Context, sources [][]float32, k 
 	})
 }
 
-// each asks n questions, several at a time, and yields their answers in order, each with its
-// source.
+// each runs n queries, several at a time, and yields their results in order, each with its source.
 func (c *Collection) each(ctx context.Context, n int, source func(i int) string, ask func(ctx context.Context, i int) (Result, error)) iter.Seq2[Result, error] {
 	return func(yield func(Result, error) bool) {
 		running, cancel := context.WithCancel(ctx)
@@ -56,7 +55,8 @@ type answered struct {
 	err error
 }
 
-// start starts n questions as slots has room, and hands over in order where their answers will be.
+// start starts n queries as slots has room. It sends, in order, the channels that will receive
+// their results.
 func start(ctx context.Context, work *sync.WaitGroup, slots chan<- chan answered, n int, ask func(ctx context.Context, i int) (Result, error)) {
 	defer close(slots)
 	for i := range n {

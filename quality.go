@@ -10,13 +10,13 @@ import (
 	"github.com/flashdb/flashdb/internal/calibrate"
 )
 
-// defaultTolerance is how much recall at equal cost may fall from one generation to the next.
+// defaultTolerance is by how much recall at equal cost may fall from one generation to the next.
 const defaultTolerance = 0.01
 
 // qualify calibrates every decoder on a generation that was built but is not served yet, and
 // compares it with the served one on the same sources. It returns an error that matches ErrQuality
-// when the new one recalls less. The calibrations are stored in the end: they apply as soon as the
-// generation is published, and those of the served one until then.
+// if the recall of the new one is too low. It stores the calibrations last. They apply once the
+// generation is published; until then those of the served generation do.
 func (c *Collection) qualify(ctx context.Context, gen *ivf.Index, number uint64, o RebuildOptions) ([]Calibration, error) {
 	co, ok := c.calibrateOptions(o)
 	if !ok {
@@ -26,12 +26,12 @@ func (c *Collection) qualify(ctx context.Context, gen *ivf.Index, number uint64,
 	var trainedAll []*trained
 	var results []*calibrate.Result
 	names, err := c.storedDecoders()
-	if err != nil { // nothing would be compared, and a worse index published
+	if err != nil { // without names nothing would be compared, and a worse index could be published
 		return nil, err
 	}
 	for _, name := range names {
 		t, err := c.trained(name)
-		if err != nil { // a decoder that cannot be used is no reason to keep the others from a new index
+		if err != nil { // the other decoders still get a new index
 			c.db.slog.Warn("decoder not calibrated", "collection", c.name, "decoder", name, "err", err)
 			continue
 		}
@@ -59,15 +59,16 @@ func (c *Collection) qualify(ctx context.Context, gen *ivf.Index, number uint64,
 	return all, nil
 }
 
-// calibrateOptions returns those of a rebuild, or false when it does not calibrate.
+// calibrateOptions returns the options for the calibrations of a rebuild, or false if it does not
+// calibrate.
 func (c *Collection) calibrateOptions(o RebuildOptions) (CalibrateOptions, bool) {
 	off := o.CalibrateTime < 0 || (o.CalibrateTime == 0 && c.db.opts.CalibrateTime < 0)
 	return CalibrateOptions{Time: o.CalibrateTime, Progress: o.Progress, workers: o.Workers}, !off
 }
 
 // calibratePut calibrates the decoders that were put or replaced while the generation now served
-// was being built: they were measured on the one before. The generation stays published whatever
-// happens here.
+// was built: PutDecoder has calibrated them on the one before. Errors are logged, and the
+// generation stays published.
 func (c *Collection) calibratePut(ctx context.Context, o RebuildOptions) (all []Calibration) {
 	co, ok := c.calibrateOptions(o)
 	if !ok {
@@ -92,7 +93,7 @@ func (c *Collection) calibratePut(ctx context.Context, o RebuildOptions) (all []
 	return all
 }
 
-// uncalibrated reports whether nothing is known of a decoder on the served generation.
+// uncalibrated reports whether a decoder has no calibration on the served generation.
 func (c *Collection) uncalibrated(ctx context.Context, name string) (bool, error) {
 	t, err := c.trained(name)
 	if err != nil {
@@ -106,8 +107,8 @@ func (c *Collection) uncalibrated(ctx context.Context, name string) (bool, error
 	return p.gen != nil && t.on(&p) == nil, nil
 }
 
-// compare is the quality gate for one decoder: the plan that is served now must not have a lower
-// recall in the generation that was built.
+// compare is the quality gate for one decoder. It runs the plan that queries use now on the served
+// generation and on the built one, whose recall must not be lower by more than the tolerance.
 func (c *Collection) compare(ctx context.Context, t *trained, res *calibrate.Result, built pinned, o RebuildOptions) error {
 	if o.Force {
 		return nil
@@ -118,16 +119,16 @@ func (c *Collection) compare(ctx context.Context, t *trained, res *calibrate.Res
 	}
 	defer served.release()
 	if served.gen == nil {
-		return nil // the first build, or one that repairs
+		return nil // the first index, or one that replaces a damaged one
 	}
 	k := res.Frontiers[len(res.Frontiers)-1].K
 	old := calibrate.Served{Plan: flashlight.DefaultPlan(k, served.gen.Info().Rows)}
 	if of := t.on(&served); of != nil {
 		f, _ := of.For(k)
 		if len(f.Points) == 0 {
-			return nil // always scanned exactly
+			return nil // queries always scan exactly
 		}
-		point, _ := f.Choose(defaultRecall) // or the best there is
+		point, _ := f.Choose(defaultRecall) // or else the best plan
 		old.Plan, old.Seeds = point.Plan, of.Seeds
 	}
 	var before, after []float64
@@ -152,7 +153,7 @@ func (c *Collection) compare(ctx context.Context, t *trained, res *calibrate.Res
 	return nil
 }
 
-// discard removes a generation that was built and is not to be published.
+// discard releases and removes a generation that was built and is not published.
 func (c *Collection) discard(gen *ivf.Index, number uint64) error {
 	return errors.Join(gen.Release(), c.db.fs.Remove(generationName(c.name, number)))
 }

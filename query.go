@@ -16,15 +16,15 @@ import (
 	"github.com/flashdb/flashdb/storage"
 )
 
-// A query is the reusable state of one Predict or Search. Collections keep a pool of them, so that
-// in steady state a query allocates little but its result.
+// A query is the reusable state of one Predict or Search. Each collection keeps a pool of them, so
+// that a query allocates little more than its result.
 type query struct {
 	c        *Collection
 	view     view
 	executor flashlight.Executor
 	run      flashlight.Query
 
-	bound   decoder.Bound // of boundOf, rebound to each source
+	bound   decoder.Bound // boundOf bound to the source; its memory is reused
 	boundOf decoder.Decoder
 
 	source   []float32
@@ -33,10 +33,10 @@ type query struct {
 	unknown  []string               // tags of the filter that no node has
 	nodes    uint64                 // live nodes of the collection
 	decoder  *trained               // of selection.decoder
-	asked    decoder.Decoder        // of the decoder, for the relation of the selection
-	measured *calibrate.Calibration // of the decoder on the pinned generation; nil: none
-	decodes  bool                   // a decoder of the user's is asked, which may be calibrated
-	broken   bool                   // a fault ended it halfway: it is not used again
+	asked    decoder.Decoder        // decoder, for the relation of the selection
+	measured *calibrate.Calibration // calibration of decoder on the pinned generation; nil if there is none
+	decodes  bool                   // the query is a Predict: its decoder may be calibrated
+	broken   bool                   // a panic ended it halfway: it is not used again
 	hits     []index.Hit
 	names    names
 }
@@ -46,12 +46,14 @@ func newQuery(c *Collection) *query {
 }
 
 // begin takes a query from the pool, pins what is served, looks up the decoder and resolves the
-// selection, all as of one point in time: a query whose filter or decoder knew of a batch that its
-// rows do not would answer with half of it. A batch is published in the store, then its decoders
-// replace those in memory, and then the delta has it. A query that comes in between, which is a few
-// microseconds, tries again. The decoder is looked up after the pin and before the store is read:
-// if these two agree, it is as of the same batch. A source of another collection, and its links,
-// are as of the moment at which the store is read.
+// selection. All of it is as of the same batch. Otherwise a query could use the filter or decoder
+// of a batch with the rows from before it, and would answer with half of the batch.
+//
+// A batch is first published in the store, then its decoders replace those in memory, and then its
+// rows reach the delta. That takes a few microseconds. A query that begins in between tries again.
+// The decoder is looked up after the pin and before the store is read. If pin and store agree on
+// the last batch, the decoder is as of that batch too. A source of another collection, and its
+// links, are as of the read of the store.
 func (c *Collection) begin(ctx context.Context, sel selection) (*query, error) {
 	q := c.queries.Get().(*query)
 	for {
@@ -95,8 +97,8 @@ func (q *query) end() {
 	}
 }
 
-// ask runs one query. If the served generation cannot be read, it is given up and the query runs
-// once more, on the rows in bbolt.
+// ask runs one query. If the served generation turns out damaged, it is no longer served, and the
+// query runs again on the rows in bbolt.
 func (c *Collection) ask(ctx context.Context, sel selection, run func(*query) (Result, error)) (Result, error) {
 	for {
 		res, damaged, err := c.askOnce(ctx, sel, run)
@@ -107,7 +109,8 @@ func (c *Collection) ask(ctx context.Context, sel selection, run func(*query) (R
 	}
 }
 
-// askOnce returns the number of the generation when err says that it is damaged.
+// askOnce runs one query on what is served. If err says that the generation is damaged, it returns
+// the number of that generation.
 func (c *Collection) askOnce(ctx context.Context, sel selection, run func(*query) (Result, error)) (res Result, damaged uint64, err error) {
 	q, err := c.begin(ctx, sel)
 	if err != nil {
@@ -133,22 +136,23 @@ func (c *Collection) askOnce(ctx context.Context, sel selection, run func(*query
 	return res, damaged, err
 }
 
-// selection is what a query leaves out or keeps, as the caller named it.
+// selection is what the caller named: the source, the decoder, and what the answer leaves out or
+// keeps.
 type selection struct {
-	source  string // key whose row is the source; "" for a query by vector
-	from    string // collection of the source; "" for the one that is asked
-	links   bool   // known links of the source are left out
+	source  string // key of the source; "" for a query by vector
+	from    string // collection of the source; "" for the collection itself
+	links   bool   // leave out the known links of the source
 	exclude []string
 	filter  *filterNode
 
-	decodes  bool   // a decoder is asked
+	decodes  bool   // the query needs a decoder
 	decoder  string // its name; "" for the only one
 	relation string // of the decoder
 	reverse  bool
 }
 
-// resolve reads what the selection names from the store: the source's row into q.source, and the
-// excluded and allowed ids. It returns the LSN of the last batch on the collection that it saw.
+// resolve reads from the store what the selection names: the row of the source into q.source, and
+// the excluded and allowed ids. It returns the LSN of the last batch on the collection that it saw.
 func (q *query) resolve(sel selection) (lsn uint64, err error) {
 	c := q.c
 	if sel.source == "" && len(sel.exclude) == 0 && sel.filter == nil { // nothing to look up
@@ -194,8 +198,8 @@ func (q *query) resolve(sel selection) (lsn uint64, err error) {
 	return lsn, err
 }
 
-// resolveSource reads the source's row into q.source, and excludes the source itself and its known
-// links.
+// resolveSource reads the row of the source into q.source. It excludes the source itself and, if
+// the selection says so, its known links.
 func (q *query) resolveSource(v *storage.View, sel selection) error {
 	c := q.c
 	from, err := c.rowsOfSources(v, sel.from)
@@ -218,7 +222,8 @@ func (q *query) resolveSource(v *storage.View, sel selection) error {
 	return nil
 }
 
-// rowsOfSources is sourcesIn for a collection whose rows are asked with.
+// rowsOfSources is sourcesIn for a collection whose rows are used as sources, which must have the
+// same width.
 func (c *Collection) rowsOfSources(v keyReader, name string) (storage.Info, error) {
 	from, err := c.sourcesIn(v, name)
 	if err == nil && from.Schema.Dim != c.schema.Dim {
@@ -227,7 +232,7 @@ func (c *Collection) rowsOfSources(v keyReader, name string) (storage.Info, erro
 	return from, err
 }
 
-// sourceRow reads the row of a source into dst, normalized where the schema says, and returns its
+// sourceRow reads the row of a source into dst, normalized if the schema says so, and returns its
 // id.
 func (c *Collection) sourceRow(v *storage.View, from storage.Info, dst []float32, key string) (id uint32, err error) {
 	id, ok := v.ID(from.UID, key)
@@ -247,7 +252,7 @@ func (c *Collection) sourceRow(v *storage.View, from storage.Info, dst []float32
 	return id, nil
 }
 
-// bind binds d to q.source, in the memory of the last bound of d.
+// bind binds d to q.source. It reuses the memory of the last bound if that was of d.
 func (q *query) bind(d decoder.Decoder) {
 	if q.boundOf != d {
 		q.bound, q.boundOf = nil, d
@@ -256,7 +261,7 @@ func (q *query) bind(d decoder.Decoder) {
 	q.run.Bound = q.bound
 }
 
-// stats fills the result's stats from the executor's report.
+// stats returns the stats of a result from the executor's report.
 func (q *query) stats(report flashlight.Report) QueryStats {
 	return QueryStats{
 		IndexDamaged: q.indexDamaged(),
@@ -277,7 +282,7 @@ func (q *query) indexDamaged() bool {
 	return q.view.pinned.gen == nil && q.c.served.damaged.Load() != 0
 }
 
-// grow returns s with length n, in its own memory when it suffices.
+// grow returns a slice of length n, in the memory of s if it is large enough.
 func grow(s []float32, n int) []float32 {
 	if cap(s) < n {
 		return make([]float32, n)

@@ -7,9 +7,9 @@ import (
 	"github.com/flashdb/flashdb/wal"
 )
 
-// openReadOnly opens the log without changing anything on disk: no directory or owner file is made,
-// and nothing is swept, flushed or cut off. The shared lock of bbolt keeps writers out and lets
-// other readers in.
+// openReadOnly opens the log without changing anything on disk. It makes no directory and no owner
+// file, and it removes, flushes and truncates nothing. The shared lock of bbolt keeps writers out
+// and admits other readers.
 func (db *DB) openReadOnly() (err error) {
 	if db.log, err = wal.Open(db.fs, walDir, &wal.Options{ReadOnly: true}); err != nil {
 		return err
@@ -28,8 +28,8 @@ func (db *DB) writable() error {
 	return nil
 }
 
-// settle moves the overlay into bbolt, so that its streams show everything published, and returns
-// the last LSN they show. Those of a database opened read-only do so without.
+// settle flushes, so that scans of the store include everything published, and returns the last LSN
+// they include. A database that was opened read-only need not flush: its scans include the overlay.
 func (db *DB) settle() (lsn uint64, err error) {
 	if db.opts.ReadOnly {
 		return uint64(db.log.Durable()), nil

@@ -20,36 +20,37 @@ import (
 // are left.
 const minIndexedRows = 20_000
 
-// RebuildOptions shape the new generation. The zero value, or nil, means the defaults.
+// RebuildOptions are the options of one Rebuild. The zero value, or nil, means the defaults.
 type RebuildOptions struct {
-	// Force builds a first index below 20,000 rows, and one when nothing has changed, and publishes
-	// it whatever it finds.
+	// Force builds an index also below 20,000 rows and when nothing has changed. It publishes the
+	// new generation whatever its recall.
 	Force bool
-	// MinDrift skips the rebuild while less of the rows have moved: see Drift.Moved. Zero means
-	// that any change is enough.
+	// MinDrift skips the rebuild while Drift.Moved is below it. Zero means that any change is
+	// enough.
 	MinDrift float64
-	// Tolerance is by how much the mean recall at equal cost may be below that of the served
-	// generation. Default 0.01; 1 allows anything.
+	// Tolerance is how far the mean recall of the new generation may be below that of the served
+	// one, at equal cost. Default 0.01. With 1 any recall is accepted.
 	Tolerance float64
-	// CalibrateTime is how long each decoder is calibrated at most. Zero means
-	// Options.CalibrateTime; negative means not at all, and then nothing is compared with the
-	// served generation either.
+	// CalibrateTime is the longest time for which each decoder is calibrated. Zero means
+	// Options.CalibrateTime. Negative means not at all, and then the recall is not compared with
+	// that of the served generation either.
 	CalibrateTime time.Duration
 	// Workers bounds the goroutines of the build and the calibration. Default half of
-	// Options.Workers, and at least one, so that queries find a core free meanwhile; where there
-	// are none, ask for all.
+	// Options.Workers, and at least one, so that queries have free cores meanwhile. If no queries
+	// run, set it to the number of cores.
 	Workers int
-	// Lists is the number of inverted lists; default min(n/16, 16 sqrt n) of n rows.
+	// Lists is the number of inverted lists. Default min(n/16, 16 sqrt n) for n rows.
 	Lists int
-	// Bits a sub-quantizer: 4 (the default) or 8.
+	// Bits is the number of bits of each sub-quantizer: 4 (the default) or 8.
 	Bits int
-	// RandomSeed of sampling and training. The same rows, seed and options give a byte-identical
-	// file.
+	// RandomSeed is the seed of sampling and training. The same rows, seed and options give a
+	// byte-identical file.
 	RandomSeed uint64
-	// OmitRows leaves the full rows out of the generation: half the disk, and exact scoring reads
-	// them from bbolt: of a node that is replaced while a query runs, it may score the new row.
+	// OmitRows leaves the full rows out of the generation, so that they are on disk only once. Rows
+	// to score are then read from bbolt. If a node is replaced while a query runs, the query may
+	// score its new row.
 	OmitRows bool
-	// Progress is called now and then from the building goroutine.
+	// Progress is called from time to time from the goroutine that builds.
 	Progress func(stage string, done, total int64)
 }
 
@@ -79,11 +80,11 @@ func (o *RebuildOptions) Validate() error {
 
 // A RebuildResult says what a rebuild did.
 type RebuildResult struct {
-	// Built says whether a new generation is served; Reason, if not, why.
+	// Built says whether a new generation is served. If not, Reason says why.
 	Built  bool
 	Reason string
-	// Generation is the one served now, 0 for none; Rows, Lists and Bytes are those of a newly
-	// built one.
+	// Generation is the generation served now, or 0 without one. Rows, Lists and Bytes are those of
+	// the new generation.
 	Generation  uint64
 	Rows, Lists int
 	Bytes       int64
@@ -92,15 +93,15 @@ type RebuildResult struct {
 	Elapsed      time.Duration
 }
 
-// Rebuild builds a new generation of the index from the rows as they are now and serves it. Reads
-// and writes go on throughout; what is written meanwhile is served from the delta. A rebuild that
-// is cancelled, or dies with the process, leaves the earlier generation served.
+// Rebuild builds a new generation of the index from the rows of this moment and serves it. Reads
+// and writes continue during it, and later writes are served from the delta. If a rebuild is
+// cancelled, or its process is killed, the earlier generation stays served.
 //
-// Before it is served, every decoder is calibrated on the new generation (see Calibrate), and by
-// the plan that is served so far both generations are asked the same sources: ErrQuality is
-// returned, and the earlier one stays, when the new one recalls less by more than
-// RebuildOptions.Tolerance. A decoder that is put while the rebuild runs is calibrated once the new
-// generation is served.
+// Before the new generation is served, every decoder is calibrated on it (see Calibrate). Then the
+// plan in use is run on both generations for the same sources. If the recall of the new one is
+// lower by more than RebuildOptions.Tolerance, Rebuild returns ErrQuality and the earlier one stays
+// served. A decoder that is put while the rebuild runs is calibrated once the new generation is
+// served.
 func (c *Collection) Rebuild(ctx context.Context, opts *RebuildOptions) (RebuildResult, error) {
 	leave, err := c.db.enter()
 	if err != nil {
@@ -128,8 +129,8 @@ func (c *Collection) Rebuild(ctx context.Context, opts *RebuildOptions) (Rebuild
 	return res, nil
 }
 
-// rebuildRetried builds once more if all rows went away while it did, or came only as it began:
-// then it is clear whether there are any.
+// rebuildRetried builds, and builds once more if the rows that the build needs were deleted while
+// it ran. The second attempt starts from the rows that are left.
 func (c *Collection) rebuildRetried(ctx context.Context, o RebuildOptions) (RebuildResult, error) {
 	res, err := c.rebuildOnce(ctx, o)
 	if errors.Is(err, ivf.ErrRowsGone) {
@@ -152,8 +153,8 @@ func (c *Collection) rebuildOnce(ctx context.Context, o RebuildOptions) (res Reb
 			c.db.events.rebuildFinished(c.name, res, err)
 		}
 	}()
-	// Everything acknowledged so far is part of this generation: L of the design. Rows written from
-	// here on carry a later LSN and stay dirty.
+	// This generation holds every write that is acknowledged so far. Rows that are written from
+	// here on have a later LSN and stay in the delta.
 	buildLSN, err := c.db.store.Flush()
 	if err != nil {
 		return RebuildResult{}, err
@@ -203,7 +204,8 @@ func (c *Collection) rebuildOnce(ctx context.Context, o RebuildOptions) (res Reb
 	}, nil
 }
 
-// needsRebuild returns the collection's state, and why no rebuild is needed, or "" when one is.
+// needsRebuild returns the state of the collection, and why no rebuild is needed. The reason is ""
+// if one is needed.
 func (c *Collection) needsRebuild(o RebuildOptions) (info storage.Info, reason string, err error) {
 	if info, err = c.info(); err != nil {
 		return info, "", err
@@ -222,7 +224,7 @@ func (c *Collection) needsRebuild(o RebuildOptions) (info storage.Info, reason s
 			return info, "", nil
 		}
 	case info.Generation != 0:
-		return info, "", nil // it is damaged or missing: whatever its size, it is rebuilt
+		return info, "", nil // the index is damaged or missing, and is rebuilt whatever the number of rows
 	case info.Count < minIndexedRows:
 		return info, fmt.Sprintf("%d rows are scanned exactly; an index is built from %d rows on, or when forced", info.Count, minIndexedRows), nil
 	}
@@ -236,8 +238,7 @@ func (c *Collection) needsRebuild(o RebuildOptions) (info storage.Info, reason s
 	return info, reason, err
 }
 
-// unchangedSince reports whether gen, the served generation, holds exactly the rows of the store:
-// every row and none newer.
+// unchangedSince reports whether gen, the served generation, holds exactly the rows of the store.
 func (c *Collection) unchangedSince(info storage.Info, gen *ivf.Index) (bool, error) {
 	if gen == nil || gen.Info().Rows != info.Count {
 		return false, nil
@@ -253,9 +254,8 @@ func (c *Collection) unchangedSince(info storage.Info, gen *ivf.Index) (bool, er
 	return !dirty, nil
 }
 
-// publish makes gen, of that number, the served generation in place of old. The bbolt transaction
-// inside is the only commit point: before it the earlier generation is served after a crash, after
-// it this one.
+// publish makes gen the served generation in place of old. The bbolt transaction in it is the only
+// commit point: after a crash before it, the earlier generation is served, and after it, gen.
 func (c *Collection) publish(gen *ivf.Index, old, number, buildLSN uint64) error {
 	var retired *ivf.Index
 	err := c.db.log.Locked(func(wal.LSN) error {
@@ -268,8 +268,8 @@ func (c *Collection) publish(gen *ivf.Index, old, number, buildLSN uint64) error
 		return nil
 	})
 	if err != nil {
-		// The file stays: a commit that failed in its last sync may be there after a reopen, whose
-		// sweep removes the generation that is not served.
+		// The file stays, because a commit whose last sync failed may still be on disk. The next
+		// open removes whichever generation is not served.
 		gen.Release()
 		return cmp.Or(c.db.owned(), err)
 	}
@@ -277,7 +277,7 @@ func (c *Collection) publish(gen *ivf.Index, old, number, buildLSN uint64) error
 	if retired == nil || retired == gen {
 		removeOld()
 	} else {
-		retired.OnRetire(removeOld) // when the last query lets go of it
+		retired.OnRetire(removeOld) // once the last query has released it
 	}
 	if retired != nil {
 		return retired.Release()
@@ -285,7 +285,8 @@ func (c *Collection) publish(gen *ivf.Index, old, number, buildLSN uint64) error
 	return nil
 }
 
-// removeGeneration removes the file of a generation that nobody serves any more; 0 is none.
+// removeGeneration removes the file of a generation that is no longer served. It does nothing for
+// 0.
 func (c *Collection) removeGeneration(number uint64) {
 	if number == 0 {
 		return
@@ -297,7 +298,7 @@ func (c *Collection) removeGeneration(number uint64) {
 	}
 }
 
-// storeRows streams a collection's rows and keys from bbolt for a build.
+// storeRows streams the rows and keys of a collection from bbolt, for a build.
 type storeRows struct{ c *Collection }
 
 // Rows implements ivf.RowSource.

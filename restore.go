@@ -21,33 +21,34 @@ import (
 	"github.com/flashdb/flashdb/storage"
 )
 
-// RestoreOptions refine one Restore or VerifyBackup. The zero value, or nil, means the defaults.
+// RestoreOptions are the options of one Restore or VerifyBackup. The zero value, or nil, means the
+// defaults.
 type RestoreOptions struct {
-	// Name is what errors call the stream, such as its path.
+	// Name is the name of the stream in errors, such as its path.
 	Name string
-	// MaxBytes bounds what the stream may unpack to. Default 64 MiB and 1000 times the bytes read
-	// of it, which only a stream made to fill a disk exceeds.
+	// MaxBytes bounds the size of the unpacked files. Default 64 MiB plus 1000 times the bytes that
+	// were read of the stream. Only a stream that was made to fill a disk exceeds that.
 	MaxBytes uint64
-	// Progress is called now and then, with the stage "restore" and the bytes of files done and to
-	// do.
+	// Progress is called from time to time, with the stage "restore" and the bytes of the files
+	// restored so far and in all.
 	Progress func(stage string, done, total int64)
 }
 
-// Restore makes the database directory dir of a stream that Backup wrote. The directory must not
-// exist or be empty, or Restore returns ErrExists.
+// Restore makes the database directory dir from a stream that Backup wrote. If dir exists and is
+// not empty, Restore returns ErrExists.
 //
-// Nothing is believed: every checksum is verified, a name must be one that a database uses, sizes
-// must be as announced. The files go to a temporary directory beside dir, called
-// dir.restore-XXXXXXXX, which is opened as a database and must pass DB.Check; only then it is
-// renamed to dir. A Restore that fails removes it; one that dies leaves it, to be removed by hand,
-// and never half a dir. Damage gives ErrCorrupt, a newer stream ErrVersion.
+// Restore does not trust the stream. It verifies every checksum. It accepts only file names that a
+// database uses, and files of the announced size. It writes the files to a temporary directory
+// beside dir, called dir.restore-XXXXXXXX. It opens that as a database, which must pass DB.Check,
+// and only then renames it to dir. So dir is never there in part. A Restore that fails removes the
+// temporary directory. One that is killed leaves it, to be removed by hand. A damaged stream gives
+// ErrCorrupt, and one of a newer format ErrVersion.
 func Restore(ctx context.Context, r io.Reader, dir string, opts *RestoreOptions) (BackupResult, error) {
 	return restoreOn(vfs.OS(), ctx, r, dir, opts)
 }
 
-// VerifyBackup reads a stream that Backup wrote and does all that Restore does with it, but in a
-// directory for temporary files (see os.TempDir), which needs as much room, and of which it leaves
-// nothing: a stream that it accepts can be restored.
+// VerifyBackup does all that Restore does, but in a temporary directory (see os.TempDir) that it
+// removes in the end. It needs as much disk space there. A stream that it accepts can be restored.
 func VerifyBackup(ctx context.Context, r io.Reader, opts *RestoreOptions) (BackupResult, error) {
 	res, err := verifyBackup(ctx, r, opts)
 	if err != nil {
@@ -113,15 +114,15 @@ func restoreTo(fsys vfs.FS, ctx context.Context, in io.Reader, dir string, opts 
 	return res, r.publish(name, there)
 }
 
-// A restoring is one Restore under way.
+// A restoring is the state of one Restore or VerifyBackup.
 type restoring struct {
 	system vfs.FS
-	parent vfs.Root // of what is restored
+	parent vfs.Root // the directory in which temp is made
 	temp   string   // in parent
-	dirs   []string // made in parent, temp the first and parents first
+	dirs   []string // directories made in parent, each after its own parent; the first is temp
 }
 
-// run makes a whole database of the stream in temp.
+// run makes the database in temp, and checks it.
 func (r *restoring) run(ctx context.Context, in io.Reader, opts *RestoreOptions) (res BackupResult, err error) {
 	if err := r.mkdir(r.temp); err != nil {
 		return res, err
@@ -137,7 +138,7 @@ func (r *restoring) run(ctx context.Context, in io.Reader, opts *RestoreOptions)
 	return res, r.verify(ctx)
 }
 
-// vacant makes sure that a directory may be made, and tells whether it is there, empty.
+// vacant reports whether the directory exists. It returns an error if it is not empty.
 func (r *restoring) vacant(name string) (there bool, err error) {
 	names, err := r.parent.ReadDir(name)
 	switch {
@@ -175,8 +176,8 @@ func (r *restoring) receive(e backup.Entry, data io.Reader) error {
 	if err != nil {
 		return err
 	}
-	// A file of vfs may also be an io.ReaderFrom of the system's, which would be of no use here and
-	// hide errors of the stream among its own.
+	// The struct hides that a file may be an io.ReaderFrom: its errors would mix those of the
+	// stream with those of the file.
 	_, err = io.Copy(struct{ io.Writer }{f}, data)
 	if err == nil {
 		err = f.Sync()
@@ -193,8 +194,8 @@ func splitPath(p string) []string {
 	return append(splitPath(path.Clean(parent)), last)
 }
 
-// verify opens what was received and checks it, after it forgot the generations that the stream
-// does not have.
+// verify opens the received files as a database and checks it. Before that it drops the generations
+// that the stream does not hold.
 func (r *restoring) verify(ctx context.Context) (err error) {
 	db, err := Open(r.parent.Path(r.temp), &Options{MustExist: true, disk: disk{system: r.system, foreign: true}})
 	if err != nil {
@@ -214,8 +215,8 @@ func (r *restoring) verify(ctx context.Context) (err error) {
 	return nil
 }
 
-// forgetMissingGenerations makes collections whose index was left out of a backup collections
-// without an index. It must run before any query.
+// forgetMissingGenerations makes each collection whose generation file is missing one without an
+// index. It must run before any query.
 func (db *DB) forgetMissingGenerations() error {
 	var infos []storage.Info
 	err := db.store.View(func(v *storage.View) error {
@@ -252,14 +253,14 @@ func (r *restoring) publish(name string, there bool) error {
 	return nil
 }
 
-// placeOf holds, for each kind of entry, the names it may have.
+// placeOf holds the names that an entry of each kind may have.
 var placeOf = map[backup.Kind]*regexp.Regexp{
 	backup.Store:      regexp.MustCompile(`^` + regexp.QuoteMeta(storeFile) + `$`),
 	backup.Segment:    regexp.MustCompile(`^` + walDir + `/[0-9a-f]{16}\.log$`),
 	backup.Generation: regexp.MustCompile(`^` + indexDir + `/([^/]+)/gen-[0-9]{6,20}\.ivf$`),
 }
 
-// isPlace tells whether a database has a file of that kind and name.
+// isPlace reports whether a database may have a file of that kind and name.
 func isPlace(e backup.Entry) bool {
 	place := placeOf[e.Kind]
 	if place == nil {
@@ -269,7 +270,7 @@ func isPlace(e backup.Entry) bool {
 	return found != nil && (len(found) == 1 || storage.CheckCollectionName(found[1]) == nil)
 }
 
-// readBackup reads a stream to its end and hands each of its files to take.
+// readBackup reads a stream to its end and calls take with each of its files.
 func readBackup(ctx context.Context, r io.Reader, opts *RestoreOptions, take func(backup.Entry, io.Reader) error) (res BackupResult, err error) {
 	start := time.Now()
 	var o RestoreOptions
@@ -312,7 +313,7 @@ func readBackup(ctx context.Context, r io.Reader, opts *RestoreOptions, take fun
 	}, nil
 }
 
-// A contextReader ends with its context.
+// A contextReader fails once its context has ended.
 type contextReader struct {
 	ctx context.Context
 	r   io.Reader

@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// A RebuildSchedule rebuilds every collection from time to time inside the process that has the
-// database open, one after the other. Options.Logger is told what happens.
+// A RebuildSchedule says when to rebuild all collections, one after the other, in the process that
+// has the database open. Each rebuild is logged to Options.Logger.
 type RebuildSchedule struct {
-	// Every is the time from one turn to the next, counted from Open. Zero, the default, means no
-	// turns.
+	// Every is the time from one turn to the next, counted from Open. A turn rebuilds every
+	// collection. Zero, the default, means never.
 	Every time.Duration
-	// MinDrift is that of RebuildOptions: a collection that moved less waits for a later turn.
+	// MinDrift is RebuildOptions.MinDrift: a turn skips collections that moved less.
 	MinDrift float64
-	// From and To are the window of a day, local time since midnight, in which a turn may begin:
-	// one that falls outside waits for the window. To before From is a window over midnight. Both
-	// zero mean any time.
+	// From and To bound the time of day at which a turn may begin, as local time since midnight. A
+	// turn that is due at another time waits. If To is before From, the window includes midnight.
+	// If both are zero, a turn may begin at any time.
 	From, To time.Duration
 }
 
@@ -37,7 +37,7 @@ func (s *RebuildSchedule) validate() error {
 	return errors.Join(errs...)
 }
 
-// next returns when the turn begins that is due at a moment: then, or when the window opens next.
+// next returns when a turn that is due at a moment begins: then, or when the window next opens.
 func (s *RebuildSchedule) next(due time.Time) time.Time {
 	if s.From == s.To {
 		return due
@@ -57,8 +57,8 @@ func (s *RebuildSchedule) next(due time.Time) time.Time {
 	}
 }
 
-// onDay returns a clock time some days after the day of t. Days on which clocks change have 23 or
-// 25 hours, so that adding a duration would miss it.
+// onDay returns a time of day, some days after the day of t. It does not add durations, because a
+// day on which clocks change has 23 or 25 hours.
 func onDay(t time.Time, days int, clock time.Duration) time.Time {
 	year, month, day := t.Date()
 	h, m, s := int(clock/time.Hour), int(clock/time.Minute)%60, int(clock/time.Second)%60
@@ -68,7 +68,8 @@ func onDay(t time.Time, days int, clock time.Duration) time.Time {
 // A clock tells the time and waits; tests have one of their own.
 type clock interface {
 	now() time.Time
-	// after returns a channel that is sent to when d has passed, and a function that ends the wait.
+	// after returns a channel that receives a value when d has passed, and a function that ends the
+	// wait.
 	after(d time.Duration) (passed <-chan time.Time, stop func())
 }
 
@@ -81,7 +82,7 @@ func (systemClock) after(d time.Duration) (<-chan time.Time, func()) {
 	return t.C, func() { t.Stop() }
 }
 
-// A scheduler is the goroutine of a RebuildSchedule.
+// A scheduler owns the goroutine of a RebuildSchedule.
 type scheduler struct{ work sync.WaitGroup }
 
 func (s *scheduler) start(db *DB) {
@@ -90,7 +91,7 @@ func (s *scheduler) start(db *DB) {
 	}
 }
 
-// wait returns when the goroutine has ended, which the closing of the database makes it do.
+// wait waits for the goroutine, which ends when the database is closed.
 func (s *scheduler) wait() { s.work.Wait() }
 
 func (db *DB) runSchedule(s RebuildSchedule) {
@@ -105,15 +106,15 @@ func (db *DB) runSchedule(s RebuildSchedule) {
 			return
 		}
 		db.rebuildAll(db.closing, s.MinDrift)
-		// A turn that took longer than Every skips those it overran.
+		// Turns that became due during this one are skipped.
 		for now := db.opts.clock.now(); !due.After(now); {
 			due = due.Add(s.Every)
 		}
 	}
 }
 
-// rebuildAll rebuilds every collection. Rebuild tells Options.Logger of a failure, which does not
-// keep the next collection from its turn.
+// rebuildAll rebuilds every collection. Rebuild logs a failure, and the next collection is rebuilt
+// all the same.
 func (db *DB) rebuildAll(ctx context.Context, minDrift float64) {
 	names, err := db.Collections(ctx)
 	if err != nil {

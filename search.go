@@ -12,8 +12,8 @@ import (
 	"github.com/flashdb/flashdb/index"
 )
 
-// Search returns the k nodes nearest to vec by a plain similarity, without a decoder: the inner
-// product by default.
+// Search returns the k nodes nearest to vec by a similarity, without a decoder. By default the
+// similarity is the inner product.
 func (c *Collection) Search(ctx context.Context, vec []float32, k int, opts *SearchOptions) (Result, error) {
 	leave, err := c.db.enter()
 	if err != nil {
@@ -65,8 +65,8 @@ func (c *Collection) search(ctx context.Context, vec []float32, k int, o SearchO
 	})
 }
 
-// similarityBound scores rows by cosine or by minus the squared distance. It is only ever scanned
-// exactly.
+// similarityBound scores rows by cosine or by minus the squared distance. It is used for exact
+// scans only.
 type similarityBound struct {
 	by    Similarity
 	query []float32
@@ -109,12 +109,12 @@ func (b *similarityBound) Score(_ *decoder.Scratch, dst, rows []float32) {
 	}
 }
 
-// Gradient implements decoder.Bound; an exact scan never asks for it.
+// Gradient implements decoder.Bound. An exact scan never calls it.
 func (b *similarityBound) Gradient(*decoder.Scratch, []float32, []float32, []float32) {
 	panic("flashdb: similarityBound has no gradient")
 }
 
-// Ones implements decoder.Bound; an exact scan never asks for it.
+// Ones implements decoder.Bound. An exact scan never calls it.
 func (b *similarityBound) Ones(dst []float32) { copy(dst, b.query) }
 
 // Linear implements decoder.Bound.

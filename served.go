@@ -15,31 +15,31 @@ import (
 	"github.com/flashdb/flashdb/wal"
 )
 
-// served is what the queries of one collection search: the served generation, and the delta of the
-// rows newer than it. Both are opened by the first query, so that a program that only writes pays
-// for neither; without a generation the delta holds every row.
+// served is what the queries of one collection search: the served generation, and the delta with
+// the rows newer than it. Without a generation the delta holds every row. The first query opens
+// both, so a program that only writes pays for neither.
 //
-// mu makes the pair consistent: publishing a generation and removing from the delta what it holds
-// is one step, and a query pins both in one step.
+// mu keeps the two consistent. Publishing a generation and removing its rows from the delta is one
+// step under mu, and so is pinning both for a query.
 type served struct {
 	mu        sync.RWMutex
 	table     *delta.Table              // nil until opened
 	gen       *ivf.Index                // nil when none is served
 	number    uint64                    // of gen
-	lsn       uint64                    // of the last batch on the collection that was applied: see Collection.apply
-	positions atomic.Pointer[positions] // of the generation last asked with a filter
+	lsn       uint64                    // of the last batch that Collection.apply has applied
+	positions atomic.Pointer[positions] // of the generation that a filter last needed them for
 	closed    bool
 
-	unusable atomic.Uint64 // generation found damaged while it was served; 0: none
-	damaged  atomic.Uint64 // generation last found damaged or missing, served or not; 0: none
-	verified atomic.Uint64 // generation last found whole
+	unusable atomic.Uint64 // number of the generation that was found damaged while it was served, or 0
+	damaged  atomic.Uint64 // number of the generation last found damaged or missing, served or not, or 0
+	verified atomic.Uint64 // number of the generation last found undamaged
 }
 
 // pinned is what one query searches. It stays valid until release.
 type pinned struct {
 	gen    *ivf.Index
 	number uint64
-	lsn    uint64 // of the last batch in it, as View.LSN of package storage has it
+	lsn    uint64 // of the last batch that it holds: see storage.View.LSN
 	delta  *delta.Snapshot
 }
 
@@ -50,7 +50,7 @@ func (p *pinned) release() {
 	*p = pinned{}
 }
 
-// pin returns what is served now, and opens it when needed.
+// pin returns what is served now. It opens it if that was not done yet.
 func (c *Collection) pin(ctx context.Context) (pinned, error) {
 	s := &c.served
 	for {
@@ -74,8 +74,8 @@ func (c *Collection) pin(ctx context.Context) (pinned, error) {
 	}
 }
 
-// update changes the delta when it is open; otherwise the change is read from the store when it is
-// opened. No query is pinned meanwhile, so that one sees the whole of a batch or nothing.
+// update changes the delta if it is open. Otherwise opening it will read the change from the store.
+// No query can pin meanwhile, so a query sees all of a batch or nothing of it.
 func (s *served) update(lsn uint64, fn func(*delta.Table)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,8 +93,8 @@ func (s *served) applied() uint64 {
 }
 
 // openServed maps the served generation and fills the delta. No batch is published meanwhile, so
-// none is missed. A generation that cannot be opened is derived data: it is reported and left out,
-// and every row is in the delta until the next rebuild.
+// none is missed. If the generation cannot be opened, that is logged, and the delta holds every row
+// until the next rebuild.
 func (c *Collection) openServed(ctx context.Context) error {
 	return c.db.log.Locked(func(durable wal.LSN) error {
 		s := &c.served
@@ -144,8 +144,8 @@ func (c *Collection) openServed(ctx context.Context) error {
 	})
 }
 
-// openGeneration returns the served generation with all its checksums verified, or nil when there
-// is none that can be used.
+// openGeneration returns the served generation, or nil if there is none that can be used. It
+// verifies all checksums unless Options.LazyChecksums is set.
 func (c *Collection) openGeneration(info storage.Info) *ivf.Index {
 	if info.Generation == 0 || info.Generation == c.served.unusable.Load() {
 		return nil
@@ -165,12 +165,12 @@ func (c *Collection) openGeneration(info storage.Info) *ivf.Index {
 	return gen
 }
 
-// verifiedAtOnce is the largest index file that Stats reads in full to verify it. The first query
-// does so with any.
+// verifiedAtOnce is the size up to which Stats reads an index file in full to verify it. The first
+// query does so at any size.
 const verifiedAtOnce = 64 << 20
 
-// checkedGeneration is mapGeneration of one whose checksums are verified, unless the options leave
-// that to queries or the file is large. It is done once for each generation.
+// checkedGeneration opens the served generation. It verifies the checksums, once for each
+// generation, unless Options.LazyChecksums is set or the file is larger than verifiedAtOnce.
 func (c *Collection) checkedGeneration(info storage.Info) (*ivf.Index, error) {
 	s := &c.served
 	if info.Generation == s.damaged.Load() {
@@ -181,15 +181,15 @@ func (c *Collection) checkedGeneration(info storage.Info) (*ivf.Index, error) {
 		if err = gen.Verify(); err == nil {
 			s.verified.Store(info.Generation)
 		} else {
-			s.damaged.Store(info.Generation) // and not read all over again by the next Stats
+			s.damaged.Store(info.Generation) // so that the next Stats does not read it again
 			gen.Release()
 		}
 	}
 	return gen, err
 }
 
-// mapGeneration opens the served generation of a collection, and makes sure that it is the one the
-// store means.
+// mapGeneration opens the served generation of a collection, and checks that it is the one that the
+// store published.
 func (db *DB) mapGeneration(info storage.Info) (*ivf.Index, error) {
 	if err := db.checkFolder(info.Name); err != nil {
 		return nil, err
@@ -206,19 +206,19 @@ func (db *DB) mapGeneration(info storage.Info) (*ivf.Index, error) {
 	return gen, nil
 }
 
-// generationPath returns what messages call it.
+// generationPath returns the path of the served generation, for messages.
 func (db *DB) generationPath(info storage.Info) string {
 	return db.path(generationName(info.Name, info.Generation))
 }
 
-// giveUp stops serving a generation that turned out damaged, because of cause. Queries scan the
-// rows in bbolt until the next rebuild.
+// giveUp stops serving a generation that was found damaged. cause is logged. Queries scan exactly
+// until the next rebuild.
 func (c *Collection) giveUp(number uint64, cause error) {
 	s := &c.served
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.gen == nil || s.number != number {
-		return // another query was faster, or a rebuild
+		return // another query or a rebuild has replaced it already
 	}
 	s.unusable.Store(number)
 	s.damaged.Store(number)
@@ -247,11 +247,11 @@ func (c *Collection) loadRows(ctx context.Context, table *delta.Table, applied u
 	return err
 }
 
-// loadVisible puts every row into the delta, of those too that cannot be flushed any more: a
+// loadVisible puts every row into the delta, also the rows that can no longer be flushed. So a
 // database whose disk fails still answers queries.
 func (c *Collection) loadVisible(ctx context.Context, table *delta.Table, lsn uint64, next uint32) error {
 	row := make([]float32, c.schema.Dim)
-	const page = 4096 // ids a read transaction
+	const page = 4096 // ids read in one transaction
 	for from := uint64(0); from < uint64(next); from += page {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -298,10 +298,9 @@ func (c *Collection) loadDirty(ctx context.Context, table *delta.Table, applied 
 	})
 }
 
-// publish makes gen the served generation, in place of the earlier one, and forgets what it holds
-// from the delta. It runs while no batch is published. The earlier generation is returned, to be
-// released, when a query had opened it; when none had, gen itself is returned: the first query will
-// open it.
+// publish makes gen the served generation and removes its rows from the delta. It runs while no
+// batch is published. It returns the generation that the caller must release: the earlier one if a
+// query had opened it, or gen itself if nothing was open, because the first query will open it.
 func (s *served) publish(gen *ivf.Index, number, buildLSN uint64) (retired *ivf.Index) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -314,7 +313,7 @@ func (s *served) publish(gen *ivf.Index, number, buildLSN uint64) (retired *ivf.
 	return retired
 }
 
-// close lets go of the generation; later pins fail.
+// close releases the generation. Later pins fail.
 func (s *served) close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,22 +13,23 @@ import (
 	"github.com/flashdb/flashdb/storage"
 )
 
-// Stats describe an open database as it is when they are asked for.
+// Stats describe an open database at one moment.
 type Stats struct {
 	Dir  string // absolute
 	Disk DiskUse
-	// DurableLSN numbers the last acknowledged batch, AppliedLSN the last one that is in bbolt.
+	// DurableLSN is the number of the last acknowledged batch, AppliedLSN that of the last batch in
+	// bbolt.
 	DurableLSN, AppliedLSN uint64
 	Collections            []CollectionStats
 }
 
-// DiskUse is what the parts of a database take on disk, in bytes: the bbolt file, the log segments
-// that hold what is not yet in it, and the files of the indexes.
+// DiskUse is the size in bytes of the bbolt file, of the log segments, and of the files of all
+// indexes.
 type DiskUse struct {
 	Store, WAL, Index int64
 }
 
-// Total is the sum of the parts.
+// Total returns the sum of the parts.
 func (u DiskUse) Total() int64 { return u.Store + u.WAL + u.Index }
 
 // CollectionStats describe one collection.
@@ -37,30 +38,31 @@ type CollectionStats struct {
 	Schema     Schema
 	Nodes      uint64
 	Tombstones uint64 // deleted ids; ids are never reused
-	Links      uint64 // known links to its nodes, from those of any collection
+	Links      uint64 // known links to its nodes, from nodes of any collection
 	Decoders   []string
-	Tags       map[string]uint64 // nodes that carry each tag
+	Tags       map[string]uint64 // number of nodes with each tag
 
-	// Generation is the served index, 0 for none; the next six are its own.
+	// Generation is the number of the served generation, or 0 without one. The next six fields are
+	// about it.
 	Generation  uint64
 	IndexedRows uint64
 	Lists       int
 	LargestList int // its number of rows
 	IndexBytes  int64
-	// BuildLSN numbers the last batch that the generation holds; later batches may be those of
-	// other collections.
+	// BuildLSN is the number of the last batch that the generation holds. Later batches may be
+	// writes to other collections only.
 	BuildLSN uint64
-	// Written is when the file of the generation was written, by its modification time: a copy or a
-	// restored database dates from then.
+	// Written is the modification time of the generation's file. For a copied or restored database
+	// it may be the time of the copy.
 	Written time.Time
-	// DeltaRows are the rows newer than the generation: all without one.
+	// DeltaRows counts the rows newer than the generation. Without one, it counts all rows.
 	DeltaRows uint64
-	// Drift says how far the rows have moved from the generation; zero without one.
+	// Drift says how far the rows have moved from the generation. It is zero without one.
 	Drift Drift
-	// IndexDamaged says that there is a generation which cannot be served, as its file is damaged
-	// or missing: queries scan every node until the next Rebuild, and the fields above are those of
-	// a collection without an index. Of a file of more than 64 MiB it is not known before the first
-	// query.
+	// IndexDamaged says that the generation cannot be served because its file is damaged or
+	// missing. Queries then scan every node until the next Rebuild, and the fields above are those
+	// of a collection without an index. Damage in a file of more than 64 MiB is noticed by the
+	// first query only.
 	IndexDamaged bool
 }
 
@@ -71,7 +73,7 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 		return Stats{}, err
 	}
 	defer leave()
-	// The sizes and the dirty rows are those of bbolt.
+	// Sizes and dirty rows are read from bbolt.
 	if err := db.flush(); err != nil {
 		return Stats{}, fmt.Errorf("stats: %w", err)
 	}
@@ -102,7 +104,7 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 		if err == nil {
 			err = db.indexStats(&s.Collections[i], infos[i])
 			if errors.Is(err, ErrNotFound) {
-				err = nil // dropped meanwhile: the rest is as it was
+				err = nil // dropped meanwhile; the other stats hold
 			}
 		}
 	}
@@ -146,7 +148,7 @@ func (db *DB) diskUse() (u DiskUse, err error) {
 	if u.WAL, err = dirBytes(db.fs, walDir); err != nil {
 		return u, err
 	}
-	// What is not the index's may lie in its directory, and counts nothing.
+	// The index directory may hold entries that flashdb has not made. They do not count.
 	dirs, _ := db.fs.ReadDir(indexDir)
 	for _, name := range dirs {
 		dir := filepath.Join(indexDir, name)
@@ -157,8 +159,7 @@ func (db *DB) diskUse() (u DiskUse, err error) {
 	return u, nil
 }
 
-// dirBytes sums the sizes of the files in dir; a missing dir has none, and what is not a regular
-// file counts nothing.
+// dirBytes returns the total size of the regular files in dir, or 0 if there is no dir.
 func dirBytes(fsys vfs.FS, dir string) (sum int64, err error) {
 	names, err := fsys.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -168,7 +169,7 @@ func dirBytes(fsys vfs.FS, dir string) (sum int64, err error) {
 		path := filepath.Join(dir, name)
 		kind, err := fsys.Type(path)
 		if kind != 0 || errors.Is(err, fs.ErrNotExist) {
-			continue // or removed since
+			continue // or removed meanwhile
 		}
 		var size int64
 		if err == nil {

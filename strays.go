@@ -12,16 +12,16 @@ import (
 	"github.com/flashdb/flashdb/storage"
 )
 
-// compactFile is what Compact copies the bbolt file into, until it takes its place.
+// compactFile is the name of the copy that Compact makes of the bbolt file before it replaces it.
 const compactFile = storeFile + ".compact"
 
-// imageName matches the temporary copies of the bbolt file that dead backups leave.
+// imageName matches the temporary copies of the bbolt file that killed backups leave.
 var imageName = regexp.MustCompile(`^` + imagePrefix + `[0-9a-f]{8}` + regexp.QuoteMeta(imageSuffix) + `$`)
 
-// sweep removes what dead backups left, and what dead rebuilds and dropped collections left in the
-// index directory. It runs at open, before any generation is mapped. Only regular files with names
-// that flashdb gives are removed, and folders that are empty then. The log is told of what else is
-// there, and of what cannot be removed: none of it is needed to open.
+// sweep removes the temporary files of killed backups and rebuilds, and the index files of dropped
+// collections. It runs at open, before any generation is mapped. It removes only regular files with
+// names that flashdb gives, and folders that are then empty. It logs other entries and files that
+// cannot be removed: they do not keep the database from being opened.
 func (db *DB) sweep() error {
 	served, err := db.servedGenerations()
 	if err != nil {
@@ -54,13 +54,13 @@ func (db *DB) sweep() error {
 	return nil
 }
 
-// leftAlone is for what Strays lists.
+// leftAlone logs an entry that Strays lists.
 func (db *DB) leftAlone(why error) {
 	db.slog.Warn("left alone in the database directory", "dir", db.dir, "err", why)
 }
 
-// removeFolder removes the index of a dropped collection. The drop is durable by now: what cannot
-// be removed is told to the log, and the next open tries again.
+// removeFolder removes the index of a dropped collection. The drop is already durable, so what
+// cannot be removed is logged, and the next open tries again.
 func (db *DB) removeFolder(name string) {
 	dir := filepath.Join(indexDir, name)
 	if _, err := db.fs.Type(dir); errors.Is(err, fs.ErrNotExist) {
@@ -77,8 +77,8 @@ func (db *DB) removeFolder(name string) {
 	}
 }
 
-// checkFolder returns an error if the index of a collection cannot be where it belongs because
-// something else is there.
+// checkFolder returns an error if something other than a directory is in the place of the index of
+// a collection.
 func (db *DB) checkFolder(collection string) error {
 	if err := checkIndexFolder(db.fs, indexDir); err != nil {
 		return err
@@ -86,10 +86,10 @@ func (db *DB) checkFolder(collection string) error {
 	return checkIndexFolder(db.fs, filepath.Join(indexDir, collection))
 }
 
-// Strays lists entries of the directory that flashdb did not make, and entries in the place of a
-// directory or file of the index, one line each. They are no damage: Open, queries and writes go on
-// beside them, but an index may be impossible to build until they are moved away. None of them is
-// ever read, replaced or removed.
+// Strays lists the entries of the directory that flashdb did not make, one line each. Among them
+// are entries in the place of a directory or file of the index. Strays are no damage: the database
+// opens, answers and accepts writes. But it may be impossible to build an index until they are
+// moved away. No stray is ever read, replaced or removed.
 func (db *DB) Strays(ctx context.Context) ([]string, error) {
 	leave, err := db.enter()
 	if err != nil {
@@ -111,7 +111,8 @@ func (db *DB) Strays(ctx context.Context) ([]string, error) {
 	return lines, nil
 }
 
-// servedGenerations maps the collections to their generations, 0 for none.
+// servedGenerations maps the name of each collection to its generation, which is 0 without an
+// index.
 func (db *DB) servedGenerations() (map[string]uint64, error) {
 	served := map[string]uint64{}
 	err := db.store.View(func(v *storage.View) error {
@@ -123,9 +124,9 @@ func (db *DB) servedGenerations() (map[string]uint64, error) {
 	return served, err
 }
 
-// images lists the copies that dead backups left.
+// images lists the temporary copies that killed backups left.
 func (db *DB) images() (names []string) {
-	all, _ := db.fs.ReadDir(".") // topStrays tells why not
+	all, _ := db.fs.ReadDir(".") // topStrays reports the error
 	for _, name := range all {
 		if imageName.MatchString(name) {
 			if kind, err := db.fs.Type(name); err == nil && kind == 0 {
@@ -136,8 +137,8 @@ func (db *DB) images() (names []string) {
 	return names
 }
 
-// indexFolders lists the folders that are there for an index, and one error for each other entry of
-// the index directory.
+// indexFolders lists the folders of the index directory that may be those of collections, and one
+// error for each other entry.
 func (db *DB) indexFolders() (folders []string, strays []error) {
 	if err := checkIndexFolder(db.fs, indexDir); err != nil {
 		return nil, []error{err}
@@ -150,7 +151,7 @@ func (db *DB) indexFolders() (folders []string, strays []error) {
 		path := db.path(indexDir, name)
 		kind, err := db.fs.Type(filepath.Join(indexDir, name))
 		switch {
-		case errors.Is(err, fs.ErrNotExist): // removed since
+		case errors.Is(err, fs.ErrNotExist): // removed meanwhile
 		case err != nil:
 			strays = append(strays, err)
 		case kind == fs.ModeDir && storage.CheckCollectionName(name) == nil:
@@ -162,9 +163,9 @@ func (db *DB) indexFolders() (folders []string, strays []error) {
 	return folders, strays
 }
 
-// topStrays returns one error for each entry of the directory itself that is not the database's, or
-// of another kind than it should be. Names in wal are the log's, which passes over those that are
-// not numbers.
+// topStrays returns one error for each entry of the database directory that flashdb did not make,
+// or that is of the wrong type. It does not look into wal: the log ignores files whose names are
+// not segment numbers.
 func (db *DB) topStrays() (strays []error) {
 	names, err := db.fs.ReadDir(".")
 	if err != nil {
@@ -174,14 +175,14 @@ func (db *DB) topStrays() (strays []error) {
 		var want fs.FileMode
 		switch {
 		case name == storeFile, name == walDir, name == indexDir, name == ownerFile:
-			continue // looked at by those who read it
+			continue // checked by the code that reads it
 		case name == socket.Name:
 			want = fs.ModeSocket
 		}
 		path := db.path(name)
 		kind, err := db.fs.Type(name)
 		switch own := name == compactFile || name == socket.Name || imageName.MatchString(name); {
-		case errors.Is(err, fs.ErrNotExist): // removed since
+		case errors.Is(err, fs.ErrNotExist): // removed meanwhile
 		case err != nil:
 			strays = append(strays, err)
 		case !own:
@@ -193,7 +194,7 @@ func (db *DB) topStrays() (strays []error) {
 	return strays
 }
 
-// describeType names a type of file.
+// describeType returns the type of a file in words.
 func describeType(kind fs.FileMode) string {
 	switch {
 	case kind == 0:

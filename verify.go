@@ -10,10 +10,11 @@ import (
 	"github.com/flashdb/flashdb/storage"
 )
 
-// A Verification compares one answer with that of an exact scan of the same rows: see
+// A Verification compares one answer with that of the exact scan of the same rows: see
 // PredictOptions.Verify.
 type Verification struct {
-	// Recall is the share of the exact answer that was found; 1 when that is empty.
+	// Recall is the share of the exact answer that was found. It is 1 when the exact answer is
+	// empty.
 	Recall float64
 	// Missed are the hits of the exact answer that were not found, best first.
 	Missed []Missed
@@ -24,17 +25,18 @@ type Verification struct {
 // A Missed is a hit that a query did not find.
 type Missed struct {
 	Key string
-	// Rank is the place in the exact answer, from 1, and Score what stands there.
+	// Rank is the node's place in the exact answer, counted from 1. Score is its score.
 	Rank  int
 	Score float32
-	// List is the inverted list that holds the node, -1 for one newer than the index. Visited says
-	// whether the query visited that list: if so, no query vector put the node among the rows to be
-	// scored; if not, more probes would have found the list.
+	// List is the inverted list that holds the node, or -1 for a node that is newer than the index.
+	// Visited says whether the query visited that list. If it did, no query vector ranked the node
+	// among the rows to score. If it did not, more probes would have visited the list.
 	List    int
 	Visited bool
 }
 
-// verify scans for what the query just answered. excluded is what the query left out when it began.
+// verify compares the answer of the query that has just run with the exact scan. excluded is what
+// the query left out when it began.
 func (q *query) verify(ctx context.Context, excluded *roaring.Bitmap) (*Verification, error) {
 	start := time.Now()
 	exact := q.run
@@ -49,7 +51,7 @@ func (q *query) verify(ctx context.Context, excluded *roaring.Bitmap) (*Verifica
 		found.Add(h.ID)
 	}
 	v := &Verification{Recall: 1}
-	missed := map[uint32]int{} // place in v.Missed by id
+	missed := map[uint32]int{} // index in v.Missed by id
 	err = q.c.db.store.View(func(view *storage.View) error {
 		for i, h := range hits {
 			if found.Contains(h.ID) {
@@ -75,7 +77,7 @@ func (q *query) verify(ctx context.Context, excluded *roaring.Bitmap) (*Verifica
 	return v, nil
 }
 
-// locate says where the generation holds the missed nodes.
+// locate fills in which lists of the generation hold the missed nodes.
 func (v *view) locate(place map[uint32]int, missed []Missed) {
 	if v.pinned.gen == nil || len(missed) == 0 {
 		return

@@ -12,20 +12,20 @@ import (
 	"github.com/flashdb/flashdb/storage"
 )
 
-// freshRef marks the Ref of a candidate that lies in the delta; without it the Ref is a position in
-// the generation.
+// freshRef is set in the Ref of a candidate from the delta. Without it, a Ref is a position in the
+// generation.
 const freshRef = 1 << 31
 
-// A view is one query's sight of a collection: a pinned generation and delta snapshot behind the
+// A view is what one query searches: a pinned generation and a snapshot of the delta, behind the
 // interfaces of package flashlight. It belongs to one query at a time and is reused.
 //
-// Every id is served by one segment alone: the delta's mask hides from the generation what the
-// delta holds or a delete took away.
+// Each id is served by one of the two only. The mask of the delta hides ids in the generation that
+// the delta holds or that were deleted.
 type view struct {
 	c      *Collection
 	pinned pinned
 
-	search   *ivf.Search // of searchOf, kept while that generation is served
+	search   *ivf.Search // of searchOf, kept while that generation is pinned
 	searchOf *ivf.Index
 
 	fromDelta [][]index.Candidate
@@ -33,7 +33,7 @@ type view struct {
 	masked    *roaring.Bitmap
 }
 
-// open begins a query over p, which the view releases at close.
+// open begins a query over p. close releases p.
 func (v *view) open(p pinned) {
 	v.pinned = p
 	v.masked = p.delta.Masked()
@@ -49,7 +49,7 @@ func (v *view) open(p pinned) {
 
 func (v *view) close() { v.pinned.release() }
 
-// Reset implements calibrate.Searcher: it begins another query of what is pinned.
+// Reset implements calibrate.Searcher. It begins another query over the same pinned data.
 func (v *view) Reset() {
 	if v.pinned.gen != nil {
 		v.search.Reset()
@@ -59,7 +59,8 @@ func (v *view) Reset() {
 // Dim implements flashlight.Rows.
 func (v *view) Dim() int { return v.c.schema.Dim }
 
-// Search implements flashlight.Searcher: the best n of the generation and the delta for each query.
+// Search implements flashlight.Searcher. For each query vector it returns the best n of the
+// generation and the delta together.
 func (v *view) Search(ctx context.Context, queries [][]float32, n int, probes index.Probes, filter index.Filter, dst [][]index.Candidate) error {
 	p, dst := &v.pinned, dst[:len(queries)]
 	if p.gen == nil {
@@ -103,7 +104,7 @@ func markFresh(cands []index.Candidate) {
 	}
 }
 
-// resize returns s with length n and every element empty, reusing memory.
+// resize returns s with length n and every element empty. It reuses memory.
 func resize(s [][]index.Candidate, n int) [][]index.Candidate {
 	for len(s) < n {
 		s = append(s, nil)
@@ -115,7 +116,7 @@ func resize(s [][]index.Candidate, n int) [][]index.Candidate {
 	return s
 }
 
-// mergeCandidates returns the best n of two lists that are each best first, in a's memory.
+// mergeCandidates returns the best n of a and b, best first. It reuses the memory of a.
 func mergeCandidates(a, b []index.Candidate, n int) []index.Candidate {
 	a = append(a, b...)
 	slices.SortFunc(a, func(x, y index.Candidate) int {
@@ -124,8 +125,8 @@ func mergeCandidates(a, b []index.Candidate, n int) []index.Candidate {
 	return a[:min(n, len(a))]
 }
 
-// Gather implements flashlight.Rows: dst receives the candidates' rows in order. Runs of candidates
-// of one segment are handed on together.
+// Gather implements flashlight.Rows: dst receives the rows of the candidates in order. Consecutive
+// candidates of the delta, or of the generation, are read with one call.
 func (v *view) Gather(dst []float32, cands []index.Candidate) error {
 	dim := v.Dim()
 	for i := 0; i < len(cands); {
@@ -154,9 +155,9 @@ func (v *view) Gather(dst []float32, cands []index.Candidate) error {
 	return nil
 }
 
-// gatherStored reads rows from bbolt, for a generation built without them. The row of a node
-// deleted since the query began is left zero: its id resolves to no key any more, so it is never
-// returned.
+// gatherStored reads rows from bbolt, for a generation that was built without them. The row of a
+// node that was deleted since the query began is left zero. Its id has no key any more, so it is
+// never returned.
 func (v *view) gatherStored(dst []float32, cands []index.Candidate) error {
 	dim := v.Dim()
 	return v.c.db.store.View(func(s *storage.View) error {
@@ -170,7 +171,7 @@ func (v *view) gatherStored(dst []float32, cands []index.Candidate) error {
 	})
 }
 
-// Rows implements flashlight.Rows: every live row once, in blocks.
+// Rows implements flashlight.Rows: it passes every live row to fn once, in blocks.
 func (v *view) Rows(ctx context.Context, fn func(ids []uint32, rows []float32) error) error {
 	if v.pinned.gen != nil {
 		unmasked := func(ids []uint32, rows []float32) error {
@@ -181,7 +182,7 @@ func (v *view) Rows(ctx context.Context, fn func(ids []uint32, rows []float32) e
 			err = v.pinned.gen.Rows(ctx, unmasked)
 		} else {
 			err = v.c.db.store.Rows(ctx, v.c.uid, 0, func(ids []uint32, rows []float32) error {
-				return unmasked(slices.Clone(ids), slices.Clone(rows)) // the store uses its memory again
+				return unmasked(slices.Clone(ids), slices.Clone(rows)) // the store reuses its memory
 			})
 		}
 		if err != nil {
@@ -191,7 +192,7 @@ func (v *view) Rows(ctx context.Context, fn func(ids []uint32, rows []float32) e
 	return v.pinned.delta.Rows(ctx, fn)
 }
 
-// eachUnmasked calls fn for the runs of a block that lie between masked ids.
+// eachUnmasked calls fn for each run of rows of a block without masked ids.
 func eachUnmasked(masked *roaring.Bitmap, dim int, ids []uint32, rows []float32, fn func([]uint32, []float32) error) error {
 	if masked == nil || masked.IsEmpty() {
 		return fn(ids, rows)

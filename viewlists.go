@@ -6,15 +6,15 @@ import (
 	"github.com/flashdb/flashdb/index"
 )
 
-// freshRows is how many rows of a delta count as one list for calibration.
+// freshRows is how many rows of the delta make one list for calibration.
 const freshRows = 64
 
-// viewLists implements calibrate.Lists for what a view has pinned, a generation and a delta. Rows
-// of the delta are grouped as they come: the groups are no clusters, and need not be.
+// viewLists implements calibrate.Lists for the generation and the delta that a view has pinned.
+// Rows of the delta are grouped in the order they come. These groups need not be clusters.
 type viewLists struct {
 	v         *view
 	centroids []float32
-	fresh     []index.Candidate // rows of the delta, freshRows per list
+	fresh     []index.Candidate // rows of the delta, freshRows in each list
 }
 
 func newViewLists(v *view) *viewLists {
@@ -27,7 +27,7 @@ func newViewLists(v *view) *viewLists {
 	l.centroids = slices.Clone(l.centroids)
 	rows := make([]float32, freshRows*v.Dim())
 	for list := range slices.Chunk(l.fresh, freshRows) {
-		_ = v.Gather(rows, list) // rows of a delta are in memory
+		_ = v.Gather(rows, list) // it cannot fail: rows of a delta are in memory
 		mean := make([]float32, v.Dim())
 		for i, x := range rows[:len(list)*len(mean)] {
 			mean[i%len(mean)] += x / float32(len(list))
@@ -40,7 +40,8 @@ func newViewLists(v *view) *viewLists {
 // Centroids implements calibrate.Lists.
 func (l *viewLists) Centroids() []float32 { return l.centroids }
 
-// Grouped implements calibrate.Lists. Of the lists of a delta it is not true: they are few.
+// Grouped implements calibrate.Lists. It ignores the lists of the delta, which are not grouped but
+// few.
 func (l *viewLists) Grouped() bool { return l.v.pinned.gen.Grouped() }
 
 // List implements calibrate.Lists.

@@ -8,7 +8,7 @@ import (
 	"github.com/flashdb/flashdb/storage"
 )
 
-// A writeKind says what a write does. These numbers travel in encoded batches.
+// A writeKind says what a write does. The numbers are part of encoded batches (batchVersion).
 type writeKind uint8
 
 const (
@@ -35,14 +35,14 @@ func (k writeKind) String() string {
 	}[k]
 }
 
-// A write is one call that changes a collection, of a Batch or alone. Which fields it uses, its
-// kind says.
+// A write is one call that changes a collection, alone or in a Batch. Its kind says which fields it
+// uses.
 type write struct {
 	kind       writeKind
-	collection string // of a Batch's
+	collection string // set in a Batch only
 
 	nodes   []Node          // upsert
-	keys    []string        // delete; the one of set tags and set payload
+	keys    []string        // delete; set tags and set payload have exactly one
 	tags    []string        // set tags
 	payload []byte          // set payload
 	edges   []Edge          // link, unlink
@@ -52,11 +52,11 @@ type write struct {
 	schema  Schema          // create
 }
 
-// linkSize is about what a link takes in a record, beside the name of its relation: the id of its
-// target, as a varint.
+// linkSize estimates what a link takes in a record besides the name of its relation: the id of its
+// target as a varint.
 const linkSize = 4
 
-// size estimates how many bytes the record of w has.
+// size estimates how many bytes the record of w has, without its decoder.
 func (w *write) size() int {
 	n := len(w.payload) + len(w.name) + len(w.value)
 	for i := range w.nodes {
@@ -76,14 +76,14 @@ func bytesOf(texts []string) (n int) {
 	return n
 }
 
-// A prepared write has been checked as far as its collection's schema tells. What remains is to
-// resolve its keys, against the newest state.
+// A prepared write has been checked against the schema of its collection. Its keys are still to be
+// resolved, against the newest state.
 type prepared struct {
-	c     *Collection      // nil where there may be none: create, drop
-	of    int              // its place in a batch
-	puts  storage.PutNodes // of an upsert, with rows as they are stored
+	c     *Collection      // nil for create and drop, when there may be no collection
+	of    int              // its index in the batch
+	puts  storage.PutNodes // nodes of an upsert, with rows as they are stored
 	do    func(r *record) error
-	count int // nodes that were deleted, links that were forgotten
+	count int // of deleted nodes or removed links
 }
 
 // prepare checks w.
@@ -137,7 +137,7 @@ func (p *prepared) resolve(r *record) error {
 		return nil
 	}
 	for i := range p.puts {
-		p.puts[i].UID = p.c.uid // of a collection that the batch created, known only now
+		p.puts[i].UID = p.c.uid // the uid of a collection that the batch creates is known only now
 	}
 	if err := r.changes.Resolve(p.c.uid, p.puts); err != nil {
 		return err
@@ -145,8 +145,8 @@ func (p *prepared) resolve(r *record) error {
 	return r.emit(p.puts)
 }
 
-// appendPrepared adds p to prepared writes. Upserts into one collection that follow each other
-// become one: rows that come together are stored at a lower cost.
+// appendPrepared adds p to prepared writes. It joins consecutive upserts into one collection,
+// because rows that are written together cost less to store.
 func appendPrepared(all []*prepared, p *prepared) []*prepared {
 	if n := len(all); n > 0 && p.do == nil && all[n-1].do == nil && all[n-1].c == p.c {
 		all[n-1].puts = append(all[n-1].puts, p.puts...)
@@ -155,8 +155,7 @@ func appendPrepared(all []*prepared, p *prepared) []*prepared {
 	return append(all, p)
 }
 
-// write carries out one write on c, as a call of its own, and returns how many nodes it deleted or
-// links it forgot.
+// write commits one write on c, and returns how many nodes it deleted or links it removed.
 func (c *Collection) write(ctx context.Context, w write) (count int, err error) {
 	leave, err := c.db.enter()
 	if err != nil {
