@@ -72,7 +72,7 @@ func TestOpenRoot(t *testing.T) {
 	require.NoError(t, root.Close())
 	_, err = db.CreateCollection("c", flashdb.Schema{Dim: 1})
 	require.NoError(t, err)
-	if runtime.GOOS != "windows" { // which does not rename what is open
+	if runtime.GOOS != "windows" { // Windows does not rename an open directory
 		require.NoError(t, os.Rename(dir, dir+".moved"))
 		_, err = db.OpenRoot()
 		require.ErrorIs(t, err, flashdb.ErrReadOnly)

@@ -19,9 +19,9 @@ import (
 
 var errInjected = errors.New("injected failure")
 
-// A breaker makes the n-th operation from arm on fail, once.
+// A breaker makes the n-th operation after arm fail, once.
 type breaker struct {
-	n      atomic.Int64 // operations still to go; 0: not armed
+	n      atomic.Int64 // operations until the failure; 0 when not armed
 	failed atomic.Pointer[vfs.Op]
 }
 
@@ -44,8 +44,8 @@ func (b *breaker) inject(op vfs.Op) error {
 	return nil
 }
 
-// TestEveryFailureOfABackup fails each operation of a backup once: it leaves nothing behind, the
-// database goes on, and the next backup succeeds.
+// TestEveryFailureOfABackup fails each operation of a backup once. The backup leaves no file
+// behind, the database still works, and the next backup succeeds.
 func TestEveryFailureOfABackup(t *testing.T) {
 	ctx := context.Background()
 	d := &testDB{t: t, dir: filepath.Join(t.TempDir(), "db")}
@@ -89,8 +89,8 @@ func TestEveryFailureOfABackup(t *testing.T) {
 	requireNames(t, d.dir, "flash.db", "index", "owner.pid", "wal")
 }
 
-// TestEveryFailureOfARestore fails each operation of a restore once: nothing is left then, and the
-// next restore succeeds.
+// TestEveryFailureOfARestore fails each operation of a restore once. The restore leaves nothing
+// behind, and the next one succeeds.
 func TestEveryFailureOfARestore(t *testing.T) {
 	ctx := context.Background()
 	d := openDB(t)
@@ -111,7 +111,7 @@ func TestEveryFailureOfARestore(t *testing.T) {
 			attempts.Count(t, int(n-1), "operations")
 			break
 		}
-		if err == nil { // what looks for strays is not needed to open
+		if err == nil { // opening succeeds although the search for strays failed
 			require.Contains(t, []vfs.Kind{vfs.OpReadDir, vfs.OpType}, op.Kind)
 			again := &testDB{t: t, dir: dir}
 			again.open()
@@ -120,7 +120,7 @@ func TestEveryFailureOfARestore(t *testing.T) {
 			require.NoError(t, os.RemoveAll(dir))
 			continue
 		}
-		require.ErrorContains(t, err, errInjected.Error(), "failed at %s", op) // Check may have put it into a finding
+		require.ErrorContains(t, err, errInjected.Error(), "failed at %s", op) // Check may have reported it as a finding
 		if !strings.HasPrefix(op.Kind.String(), "remove") {
 			requireNames(t, parent)
 		}

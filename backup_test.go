@@ -19,8 +19,8 @@ import (
 	"github.com/flashdb/flashdb/internal/dbtest"
 )
 
-// fill makes two collections that use everything a database can hold: "papers" with an index, rows
-// newer and deleted since, and "plain" without one.
+// fill makes two collections with everything that a database can hold: "papers" with an index and
+// with rows written and deleted after its build, and "plain" without an index.
 func fill(t testing.TB, d *testDB) {
 	t.Helper()
 	const dim, n = 8, 300
@@ -126,7 +126,7 @@ func TestRestoreGivesTheSameDatabase(t *testing.T) {
 	assert.Equal(t, 2, verified.Files)
 	assert.Equal(t, total, verified.Bytes)
 
-	// The restored database goes on as its own: ids are not used again.
+	// The restored database gives out new ids and does not reuse old ones.
 	c, err := r.Collection("papers")
 	require.NoError(t, err)
 	require.NoError(t, c.Upsert(context.Background(), flashdb.Node{Key: "later", Embedding: make([]float32, 8)}))
@@ -153,7 +153,7 @@ func TestBackupWithoutIndex(t *testing.T) {
 	assert.Equal(t, before, contentsOf(t, r.DB))
 }
 
-// A damaged index is derived data: it is left out, and the backup is good.
+// A damaged index is left out of a backup, which is complete without it.
 func TestBackupLeavesOutADamagedIndex(t *testing.T) {
 	for name, damage := range map[string]func(b []byte) []byte{
 		"header": func(b []byte) []byte { b[20] ^= 1; return b },
@@ -183,8 +183,8 @@ func TestBackupLeavesOutADamagedIndex(t *testing.T) {
 }
 
 // TestBackupBesideEverything backs up while writers, a deleter, queries and rebuilds run. Writers
-// put pairs in one batch each; a backup must hold both or none of a pair, and every pair
-// acknowledged before it began.
+// put pairs of nodes, each pair in one batch. A backup must hold both or none of a pair, and every
+// pair that was acknowledged before the backup began.
 func TestBackupBesideEverything(t *testing.T) {
 	const dim, writers = 4, 3
 	ctx := context.Background()
@@ -249,7 +249,7 @@ func TestBackupBesideEverything(t *testing.T) {
 	work.Wait()
 }
 
-// A blockingWriter takes nothing until it is released.
+// A blockingWriter blocks every Write until it is released.
 type blockingWriter struct {
 	begun   chan struct{}
 	once    sync.Once
@@ -268,7 +268,7 @@ func TestBackupBlocksNobody(t *testing.T) {
 	c := d.collection("c", 1024)
 	rng := rand.New(rand.NewPCG(5, 5))
 	var nodes []flashdb.Node
-	for i := range 1024 { // more than compression buffers
+	for i := range 1024 { // more than the compressor buffers
 		nodes = append(nodes, flashdb.Node{Key: fmt.Sprint(i), Embedding: randomVector(rng, 1024)})
 	}
 	require.NoError(t, c.Upsert(ctx, nodes...))
@@ -279,7 +279,7 @@ func TestBackupBlocksNobody(t *testing.T) {
 		done <- err
 	}()
 	<-w.begun
-	// Its stream is stuck. Writes, flushes, rebuilds and queries are not.
+	// The stream is blocked. Writes, flushes, rebuilds and queries are not.
 	require.NoError(t, c.Upsert(ctx, flashdb.Node{Key: "x", Embedding: make([]float32, 1024)}))
 	_, err := d.Stats(ctx)
 	require.NoError(t, err)
@@ -289,7 +289,7 @@ func TestBackupBlocksNobody(t *testing.T) {
 	require.NoError(t, err)
 	closed := make(chan error)
 	go func() { closed <- d.Close() }()
-	// Close ends it, as soon as the writer takes the bytes at hand.
+	// Close ends the backup as soon as its Write returns.
 	<-flashdb.Closing(d.DB).Done()
 	close(w.release)
 	require.ErrorIs(t, <-done, flashdb.ErrClosed)

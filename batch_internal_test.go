@@ -6,7 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestBatchLimit refuses a batch that is too large by the write that makes it so.
+// TestBatchLimit checks that the error for a batch that is too large names the write that exceeds
+// the limit.
 func TestBatchLimit(t *testing.T) {
 	var b Batch
 	b.Upsert("c", Node{Key: "a", Embedding: make([]float32, 100), Tags: []string{"1234567890"}})

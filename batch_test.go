@@ -16,7 +16,7 @@ import (
 	"github.com/flashdb/flashdb"
 )
 
-// emptyShop is a database of users and items, the width of both 2.
+// emptyShop returns a database with collections of users and items of width 2.
 func emptyShop(t *testing.T) (d *testDB, users, items *flashdb.Collection) {
 	d = openDB(t)
 	return d, d.collection("users", 2), d.collection("items", 2)
@@ -88,7 +88,8 @@ func TestBatch(t *testing.T) {
 	require.NoError(t, d.Apply(ctx, new(flashdb.Batch)), "nothing to do is no failure")
 }
 
-// TestBatchOrder writes the same things several times: each write finds what those before it did.
+// TestBatchOrder writes the same things several times: each write sees the effect of those before
+// it.
 func TestBatchOrder(t *testing.T) {
 	ctx := context.Background()
 	d, _, items := emptyShop(t)
@@ -123,8 +124,8 @@ func TestBatchOrder(t *testing.T) {
 	assert.Equal(t, "2", value)
 }
 
-// TestBatchLinksAcross links users to items that the same batch stores, and forgets one of the
-// links again. The link of a user stored anew stays; that of one deleted ends.
+// TestBatchLinksAcross links users to items that the same batch stores, and removes one of the
+// links again. A user that is replaced keeps its link. The link of a deleted user is removed.
 func TestBatchLinksAcross(t *testing.T) {
 	ctx := context.Background()
 	d, users, items := emptyShop(t)
@@ -159,8 +160,8 @@ func TestBatchLinksAcross(t *testing.T) {
 	}
 }
 
-// TestBatchFails has one write of several fail, of each kind: none takes place, and the error says
-// which it was.
+// TestBatchFails makes one write of a batch fail, for each kind of write. None of the batch is
+// applied, and the error names the write.
 func TestBatchFails(t *testing.T) {
 	ctx := context.Background()
 	d, users, items := emptyShop(t)
@@ -234,8 +235,8 @@ func TestBatchCopies(t *testing.T) {
 	assert.Equal(t, flashdb.Node{Key: "c", Embedding: []float32{0, 0}, Tags: []string{"x"}, Payload: []byte("y")}, got)
 }
 
-// TestBatchOfManyUpserts stores nodes one by one in one batch, as much as many at once: keys that
-// come twice among them, in two collections by turns.
+// TestBatchOfManyUpserts upserts nodes one by one in one batch, in turns into two collections, with
+// some keys twice. The result is that of one upsert of all nodes.
 func TestBatchOfManyUpserts(t *testing.T) {
 	ctx := context.Background()
 	d, users, items := emptyShop(t)
@@ -263,8 +264,8 @@ func TestBatchOfManyUpserts(t *testing.T) {
 	}
 }
 
-// TestSetTags changes tags and payloads of nodes in an index: it goes on to serve their rows,
-// filters select by the new tags at once, and the log takes little.
+// TestSetTags changes tags and payloads of nodes in an index. The index still serves their rows,
+// filters select by the new tags at once, and the log grows little.
 func TestSetTags(t *testing.T) {
 	ctx := context.Background()
 	const dim, n = 512, 300
@@ -334,7 +335,7 @@ func logBytes(t *testing.T, dir string) (n int64) {
 	return n
 }
 
-// everyWrite has a write of each kind.
+// everyWrite returns a batch with a write of each kind.
 func everyWrite(t testing.TB) *flashdb.Batch {
 	var b flashdb.Batch
 	b.Upsert("users", flashdb.Node{Key: "\xff\x00", Embedding: []float32{1, -0.5}, Tags: []string{"t"}, Payload: []byte{0, 255}}, flashdb.Node{Key: "b"})
@@ -373,7 +374,7 @@ func TestBatchTravels(t *testing.T) {
 	require.ErrorIs(t, err, flashdb.ErrInvalid)
 }
 
-// TestBatchFalseCounts: counts of what is not there take no memory for it.
+// TestBatchFalseCounts checks that a false count in an encoded batch allocates no memory.
 func TestBatchFalseCounts(t *testing.T) {
 	filler := strings.Repeat("\xff", 1<<20)
 	for _, head := range []string{"\x02\xff\xff\x03", "\x02\x01\x01\x00\xff\xff\x03", "\x02\x01\x04\x00\x00\xff\xff\x03", "\x02\x01\x05\x00\x00\x00\x00\x00\xff\xff\x03"} {
@@ -397,8 +398,8 @@ func FuzzBatch(f *testing.F) {
 			require.Zero(t, b.Len())
 			return
 		}
-		// Varints may be longer than need be, so that the bytes may differ; the second encoding is
-		// a fixed point.
+		// Varints may be longer than necessary, so the bytes may differ. Encoding once more changes
+		// nothing.
 		first, err := b.MarshalBinary()
 		require.NoError(t, err)
 		require.NoError(t, again.UnmarshalBinary(first))

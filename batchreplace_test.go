@@ -11,8 +11,8 @@ import (
 	"github.com/flashdb/flashdb"
 )
 
-// TestBatchReplacesCollections replaces two collections with an index by others of another width,
-// with links between them, in one write.
+// TestBatchReplacesCollections replaces, in one write, two collections that have an index and links
+// between them by collections of another width.
 func TestBatchReplacesCollections(t *testing.T) {
 	ctx := context.Background()
 	d, users, items := emptyShop(t)
@@ -69,7 +69,7 @@ func TestBatchReplacesCollections(t *testing.T) {
 	assert.True(t, res.Built)
 }
 
-// TestBatchReplacesAllOrNothing: a write that fails after the drop leaves what was there.
+// TestBatchReplacesAllOrNothing checks that a batch that fails after the drop changes nothing.
 func TestBatchReplacesAllOrNothing(t *testing.T) {
 	ctx := context.Background()
 	d, _, items := emptyShop(t)

@@ -23,7 +23,7 @@ func fillRandom(t testing.TB, c *flashdb.Collection, rng *rand.Rand, n int) {
 	require.NoError(t, c.Upsert(context.Background(), nodes...))
 }
 
-// indexed returns a collection with an index and an MLP.
+// indexed returns a collection with an index and an MLP decoder.
 func indexed(t testing.TB, db *testDB, n int) *flashdb.Collection {
 	t.Helper()
 	return indexedWith(t, db, n, 64)
@@ -57,8 +57,8 @@ func calibratedByUsers(t testing.TB, db *testDB, c *flashdb.Collection, n int, o
 	return all
 }
 
-// quick are options of a calibration with enough time for its few sources, under the race detector
-// too.
+// quick holds options of a calibration with few sources and enough time for them, also under the
+// race detector.
 var quick = flashdb.CalibrateOptions{Sources: 12, Time: 20 * time.Second}
 
 func TestCalibrate(t *testing.T) {
@@ -88,7 +88,7 @@ func TestCalibrate(t *testing.T) {
 		f := got.Frontiers[i]
 		require.Equal(t, k, f.K)
 		for _, p := range f.Plans {
-			// The cheapest plan for what this one reaches is this one.
+			// The cheapest plan that reaches the recall of this one is this one.
 			stats := plan(p.Bound, k)
 			assert.Contains(t, stats.Plan, "calibrated for recall")
 			assert.Contains(t, stats.Plan, p.Plan.String())
@@ -108,8 +108,8 @@ func TestCalibrate(t *testing.T) {
 	assert.Contains(t, plan(0, 10).Plan, "uncalibrated", "a calibration goes with its decoder")
 }
 
-// A sample that could not show the default recall whatever it found is no reason to scan exactly,
-// unless a recall is asked for.
+// With too few sources, no sample could show the default recall. That is no reason to scan exactly,
+// unless the caller sets Recall.
 func TestTooFewSources(t *testing.T) {
 	computes(t)
 	ctx := context.Background()

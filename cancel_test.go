@@ -13,8 +13,8 @@ import (
 	"github.com/flashdb/flashdb"
 )
 
-// TestCancelledContext makes every call that takes a context with one that is done: nothing is
-// changed, and the context's error is returned.
+// TestCancelledContext makes every call that takes a context with one that has ended. Nothing
+// changes, and the error of the context is returned.
 func TestCancelledContext(t *testing.T) {
 	d := openDB(t)
 	c := d.collection("c", smallDim)
@@ -87,7 +87,7 @@ func TestCancelledContext(t *testing.T) {
 	require.Equal(t, before, after)
 }
 
-// TestCancelWaiting cancels what waits for a rebuild to end.
+// TestCancelWaiting cancels calls that wait for a rebuild to end.
 func TestCancelWaiting(t *testing.T) {
 	d := openDB(t)
 	c := d.collection("c", smallDim)

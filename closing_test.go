@@ -13,8 +13,8 @@ import (
 	"github.com/flashdb/flashdb"
 )
 
-// TestCallbacksCallWhileClosing makes calls inside callbacks of other calls until the database,
-// which is being closed, refuses them: neither waits for the other.
+// TestCallbacksCallWhileClosing makes calls inside callbacks of other calls while the database is
+// closed, until it refuses them. Neither waits for the other.
 func TestCallbacksCallWhileClosing(t *testing.T) {
 	ctx := context.Background()
 	for name, call := range map[string]func(d *testDB, c *flashdb.Collection, inside func()) error{

@@ -12,9 +12,9 @@ import (
 	"github.com/flashdb/flashdb/storage"
 )
 
-// TestNamesWithoutCase has two collections, of an earlier version, whose names differ only in case,
-// on a file system for which they are one: their index directory is one, and what the one does
-// there must not change an answer of the other.
+// TestNamesWithoutCase has two collections, made by an earlier version, whose names differ only in
+// case. On a file system that ignores case they share an index directory. What one does there must
+// not change an answer of the other.
 func TestNamesWithoutCase(t *testing.T) {
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "d.flash")

@@ -54,7 +54,7 @@ func TestCompactAfterDeletingMost(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, first.Rebuilt)
 	assert.Equal(t, first.Before.Index, first.After.Index)
-	assert.Less(t, first.After.Store, first.Before.Store/3) // 1 MiB of it is bbolt's room to grow
+	assert.Less(t, first.After.Store, first.Before.Store/3) // 1 MiB of it is room that bbolt allocates to grow into
 	assert.Less(t, first.After.WAL, int64(100))
 	second, err := d.Compact(ctx, &flashdb.CompactOptions{Rebuild: true})
 	require.NoError(t, err)
@@ -67,7 +67,7 @@ func TestCompactAfterDeletingMost(t *testing.T) {
 	assert.GreaterOrEqual(t, after, before-0.02)
 	assert.Greater(t, after, 0.95)
 
-	// Ids are not used again.
+	// Ids are not reused.
 	require.NoError(t, c.Upsert(ctx, flashdb.Node{Key: "later", Embedding: make([]float32, dim)}))
 	last, err := c.RowKeys(ctx, n-1, 5)
 	require.NoError(t, err)
@@ -170,8 +170,8 @@ func TestCompactBesideEverything(t *testing.T) {
 	work.Wait()
 }
 
-// TestEveryFailureOfACompact fails each operation of a compaction once: the database goes on, and
-// what it holds is there after a reopen.
+// TestEveryFailureOfACompact fails each operation of a compaction once. The database still works,
+// and has all its contents after a reopen.
 func TestEveryFailureOfACompact(t *testing.T) {
 	ctx := context.Background()
 	d := &testDB{t: t, dir: filepath.Join(t.TempDir(), "db")}
@@ -187,7 +187,7 @@ func TestEveryFailureOfACompact(t *testing.T) {
 		_, err = db.Compact(ctx, &flashdb.CompactOptions{Rebuild: true})
 		op := b.tripped()
 		if op != nil {
-			_ = db.Close() // what failed may keep it from flushing
+			_ = db.Close() // the failure may keep it from flushing
 			d.open()
 			require.Equal(t, before, contentsOf(t, d.DB), "failed at %s", op)
 			d.checkAndClose()

@@ -20,8 +20,8 @@ import (
 )
 
 // TestReadsWritesAndRebuildsTogether runs queries beside upserts, deletes and rebuilds. A node that
-// is never deleted must always be found; a deleted one never again; every score must be the
-// decoder's own.
+// is never deleted must always be found, a deleted one never again, and every score must be the
+// decoder's.
 func TestReadsWritesAndRebuildsTogether(t *testing.T) {
 	const dim, stable, rounds = 8, 300, 30
 	ctx := context.Background()
@@ -94,8 +94,8 @@ func checkPredicted(t *testing.T, c *flashdb.Collection, res flashdb.Result, gon
 	}
 }
 
-// TestFilteredQueriesSeeWholeBatches asks for a tag while a batch gives it to a node that is there
-// and to a new one: the answer is both or neither.
+// TestFilteredQueriesSeeWholeBatches filters by a tag while a batch gives that tag to an old node
+// and to a new one. The answer holds both or neither.
 func TestFilteredQueriesSeeWholeBatches(t *testing.T) {
 	const dim, batches, asking = 4, 2000, 3
 	ctx := context.Background()
@@ -137,8 +137,8 @@ func TestFilteredQueriesSeeWholeBatches(t *testing.T) {
 	readers.Wait()
 }
 
-// TestGroupCommit writes from many goroutines at once: every acknowledged batch is there, whole,
-// after a reopen.
+// TestGroupCommit writes from many goroutines at once. After a reopen every acknowledged batch is
+// there as a whole.
 func TestGroupCommit(t *testing.T) {
 	const writers, batches, size = 16, 8, 5
 	ctx := context.Background()

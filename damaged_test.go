@@ -13,8 +13,8 @@ import (
 	"github.com/flashdb/flashdb"
 )
 
-// TestDamagedIndexIsTold damages a row of an index, which no header shows, and loses it: Stats and
-// queries both say so, until it is rebuilt.
+// TestDamagedIndexIsTold damages a row of an index, which only a checksum shows, and in another
+// case removes the file. Stats and queries both report it until the index is rebuilt.
 func TestDamagedIndexIsTold(t *testing.T) {
 	ctx := context.Background()
 	for _, c := range []struct {
@@ -73,7 +73,7 @@ func TestDamagedIndexIsTold(t *testing.T) {
 	}
 }
 
-// TestUnknownTags asks with tags that no node has, or has any more.
+// TestUnknownTags filters by tags that no node has or no node has any more.
 func TestUnknownTags(t *testing.T) {
 	ctx := context.Background()
 	db, err := flashdb.Open(filepath.Join(t.TempDir(), "db"), nil)

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestDropGivesUpItsWait drops a collection while a rebuild is under way, for a caller that hangs
-// up.
+// TestDropGivesUpItsWait drops a collection while a rebuild runs, with a context that ends
+// meanwhile.
 func TestDropGivesUpItsWait(t *testing.T) {
 	db, err := Open(filepath.Join(t.TempDir(), "db"), nil)
 	require.NoError(t, err)

@@ -11,9 +11,9 @@ import (
 	"github.com/flashdb/flashdb/encoder"
 )
 
-// meanPlus returns an encoder of width 2 that adds to the mean: to the first value the mean of From
-// in its first place, to the second the last of its features. Nothing else of its input counts, and
-// what it adds is not negative.
+// meanPlus returns an encoder of width 2 that adds to the mean: to the first value the first value
+// of the mean of From, to the second the last feature. It ignores the rest of its input, and adds
+// nothing negative.
 func meanPlus(t testing.TB, pooled bool, features int) *encoder.Encoder {
 	in := encoder.Input{Dim: 2, Pooled: pooled, Center: make([]float32, features)}
 	for range features {
@@ -142,7 +142,8 @@ func TestEncoderOfAnyDecoderName(t *testing.T) {
 	require.Equal(t, flashdb.EncoderUse{Decoder: "d", Targets: "c", Neighbours: "c", Directed: true}, use)
 }
 
-// TestDamagedEncoderUse: what SetMeta may have left there is refused, without a panic.
+// TestDamagedEncoderUse checks that a value which SetMeta stored under the name of the use is
+// refused without a panic.
 func TestDamagedEncoderUse(t *testing.T) {
 	ctx := context.Background()
 	c := openDB(t).collection("c", 2)

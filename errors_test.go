@@ -175,7 +175,8 @@ func TestDroppedCollection(t *testing.T) {
 	require.Equal(t, []string{"c"}, names)
 }
 
-// TestNamesOfAClosedDatabase: what lists names says that it cannot, and does not list nothing.
+// TestNamesOfAClosedDatabase checks that calls which list names fail rather than return an empty
+// list.
 func TestNamesOfAClosedDatabase(t *testing.T) {
 	ctx := context.Background()
 	d := openDB(t)
@@ -198,7 +199,7 @@ func TestNamesOfAClosedDatabase(t *testing.T) {
 	d.open()
 }
 
-// TestOpenCollection: it is created once, and found afterwards, by the same schema only.
+// TestOpenCollection creates a collection once and finds it afterwards, with the same schema only.
 func TestOpenCollection(t *testing.T) {
 	d := openDB(t)
 	for range 2 {

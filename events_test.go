@@ -17,14 +17,14 @@ import (
 	"github.com/flashdb/flashdb/internal/vfs"
 )
 
-// A record is what a logger was told: its level, its message, and the attributes beside dir.
+// A record is one log record: its level, its message, and its attributes without dir.
 type record struct {
 	level   slog.Level
 	message string
 	attrs   map[string]any
 }
 
-// A recorder is a slog.Handler that keeps what it is told, from any goroutine.
+// A recorder is a slog.Handler that keeps its records. It is safe for concurrent use.
 type recorder struct{ records chan record }
 
 func newRecorder() recorder { return recorder{make(chan record, 100)} }
@@ -45,7 +45,7 @@ func (r recorder) Handle(_ context.Context, told slog.Record) error {
 	return nil
 }
 
-// take returns what was told since the last take.
+// take returns the records since the last take.
 func (r recorder) take() (all []record) {
 	for {
 		select {

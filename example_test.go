@@ -46,7 +46,7 @@ func Example() {
 	dec, err := decoder.NewDot(3) // or weights.Read("decoder.safetensors", nil)
 	check(err)
 	check(papers.PutDecoder(ctx, "cites", dec))
-	check(papers.Link(ctx, flashdb.Edge{Source: "bert", Target: "attention"})) // known: not recommended again
+	check(papers.Link(ctx, flashdb.Edge{Source: "bert", Target: "attention"})) // a known link, which Predict leaves out
 
 	res, err := papers.Predict(ctx, "bert", 2, nil)
 	check(err)
@@ -92,8 +92,8 @@ func ExamplePredictOptions_sourceCollection() {
 	// tea 0.2
 }
 
-// A batch makes writes to several collections one: after a crash, and for every reader, all of them
-// are there or none.
+// A batch makes one write of writes to several collections. Readers see all of them or none, also
+// after a crash.
 func ExampleBatch() {
 	dir, remove := temporaryDir()
 	defer remove()
@@ -128,7 +128,7 @@ func ExampleBatch() {
 	// Output: emma
 }
 
-// A source that is not stored, such as a user who has just come, is asked about by its embedding.
+// A source that is not stored, such as a new user, is given by its embedding.
 func ExampleCollection_PredictVector() {
 	dir, remove := temporaryDir()
 	defer remove()
@@ -159,7 +159,8 @@ func ExampleCollection_PredictVector() {
 	// fewer than 3: only 1 node matches the filter and is not excluded
 }
 
-// Rebuild builds the on-disk index; a collection below 20,000 rows needs none and says so.
+// Rebuild builds the on-disk index. A collection below 20,000 rows needs none, and the result says
+// so.
 func ExampleCollection_Rebuild() {
 	dir, remove := temporaryDir()
 	defer remove()

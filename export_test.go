@@ -13,7 +13,7 @@ import (
 )
 
 // OpenOn is Open with the log and the index on another file system, and without syncs of the bbolt
-// file: for tests whose process does not die.
+// file. It is for tests whose process is not killed.
 func OpenOn(fsys vfs.FS, dir string, opts *Options) (*DB, error) {
 	var o Options
 	if opts != nil {
@@ -23,8 +23,7 @@ func OpenOn(fsys vfs.FS, dir string, opts *Options) (*DB, error) {
 	return Open(dir, &o)
 }
 
-// OnlyPlan makes a plan the only one of the decoder's calibration, as though it had been measured
-// to find everything in no time.
+// OnlyPlan makes a plan the only one of the decoder's calibration, with perfect recall and no cost.
 func OnlyPlan(ctx context.Context, c *Collection, decoder string, plan flashlight.Plan) error {
 	t, err := c.trained(decoder)
 	if err != nil {
@@ -44,7 +43,7 @@ type FakeClock struct {
 	mu      sync.Mutex
 	at      time.Time
 	waiting []waiter
-	Waits   chan time.Duration // is sent each wait as it begins
+	Waits   chan time.Duration // receives the length of each wait when it begins
 }
 
 type waiter struct {
@@ -57,7 +56,7 @@ func NewFakeClock(at time.Time) *FakeClock {
 	return &FakeClock{at: at, Waits: make(chan time.Duration, 16)}
 }
 
-// SetClock makes a database opened with o go by the clock.
+// SetClock makes a database that is opened with o use the clock.
 func (c *FakeClock) SetClock(o *Options) { o.clock = c }
 
 func (c *FakeClock) now() time.Time {
@@ -75,7 +74,7 @@ func (c *FakeClock) after(d time.Duration) (<-chan time.Time, func()) {
 	return w.passed, func() {}
 }
 
-// Advance lets time pass, and wakes who waited for it.
+// Advance moves the clock on, and ends the waits that are over then.
 func (c *FakeClock) Advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -89,17 +88,16 @@ func (c *FakeClock) Advance(d time.Duration) {
 	})
 }
 
-// Next is the schedule's own.
+// Next exports RebuildSchedule.next.
 func Next(s RebuildSchedule, due time.Time) time.Time { return s.next(due) }
 
-// Pin holds what a query that begins now searches, until release.
+// Pin pins what a query that begins now searches, until release.
 func Pin(c *Collection) (release func(), err error) {
 	p, err := c.pin(context.Background())
 	return p.release, err
 }
 
-// LinkCount returns what Stats says of the links of a collection, and leaves what is not yet in
-// bbolt where it is.
+// LinkCount returns the number of links of a collection, as Stats does, but without a flush.
 func LinkCount(c *Collection) (n uint64, err error) {
 	err = c.db.store.View(func(v *storage.View) error {
 		n = v.LinkCount(c.uid)

@@ -16,8 +16,8 @@ import (
 	"github.com/flashdb/flashdb/internal/attempts"
 )
 
-// extremeRows are embeddings that float32 arithmetic does not take in its stride: change makes a
-// random row i extreme.
+// extremeRows are kinds of embeddings that are hard for float32 arithmetic. change makes random row
+// i extreme.
 var extremeRows = []struct {
 	name   string
 	change func(i int, row []float32, rng *rand.Rand)
@@ -61,15 +61,15 @@ var extremeRows = []struct {
 	}},
 }
 
-// times multiplies a row, whose values stay finite.
+// times multiplies the values of a row, which stay finite.
 func times(row []float32, by float64) {
 	for j, x := range row {
 		row[j] = float32(max(-math.MaxFloat32, min(math.MaxFloat32, float64(x)*by)))
 	}
 }
 
-// TestExtremeRows asks collections of extreme rows with and without an index: every decoder and
-// similarity gives as many hits as there are, in the order of the exact scan and with its scores.
+// TestExtremeRows queries collections of extreme rows with and without an index. Every decoder and
+// similarity returns as many hits as there are, in the order and with the scores of the exact scan.
 func TestExtremeRows(t *testing.T) {
 	computes(t)
 	const n, dim = 300, 6
@@ -111,8 +111,8 @@ func TestExtremeRows(t *testing.T) {
 	}
 }
 
-// askAll asks every decoder and similarity for the k best by every vector, some of which are of
-// nodes; by name.
+// askAll returns, by name, the k best for every vector under every decoder and similarity. Some
+// vectors are those of nodes.
 func askAll(t *testing.T, c *flashdb.Collection, vectors [][]float32, n, k int, exact bool) map[string][]flashdb.Hit {
 	t.Helper()
 	answers := map[string][]flashdb.Hit{}
@@ -144,8 +144,7 @@ func askAll(t *testing.T, c *flashdb.Collection, vectors [][]float32, n, k int, 
 	return answers
 }
 
-// requireSame demands the same hits in the same order with the same scores, of which a NaN equals a
-// NaN.
+// requireSame demands the same hits in the same order with the same scores. NaN equals NaN.
 func requireSame(t *testing.T, want, got map[string][]flashdb.Hit, when string) {
 	t.Helper()
 	for name := range want {
@@ -161,7 +160,7 @@ func sameHit(a, b flashdb.Hit) bool {
 	return a.Key == b.Key && same(a.Score, b.Score) && same(a.Probability, b.Probability)
 }
 
-// requireFew demands of each hit the score that the exact scan gave it.
+// requireFew demands that each hit has the score that the exact scan gave it.
 func requireFew(t *testing.T, exact, got map[string][]flashdb.Hit) {
 	t.Helper()
 	for name, hits := range got {

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// tagged is a universe of eight ids: bit 0 of an id says it carries tag "one", bit 1 tag "two", bit
-// 2 tag "a b".
+// tagged is a universe of eight ids: bit 0 of an id says that it has tag "one", bit 1 tag "two",
+// bit 2 tag "a b".
 func tagged(tag string) *roaring.Bitmap {
 	bit := map[string]uint32{"one": 1, "two": 2, "a b": 4}[tag]
 	b := roaring.New()

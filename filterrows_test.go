@@ -12,8 +12,8 @@ import (
 	"github.com/flashdb/flashdb"
 )
 
-// TestFilteredScans compares the scan of the rows that a filter keeps with the scores of all, with
-// an index, a delta beside it, and without rows in it.
+// TestFilteredScans compares the scan of the rows that match a filter with the scores of all rows:
+// with an index, with a delta beside it, and with an index without rows.
 func TestFilteredScans(t *testing.T) {
 	ctx := context.Background()
 	for _, omit := range []bool{false, true} {
@@ -57,8 +57,8 @@ func TestFilteredScans(t *testing.T) {
 	}
 }
 
-// TestFilteredPlans asks with filters of many widths for a recall: always as many hits as there
-// are, and with what the filter costs in the plan.
+// TestFilteredPlans asks for a recall with filters that few or many nodes match. There are always
+// as many hits as possible, and the plan accounts for the filter.
 func TestFilteredPlans(t *testing.T) {
 	ctx := context.Background()
 	db := openDB(t)

@@ -20,8 +20,8 @@ func (fewRows) Rows(_ context.Context, fn func(ids []uint32, rows []float32) err
 	return fn([]uint32{0, 1, 2}, []float32{1, 0, 0, 1, 1, 1})
 }
 
-// TestNamesThatLeadOut does with a collection that has the name ../../victim what no check of names
-// lets happen: the file system refuses it.
+// TestNamesThatLeadOut bypasses the check of names and uses a collection called ../../victim. The
+// file system refuses every operation.
 func TestNamesThatLeadOut(t *testing.T) {
 	base := t.TempDir()
 	files := map[string]string{"precious": "precious", "gen-000001.ivf": "old", "gen-000002.ivf.tmp": "tmp"}
@@ -35,7 +35,7 @@ func TestNamesThatLeadOut(t *testing.T) {
 	require.NoError(t, err)
 	defer root.Close()
 	for _, name := range []string{"../../victim", victim} {
-		dir := "index/" + name // as it would be without filepath.Join, and with
+		dir := "index/" + name // joined without filepath.Join, and with it
 		for _, dir := range []string{dir, filepath.Join("index", name), name} {
 			if within, err := filepath.Rel(".", dir); err == nil && filepath.IsLocal(within) {
 				continue // an absolute name joined to another

@@ -13,7 +13,7 @@ import (
 	"github.com/flashdb/flashdb/internal/vfs"
 )
 
-// A writer that is faster than the flush waits for it: what is held in memory stays near a limit.
+// A writer that is faster than the flush waits for it, so memory use stays near a limit.
 func TestWritersWaitForTheFlush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db, c := holdBackDB(t, 1<<16)
@@ -29,7 +29,7 @@ func TestWritersWaitForTheFlush(t *testing.T) {
 		stored := 0
 		for waits := false; !waits; {
 			go func() { done <- c.Upsert(context.Background(), holdBackNodes(stored)...) }()
-			synctest.Wait() // for the end of all that can go on
+			synctest.Wait() // until every goroutine is blocked
 			select {
 			case err := <-done:
 				require.NoError(t, err)
@@ -52,7 +52,7 @@ func TestWritersWaitForTheFlush(t *testing.T) {
 	})
 }
 
-// A Compact keeps flushes from writing. Its callback may write all the same.
+// A Compact keeps flushes from running. Its callback can write nevertheless.
 func TestWritingInACompact(t *testing.T) {
 	db, c := holdBackDB(t, 1)
 	require.NoError(t, c.Upsert(t.Context(), holdBackNodes(0)...))

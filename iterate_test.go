@@ -13,8 +13,7 @@ import (
 	"github.com/flashdb/flashdb"
 )
 
-// TestIterate compares what is yielded with a map, over several pages and with nodes deleted among
-// them.
+// TestIterate compares what is yielded with a map, over several pages with deleted nodes.
 func TestIterate(t *testing.T) {
 	ctx := context.Background()
 	d := openDB(t)
@@ -66,8 +65,8 @@ func TestIterate(t *testing.T) {
 	require.ElementsMatch(t, slices.Collect(maps.Keys(want)), keys)
 }
 
-// TestIterateWhileWriting: the body of a loop may write what it iterates over, and leave at any
-// time.
+// TestIterateWhileWriting checks that the body of a loop may write to what it iterates over, and
+// may leave at any time.
 func TestIterateWhileWriting(t *testing.T) {
 	ctx := context.Background()
 	d := openDB(t)
@@ -107,7 +106,7 @@ func TestIterateWhileWriting(t *testing.T) {
 	}
 }
 
-// TestIterateFails: a failure is yielded once, with nothing.
+// TestIterateFails checks that an error is yielded once, with an empty value.
 func TestIterateFails(t *testing.T) {
 	d := openDB(t)
 	c := d.collection("c", 1)

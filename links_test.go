@@ -39,7 +39,7 @@ func TestUnlinkCountsWhatWasKnown(t *testing.T) {
 	assert.Zero(t, forgotten)
 }
 
-// shop is a database of users and items, with a decoder of the items.
+// shop returns a database with collections of users and items, and a decoder for the items.
 func shop(t *testing.T, users, items flashdb.Schema) *testDB {
 	t.Helper()
 	ctx := context.Background()
@@ -243,7 +243,7 @@ func TestSourcesOfAnotherCollectionAreChecked(t *testing.T) {
 	require.ErrorIs(t, err, flashdb.ErrNotFound)
 }
 
-// Calibrations leave out what queries leave out.
+// Calibrations leave out the nodes that queries leave out.
 func TestCalibrateLeavesLinksFromAnotherCollectionOut(t *testing.T) {
 	ctx := context.Background()
 	d := openDB(t)

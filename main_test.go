@@ -28,8 +28,8 @@ type testDB struct {
 	dir string
 }
 
-// computes skips a test with -short. Others run the same goroutines in less time, and the race
-// detector makes what it computes many times slower.
+// computes skips a test with -short. Such a test mostly computes, which the race detector makes
+// many times slower, and other tests run the same goroutines in less time.
 func computes(t *testing.T) {
 	t.Helper()
 	if testing.Short() {

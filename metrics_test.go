@@ -55,7 +55,8 @@ func TestMetrics(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestHistogramBoundsAreRound compares them with what a reader writes in a query.
+// TestHistogramBoundsAreRound compares the bounds with the literals that a monitoring query would
+// use.
 func TestHistogramBoundsAreRound(t *testing.T) {
 	db, err := flashdb.Open(filepath.Join(t.TempDir(), "db"), nil)
 	require.NoError(t, err)

@@ -13,8 +13,8 @@ import (
 	"github.com/flashdb/flashdb/flashlight"
 )
 
-// TestMixtureOfLogits: a mixture of logits is stored, calibrated with learned seeds, and asked like
-// any other decoder; the seed components asks a query for each pair.
+// TestMixtureOfLogits checks that a mixture of logits is stored, calibrated with learned seeds, and
+// queried like any other decoder. The seed components makes a query for each pair.
 func TestMixtureOfLogits(t *testing.T) {
 	computes(t)
 	ctx := context.Background()

@@ -38,8 +38,8 @@ func ring(t *testing.T, dir string, n int) (*DB, *Collection) {
 	return db, c
 }
 
-// TestNames asks for hits that lie in the generation, in the delta, that were deleted and that were
-// replaced, with and without the rest of the nodes.
+// TestNames gets hits from the generation and the delta, of deleted and of replaced nodes, with and
+// without tags and payload.
 func TestNames(t *testing.T) {
 	ctx := context.Background()
 	db, c := ring(t, filepath.Join(t.TempDir(), "db"), 200)

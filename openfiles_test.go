@@ -13,8 +13,8 @@ import (
 	"github.com/flashdb/flashdb/internal/vfs"
 )
 
-// TestOpenFilesKeepTheirNames goes through the life of a database where a file that is open or
-// mapped can be neither removed nor replaced, as on Windows.
+// TestOpenFilesKeepTheirNames runs a database on a file system where an open or mapped file can be
+// neither removed nor replaced, as on Windows.
 func TestOpenFilesKeepTheirNames(t *testing.T) {
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "d.flash")
@@ -38,7 +38,7 @@ func TestOpenFilesKeepTheirNames(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	db, c := open()
 	fillRandom(t, c, rng, 300)
-	for range 3 { // each retires the one before, once no query holds it
+	for range 3 { // each retires the generation before it, once no query holds that
 		_, err := c.Rebuild(ctx, force)
 		require.NoError(t, err)
 		_, err = c.Search(ctx, make([]float32, 4), 5, nil)
@@ -47,7 +47,7 @@ func TestOpenFilesKeepTheirNames(t *testing.T) {
 		require.NoError(t, db.Checkpoint(ctx))
 	}
 
-	// A backup holds the generation open, which is retired meanwhile.
+	// A backup holds the generation open while a rebuild retires it.
 	r, w := io.Pipe()
 	done := make(chan error, 1)
 	go func() {
@@ -55,7 +55,7 @@ func TestOpenFilesKeepTheirNames(t *testing.T) {
 		w.CloseWithError(err) // nil is the end of the stream
 		done <- err
 	}()
-	_, err := io.ReadFull(r, make([]byte, 1)) // it is under way
+	_, err := io.ReadFull(r, make([]byte, 1)) // the backup is running
 	require.NoError(t, err)
 	_, err = c.Rebuild(ctx, force)
 	require.NoError(t, err)

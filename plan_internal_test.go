@@ -10,7 +10,7 @@ import (
 	"github.com/flashdb/flashdb/internal/calibrate"
 )
 
-// TestPlansUnderFilters: which way a filtered query is answered, by what was measured without one.
+// TestPlansUnderFilters checks which plan a filtered query gets from measurements without a filter.
 func TestPlansUnderFilters(t *testing.T) {
 	const nodes = 1_000_000
 	plan := flashlight.DefaultPlan(10, nodes)

@@ -14,7 +14,7 @@ import (
 	"github.com/flashdb/flashdb"
 )
 
-// gated are rebuild options that calibrate, and compare, for a short time.
+// gated are rebuild options that calibrate for a short time and compare.
 func gated() *flashdb.RebuildOptions {
 	return &flashdb.RebuildOptions{CalibrateTime: 2 * time.Second}
 }

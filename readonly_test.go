@@ -18,8 +18,8 @@ import (
 	"github.com/flashdb/flashdb/internal/dbtest"
 )
 
-// killed returns a directory as a kill would leave it: with a log tail that was never flushed, an
-// owner file, what a dead backup left, and torn bytes.
+// killed returns a directory as a kill would leave it: with writes in the log that were never
+// flushed, an owner file, the copy of a killed backup, and torn bytes.
 func killed(t *testing.T) (dir string, want *dbtest.Contents) {
 	t.Helper()
 	d := &testDB{t: t, dir: filepath.Join(t.TempDir(), "live")}
@@ -135,8 +135,8 @@ func TestReadOnlyWantsADatabase(t *testing.T) {
 	require.NoDirExists(t, dir)
 }
 
-// TestReadOnlyBackup backs up a database that nobody writes to, and refuses to where the log holds
-// more than the bbolt file.
+// TestReadOnlyBackup backs up a database that was opened read-only. Backup fails while the log
+// holds more than the bbolt file.
 func TestReadOnlyBackup(t *testing.T) {
 	ctx := context.Background()
 	dir, want := killed(t)
@@ -149,7 +149,7 @@ func TestReadOnlyBackup(t *testing.T) {
 	require.NoError(t, db.Close())
 	assert.Equal(t, before, snapshotOf(t, dir))
 
-	db, err = flashdb.Open(dir, nil) // which moves them there
+	db, err = flashdb.Open(dir, nil) // which flushes the log
 	require.NoError(t, err)
 	require.NoError(t, db.Close())
 	before = snapshotOf(t, dir)

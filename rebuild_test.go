@@ -14,8 +14,8 @@ import (
 	"github.com/flashdb/flashdb"
 )
 
-// TestRetiredGenerationStaysForItsReaders rebuilds while two queries are under way: the file that
-// they read goes when the last one ends.
+// TestRetiredGenerationStaysForItsReaders rebuilds while two queries run. The file that they read
+// is removed when the last one ends.
 func TestRetiredGenerationStaysForItsReaders(t *testing.T) {
 	ctx := context.Background()
 	d := openDB(t)
@@ -46,7 +46,8 @@ func TestRetiredGenerationStaysForItsReaders(t *testing.T) {
 	requireNames(t, files, "gen-000003.ivf")
 }
 
-// TestOpenSweepsOrphans leaves what dead rebuilds and dropped collections leave.
+// TestOpenSweepsOrphans makes the files that killed rebuilds and dropped collections leave. Open
+// removes them.
 func TestOpenSweepsOrphans(t *testing.T) {
 	ctx := context.Background()
 	d := openDB(t)

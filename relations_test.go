@@ -27,8 +27,8 @@ func related(t testing.TB, kind decoder.Kind, dim int, names ...string) decoder.
 	return d
 }
 
-// exactly ranks nodes by the score that the definition of the decoder gives a triple: the model
-// that answers are compared with.
+// exactly ranks nodes by the score that the definition of the decoder gives a triple. Answers are
+// compared with it.
 func exactly(kind decoder.Kind, relation []float32, nodes map[string][]float32, source string, reverse bool, without ...string) []string {
 	type scored struct {
 		key   string
@@ -65,7 +65,8 @@ func exactly(kind decoder.Kind, relation []float32, nodes map[string][]float32, 
 	return keys
 }
 
-// knowledge is a collection of n random nodes with a decoder of three relations and links of two.
+// knowledge returns a collection of n random nodes with a decoder of three relations and links of
+// two of them.
 func knowledge(t testing.TB, d *testDB, kind decoder.Kind, n int) (*flashdb.Collection, map[string][]float32, decoder.Decoder) {
 	t.Helper()
 	ctx := context.Background()
@@ -113,7 +114,7 @@ func TestPredictRelation(t *testing.T) {
 			require.NoError(t, err)
 		}
 
-		// The other ways to ask agree.
+		// The other calls agree.
 		want, err := c.Predict(ctx, "e9", 5, &flashdb.PredictOptions{Relation: "causes", Reverse: true})
 		require.NoError(t, err)
 		vector, err := c.PredictVector(ctx, nodes["e9"], 5, &flashdb.PredictOptions{Relation: "causes", Reverse: true, Exclude: []string{"e9"}})
@@ -152,7 +153,7 @@ func TestRelationErrors(t *testing.T) {
 		_, err = c.Score(ctx, "e0", []string{"e1"}, &flashdb.ScoreOptions{Decoder: tt.o.Decoder, Relation: tt.o.Relation, Reverse: tt.o.Reverse})
 		assert.ErrorIs(t, err, flashdb.ErrInvalid)
 	}
-	// A decoder without relations leaves out what is linked in any way.
+	// With a decoder without relations, every linked node is left out.
 	res, err := c.Predict(ctx, "e0", 10, &flashdb.PredictOptions{Decoder: "plain"})
 	require.NoError(t, err)
 	keys := keysOf(t, res)
@@ -221,7 +222,7 @@ func TestLinksWithRelations(t *testing.T) {
 	assert.Equal(t, want[:2], all())
 	assert.ErrorIs(t, c.Link(ctx, flashdb.Edge{Source: "e0", Target: "e1", Relation: string(make([]byte, 1025))}), flashdb.ErrInvalid)
 
-	// A batch carries relations, on its way to another process too.
+	// A batch keeps relations, also when it is encoded for another process.
 	var b, sent flashdb.Batch
 	b.Link("entities", flashdb.Edge{Source: "e7", Target: "e8", Relation: "treats"})
 	data, err := b.MarshalBinary()
@@ -231,7 +232,7 @@ func TestLinksWithRelations(t *testing.T) {
 	assert.Equal(t, []string{"e7"}, linked(flashdb.Edge{Target: "e8", Relation: "treats"}))
 }
 
-// Users and items: links with relations lead to another collection, and are asked from both sides.
+// Links with relations between users and items are predicted in both directions.
 func TestRelationsAcross(t *testing.T) {
 	ctx := context.Background()
 	d := shop(t, flashdb.Schema{Dim: 2}, flashdb.Schema{Dim: 2})

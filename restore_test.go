@@ -69,9 +69,9 @@ func TestRestoreRefuses(t *testing.T) {
 	}
 }
 
-// A damaged stream is refused, wherever it is cut or a bit of it flipped, and leaves nothing
-// behind; unless the bit means nothing to Zstandard, so that the stream unpacks to the same bytes.
-// Package internal/backup tries every byte of a small stream.
+// A stream that is cut, or that has a flipped bit, is refused and leaves nothing behind, wherever
+// the damage is. The exception is a bit that Zstandard ignores, so that the stream unpacks to the
+// same bytes. Package internal/backup tries every byte of a small stream.
 func TestRestoreRefusesDamage(t *testing.T) {
 	d := openDB(t)
 	fill(t, d)
@@ -118,7 +118,7 @@ func TestRestoreRefusesDamage(t *testing.T) {
 	require.ErrorContains(t, err, "unpacks to more than 10 bytes")
 }
 
-// unpacked returns what a Zstandard stream holds; nil if it is damaged.
+// unpacked returns the contents of a Zstandard stream, or nil if it is damaged.
 func unpacked(stream []byte) []byte {
 	d, err := zstd.NewReader(nil)
 	if err != nil {
@@ -146,8 +146,8 @@ func TestRestoreEndsWithItsContext(t *testing.T) {
 	requireNames(t, parent)
 }
 
-// FuzzRestore feeds bytes as a stream, and as the bbolt file of a well-formed stream. What is
-// refused leaves nothing behind, and what is restored is clean.
+// FuzzRestore restores arbitrary bytes as a stream, and as the bbolt file of a well-formed stream.
+// A refused stream leaves nothing behind, and Check finds nothing in a restored database.
 func FuzzRestore(f *testing.F) {
 	d := &testDB{t: f, dir: filepath.Join(f.TempDir(), "db")}
 	d.open()

@@ -42,8 +42,8 @@ func TestScheduleWindow(t *testing.T) {
 	}
 }
 
-// TestScheduleKeepsToTheClockOnTheWall crosses a change of clocks: on 2026-03-29 the hour from 2 to
-// 3 does not exist in Berlin.
+// TestScheduleKeepsToTheClockOnTheWall crosses the start of summer time: on 2026-03-29 the hour
+// from 2 to 3 does not exist in Berlin.
 func TestScheduleKeepsToTheClockOnTheWall(t *testing.T) {
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {
@@ -80,7 +80,7 @@ func rebuilt(r recorder) (all []string) {
 	return all
 }
 
-// TestScheduledRebuilds has turns without waiting for them.
+// TestScheduledRebuilds runs turns by a fake clock.
 func TestScheduledRebuilds(t *testing.T) {
 	ctx := context.Background()
 	clock := flashdb.NewFakeClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
@@ -94,7 +94,7 @@ func TestScheduledRebuilds(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 38*time.Hour, <-clock.Waits, "a day, and until the window opens")
 
-	// One collection is large enough for an index; the other has nothing to do.
+	// One collection is large enough for an index, and the other is not.
 	c, err := db.CreateCollection("large", flashdb.Schema{Dim: 2})
 	require.NoError(t, err)
 	_, err = db.CreateCollection("empty", flashdb.Schema{Dim: 2})
@@ -110,7 +110,7 @@ func TestScheduledRebuilds(t *testing.T) {
 	assert.Equal(t, 24*time.Hour, <-clock.Waits)
 	assert.Equal(t, []string{"large 1"}, rebuilt(r))
 
-	// Too little has moved at the second turn, enough at the third.
+	// At the second turn too few rows have moved, at the third enough.
 	require.NoError(t, c.Upsert(ctx, nodes[:1000]...))
 	clock.Advance(24 * time.Hour)
 	assert.Equal(t, 24*time.Hour, <-clock.Waits)

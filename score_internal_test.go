@@ -9,14 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestScoreIsOfOneBatch: Score must not use the decoder in memory with the rows of a batch that has
-// reached the store and not yet the memory, since that batch may replace the decoder too. It tries
-// again, until its context ends.
+// TestScoreIsOfOneBatch checks that Score does not use the decoder in memory with rows of a batch
+// that has reached the store but not yet the memory: that batch may replace the decoder too. Score
+// tries again until its context ends.
 func TestScoreIsOfOneBatch(t *testing.T) {
 	db, c := ring(t, filepath.Join(t.TempDir(), "db"), 3)
 	defer db.Close()
 	done, cancel := context.WithCancel(context.Background())
-	cancel() // which is looked at before another try alone
+	cancel() // only looked at before another try
 	score := func() ([]Hit, error) { return c.score(done, "node 1", []string{"node 2"}, ScoreOptions{}) }
 
 	hits, err := score()

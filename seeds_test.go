@@ -20,8 +20,8 @@ var learnable = flashdb.CalibrateOptions{Sources: 20, Time: 20 * time.Second}
 
 var learned = flashdb.PredictOptions{Plan: &flashlight.Plan{Seed: flashlight.SeedLearned, Rounds: 1, PerRound: 200}, Explain: true}
 
-// TestLearnedSeeds: a calibration learns seeds, they last, queries use them and say who led, and
-// they go with the decoder.
+// TestLearnedSeeds checks that a calibration learns seeds, that they are stored, that queries use
+// them and name their sources, and that they are removed with the decoder.
 func TestLearnedSeeds(t *testing.T) {
 	ctx := context.Background()
 	db := openDB(t)
@@ -61,7 +61,7 @@ func TestLearnedSeeds(t *testing.T) {
 	assert.Equal(t, "ones", ask().Trace[0].Aims[0].From, "they go with the decoder")
 }
 
-// TestSeedOfZeros: a source that no stored one resembles is answered by the default plan.
+// TestSeedOfZeros checks that a source unlike any stored one gets the default plan.
 func TestSeedOfZeros(t *testing.T) {
 	computes(t)
 	ctx := context.Background()
@@ -83,8 +83,8 @@ func TestSeedOfZeros(t *testing.T) {
 	}
 }
 
-// TestSeedsOfAnotherCollection: seeds learned from users lead users, and not the items themselves,
-// of which nothing was measured.
+// TestSeedsOfAnotherCollection checks that seeds learned from users are used for users, and not for
+// items as sources, with which nothing was measured.
 func TestSeedsOfAnotherCollection(t *testing.T) {
 	computes(t)
 	ctx := context.Background()
