@@ -8,49 +8,49 @@ import (
 	"github.com/flashdb/flashdb/flashlight"
 )
 
-// A Calibration says what plans achieve for one decoder on one generation.
+// A Calibration says what recall plans reach at what cost, for one decoder on one generation.
 type Calibration struct {
-	// What was measured. The caller sets these, and uses the calibration only where they still
-	// hold.
+	// What was measured. The caller sets these fields, and uses the calibration only while they
+	// match.
 	Generation  uint64
 	BuildLSN    uint64
 	Decoder     uint64 // hash of the decoder's blob
-	SourcesFrom string // collection that the sources are from; "": the one that was asked
+	SourcesFrom string // collection of the sources; "" for the collection that is searched
 
 	Rows         int        // searched
-	Sources      int        // asked, by every plan of every frontier
-	ExactSeconds float64    // median of an exact scan, of one core
+	Sources      int        // for which every plan of every frontier was run
+	ExactSeconds float64    // median of an exact scan, on one core
 	Frontiers    []Frontier // by ascending K
 
-	// Seeds are those that plans with a learned seed need; nil where none were learned.
+	// Seeds are needed by plans with a learned seed. It is nil if none were learned.
 	Seeds *flashlight.Seeds
 }
 
-// A Frontier is the plans worth choosing for one k: each costs more than the one before it and has
-// a higher bound.
+// A Frontier holds the plans worth choosing for one k, cheapest first. Each has a higher Bound than
+// the cheaper ones, or a higher result of even.
 type Frontier struct {
 	K      int
 	Points []Point
 }
 
-// A Point is a plan and what it achieved.
+// A Point is a plan and what was measured of it.
 type Point struct {
 	Plan flashlight.Plan
-	// Recall over the sources: mean, 5th percentile, worst; and what may be promised: a lower 95%
-	// bound of the mean, which is not above the mean of any draw of sources (see Pick).
+	// Recall over the sources: mean, 5th percentile, worst, and a lower bound of the mean with 95%
+	// confidence. The bound is never above the mean of one draw of sources (see Pick).
 	Mean, P5, Worst, Bound float64
-	// Of the relations with at least relationSources sources, the one with the lowest mean recall,
-	// and that mean; none of a decoder without relations.
+	// Relation is the relation with the lowest mean recall of those with at least relationSources
+	// sources, and RelationMean is that recall. They are empty for a decoder without relations.
 	Relation     string
 	RelationMean float64
-	// Means per source.
+	// Means for one source.
 	RowsScored, CodesScanned float64
-	// Seconds of one core, the mean of the sources.
+	// Seconds on one core for one source, a mean.
 	Seconds float64
 }
 
-// For returns the frontier for the k best: that of the smallest calibrated k that is not less, or
-// of the largest. It returns false when there is none.
+// For returns the frontier for the k best: that of the smallest calibrated K of at least k, or else
+// of the largest K. It returns false if there is no frontier.
 func (c *Calibration) For(k int) (Frontier, bool) {
 	for _, f := range c.Frontiers {
 		if f.K >= k {
@@ -63,9 +63,10 @@ func (c *Calibration) For(k int) (Frontier, bool) {
 	return Frontier{}, false
 }
 
-// Choose returns the cheapest point whose bound reaches the recall, or false and the best point
-// when none does. A point that fails some sources (see tailBound) or a relation (see relationBound)
-// gives way to the cheapest that does not, if that one costs no more than evenPrice allows.
+// Choose returns the cheapest point whose bound reaches the recall, and true. If that point has too
+// low a recall for some sources (see tailBound) or a relation (see relationBound), Choose returns
+// the cheapest point without this fault instead, if it costs at most evenPrice times as much. If no
+// bound reaches the recall, it returns the point with the highest bound, and false.
 func (f Frontier) Choose(recall float64) (p Point, ok bool) {
 	for _, q := range f.Points {
 		switch {
@@ -80,13 +81,13 @@ func (f Frontier) Choose(recall float64) (p Point, ok bool) {
 	return p, ok
 }
 
-// even is the bound of a point, or less for the sake of its poorest sources and relation.
+// even is the bound of a point, lowered if its poorest sources or relation have too low a recall.
 func (f Frontier) even(p Point) float64 {
 	return min(p.Bound, tailBound(p.P5, p.Worst, f.K), p.relationBound())
 }
 
-// relationBound is the highest recall that a plan is taken for where a costlier one may do better
-// by its poorest relation.
+// relationBound is the highest recall that a plan may be chosen for, judged by its poorest
+// relation.
 func (p Point) relationBound() float64 {
 	if p.Relation == "" {
 		return 1
@@ -94,8 +95,8 @@ func (p Point) relationBound() float64 {
 	return max(0, 1-(1-p.RelationMean)/relationMisses)
 }
 
-// tailBound is the highest recall that a plan with this 5th percentile and worst is taken for where
-// a costlier one may do better by the poorest sources. One of k nodes may be missing in any case.
+// tailBound is the highest recall that a plan may be chosen for, judged by its 5th percentile and
+// its worst source. One missing node of k is always allowed.
 func tailBound(p5, worst float64, k int) float64 {
 	allowed := func(recall, misses float64) float64 {
 		if recall >= 1-1.5/float64(k) {
@@ -106,9 +107,9 @@ func tailBound(p5, worst float64, k int) float64 {
 	return max(0, min(allowed(p5, tailMisses), allowed(worst, worstMisses)))
 }
 
-// Scaled returns the point for a k beyond that of the frontier: rows per round grow with k, and
-// probes with its square root, as the rows sought lie deeper and wider. Its recalls are not
-// measured any more.
+// Scaled returns the point for a k above that of the frontier. Rows per round grow in proportion to
+// k, and probes with its square root. The recalls of the result are those of p: they were not
+// measured for k.
 func (f Frontier) Scaled(p Point, k int) Point {
 	if k <= f.K {
 		return p
@@ -124,8 +125,8 @@ func (f Frontier) Scaled(p Point, k int) Point {
 	return p
 }
 
-// frontier returns the points that no other beats in both cost and bound, or in both cost and what
-// even says, cheapest first.
+// frontier returns the points, cheapest first, that have a higher bound, or a higher result of
+// even, than all cheaper points.
 func frontier(k int, points []Point) Frontier {
 	slices.SortStableFunc(points, func(a, b Point) int {
 		return cmp.Or(cmp.Compare(a.Seconds, b.Seconds), cmp.Compare(b.Bound, a.Bound))

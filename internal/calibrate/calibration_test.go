@@ -73,8 +73,8 @@ func TestForOtherK(t *testing.T) {
 	require.NoError(t, wide.Plan.Validate())
 }
 
-// TestChooseSparesPoorSources: a plan that fails a source gives way to one that does not, unless
-// that is much costlier.
+// TestChooseSparesPoorSources checks that a plan with a low recall for one source is replaced by
+// one without, unless that is much costlier.
 func TestChooseSparesPoorSources(t *testing.T) {
 	point := func(seconds, bound, worst float64) calibrate.Point {
 		return calibrate.Point{Seconds: seconds, Bound: bound, Worst: worst, P5: 1}
@@ -97,7 +97,7 @@ func TestChooseSparesPoorSources(t *testing.T) {
 	assert.True(t, ok)
 	assert.Equal(t, 2., p.Seconds, "the price would be too high")
 
-	// So does one that fails a relation.
+	// The same holds for a plan with a low recall for one relation.
 	f = calibrate.Frontier{K: 100, Points: []calibrate.Point{point(1, .99, 1), point(1.2, .985, 1), point(1.4, .99, 1)}}
 	for i, mean := range []float64{.95, .95, .97} {
 		f.Points[i].Relation, f.Points[i].RelationMean = "rare", mean

@@ -2,15 +2,14 @@ package calibrate
 
 import "github.com/flashdb/flashdb/flashlight"
 
-// features is how many amounts of work a cost is made of.
+// features is how many amounts of work a cost depends on.
 const features = 4
 
-// costs predict seconds from the work that was done: a query, a round, a row scored, a code
-// scanned.
+// costs are the seconds of each unit of work: a query, a round, a row scored, a code scanned.
 //
-// Plans are compared by it as long as they were not asked side by side. What other programs do
-// meanwhile makes one plan look half as costly as another just like it, and which of them goes on
-// would then differ from run to run; the work does not.
+// Until the final timing, plans are compared by these costs and not by their own times. Load of
+// other programs can make one of two equal plans look twice as slow, and the choice between them
+// would differ from run to run. The work does not depend on load.
 type costs [features]float64
 
 func (o *outcome) work() [features]float64 {
@@ -40,7 +39,7 @@ func fitCosts(candidates []*candidate) costs {
 	return leastSquares(normal, right)
 }
 
-// of returns the mean seconds per source that the work of a candidate takes.
+// of returns the mean seconds that the work of a candidate takes for one source.
 func (w *costs) of(c *candidate) float64 {
 	sum := 0.0
 	for i := range c.outcomes {
@@ -49,8 +48,8 @@ func (w *costs) of(c *candidate) float64 {
 	return sum / float64(max(1, len(c.outcomes)))
 }
 
-// foretell returns the seconds per source that a plan takes in so many rows if nothing but its tail
-// ends it early.
+// foretell estimates the seconds that a plan takes for one source in an index of so many rows. It
+// assumes that only the tail ends the plan early.
 func (w *costs) foretell(p flashlight.Plan, rows int) float64 {
 	queries := 1.0
 	if p.Rounds > 1 && (p.AnchorsFrom == flashlight.AnchorsBoth || p.AnchorsFrom == flashlight.AnchorsRoundOnes) {
@@ -64,9 +63,10 @@ func (w *costs) foretell(p flashlight.Plan, rows int) float64 {
 	return w.seconds([features]float64{1, rounds, rounds * float64(p.PerRound), codes})
 }
 
-// timed returns the mean seconds per source that a candidate takes: those of its work, at the pace
-// of the final timing, which knows a few of the sources. A plan that stops early takes much longer
-// for some of them than for others.
+// timed returns the mean seconds that a candidate takes for one source. It scales the seconds of
+// its work over all sources by the final timing, which has a few sources only. The mean of those
+// few alone would mislead: a plan that stops early takes much longer for some sources than for
+// others.
 func (w *costs) timed(c *candidate) float64 {
 	var pace []float64
 	for i, seconds := range c.timed {

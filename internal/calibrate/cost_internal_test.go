@@ -9,7 +9,7 @@ import (
 	"github.com/flashdb/flashdb/flashlight"
 )
 
-// TestFitCosts recovers the costs of work from times of which every fifth is four times too long.
+// TestFitCosts recovers the costs of work from times, every fifth of which is four times too long.
 func TestFitCosts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	want := costs{1e-5, 2e-5, 3e-7, 0}

@@ -1,6 +1,6 @@
 // Package calibrate measures, on a user's own decoder and rows, which Flashlight plan reaches which
 // recall at which cost, so that a query can ask for a recall instead of setting knobs. A run goes
-// through these steps; the files are named in the order to read them in:
+// through these steps, which are also the order to read the files in:
 //
 //	Pick     pick.go     draws sources: a third evenly, the others by their links, known or expected
 //	Run      run.go      deals the sources out to workers; a plan is asked by engine.go
@@ -12,16 +12,17 @@
 //	point    result.go   gives each plan its recalls and a lower bound of their mean (statistics.go)
 //	Choose   calibration.go  takes the cheapest plan whose bound reaches the recall asked for
 //
-// Plans are compared by the seconds that their work takes (cost.go), and on a frontier by the final
-// timing. Costs are seconds of one core. Shares of time and other constants are in settings.go.
+// Plans are compared by the seconds that their work is estimated to take (cost.go). Those on a
+// frontier are compared by the final timing. All costs are seconds on one core. Shares of time and
+// other constants are in settings.go.
 //
 // The Bound of a plan is a lower confidence bound (95%, one-sided) of the mean recall over sources
 // drawn as Pick draws them, less what the sample of rows may have missed. It is never above the
-// mean recall of the sources of one draw, as nobody knows which sources will be asked.
+// mean recall of the sources of one draw, because nobody knows which sources queries will have.
 //
-// How many plans and sources there is time for depends on the machine, so that two runs may keep
+// How many plans and sources there is time for depends on the machine, so two runs may keep
 // different plans. With one worker and an injected clock a run is deterministic.
 //
-// Run is for one goroutine, and starts those it needs. A Calibration is a plain value; Marshal and
-// Unmarshal keep a Set of them, see format.go for the layout.
+// Run is called from one goroutine and starts others. A Calibration is a plain value. Marshal and
+// Unmarshal encode a Set of them: format.go describes the layout.
 package calibrate

@@ -9,7 +9,8 @@ import (
 	"github.com/flashdb/flashdb/index"
 )
 
-// TestRecallOfExtremeScores: what ties with the k-th best is found, be it infinite or no number.
+// TestRecallOfExtremeScores checks that hits which tie with the k-th best count as found, also if
+// that is infinite or NaN.
 func TestRecallOfExtremeScores(t *testing.T) {
 	inf, nan := float32(math.Inf(1)), float32(math.NaN())
 	scores := func(s ...float32) []float32 { return s }

@@ -12,9 +12,9 @@ import (
 	"github.com/flashdb/flashdb/flashlight"
 )
 
-// explore learns seeds and asks the first sources by the plans of the grid, as many as there is
-// time for: first the seeds are compared, then the anchor rules of later rounds under the best
-// seed, then the amounts of work under the best rule and the two best seeds.
+// explore learns seeds. Then it runs plans of the grid for the first sources, as many as there is
+// time for. It first compares the seeds, then the anchor rules of later rounds with the best seed,
+// then the amounts of work with the best rule and the two best seeds.
 func (r *run) explore(ctx context.Context) error {
 	seeds, under := map[int][]rule{}, map[int]rule{}
 	steps := []func(k int, before []*candidate) []flashlight.Plan{
@@ -40,7 +40,7 @@ func (r *run) explore(ctx context.Context) error {
 			return plans
 		},
 	}
-	if r.Decoder.Bind(nil, r.Sources[0].Vector).Linear() { // one query finds what there is
+	if r.Decoder.Bind(nil, r.Sources[0].Vector).Linear() { // one query vector is enough for a linear decoder
 		steps = steps[:1]
 		steps[0] = func(k int, _ []*candidate) []flashlight.Plan { return linearPlans(k, r.Rows) }
 	} else if err := r.learn(ctx); err != nil {
@@ -57,10 +57,10 @@ func (r *run) explore(ctx context.Context) error {
 	return nil
 }
 
-// learn searches thoroughly for the training sources, as many as there is time for, and makes seeds
-// of what it finds. A decoder without a gradient to learn from has none. Under some decoders the
-// ones seed leads to none of the best rows, and a seed learned from there would not either: then
-// each search starts from the best rows of a small sample.
+// learn searches thoroughly for each training source, as long as there is time, and makes seeds
+// from the results. A decoder whose gradients cannot be used for it gets no seeds. For some
+// decoders the ones seed finds none of the best rows, and seeds learned from its searches would not
+// either. Then each search starts from the best rows of a small sample.
 func (r *run) learn(ctx context.Context) error {
 	all := r.Training[:min(len(r.Training), TrainSources)]
 	lost, err := r.onesIsLost(ctx, all[:min(len(all), startTries)])
@@ -91,8 +91,8 @@ func (r *run) learn(ctx context.Context) error {
 	return err
 }
 
-// onesIsLost reports whether searches from the ones seed find a share below startFound of the best
-// rows that they and a small sample know, on average over some sources.
+// onesIsLost reports whether searches from the ones seed find, on average over some sources, less
+// than the share startFound of the best rows that they and a small sample have found.
 func (r *run) onesIsLost(ctx context.Context, sources []Source) (bool, error) {
 	found := make([]float64, len(sources))
 	n, err := r.each(ctx, 0, len(sources), r.share(trainShare), func(w *worker, i int) error {
@@ -115,8 +115,8 @@ func (r *run) onesIsLost(ctx context.Context, sources []Source) (bool, error) {
 	return n > 0 && Mean(found[:n]) < startFound, err
 }
 
-// refine tries plans between those of the grid: next to the cheapest point that reaches a target and
-// the one before it. It reports whether there were any.
+// refine tries plans between those of the grid: next to the cheapest point that reaches a target,
+// and next to the point before it. It reports whether it tried any new plan.
 func (r *run) refine(ctx context.Context, frontiers []Frontier) (more bool, err error) {
 	plans := map[int][]flashlight.Plan{}
 	for _, f := range frontiers {
@@ -135,9 +135,10 @@ func (r *run) refine(ctx context.Context, frontiers []Frontier) (more bool, err 
 	return len(r.tried) > n, err
 }
 
-// try asks the first sources by the plans that of gives for each k, some at a time, while there is
-// time. It adds them to those tried, and fits the costs of work to all. The first ones are always
-// asked about one source, and decide about how many the others are.
+// try runs the plans that of returns for each k, for the first sources, some plans at a time, while
+// there is time. It adds them to r.tried, and fits the costs to all outcomes. The very first plans
+// run for at least one source even without time. How many sources they had time for is how many all
+// later plans get.
 func (r *run) try(ctx context.Context, until time.Duration, of func(k int) []flashlight.Plan) error {
 	for some := range slices.Chunk(r.untried(of), exploreChunk) {
 		first := len(r.tried) == 0
@@ -157,8 +158,8 @@ func (r *run) try(ctx context.Context, until time.Duration, of func(k int) []fla
 	return nil
 }
 
-// untried returns candidates for the plans that of gives for each k, one for each k in turns,
-// without those tried before and those that are likely to take too long.
+// untried returns candidates for the plans that of returns, taking one for each k in turns. It
+// leaves out plans that were tried before and those that are likely to take too long.
 func (r *run) untried(of func(k int) []flashlight.Plan) (all []*candidate) {
 	type key struct {
 		k    int
@@ -189,9 +190,9 @@ func (r *run) untried(of func(k int) []flashlight.Plan) (all []*candidate) {
 	return all
 }
 
-// worthwhile returns the seconds per source that a plan for k may take: no more than the exact
-// scan, nor than there is time for with every source, nor than several times those of a plan that
-// found everything.
+// worthwhile returns how many seconds a plan for k may take for one source: at most as many as the
+// exact scan, as there is time for with every source, and as ample times those of a plan that found
+// everything.
 func (r *run) worthwhile(k int) float64 {
 	most := min(r.exactSeconds(), costliest*r.Time.Seconds()*float64(len(r.workers))/float64(len(r.Sources)))
 	for _, c := range r.tried {
@@ -202,8 +203,8 @@ func (r *run) worthwhile(k int) float64 {
 	return most
 }
 
-// ranked orders the rules of the plans tried for k by the recall of these plans, taken together; of
-// those that recall the same, give or take recallStep, the cheaper is better.
+// ranked orders the rules of the plans tried for k by the summed recall of these plans, best first.
+// Rules whose sums differ by less than about recallStep are ordered by cost.
 func ranked(tried []*candidate, k int) (rules []rule) {
 	recalls, seconds := map[rule]float64{}, map[rule]float64{}
 	for _, c := range tried {

@@ -12,7 +12,7 @@ import (
 //
 //	+--------+-----------+-----------------+-----------------+----------+
 //	| "fcal" | version   | calibrations    | calibration ... | CRC32C   |
-//	| 4      | uint32, 4 | uvarint         |                 | uint32   |
+//	| 4      | uint32, 5 | uvarint         |                 | uint32   |
 //	+--------+-----------+-----------------+-----------------+----------+
 //
 //	calibration:  generation, build LSN (uvarint each), hash of the decoder's blob (uint64), collection of the sources
@@ -25,19 +25,19 @@ import (
 //	              mean, p5, worst and bound of the recall, rows scored, codes scanned, seconds (float64 each),
 //	              relation with the lowest mean (string; empty: none), that mean (float64)
 //
-// Version 1 has no growth: it is 0, the default of a plan. Version 2 has no seeds, nor plans with
-// learned ones. Version 3 has no tail: it is 0, none. Version 4 has no relations, nor plans whose
-// seed is the components.
+// Version 1 has no growth: it reads as 0, the default of a plan. Versions 1 and 2 have no seeds,
+// and no plans with learned ones. Versions 1 to 3 have no tail: it reads as 0, which means none.
+// Versions 1 to 4 have no relations, and no plans with the seed components.
 //
 // A string is its length as a varint and its bytes. The CRC covers everything before it. The blob
-// is derived data: one that cannot be read is as good as none.
+// is derived data: if it cannot be read, the decoder counts as uncalibrated.
 const (
 	blobMagic   = "fcal"
 	blobVersion = 5
 )
 
-// A Set is the calibrations of one decoder: that of the served generation, and, while a rebuild is
-// about to publish, that of the next.
+// A Set holds the calibrations of one decoder: that of the served generation, and that of one other
+// generation, such as the one that a rebuild is about to publish.
 type Set []Calibration
 
 var (
@@ -45,7 +45,8 @@ var (
 	anchors = []flashlight.AnchorsFrom{flashlight.AnchorsRound, flashlight.AnchorsAll, flashlight.AnchorsBoth, flashlight.AnchorsRoundOnes}
 )
 
-// Marshal returns the blob of the set. Plans probe a share of the rows, as those of a run do.
+// Marshal returns the blob of the set. The probes of every plan must be a share of the rows, as
+// those of a run are.
 func (s Set) Marshal() []byte {
 	var w format.Writer
 	w.Bytes([]byte(blobMagic))
@@ -104,8 +105,8 @@ func position[T comparable](of []T, v T) uint8 {
 	panic("calibrate: a plan that no run makes")
 }
 
-// Unmarshal returns the set that a blob holds. Damage gives an error that matches
-// format.ErrCorrupt, a newer version one that matches format.ErrVersion. The blob is not retained.
+// Unmarshal decodes a blob. A damaged one gives an error that matches format.ErrCorrupt, and one of
+// a newer version an error that matches format.ErrVersion. It keeps no reference to the blob.
 func Unmarshal(blob []byte) (Set, error) {
 	const headerBytes, crcBytes = len(blobMagic) + 4, 4
 	if len(blob) < headerBytes+crcBytes || string(blob[:len(blobMagic)]) != blobMagic {
@@ -163,7 +164,7 @@ func (c *Calibration) decodeSeeds(r *format.Reader) {
 	switch {
 	case r.Err() != nil || dim == 0:
 		return
-	case dim > r.Len(): // so that what follows is worth allocating for
+	case dim > r.Len(): // before memory is allocated for them
 		r.Fail("seeds of dim %d in %d bytes", dim, r.Len())
 		return
 	}
@@ -200,7 +201,7 @@ func (p *Point) decode(r *format.Reader, version uint32) {
 	}
 }
 
-// count reads a number of things.
+// count reads a count.
 func count(r *format.Reader) int {
 	v := r.Uvarint()
 	if v > math.MaxInt32 {

@@ -37,7 +37,7 @@ func seeded() calibrate.Calibration {
 	return c
 }
 
-// tailed is seeded with a plan that stops at its tail, and has two queries.
+// tailed is seeded with a plan that stops at its tail and has two query vectors.
 func tailed() calibrate.Calibration {
 	c := seeded()
 	c.Frontiers[1].Points[0].Plan.Tail = .03
@@ -46,8 +46,7 @@ func tailed() calibrate.Calibration {
 	return c
 }
 
-// related is tailed with a plan that begins with components, and a relation that did worse than the
-// others.
+// related is tailed with a plan whose seed is components, and with the relation of lowest recall.
 func related() calibrate.Calibration {
 	c := tailed()
 	c.Frontiers[0].Points[0].Plan.Seed = flashlight.SeedComponents
@@ -55,7 +54,7 @@ func related() calibrate.Calibration {
 	return c
 }
 
-// TestFormatIsFrozen holds the bytes of the version that is written.
+// TestFormatIsFrozen compares what is written with stored bytes of the current version.
 func TestFormatIsFrozen(t *testing.T) {
 	set := calibrate.Set{related(), grown()}
 	blob := set.Marshal()
@@ -71,8 +70,8 @@ func TestFormatIsFrozen(t *testing.T) {
 	assert.Equal(t, set, got)
 }
 
-// TestOlderVersionsAreRead holds the bytes that they wrote: plans of version 1 had no growth,
-// version 2 had no seeds, plans of version 3 no tail, and those of version 4 no relation.
+// TestOlderVersionsAreRead reads stored bytes of the older versions. Plans of version 1 had no
+// growth, version 2 had no seeds, plans of version 3 no tail, and those of version 4 no relation.
 func TestOlderVersionsAreRead(t *testing.T) {
 	for name, want := range map[string]calibrate.Set{
 		"v1.hex": {sample()}, "v2.hex": {grown()}, "v3.hex": {seeded(), grown()}, "v4.hex": {tailed(), grown()},
@@ -132,7 +131,7 @@ func TestUnmarshalRefuses(t *testing.T) {
 	}
 }
 
-// seedsOf returns a set whose only calibration ends in seeds of these numbers, and nothing behind.
+// seedsOf returns a set whose only calibration ends with seeds of these numbers.
 func seedsOf(dim, stored, prototypes uint32) []byte {
 	blob := calibrate.Set{{}}.Marshal()
 	w := format.NewWriter(blob[:len(blob)-5]) // without the dim, which is 0, and the checksum
@@ -167,7 +166,7 @@ func FuzzUnmarshal(f *testing.F) {
 	})
 }
 
-// TestFrontierWithoutK: a plan is scaled by k, so that a frontier for none is refused.
+// TestFrontierWithoutK checks that a frontier with k = 0 is refused: plans are scaled by k.
 func TestFrontierWithoutK(t *testing.T) {
 	_, err := calibrate.Unmarshal(calibrate.Set{{Frontiers: []calibrate.Frontier{{K: 0}}}}.Marshal())
 	require.ErrorIs(t, err, format.ErrCorrupt)

@@ -7,16 +7,16 @@ import (
 	"github.com/flashdb/flashdb/index"
 )
 
-// A rule is where the queries of a plan come from. It hardly interacts with the amounts of work, so
-// that rules and amounts are searched one after the other.
+// A rule says where the query vectors of a plan come from. The best rule hardly depends on the
+// amount of work, so rules and amounts are searched one after the other.
 type rule struct {
 	seed    flashlight.Seed
 	from    flashlight.AnchorsFrom
 	anchors int
 }
 
-// anchorRules are the ways to choose the queries of later rounds, the one of flashlight.DefaultPlan
-// first.
+// anchorRules are the ways to choose the query vectors of later rounds. The first is that of
+// flashlight.DefaultPlan.
 var anchorRules = []rule{
 	{from: flashlight.AnchorsBoth, anchors: 20},
 	{from: flashlight.AnchorsRound, anchors: 1},
@@ -31,8 +31,8 @@ func (r rule) seeded(seed flashlight.Seed) rule {
 	return r
 }
 
-// firstSeeds are the seeds to compare: the learned ones where there are any, and the components of
-// a mixture of logits.
+// firstSeeds returns the seeds to compare: also the learned ones where there are any, and the
+// components of a mixture of logits.
 func firstSeeds(learned, mixture bool) (seeds []flashlight.Seed) {
 	if learned {
 		seeds = append(seeds, flashlight.SeedLearned, flashlight.SeedLearnedOnes)
@@ -43,22 +43,22 @@ func firstSeeds(learned, mixture bool) (seeds []flashlight.Seed) {
 	return append(seeds, flashlight.SeedOnes, flashlight.SeedBoth, flashlight.SeedSource)
 }
 
-// An amount is how much work a plan may do.
+// An amount says how much work a plan may do.
 type amount struct {
 	shape
 	probed int // rows
 }
 
-// A shape is how an amount is spread over rounds.
+// A shape says how the work is spread over rounds.
 type shape struct {
 	rounds, perRound int
 	patience         int // 0: see plan
 	stopsEarly       bool
 }
 
-// shapes are tried in this order, those that matter most first. Those that stop early run a second
-// round only for the sources that need one: see flashlight.Plan.Tail. The patient ones are for
-// decoders and sources where a round without news means little.
+// shapes are tried in this order, the most important first. Those that stop early run another round
+// only for the sources that need one: see flashlight.Plan.Tail. Those with a patience are for
+// decoders with which a round may bring nothing although a later one does.
 var shapes = []shape{
 	{rounds: 1, perRound: 500},
 	{rounds: 2, perRound: 300, stopsEarly: true},
@@ -92,8 +92,9 @@ var shapes = []shape{
 	{rounds: 10, perRound: 400, patience: 4},
 }
 
-// plan joins a rule and an amount for a search in so many rows. Three rounds and fewer are always
-// run; of more, two in a row that bring nothing end the query, or as many as the amount says.
+// plan returns the plan with a rule and an amount for a search in so many rows. A plan of up to
+// three rounds runs all of them. A longer one stops after two rounds in a row that bring nothing,
+// or after as many as the amount says.
 func (r rule) plan(a amount, rows int) flashlight.Plan {
 	p := flashlight.Plan{
 		Method:      flashlight.MethodFlashlight,
@@ -114,14 +115,14 @@ func (r rule) plan(a amount, rows int) flashlight.Plan {
 	if a.stopsEarly {
 		p.Tail = stopTail
 	}
-	if a.rounds == 1 { // no anchors are ever used: one form for what is one plan
+	if a.rounds == 1 { // it uses no anchors: equal plans must have equal fields
 		p.AnchorsFrom, p.Anchors = anchorRules[0].from, anchorRules[0].anchors
 	}
 	return p
 }
 
-// ladder returns the search sets to try in rows: from leastProbed to every list, each ladderStep
-// times the one before.
+// ladder returns the sizes of search sets to try, in rows: from leastProbed to all rows, each
+// ladderStep times the one before.
 func ladder(rows int) (all []int) {
 	for n := leastProbed; n < rows; n *= ladderStep {
 		all = append(all, n)
@@ -129,22 +130,22 @@ func ladder(rows int) (all []int) {
 	return append(all, rows)
 }
 
-// fits reports whether an amount is worth trying for the k best of so many rows. It scores more
-// than k rows, and at most half of all, beyond which the exact scan is as good; a patient one,
-// which seldom runs all its rounds, at most all.
+// fits reports whether an amount is worth trying for the k best of so many rows. It must score more
+// than k rows, and at most half of all rows, because with more the exact scan is as good. One with
+// a patience may score up to all rows: it seldom runs all its rounds.
 func (a amount) fits(k, rows int) bool {
 	most := max(rows/2, 500)
 	if a.patience > 0 {
 		most = rows
 	}
 	n := a.rounds * a.perRound
-	if a.stopsEarly { // after the first round, as a rule
+	if a.stopsEarly { // most often after the first round
 		n = a.perRound
 	}
 	return n >= k+k/5 && n <= most && a.probed >= a.perRound && a.probed <= rows
 }
 
-// amounts returns those to try for the k best of so many rows, the most telling shapes first.
+// amounts returns the amounts to try for the k best of so many rows, in the order of shapes.
 func amounts(k, rows int) (all []amount) {
 	for _, s := range shapes {
 		for _, probed := range ladder(rows) {
@@ -156,8 +157,8 @@ func amounts(k, rows int) (all []amount) {
 	return all
 }
 
-// between returns the plan with search sets half a step of the ladder smaller and larger, and, if it
-// stops early, one that does so more rarely.
+// between returns the plan with a search set half a step of the ladder larger, and half a step
+// smaller. For a plan that stops early it also returns one that does so more rarely.
 func between(p flashlight.Plan) []flashlight.Plan {
 	smaller, larger := p, p
 	smaller.Probes, larger.Probes = p.Probes.Scale(1/math.Sqrt(ladderStep)), p.Probes.Scale(math.Sqrt(ladderStep))
@@ -177,8 +178,8 @@ func (r rule) plans(of []amount, rows int) (plans []flashlight.Plan) {
 	return plans
 }
 
-// seedAmounts are those that seeds are compared by: one round in few rows and in many. ruleAmounts
-// are those for anchor rules.
+// seedAmounts returns the amounts with which seeds are compared: one round in few rows and one in
+// many. ruleAmounts returns those with which anchor rules are compared.
 func seedAmounts(k, rows int) []amount {
 	return []amount{
 		{shape{rounds: 1, perRound: max(64, 5*k)}, min(rows, 8*leastProbed)},
@@ -194,8 +195,8 @@ func ruleAmounts(k, rows int) []amount {
 	}
 }
 
-// linearPlans returns the plans for a decoder whose score is one inner product: one round, over how
-// much and for how many.
+// linearPlans returns the plans for a decoder whose score is one inner product: one round, with
+// different probes and numbers of rows to score.
 func linearPlans(k, rows int) (plans []flashlight.Plan) {
 	for probed := leastProbed; ; probed *= 2 {
 		for _, n := range []int{k, 2 * k, 4 * k, 10 * k} {

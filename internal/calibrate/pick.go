@@ -10,34 +10,34 @@ import (
 	"github.com/flashdb/flashdb/decoder"
 )
 
-// Pool returns how many sources and how many rows, evenly drawn, Pick wants to see for n.
+// Pool returns how many evenly drawn sources and rows to pass to Pick for n sources.
 func Pool(n int) (sources, rows int) { return max(n, poolSources), weighRows }
 
-// A Draw is how a source was drawn. The others than Even stand for how databases are asked: about
-// active users and well known genes, whose many good candidates are also the hardest to tell from
-// one another. Nobody knows which weighs sources best.
+// A Draw is how a source was drawn. ByOdds and ByLinks imitate real queries, which are often about
+// active users or well known genes. Such sources have many good candidates, which are hard to rank.
+// Nobody knows which of the draws is closest to real queries.
 type Draw uint8
 
 // The draws.
 const (
-	Even    Draw = iota // as it comes
-	ByOdds              // in proportion to the sum of the odds that the decoder gives evenly drawn rows
-	ByLinks             // in proportion to its known links, or, where none are, to the sum of the probabilities
+	Even    Draw = iota // each source with the same probability
+	ByOdds              // in proportion to the summed odds that the decoder gives evenly drawn rows
+	ByLinks             // in proportion to its known links, or, if no source has any, to the summed probabilities
 	draws
 )
 
-// Pick returns n of a pool of evenly drawn sources, in the order in which a run is to ask them: in
-// turns one of each draw.
+// Pick returns n of a pool of evenly drawn sources, in the order in which a run uses them. The
+// draws take turns.
 //
-// A decoder that was trained to tell links from random pairs has in exp(logit) the odds of a link
-// against such a pair: their sum goes with the number of links where degrees differ a thousandfold,
-// which a sum of probabilities, each at most 1, makes ten. But its largest terms, of a sample of
-// rows, are mostly noise where they do not. On debian and go-stdlib the 2% of highest degree, with
-// a fifth of all links, have a hundredth of the odds and a sixth of the probabilities; on genes it
-// is the odds that find the few.
+// Why there are two weights: for a decoder that was trained to tell links from random pairs,
+// exp(logit) is the odds of a link. Where degrees differ a thousandfold, as on genes, the sum of
+// the odds grows with the degree, while sums of probabilities, each at most 1, differ only tenfold.
+// Where degrees differ less, the sum over a sample of rows is mostly noise: on debian and go-stdlib
+// the 2% of highest degree have a fifth of all links, but a hundredth of the odds and a sixth of
+// the probabilities.
 //
-// Where enough says so, less than the whole pool is looked at, though never fewer than n. Rows is
-// row-major and may be of any length.
+// Once enough returns true, the rest of the pool is not looked at, but at least n sources are. rows
+// is row-major and may have any number of rows.
 func Pick(ctx context.Context, d decoder.Decoder, pool []Source, rows []float32, n int, rng *rand.Rand, enough func() bool) ([]Source, error) {
 	n = min(n, len(pool))
 	pool, weights, err := weigh(ctx, d, pool, rows, n, enough)
@@ -65,8 +65,8 @@ func Pick(ctx context.Context, d decoder.Decoder, pool []Source, rows []float32,
 	return picked, nil
 }
 
-// weigh returns the weights of the pool for each draw but the even one. It stops after the first n
-// when that is enough, and returns the part of the pool that it has weighed.
+// weigh returns the weights of the pool for each draw but Even. After the first n it stops when
+// enough returns true. It returns the part of the pool that it has weighed.
 func weigh(ctx context.Context, d decoder.Decoder, pool []Source, rows []float32, n int, enough func() bool) (weighed []Source, weights [draws][]float64, err error) {
 	odds, chances, links := make([]float64, len(pool)), make([]float64, len(pool)), make([]float64, len(pool))
 	linked := false
@@ -97,16 +97,16 @@ func weigh(ctx context.Context, d decoder.Decoder, pool []Source, rows []float32
 	return pool, weights, nil
 }
 
-// order returns the numbers up to n, drawn one after the other with probabilities in proportion to
-// their weights; as they come without weights.
+// order returns the numbers below n, drawn one after the other with probabilities in proportion to
+// their weights. Without weights it returns them in ascending order.
 func order(weights []float64, n int, rng *rand.Rand) []int {
-	const least = 1e-9 // so that those without weight come last in any order
+	const least = 1e-9 // so that numbers of weight 0 come last, in random order
 	numbers, keys := make([]int, n), make([]float64, n)
 	for i := range numbers {
 		numbers[i] = i
 		if weights != nil {
-			// By ascending -log(u)/w each comes first with probability w_i / sum w (Efraimidis and
-			// Spirakis 2006).
+			// Sorted by -log(u)/w, number i comes first with probability w_i / sum w (Efraimidis
+			// and Spirakis 2006).
 			keys[i] = -math.Log(rng.Float64()) / (weights[i] + least)
 		}
 	}

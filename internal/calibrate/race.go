@@ -7,11 +7,11 @@ import (
 	"slices"
 )
 
-// race asks ever more sources by ever fewer plans (successive halving). One safe plan for each k
-// comes first, so that something is known whatever the time. Then, for every k and target, one plan
-// that may reach the target is asked about twice as many sources as before, until it is shown to
-// reach it or to fail: see pick. Next to a plan that reaches it, plans between those of the grid
-// are tried.
+// race runs fewer and fewer plans for more and more sources (successive halving). It begins with
+// one safe plan for each k, so that there is a result even if time runs out. Then, for every k and
+// target, it runs one plan that may reach the target for twice as many sources as before, until the
+// plan is shown to reach it or to fail: see pick. Next to a plan that reaches a target it tries
+// plans between those of the grid.
 func (r *run) race(ctx context.Context) error {
 	until := r.share(raceShare)
 	if err := r.measure(ctx, r.safe(), len(r.Sources), r.share(safeShare)); err != nil {
@@ -40,9 +40,9 @@ func (r *run) race(ctx context.Context) error {
 	return nil
 }
 
-// safe returns for every k the plan that found most of those worth their time. Of plans that found
-// as much it is the one that did most work: few sources do not tell a recall of .99 from one of
-// .999.
+// safe returns, for every k, the plan with the highest recall of those that are not too costly (see
+// worthwhile). Of plans with equal recall it takes the costliest, because few sources cannot tell a
+// recall of .99 from one of .999.
 func (r *run) safe() (safe []*candidate) {
 	for _, k := range r.Ks {
 		var best *candidate
@@ -63,9 +63,9 @@ func (r *run) safe() (safe []*candidate) {
 }
 
 // undecided returns, for every k and target, a candidate whose bound may reach the target and that
-// has not been asked about all sources. Where one that has reaches the target, only cheaper ones
-// are in question, and one that fails no source either, at no more than evenPrice times the cost:
-// see Frontier.Choose.
+// has not been run for all sources. Once a plan is shown to reach the target, only cheaper ones
+// count. It also returns one that may satisfy tailBound too, and that costs at most evenPrice times
+// as much: see Frontier.Choose.
 func (r *run) undecided(frontiers []Frontier) (all []*candidate) {
 	_, open := split(r.tried, func(c *candidate) bool { return len(c.outcomes) >= r.asked })
 	for _, f := range frontiers {
@@ -94,11 +94,10 @@ func (r *run) undecided(frontiers []Frontier) (all []*candidate) {
 	return all
 }
 
-// pick returns the most promising of the fit candidates for k that cost less than the limit, or nil:
-// the one that was asked about most sources, or else the most likely one, and of equals the one that
-// does most work. It looks among those that cost no more than the geometric mean of the limit and
-// of the cheapest. So a plan that reaches the target is known early, and each further one costs
-// much less.
+// pick returns the most promising of the fit candidates for k that cost less than the limit, or nil.
+// That is the one run for most sources; of several, the most likely one; of equals, the costliest.
+// It only looks at those that cost no more than the geometric mean of the limit and of the cheapest.
+// So a plan that reaches the target is known early, and each further one costs much less.
 func pick(of []*candidate, k int, limit float64, fit func(*candidate) bool) (best *candidate) {
 	least := limit
 	for _, c := range of {
@@ -121,7 +120,7 @@ func pick(of []*candidate, k int, limit float64, fit func(*candidate) bool) (bes
 	return best
 }
 
-// split returns the candidates that are and those that are not.
+// split returns the candidates for which is holds, and the others.
 func split(all []*candidate, is func(*candidate) bool) (yes, no []*candidate) {
 	for _, c := range all {
 		if is(c) {
@@ -133,7 +132,7 @@ func split(all []*candidate, is func(*candidate) bool) (yes, no []*candidate) {
 	return yes, no
 }
 
-// assess sums up what the candidates found so far, by what is known of the truths by now.
+// assess summarises the outcomes of the candidates so far, by the truths known by now.
 func (r *run) assess(candidates []*candidate) {
 	missing := map[int]float64{}
 	for _, k := range r.Ks {

@@ -10,7 +10,8 @@ import (
 	"github.com/flashdb/flashdb/flashlight"
 )
 
-// asked makes a candidate for k = 10 that cost so much and found so many of ten on each source.
+// asked returns a candidate for k = 10 with a cost and with how many of ten it found for each
+// source.
 func asked(r *run, cost float64, found ...int) *candidate {
 	c := &candidate{k: 10, plan: flashlight.DefaultPlan(10, 1000)}
 	for len(r.truths) < len(found) {
@@ -39,7 +40,8 @@ func newTestRun() *run {
 	return r
 }
 
-// TestSafe: the plan that found most, by most work of several, but none that takes too long.
+// TestSafe checks that the plan with the highest recall is taken, of several the costliest, but
+// none that takes too long.
 func TestSafe(t *testing.T) {
 	r := newTestRun()
 	cheap, ample := asked(r, 10, 10, 10), asked(r, 90, 10, 10)
@@ -50,7 +52,8 @@ func TestSafe(t *testing.T) {
 	assert.Equal(t, r.tried, r.safe(), "one there must be")
 }
 
-// TestUndecided: one that may reach a target, unless a cheaper one was shown to.
+// TestUndecided checks that a plan that may reach a target is returned, unless a cheaper one was
+// shown to reach it.
 func TestUndecided(t *testing.T) {
 	r := newTestRun()
 	undecided := func(tried ...*candidate) []*candidate {
@@ -77,7 +80,7 @@ func TestUndecided(t *testing.T) {
 	assert.NotContains(t, undecided(surest, asked(r, 30, slices.Repeat([]int{10}, 100)...), far), far, "too costly for that")
 }
 
-// TestPick: what was asked about most sources is asked on, in the cheaper part of the range.
+// TestPick checks that the candidate run for most sources goes on, in the cheaper part of the range.
 func TestPick(t *testing.T) {
 	r := newTestRun()
 	cheap, cheaper := asked(r, 10, 9, 10), asked(r, 4, 9, 10)
@@ -102,7 +105,7 @@ func TestTailBound(t *testing.T) {
 	assert.InDelta(t, .8, tailBound(1, 0, 10), 1e-9)
 }
 
-// TestLowestRelation: of those asked of enough sources.
+// TestLowestRelation checks that only relations with enough sources are considered.
 func TestLowestRelation(t *testing.T) {
 	r := newTestRun()
 	c := asked(r, 10, slices.Concat(slices.Repeat([]int{10}, 8), slices.Repeat([]int{6}, 8), slices.Repeat([]int{0}, 7), slices.Repeat([]int{1}, 8))...)

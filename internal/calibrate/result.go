@@ -10,14 +10,14 @@ import (
 	"github.com/flashdb/flashdb/flashlight"
 )
 
-// A Result is a calibration and what it was taken from.
+// A Result is a calibration and the run that measured it.
 type Result struct {
 	Calibration
 	run *run
 }
 
-// frontiers returns the frontier for each k of the candidates that every source known so far was
-// asked by, of those that cost less than the exact scan.
+// frontiers returns the frontier for each k. It considers the candidates that were run for all
+// sources used so far and cost less than the exact scan.
 func (r *run) frontiers(tried []*candidate) (all []Frontier) {
 	for _, k := range r.Ks {
 		var points []Point
@@ -34,7 +34,7 @@ func (r *run) frontiers(tried []*candidate) (all []Frontier) {
 	return all
 }
 
-// recalls returns the share of the pool's best that a candidate found, one value per source.
+// recalls returns the recall of a candidate for each source, measured against the pool.
 func (r *run) recalls(c *candidate) []float64 {
 	recalls := make([]float64, len(c.outcomes))
 	for i := range recalls {
@@ -43,8 +43,8 @@ func (r *run) recalls(c *candidate) []float64 {
 	return recalls
 }
 
-// point sums the outcomes up. A plan must do for the sources of every draw: its bound is not above
-// the mean of any.
+// point summarises the outcomes of a candidate. The bound is never above the mean recall of one
+// draw, because the plan must serve the sources of every draw.
 func (r *run) point(c *candidate) Point {
 	n := len(c.outcomes)
 	p := Point{Plan: c.plan}
@@ -79,8 +79,8 @@ func (r *run) point(c *candidate) Point {
 	return p
 }
 
-// lowestRelation returns the relation whose sources have the lowest mean recall, and that mean; ""
-// where none has enough sources. Found holds one recall for each source.
+// lowestRelation returns the relation whose sources have the lowest mean recall, and that mean. It
+// returns "" if no relation has enough sources. found holds one recall for each source.
 func (r *run) lowestRelation(found []float64) (name string, lowest float64) {
 	recalls := map[string][]float64{}
 	for i, recall := range found {
@@ -97,8 +97,8 @@ func (r *run) lowestRelation(found []float64) (name string, lowest float64) {
 	return name, lowest
 }
 
-// missing estimates the share of the k best rows of all sources that no plan has found and that was
-// not sampled, and by how much it may be higher (95%, one-sided).
+// missing estimates which share of the k best rows of all sources was neither found by a plan nor
+// sampled, and by how much it may be higher (95%, one-sided).
 func (r *run) missing(k int) (share, margin float64) {
 	var sum, variance float64
 	sampled := 0
@@ -111,9 +111,9 @@ func (r *run) missing(k int) (share, margin float64) {
 	return sum / best, normal95*math.Sqrt(variance)/best + missMargin(sampled, r.asked*k)
 }
 
-// missMargin is the share of the best rows that all plans may have missed unseen, when so many of
-// them were sampled: one that misses none may have missed unseenRows of those, and of the others in
-// proportion.
+// missMargin bounds the share of the best rows that all plans may have missed unnoticed, if so many
+// of the best rows were sampled. A sample in which no row was missed is compatible with unseenRows
+// misses among the sampled rows, and with as many in proportion among the others.
 func missMargin(sampled, best int) float64 {
 	if sampled == 0 {
 		return 1
@@ -121,16 +121,16 @@ func missMargin(sampled, best int) float64 {
 	return max(0, unseenRows*(1/float64(sampled)-1/float64(best)))
 }
 
-// A Served is a generation, a plan and the seeds that its queries are answered by.
+// A Served is an engine over a generation, and the plan and seeds that its queries use.
 type Served struct {
 	Engine Engine
 	Plan   flashlight.Plan
 	Seeds  *flashlight.Seeds
 }
 
-// Compare asks the sources of the calibration by what is served and by what may replace it, and
-// returns the share that each found, one source at a time, of the k best rows known by then: those
-// of the calibration and of both. So neither is judged by what the other could find alone.
+// Compare runs before and after for the sources of the calibration, and returns the recall of each
+// for every source. The recall is measured against the k best rows that the calibration and both of
+// them have found, so neither has an advantage.
 func (r *Result) Compare(ctx context.Context, before, after Served, k int) (old, new []float64, err error) {
 	found := [2][][]float32{}
 	for i, s := range []Served{before, after} {

@@ -12,58 +12,59 @@ import (
 	"github.com/flashdb/flashdb/flashlight"
 )
 
-// Input is what a run measures, and how long it may take.
+// Input says what a run measures and how long it may take.
 type Input struct {
 	Decoder  decoder.Decoder
-	Sources  []Source // in random order; as many are used as there is time for
-	Training []Source // others, for the learned seeds; may be empty
+	Sources  []Source // in the order of use; as many are used as there is time for
+	Training []Source // other sources, for the learned seeds; may be empty
 	Rows     int      // that an engine searches
 	Ks       []int    // ascending; nil: 10 and 100
 
-	// Open returns the engine of one worker. It is called Workers times before any of them works.
+	// Open returns the engine of one worker. It is called once for each worker before any of them
+	// starts.
 	Open    func() Engine
-	Workers int // goroutines; below 1: one
+	Workers int // number of goroutines; below 1 means one
 
-	Time  time.Duration    // the time budget: no source is begun after it, except for the first
+	Time  time.Duration    // the time budget: after it no source is begun, except the first
 	Clock func() time.Time // nil: time.Now
 
-	// Progress is called after every source, with times; it is never called by two goroutines at
-	// once. It may be nil.
+	// Progress is called after every source with the time spent and the budget. It is never called
+	// by two goroutines at once. It may be nil.
 	Progress func(done, total time.Duration)
 }
 
 var defaultKs = []int{10, 100}
 
-// run is a calibration under way.
+// run is the state of a calibration.
 type run struct {
 	Input
 	began    time.Time
 	workers  []*worker
-	seeds    *flashlight.Seeds // nil: none are learned
-	truths   []truth           // of all sources; those of the first asked are known
-	asked    int               // sources that were asked by any plan
-	first    int               // sources of exploring
-	tried    []*candidate      // all that the first sources were asked by
+	seeds    *flashlight.Seeds // nil if none were learned
+	truths   []truth           // one for each source; the first asked of them are filled
+	asked    int               // number of sources that any plan was run for
+	first    int               // number of sources for exploring
+	tried    []*candidate      // all candidates that were run for the first sources
 	costs    costs
-	timed    []float64 // seconds of exact scans: one, until those of the final timing
+	timed    []float64 // seconds of exact scans: one at the start, replaced by those of the final timing
 	progress sync.Mutex
 }
 
-// candidate is a plan for one k and its outcomes on the first sources, in their order.
+// candidate is a plan for one k, and its outcomes for the first sources in their order.
 type candidate struct {
 	k        int
 	plan     flashlight.Plan
 	outcomes []outcome
 	timed    []float64 // seconds in the final timing
 
-	// Of the outcomes, by assess:
-	cost   float64 // seconds per source by its work, to compare it by
+	// Set by assess, from the outcomes:
+	cost   float64 // mean seconds for one source, estimated from its work
 	mean   float64 // recall
-	likely float64 // the highest bound that is not unlikely after all sources
-	tail   float64 // what the worst source allows at most: see tailBound
+	likely float64 // the highest bound that it may still have after all sources
+	tail   float64 // the tailBound of the worst source
 }
 
-// Run measures. It returns an error when ctx ends, or when an engine fails.
+// Run runs a calibration. It returns an error when ctx ends or an engine fails.
 func Run(ctx context.Context, in Input) (*Result, error) {
 	r, err := newRun(in)
 	if err != nil {
@@ -121,11 +122,12 @@ func newRun(in Input) (*run, error) {
 
 func (r *run) elapsed() time.Duration { return r.Clock().Sub(r.began) }
 
-// share returns the time at which so much of the budget is over.
+// share returns the time at which this share of the budget is spent.
 func (r *run) share(of float64) time.Duration { return time.Duration(of * float64(r.Time)) }
 
-// each calls do for from, from+1 and so on up to n, on all workers at once, until the time is over,
-// though always for 0. It returns the number after the last one begun: all before it are done.
+// each calls do for the numbers from from to n-1, on all workers at once, until the time is over.
+// It always calls it for 0. It returns the number after the last one: do has returned for all
+// before it.
 func (r *run) each(ctx context.Context, from, n int, until time.Duration, do func(w *worker, i int) error) (int, error) {
 	var mu sync.Mutex // guards the next three
 	next, failed, panicked := from, error(nil), any(nil)
@@ -141,7 +143,7 @@ func (r *run) each(ctx context.Context, from, n int, until time.Duration, do fun
 	var workers sync.WaitGroup
 	for _, w := range r.workers {
 		workers.Go(func() {
-			// A fault in the mapping of an index is a panic, and the caller's.
+			// A fault in the mapping of an index becomes a panic in the goroutine of the caller.
 			defer func() {
 				if p := recover(); p != nil {
 					mu.Lock()
@@ -171,8 +173,7 @@ func (r *run) each(ctx context.Context, from, n int, until time.Duration, do fun
 	return next, failed
 }
 
-// report tells how far the run has come. Progress is the caller's and may panic: the other workers
-// must not wait for it then.
+// report calls Progress. The deferred unlock lets the other workers continue if Progress panics.
 func (r *run) report() {
 	if r.Progress != nil {
 		r.progress.Lock()
@@ -181,9 +182,9 @@ func (r *run) report() {
 	}
 }
 
-// measure asks each candidate about the sources it has not seen, up to the first n, until the time
-// is over. What a candidate has seen is always the first sources, without a gap. A source is
-// sampled when it is first asked.
+// measure runs each candidate for the first n sources, except those it was run for before, until
+// the time is over. The sources of a candidate are always the first ones, without gaps. The rows of
+// a source are sampled when the source is first used.
 func (r *run) measure(ctx context.Context, candidates []*candidate, n int, until time.Duration) error {
 	if len(candidates) == 0 {
 		return nil
@@ -202,7 +203,8 @@ func (r *run) measure(ctx context.Context, candidates []*candidate, n int, until
 			if err := w.sample(ctx, s, i, t); err != nil {
 				return err
 			}
-			// One thorough search, so that the pool of few plans lacks little.
+			// A thorough search adds most of the best rows to the pool, even if only a few plans
+			// are run.
 			if _, err := w.ask(ctx, s, t, t.size, flashlight.LearnPlan(r.Rows), nil); err != nil {
 				return err
 			}
@@ -226,5 +228,5 @@ func (r *run) measure(ctx context.Context, candidates []*candidate, n int, until
 	return err
 }
 
-// exactSeconds is what an exact scan takes.
+// exactSeconds is the median time of an exact scan.
 func (r *run) exactSeconds() float64 { return median(r.timed) }

@@ -41,7 +41,7 @@ func mlp(t *testing.T, rng *rand.Rand) decoder.Decoder {
 	return d
 }
 
-// A world has its own time, in which looking at rows is all that takes any.
+// A world has its own clock. Only reading rows takes time.
 type world struct {
 	*flashlight.Memory
 	rows int
@@ -61,7 +61,7 @@ func (w *world) pass(d time.Duration) {
 	w.now = w.now.Add(d)
 }
 
-// listRows is how many neighbouring rows are a list.
+// listRows is how many neighbouring rows make a list.
 const listRows = 8
 
 // Centroids implements calibrate.Lists.
@@ -87,20 +87,20 @@ func (w *world) List(l int, dst []index.Candidate) []index.Candidate {
 	return dst
 }
 
-// Gather looks rows up, which takes a tenth of a millisecond each.
+// Gather takes a tenth of a millisecond for each row.
 func (w *world) Gather(dst []float32, c []index.Candidate) error {
 	w.pass(time.Duration(len(c)) * 100 * time.Microsecond)
 	return w.Memory.Gather(dst, c)
 }
 
-// Rows reads everything for an exact scan, in a second.
+// Rows takes a second.
 func (w *world) Rows(ctx context.Context, fn func(ids []uint32, rows []float32) error) error {
 	w.pass(time.Second)
 	return w.Memory.Rows(ctx, fn)
 }
 
-// narrow is a search that sees only the rows whose number is below its probes' share: recall then
-// tells probes apart. All of them take a fiftieth of a second.
+// narrow is a search of the first rows only, as many as the share of its probes. So recall depends
+// on the probes. Every search takes a fiftieth of a second.
 type narrow struct {
 	*flashlight.MemorySearch
 	*world
@@ -145,7 +145,7 @@ func input(t *testing.T, d decoder.Decoder, rng *rand.Rand) calibrate.Input {
 	}
 }
 
-// A Progress that panics does so in the caller, and leaves no worker waiting for it.
+// A panic of Progress reaches the caller, and no worker is left waiting.
 func TestProgressPanics(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	in := input(t, mlp(t, rng), rng)
@@ -293,8 +293,8 @@ func TestRunStopsWithItsContext(t *testing.T) {
 	require.EqualError(t, err, "calibrate: no sources")
 }
 
-// TestRunLearnsSeeds: training sources make seeds, and plans with them are measured as they will be
-// asked.
+// TestRunLearnsSeeds checks that training sources become seeds, and that plans with them are
+// measured as queries run them.
 func TestRunLearnsSeeds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("one goroutine computes")
@@ -321,8 +321,8 @@ func TestRunLearnsSeeds(t *testing.T) {
 	assert.Zero(t, res.Seeds.Len(), "a linear decoder needs none")
 }
 
-// TestCompareKnowsWhatEitherFinds: what replaces an index that never found some rows is not judged
-// by what that one knew.
+// TestCompareKnowsWhatEitherFinds checks that a new index is measured also against rows that the
+// old one never found.
 func TestCompareKnowsWhatEitherFinds(t *testing.T) {
 	rng := rand.New(rand.NewPCG(8, 8))
 	in := input(t, mlp(t, rng), rng)
@@ -341,15 +341,15 @@ func TestCompareKnowsWhatEitherFinds(t *testing.T) {
 	assert.Equal(t, again, same)
 }
 
-// aimedPlan returns four large rounds in a share of the rows.
+// aimedPlan returns a plan of four large rounds in a share of the rows.
 func aimedPlan(share float64) flashlight.Plan {
 	p := flashlight.DefaultPlan(20, 1200)
 	p.Rounds, p.PerRound, p.Patience, p.Probes = 4, 100, 4, index.Probes{Share: share}
 	return p
 }
 
-// TestMixturesBeginWithTheirComponents: the gate takes the largest of four logits, each of which
-// has best rows of its own. A query for each finds them in one round, and no other seed does.
+// TestMixturesBeginWithTheirComponents has a gate that takes the largest of four logits, each with
+// best rows of its own. One query vector for each finds them in one round, and no other seed does.
 func TestMixturesBeginWithTheirComponents(t *testing.T) {
 	const pairs = 4
 	sharp := make([]float32, pairs*pairs)

@@ -8,9 +8,9 @@ import (
 // LowerBound returns a lower bound of the mean recall of all sources, one-sided with 95%
 // confidence, from the recalls at k of a sample.
 //
-// Recalls of a good plan are mostly 1 with a few far lower. There Student's interval fails twice:
-// the mean of a small sample is skewed, and a sample without one of the rare poor sources has no
-// variance at all. So
+// Recalls of a good plan are mostly 1, with a few far lower. For these Student's interval fails in
+// two ways: the mean of a small sample has a skewed distribution, and a sample without any of the
+// rare poor sources has no variance. So
 //
 //   - one unseen source is added to the sample, as poor as the worst seen and at least unseenGap,
 //     or one node of k, below the mean. The bound of n perfect recalls is then about 1 - 0.19/n for
@@ -19,9 +19,9 @@ import (
 //     Populations", JASA 1978), which moves Student's by the sample's third moment.
 //
 // In simulations (see the tests) 93% to 100% of the bounds of 30 sources and more lie below the
-// true mean for binomial and beta-binomial recalls, where Student's are 64% to 94%. When 3% of the
-// sources are poor, and nothing tells which, it is 75% for 50 sources, 91% for 100 and 96% for 200:
-// no bound knows of what its sample does not show.
+// true mean for binomial and beta-binomial recalls, where Student's are 64% to 94%. If 3% of the
+// sources are poor, it is 75% for 50 sources, 91% for 100 and 96% for 200: no bound can account for
+// what its sample does not show.
 func LowerBound(recalls []float64, k int) float64 {
 	if len(recalls) == 0 {
 		return 0
@@ -46,14 +46,14 @@ func LowerBound(recalls []float64, k int) float64 {
 	return min(1, max(0, mean+skewed-t*math.Sqrt(variance/n)))
 }
 
-// PerfectBound returns the lower bound of so many perfect recalls at k: the most that a sample can
-// show.
+// PerfectBound returns the LowerBound of so many perfect recalls at k. No sample of that size has a
+// higher one.
 func PerfectBound(sources, k int) float64 {
 	return LowerBound(slices.Repeat([]float64{1}, sources), k)
 }
 
-// Worse tells whether recalls fell by more than the tolerance, on average, between two searches of
-// the same sources, beyond what the choice of sources explains (one-sided paired t test, 95%).
+// Worse reports whether the mean recall of the same sources fell by more than the tolerance, and by
+// more than the choice of sources explains (one-sided paired t test, 95%).
 func Worse(before, after []float64, tolerance float64) bool {
 	n := float64(len(before))
 	if n < 2 {
@@ -69,9 +69,9 @@ func Worse(before, after []float64, tolerance float64) bool {
 	return fall > tolerance && fall > student95(n-1)*errorOfMean
 }
 
-// leastSquares returns the x of which none is negative that minimises x'Ax/2 - b'x, A symmetric and
-// without a negative eigenvalue, by coordinate descent: each in turn takes its best value under the
-// others.
+// leastSquares returns the non-negative x that minimises x'Ax/2 - b'x, for a symmetric positive
+// semidefinite A, by coordinate descent: each coordinate in turn gets its best value for the
+// current others.
 func leastSquares(a [features][features]float64, b [features]float64) (x [features]float64) {
 	const sweeps = 500
 	for range sweeps {
@@ -102,7 +102,7 @@ func student95(df float64) float64 {
 	return z + (z3+z)/(4*df) + (5*z5+16*z3+3*z)/(96*df*df)
 }
 
-// Mean returns the mean of recalls, 0 of none.
+// Mean returns the mean of the values, or 0 without values.
 func Mean(v []float64) float64 {
 	sum := 0.0
 	for _, x := range v {
@@ -116,7 +116,7 @@ func quantile(sorted []float64, q float64) float64 {
 	return sorted[max(0, int(math.Ceil(q*float64(len(sorted))))-1)]
 }
 
-// median returns that of any order, 0 of none.
+// median returns the median of unsorted values, or 0 without values.
 func median(values []float64) float64 {
 	if len(values) == 0 {
 		return 0

@@ -16,8 +16,8 @@ func TestStudent95(t *testing.T) {
 	assert.InDelta(t, .05, math.Erfc(normal95/math.Sqrt2)/2, 1e-12)
 }
 
-// TestLeastSquares compares with the best of all sets of the unknowns that are not held at zero, of
-// which each is solved by elimination.
+// TestLeastSquares compares with a search over all subsets of the unknowns. Each subset is solved
+// by elimination, with the other unknowns at zero.
 func TestLeastSquares(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 9))
 	for range 200 {
@@ -59,7 +59,7 @@ func TestLeastSquares(t *testing.T) {
 	}
 }
 
-// eliminate solves ax = b for the unknowns whose bits are set, the others zero.
+// eliminate solves ax = b for the unknowns whose bits are set. The others are zero.
 func eliminate(a [features][features]float64, b [features]float64, free int) (x [features]float64) {
 	for i := range a {
 		if free>>i&1 == 0 {

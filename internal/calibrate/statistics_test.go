@@ -10,14 +10,14 @@ import (
 	"github.com/flashdb/flashdb/internal/calibrate"
 )
 
-// population draws the recall at 100 of a source; mean is its expectation.
+// population draws the recall at 100 of a source. mean is its expectation.
 type population struct {
 	mean float64
 	draw func(rng *rand.Rand) float64
 }
 
-// betaBinomial returns recalls whose sources differ: each has its own chance of finding a node, by
-// a beta distribution.
+// betaBinomial returns a population whose sources differ. The chance of finding a node has a beta
+// distribution over the sources.
 func betaBinomial(mean, concentration float64) population {
 	return population{mean, func(rng *rand.Rand) float64 {
 		p := beta(rng, mean*concentration, (1-mean)*concentration)
@@ -31,8 +31,8 @@ func betaBinomial(mean, concentration float64) population {
 	}}
 }
 
-// withPoor returns the population in which a share of the sources are evenly spread between low and
-// high instead.
+// withPoor returns the population with a share of the sources replaced by ones evenly spread
+// between low and high.
 func withPoor(p population, share, low, high float64) population {
 	mean := (1-share)*p.mean + share*(low+high)/2
 	return population{mean, func(rng *rand.Rand) float64 {
@@ -64,8 +64,8 @@ func gamma(rng *rand.Rand, shape float64) float64 {
 	}
 }
 
-// TestLowerBoundCovers draws many samples of populations like those met on real graphs, and counts
-// how often the bound lies below the true mean.
+// TestLowerBoundCovers draws many samples of populations like those of real graphs, and counts how
+// often the bound lies below the true mean.
 func TestLowerBoundCovers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("one goroutine computes: nothing for the race detector")

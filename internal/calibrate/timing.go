@@ -9,9 +9,9 @@ import (
 	"github.com/flashdb/flashdb/index"
 )
 
-// time is the final timing: it times the candidates on a frontier once more, and the exact scan
-// with them, in turns on a few sources and with nothing beside, so that the load of the machine,
-// our other workers' too, falls on all of them alike. It returns these candidates.
+// time is the final timing. It times the candidates on a frontier and the exact scan once more, in
+// turns for a few sources. So load of the machine affects all of them alike, and no other worker
+// runs meanwhile. It returns these candidates.
 func (r *run) time(ctx context.Context) (best []*candidate, err error) {
 	for _, f := range r.frontiers(r.tried) {
 		for _, p := range f.Points {
@@ -37,7 +37,8 @@ func (r *run) time(ctx context.Context) (best []*candidate, err error) {
 	return best, nil
 }
 
-// timeScan times an exact scan on one thread. Of many rows it scans a part.
+// timeScan times an exact scan on one goroutine. If there are many rows, it scans a part and scales
+// the time.
 func (r *run) timeScan(ctx context.Context, s *Source) error {
 	w := r.workers[0]
 	start := r.Clock()
@@ -55,7 +56,7 @@ func (r *run) timeScan(ctx context.Context, s *Source) error {
 // head is the first timedRows of some rows, up to the end of a block.
 type head struct {
 	all flashlight.Rows
-	n   int  // rows handed out, those that the query excludes included
+	n   int  // rows passed on, also those that the query excludes
 	cut bool // there are more
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/flashdb/flashdb/index"
 )
 
-// slowRows takes a microsecond for each row that it hands out.
+// slowRows takes a microsecond for each row that it passes on.
 type slowRows struct {
 	n   int
 	now time.Time
@@ -38,8 +38,8 @@ func (s *slowRows) Rows(_ context.Context, fn func(ids []uint32, rows []float32)
 	return nil
 }
 
-// TestScanIsTimedInPart: the time of all rows is that of the first in proportion, also where some
-// of these are excluded.
+// TestScanIsTimedInPart checks that the time of all rows is scaled from that of the first ones,
+// also if some of these are excluded.
 func TestScanIsTimedInPart(t *testing.T) {
 	d, err := decoder.NewDot(1)
 	require.NoError(t, err)

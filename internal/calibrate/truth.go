@@ -11,17 +11,17 @@ import (
 	"github.com/flashdb/flashdb/index"
 )
 
-// truth is what is known of the best rows of one source: the pool of those that any plan scored and
-// those that were sampled. Of the rows that no plan found, each that was sampled stands for as many
-// as the inverse of its chance to be, so that the rows which are in neither can be counted: see
+// truth holds what is known of the best rows of one source. Its pool has the rows that any plan
+// returned and those that were sampled. A sampled row that no plan found represents 1/p rows, where
+// p is its chance of being sampled. So the number of rows outside the pool can be estimated: see
 // unseen.
 //
-// The sample is of short lists, and of parts of long ones. A decoder's score of a centroid says
-// where its best rows are, by another way than the gradients that plans follow, so lists are ranked
-// by it. The best few thousand rows are all scored, and a list further down has a chance that falls
-// with the number of rows before it (systematic sampling, with an offset of the source's own). What
-// is scored grows with the logarithm of the rows, and every row has a chance. Of the true 100 best,
-// nine in ten are sampled on debian, go-stdlib and genes.
+// Short lists, and parts of long ones, are sampled as a whole. Lists are ranked by the decoder's
+// score of their centroids. That score is independent of the gradients that plans follow. The rows
+// of the first lists are all scored, up to certainRows. A list further down is sampled with a
+// chance that falls with the number of rows before it (systematic sampling, with an offset for each
+// source). So every row has a chance, and the number of rows scored grows with the logarithm of all
+// rows. Of the true 100 best, nine in ten are sampled on debian, go-stdlib and genes.
 type truth struct {
 	size int     // rows kept: the largest k
 	best []known // best first
@@ -31,14 +31,14 @@ type truth struct {
 type known struct {
 	id      uint32
 	score   float32
-	weight  float64 // rows that it stands for: 1 once a plan has found it
+	weight  float64 // number of rows that it represents; 1 once a plan has found it
 	sampled bool
 }
 
 // add adds a row that a plan found.
 func (t *truth) add(h index.Hit) { t.put(known{h.ID, h.Score, 1, false}) }
 
-// put adds a row, or what is new of one that is known.
+// put adds a row, or updates it if it is in the pool.
 func (t *truth) put(k known) {
 	if n := len(t.best); n == t.size && k.score < t.best[n-1].score {
 		return
@@ -60,8 +60,8 @@ func (t *truth) put(k known) {
 	t.best = t.best[:min(len(t.best), t.size)]
 }
 
-// recall returns the share of the k best of the pool that are among hits of these scores, best
-// first.
+// recall returns which share of the k best rows of the pool a plan has found, from the scores of
+// its hits, best first.
 func (t *truth) recall(scores []float32, k int) float64 {
 	k = min(k, len(t.best))
 	if k == 0 {
@@ -69,20 +69,20 @@ func (t *truth) recall(scores []float32, k int) float64 {
 	}
 	kth := t.best[k-1].score
 	least := kth
-	if kth-kth == 0 { // a number, and finite
+	if kth-kth == 0 { // kth is finite
 		least -= tieTolerance * max(float32(math.Abs(float64(kth))), scoreFloor)
 	}
 	found := 0
-	for found < min(k, len(scores)) && cmp.Compare(scores[found], least) >= 0 { // any hit is as good as a NaN
+	for found < min(k, len(scores)) && cmp.Compare(scores[found], least) >= 0 { // every score is at least a NaN
 		found++
 	}
 	return float64(found) / float64(k)
 }
 
-// unseen estimates, without bias, how many of the k best rows are neither found by a plan nor
-// sampled: the others that sampled rows stand for. The recall of a plan among all rows is at least
-// that in the pool less unseen/k. It returns the variance of the estimate too, estimated likewise
-// (Horvitz and Thompson 1952).
+// unseen estimates, without bias, how many of the k best rows were neither found by a plan nor
+// sampled: the other rows that sampled rows represent. The recall of a plan among all rows is at
+// least that in the pool less unseen/k. unseen also returns an estimate of its variance (Horvitz
+// and Thompson 1952).
 func (t *truth) unseen(k int) (rows, variance float64) {
 	for _, b := range t.best[:min(k, len(t.best))] {
 		rows += b.weight - 1
@@ -91,7 +91,7 @@ func (t *truth) unseen(k int) (rows, variance float64) {
 	return rows, variance
 }
 
-// sampled returns how many of the k best rows were sampled, found or not.
+// sampled returns how many of the k best rows were sampled, whether or not a plan found them.
 func (t *truth) sampled(k int) (n int) {
 	for _, b := range t.best[:min(k, len(t.best))] {
 		if b.sampled {
@@ -104,14 +104,14 @@ func (t *truth) sampled(k int) (n int) {
 // sampler samples rows for truths.
 type sampler struct {
 	dim     int
-	sizes   []int     // of the lists; all workers share them
-	runs    []float32 // the mean centroid of each runLists neighbouring lists, where there are many; likewise shared
+	sizes   []int     // rows of each list; shared by all workers
+	runs    []float32 // mean centroid of each runLists neighbouring lists, if there are many lists; shared by all workers
 	certain int       // see certainRows
 	scratch decoder.Scratch
 	top     index.TopK
-	drawn   map[uint32]drawn // rows that have been in top
-	order   []uint64         // lists, in the lower half
-	byRun   []uint64         // runs, likewise
+	drawn   map[uint32]drawn // sampled rows that have been in top
+	order   []uint64         // the number of a list in the lower half, its score in the upper
+	byRun   []uint64         // the same for runs
 	scores  []float32
 	list    []index.Candidate
 	block   []index.Candidate
@@ -120,15 +120,15 @@ type sampler struct {
 	hits    []index.Hit
 }
 
-// drawn is where a sampled row is, and how many it stands for.
+// drawn says where a sampled row is, and how many rows it represents.
 type drawn struct {
 	at     index.Candidate
 	weight float64
 }
 
-// certain returns how many rows are sampled for sure where lists are ranked by so many centroids
-// and a row takes so many seconds: certainRows, or fewer so that all samples take their share of
-// the time.
+// certain returns how many rows are always sampled, if lists are ranked by so many centroids and
+// scoring a row takes so many seconds. It is certainRows, or fewer if the samples would take more
+// than sampleShare of the time.
 func (r *run) certain(centroids int, row float64) int {
 	n := certainRows
 	for ; n > fewestCertain; n /= 2 {
@@ -140,7 +140,7 @@ func (r *run) certain(centroids int, row float64) int {
 	return n
 }
 
-// newSampler returns what all workers begin with.
+// newSampler returns the sampler that each worker starts with.
 func newSampler(e Engine) sampler {
 	sm := sampler{dim: e.Rows.Dim(), runs: runsOf(e.Lists, e.Rows.Dim()), certain: certainRows}
 	var rows []index.Candidate
@@ -151,8 +151,8 @@ func newSampler(e Engine) sampler {
 	return sm
 }
 
-// runsOf returns the mean centroid of each runLists neighbouring lists, or nothing where lists are
-// ranked one by one: where they are few, and where neighbours have nothing in common.
+// runsOf returns the mean centroid of each runLists neighbouring lists. It returns nil if lists are
+// ranked one by one, because they are few or neighbours are not similar.
 func runsOf(lists Lists, dim int) (runs []float32) {
 	centroids := lists.Centroids()
 	if len(centroids)/dim <= manyLists || !lists.Grouped() {
@@ -213,7 +213,7 @@ func (w *worker) sample(ctx context.Context, s *Source, number int, t *truth) er
 	return nil
 }
 
-// sampleFew samples like sample, but no more rows for sure than fewestCertain.
+// sampleFew is sample with fewestCertain rows that are always sampled.
 func (w *worker) sampleFew(ctx context.Context, s *Source, number int, t *truth) error {
 	sm := &w.sampler
 	defer func(was int) { sm.certain = was }(sm.certain)
@@ -245,8 +245,9 @@ func (sm *sampler) ranked() int {
 	return len(sm.runs)/sm.dim + manyLists
 }
 
-// rank sets the order of the lists: by the score of their centroids, highest first. Many lists are
-// ranked by their runs, and manyLists of the best runs one by one.
+// rank sets the order of the lists: by the scores of their centroids, highest first. If there are
+// many lists, the runs are ranked, and only the first manyLists lists of the best runs are ranked
+// one by one.
 func (sm *sampler) rank(bound decoder.Bound, centroids []float32) {
 	if len(sm.runs) == 0 {
 		sm.order = sm.byScore(sm.order[:0], bound, centroids, 0)
@@ -273,8 +274,8 @@ func (sm *sampler) rank(bound decoder.Bound, centroids []float32) {
 	}
 }
 
-// byScore appends the numbers of rows, from first on, to dst, with their scores in the upper half,
-// so that they sort by descending score.
+// byScore appends the numbers of rows to dst, counted from first. The upper half of each value
+// holds the score, so that the values sort by descending score.
 func (sm *sampler) byScore(dst []uint64, bound decoder.Bound, rows []float32, first int) []uint64 {
 	n := len(rows) / sm.dim
 	sm.scores = slices.Grow(sm.scores[:0], n)[:n]
@@ -285,7 +286,7 @@ func (sm *sampler) byScore(dst []uint64, bound decoder.Bound, rows []float32, fi
 	return dst
 }
 
-// descending maps scores to integers in the opposite order.
+// descending maps scores to integers that sort in the opposite order.
 func descending(score float32) uint32 {
 	b := math.Float32bits(score)
 	if b>>31 == 0 {
@@ -294,7 +295,7 @@ func descending(score float32) uint32 {
 	return b
 }
 
-// score scores the rows of the block and empties it.
+// score scores the rows of the block, and empties the block.
 func (w *worker) score(ctx context.Context, bound decoder.Bound) error {
 	sm := &w.sampler
 	n, dim := len(sm.block), w.engine.Rows.Dim()

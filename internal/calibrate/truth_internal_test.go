@@ -17,8 +17,8 @@ import (
 	"github.com/flashdb/flashdb/index"
 )
 
-// strips is rows of one value in lists of neighbours: a decoder's score is the value times the
-// source's.
+// strips are rows of one value, in lists of neighbours. The score is the value times that of the
+// source.
 type strips struct {
 	*flashlight.Memory
 	values   []float32
@@ -56,7 +56,7 @@ func (s strips) List(l int, dst []index.Candidate) []index.Candidate {
 	return dst
 }
 
-// sampling returns a worker that can sample values, and a source that likes them as they are.
+// sampling returns a worker that can sample values, and a source whose scores are the values.
 func sampling(t *testing.T, values []float32, size int) (*worker, *Source) {
 	t.Helper()
 	d, err := decoder.NewDot(1)
@@ -67,8 +67,9 @@ func sampling(t *testing.T, values []float32, size int) (*worker, *Source) {
 	return w, &Source{Vector: []float32{1}}
 }
 
-// TestSampleIsUnbiased: the rows above any threshold are as many, on average, as those sampled
-// stand for, also where the best lie in the lists whose centroids say the least of them.
+// TestSampleIsUnbiased checks that the number of rows above any threshold is, on average, the
+// number that the sampled rows represent, also if the best rows are in lists whose centroids score
+// low.
 func TestSampleIsUnbiased(t *testing.T) {
 	if testing.Short() {
 		t.Skip("one goroutine computes: nothing for the race detector")
@@ -125,8 +126,8 @@ func TestSampleIsUnbiased(t *testing.T) {
 	}
 }
 
-// TestRank: every list is ranked once. Of many, those of the best runs come first, by their own
-// centroids, and then the others by the means of their runs.
+// TestRank checks that every list is ranked once. If there are many, those of the best runs come
+// first, by their own centroids, and then the others by the means of their runs.
 func TestRank(t *testing.T) {
 	for _, lists := range []int{1, 100, manyLists, manyLists + 1, 3*manyLists + 7} {
 		values := make([]float32, lists)
@@ -155,7 +156,7 @@ func TestRank(t *testing.T) {
 	assert.Less(t, w.sampler.ranked(), 2*manyLists)
 }
 
-// TestSampleCost: what is scored grows with the logarithm of the rows.
+// TestSampleCost checks that the number of rows scored grows with the logarithm of all rows.
 func TestSampleCost(t *testing.T) {
 	for _, rows := range []int{500, 10_000, 100_000, 1_000_000} {
 		t.Run(fmt.Sprint(rows), func(t *testing.T) {
@@ -193,7 +194,7 @@ func TestTruth(t *testing.T) {
 	assert.InDelta(t, .5, truth.recall([]float32{9, 7}, 2), 1e-9, "of two, and one is missing")
 }
 
-// A pool is how likely each of the k best rows of a source is to be found by any plan, and to be
+// A pool holds how likely each of the k best rows of a source is to be found by any plan, and to be
 // sampled.
 type pool struct {
 	name    string
@@ -206,8 +207,8 @@ type pool struct {
 
 const blindRows = 25
 
-// TestBoundCoversWhatThePoolMisses draws sources whose best rows are partly known to no plan,
-// samples them, and counts how often the bound of a plan lies below what it really finds.
+// TestBoundCoversWhatThePoolMisses draws sources some of whose best rows no plan finds, samples
+// their rows, and counts how often the bound of a plan lies below its true recall.
 func TestBoundCoversWhatThePoolMisses(t *testing.T) {
 	if testing.Short() {
 		t.Skip("one goroutine computes: nothing for the race detector")
@@ -230,7 +231,7 @@ func TestBoundCoversWhatThePoolMisses(t *testing.T) {
 		{"nothing, but for a list of a twentieth of the sources", ranked, evenly(0), .05, .92, .03},
 		{"nothing, by a sixteenth of the rows", sixteenth, evenly(0), 0, .95, .005},
 		{"one in 200, by a sixteenth", sixteenth, evenly(.005), 0, .95, .01},
-		// Ten lists are missed, and of none is a row sampled half of the time.
+		// Ten lists are missed, and half of the time no row of them is sampled.
 		{"a list of a twentieth of the sources, by a sixteenth: too few", sixteenth, evenly(0), .05, .35, .06},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -258,8 +259,8 @@ func TestBoundCoversWhatThePoolMisses(t *testing.T) {
 	}
 }
 
-// source draws one: what is known of it, the scores of a plan's hits, and how many of those are
-// really among the k best.
+// source draws a source: its truth, the scores of a plan's hits, and how many of these are among
+// the k best.
 func (p *pool) source(rng *rand.Rand, k int) (t truth, hits []float32, found int) {
 	t.size = k
 	blind := 0
@@ -297,8 +298,8 @@ func (p *pool) source(rng *rand.Rand, k int) (t truth, hits []float32, found int
 	return t, hits, found
 }
 
-// TestRecallsDoNotDependOnWorkers: the same plans find the same, and the same is known of the
-// sources, whoever asks.
+// TestRecallsDoNotDependOnWorkers checks that plans have the same outcomes, and sources the same
+// truths, with any number of workers.
 func TestRecallsDoNotDependOnWorkers(t *testing.T) {
 	const rows, sources = 5000, 9
 	rng := rand.New(rand.NewPCG(4, 4))
