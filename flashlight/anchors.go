@@ -6,7 +6,7 @@ import (
 	"github.com/flashdb/flashdb/index"
 )
 
-// anchors keeps the best few of the rows offered to it: the points at which the decoder is
+// anchors keeps the best few of the rows offered to it. They are the points at which the decoder is
 // linearised.
 type anchors struct {
 	limit int
@@ -23,8 +23,8 @@ func (a *anchors) reset(limit, dim int) {
 	a.hits, a.rows, a.fresh = a.hits[:0], a.rows[:0], a.fresh[:0]
 }
 
-// offer keeps a copy of the row if it is among the best so far. Where the score is no number, no
-// gradient leads anywhere.
+// offer keeps a copy of the row if it is among the best so far. A row whose score is NaN is
+// ignored, because its gradient is of no use.
 func (a *anchors) offer(h index.Hit, row []float32) {
 	if h.Score != h.Score { // NaN
 		return
@@ -51,13 +51,13 @@ func (a *anchors) offer(h index.Hit, row []float32) {
 	}
 }
 
-// age marks the rows held as old.
+// age marks all rows as not fresh.
 func (a *anchors) age() { clear(a.fresh) }
 
 // allFresh reports whether every row held was offered after the last call of age.
 func (a *anchors) allFresh() bool { return !slices.Contains(a.fresh, false) }
 
-// best returns the row of the best hit; there must be one.
+// best returns the row of the best hit. There must be one.
 func (a *anchors) best() []float32 {
 	best := 0
 	for i := range a.hits {

@@ -1,8 +1,8 @@
-// Package flashlight finds the rows that a decoder scores highest for a source without scoring them
-// all: the algorithm of Wang, Hooi, Liu, Zhao, Guo and Shah, "Flashlight: Scalable Link Prediction
-// with Effective Decoders" (LoG 2022, arXiv 2209.10100), Algorithm 1, with several anchors, a
-// second query from the best rows of all rounds, and early stops. A decoder bound to a source is a
-// function f of a candidate's row. The executor goes round by round:
+// Package flashlight finds the rows that a decoder scores highest for a source without scoring all
+// rows. It implements Algorithm 1 of Wang, Hooi, Liu, Zhao, Guo and Shah, "Flashlight: Scalable
+// Link Prediction with Effective Decoders" (LoG 2022, arXiv 2209.10100), with additions: several
+// anchors, a second query vector from the best rows of all rounds, and early stops. A decoder bound
+// to a source is a function f of a candidate's row. A query runs in rounds:
 //
 //	queries <- the seed: the gradient of f with every neuron active, the source's row, both, or a learned one (Seeds)
 //	for t = 1..Rounds:
@@ -12,19 +12,19 @@
 //	    queries  <- the mean gradient of f at the best rows (the anchors) of this round, of all rounds, or one of each
 //	return the top-k of everything scored
 //
-// Every score returned is the decoder's own; only membership is approximate. With two queries each
-// finds PerRound candidates and their lists are merged alternately, so half of the round comes from
-// each and none comes twice.
+// Every score returned is that of the full decoder. Only which rows are found is approximate. With
+// two query vectors each finds PerRound candidates. These are merged alternately, so half of the
+// round comes from each, and no row comes twice.
 //
-// The searcher looks at a part of the rows, its search set. During a query the set only grows, over
-// the first Plan.Growth rounds, up to Plan.Probes: the first queries are the least accurate, so
-// that they choose few of the lists. Filters are applied inside the search, and an answer is never
-// short because of them: while fewer than k hits are known and rows remain, the search widens until
-// it has seen everything (see Executor.Run).
+// The searcher looks at a part of the rows, its search set. During a query the set only grows, up
+// to Plan.Probes, over the first Plan.Growth rounds. It starts small because the first query
+// vectors are the least accurate and should choose few of the lists. Filters are applied inside the
+// search, and never make an answer short: while there are fewer than k hits and unseen rows remain,
+// the search widens (see Executor.Run).
 //
-// Exact is the scan of all rows that the answers are measured against. Memory is a Searcher over
-// rows in memory.
+// Exact scans all rows. Recall is measured against its answers. Memory is a Searcher over rows in
+// memory.
 //
-// An Executor belongs to one goroutine and reuses its memory. Everything else here is a plain
-// value, unless its comment says otherwise.
+// An Executor belongs to one goroutine and reuses its memory. All other types are plain values,
+// unless their comments say otherwise.
 package flashlight

@@ -14,22 +14,21 @@ import (
 const (
 	// exactBlock is the number of rows that a worker takes at a time.
 	exactBlock = 512
-	// exactRun is the least number of neighbouring rows that are worth scoring where they lie;
-	// fewer are brought together first.
+	// exactRun is the least number of neighbouring rows that are scored in place. Shorter runs are
+	// copied together first.
 	exactRun = 128
 )
 
-// block is a run of rows on its way to a worker, part of what Rows hands out.
+// block is a run of rows for one worker, a part of a block of Rows.
 type block struct {
 	ids  []uint32
 	rows []float32 // row-major, len(ids) x dim
 }
 
 // Exact scores every row that the filters of q allow and appends the best q.K hits to dst, best
-// first. Rows are handed out by the caller's goroutine and scored by workers of them (0:
-// GOMAXPROCS); the answer does not depend on how many. It is the oracle that Executor.Run is
-// measured against, and reads nothing of q.Plan. q.Excluded is not added to. A context that ends is
-// an error: there is no partial answer.
+// first. The caller's goroutine reads the rows, and as many goroutines as workers says score them;
+// 0 means GOMAXPROCS. The answer does not depend on their number. Exact ignores q.Plan and does not
+// add to q.Excluded. If ctx ends, it returns an error and no partial answer.
 func Exact(ctx context.Context, q *Query, r Rows, workers int, dst []index.Hit) ([]index.Hit, Report, error) {
 	plan := q.Plan
 	plan.Method = MethodExact
@@ -53,7 +52,7 @@ func Exact(ctx context.Context, q *Query, r Rows, workers int, dst []index.Hit) 
 	return hits, report, nil
 }
 
-// scan is an exact scan under way.
+// scan is the state of an exact scan.
 type scan struct {
 	work    chan block
 	wg      sync.WaitGroup
@@ -73,9 +72,8 @@ func startScan(q *Query, dim, workers int) *scan {
 	return sc
 }
 
-// drain lets w scan blocks until there are no more. Rows may lie in a mapped file that faults: that
-// is a panic, and a worker that panics drops the other blocks and leaves it to run to tell the
-// caller.
+// drain lets w scan blocks until there are no more. A fault in a mapped file becomes a panic. A
+// worker that panics discards the remaining blocks, and run passes the panic on to the caller.
 func (sc *scan) drain(w *exactWorker) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -94,8 +92,8 @@ func (sc *scan) drain(w *exactWorker) {
 	w.flush()
 }
 
-// run feeds the workers and waits for them, whatever happens. It panics if a worker did, so that
-// who guards the calling goroutine guards them all.
+// run passes blocks to the workers and always waits for them. It panics if a worker did, so a guard
+// of the calling goroutine covers the workers too.
 func (sc *scan) run(ctx context.Context, r Rows) error {
 	defer func() {
 		close(sc.work)
@@ -109,7 +107,7 @@ func (sc *scan) run(ctx context.Context, r Rows) error {
 	return sc.feed(ctx, r)
 }
 
-// feed hands the rows to the workers.
+// feed passes the rows to the workers in blocks.
 func (sc *scan) feed(ctx context.Context, r Rows) error {
 	dim := r.Dim()
 	return r.Rows(ctx, func(ids []uint32, rows []float32) error {
@@ -122,7 +120,7 @@ func (sc *scan) feed(ctx context.Context, r Rows) error {
 	})
 }
 
-// merge merges what the workers found. It returns the number of rows scored too.
+// merge merges the results of the workers. It also returns the number of rows scored.
 func (sc *scan) merge() (best *index.TopK, scored int) {
 	best = &sc.workers[0].top
 	for i := range sc.workers {
@@ -152,7 +150,7 @@ type exactWorker struct {
 	rows []float32
 }
 
-// scan scores the rows of b that the filter keeps, a run of neighbours at a time.
+// scan scores the rows of b that match the filter, a run of neighbours at a time.
 func (w *exactWorker) scan(b block) {
 	for i := 0; i < len(b.ids); {
 		if !w.filter.Keep(b.ids[i]) {
@@ -173,7 +171,7 @@ func (w *exactWorker) scan(b block) {
 	}
 }
 
-// collect puts the rows of a short run aside, until there are enough of them.
+// collect copies the rows of a short run aside, until there are enough to score.
 func (w *exactWorker) collect(ids []uint32, rows []float32) {
 	if w.rows == nil {
 		w.ids, w.rows = make([]uint32, 0, exactBlock), make([]float32, 0, exactBlock*w.dim)
@@ -184,7 +182,7 @@ func (w *exactWorker) collect(ids []uint32, rows []float32) {
 	w.ids, w.rows = append(w.ids, ids...), append(w.rows, rows...)
 }
 
-// flush scores what collect put aside.
+// flush scores the rows that collect put aside.
 func (w *exactWorker) flush() {
 	w.score(w.ids, w.rows)
 	w.ids, w.rows = w.ids[:0], w.rows[:0]
@@ -199,7 +197,7 @@ func (w *exactWorker) score(ids []uint32, rows []float32) {
 	w.scored += len(ids)
 }
 
-// applyMinScore drops the hits after the first n that score less than least, or NaN, and reports
+// applyMinScore drops the hits after the first n whose scores are below least or NaN. It reports
 // whether there were any.
 func applyMinScore(hits []index.Hit, n int, least *float32) ([]index.Hit, bool) {
 	end := len(hits)

@@ -13,15 +13,16 @@ import (
 	"github.com/flashdb/flashdb/index"
 )
 
-// maxQueries is the number of query vectors a round may have: one for each pair of components of a
-// mixture of 4 by 4. Other seeds have one or two, and so do the rounds after the first.
+// maxQueries is the number of query vectors that a round may have. A mixture of logits with 4 by 4
+// components needs one for each pair in its first round. Other seeds and later rounds have one or
+// two.
 const maxQueries = 16
 
-// Executor runs queries, one at a time. The zero value is ready; reuse it, as its memory grows to
-// what the largest query needs and then a Run allocates only what it returns and what
-// Query.Excluded takes.
+// Executor runs queries, one at a time. The zero value is ready to use. An Executor should be
+// reused: once its memory has grown to what the largest query needs, a Run allocates only its
+// result and what is added to Query.Excluded.
 type Executor struct {
-	Clock func() time.Time // for Round.Elapsed; nil: time.Now
+	Clock func() time.Time // for Round.Elapsed; nil means time.Now
 
 	// The query being run.
 	q        *Query
@@ -31,9 +32,9 @@ type Executor struct {
 	plan     Plan // of q, or its fallback
 	report   Report
 	excluded *roaring.Bitmap
-	narrow   int     // ids the filter allows, when so few that all are scored at once; else -1
-	widen    float64 // factor on the plan's probes, doubled when a filter starves a round
-	seenAll  bool    // the last search found fewer rows than asked for in all there are
+	narrow   int     // number of ids that the filter allows, if so few that one round scores all; else -1
+	widen    float64 // factor on the plan's probes, doubled when a filter leaves a round short
+	seenAll  bool    // the last search covered all rows and still found fewer than asked for
 
 	// Scratch.
 	top     index.TopK
@@ -42,18 +43,18 @@ type Executor struct {
 	queries [][]float32                   // those in use
 	origins [maxQueries]string            // where they came from
 	active  []bool                        // neurons at the best anchor of the last round, for the trace
-	found   [maxQueries][]index.Candidate // by each query
+	found   [maxQueries][]index.Candidate // candidates of each query vector
 	chosen  []index.Candidate             // the rows of this round
-	pending []uint32                      // ids that become excluded before the next search: one round needs no bitmap
+	pending []uint32                      // ids that are excluded before the next search; a query of one round never needs them in a bitmap
 	rows    []float32                     // one block of them, row-major
 	scores  []float32
 	late    []float32 // scores of the tail of this round
 	decoder decoder.Scratch
 
-	leaders    []near    // stored sources that led to the seed, nearest first
-	seedScores []float32 // cosines of all of them
+	leaders    []near    // stored sources that the seed was made from, nearest first
+	seedScores []float32 // cosines of all stored sources
 
-	own roaring.Bitmap // for excluded, when the query brings none
+	own roaring.Bitmap // used as excluded if the query has none
 }
 
 // Where anchors come from, as indexes of Executor.anchors.
@@ -65,14 +66,14 @@ const (
 // Run answers q from the rows that s searches and r holds, and appends the hits, best first, to
 // dst.
 //
-// Hits are fewer than q.K only when the filters allow no more rows (StopExhausted), or for the
-// reason in Report.Stop. To that end Run searches on when the plan's rounds brought fewer: in
-// everything, for what is missing. A filter that allows no more ids than the plan would score is
-// answered in one such search, exactly; another filter that leaves a round short doubles the probes
-// until the round is full.
+// There are fewer than q.K hits only if the filters allow no more rows (StopExhausted), or for the
+// reason in Report.Stop. If the rounds of the plan find fewer, Run searches all rows for the
+// missing ones. If a filter allows no more ids than the plan would score, one search of all rows
+// finds and scores them all, so the answer is exact. If another filter leaves a round short, the
+// probes are doubled until the round is full.
 //
-// When the deadline of ctx passes after the first round, the answer so far is returned without an
-// error. A cancelled ctx is an error, and so is a deadline that leaves no time for one round.
+// If the deadline of ctx passes after the first round, Run returns the answer so far without an
+// error. A cancelled ctx is an error, and so is a deadline that passes during the first round.
 func (e *Executor) Run(ctx context.Context, q *Query, s Searcher, r Rows, dst []index.Hit) ([]index.Hit, Report, error) {
 	if q.Plan.Method == MethodExact {
 		return Exact(ctx, q, r, 0, dst)
@@ -123,22 +124,22 @@ func (e *Executor) begin(q *Query, s Searcher, r Rows) {
 	}
 }
 
-// end lets go of what belongs to the caller.
+// end drops the references to what belongs to the caller.
 func (e *Executor) end() {
 	e.q, e.s, e.r, e.excluded, e.report.Trace = nil, nil, nil, nil, nil
 }
 
-// rounds runs the rounds of the plan and returns why they ended.
+// rounds runs the rounds of the plan, and returns why they ended.
 func (e *Executor) rounds(ctx context.Context) (Stop, error) {
 	plan := &e.plan
 	switch {
 	case e.narrow == 0:
 		e.seenAll = true
 		return StopExhausted, nil
-	case e.narrow > 0: // one more than there are, to see that there are no more
+	case e.narrow > 0: // one more than there are, so that the search shows that there are no more
 		_, err := e.round(ctx, e.narrow+1, index.Probes{Share: 1})
 		return StopExhausted, err
-	case e.q.Bound.Linear(): // one round, with the rows of all: what it misses no later round would find
+	case e.q.Bound.Linear(): // one round with the rows of all: later rounds would have the same query vector
 		_, err := e.round(ctx, max(e.q.K, plan.Rounds*plan.PerRound), plan.Probes)
 		return StopLinear, err
 	}
@@ -186,11 +187,11 @@ func (e *Executor) tail() float64 {
 	return float64(n) / float64(e.q.K)
 }
 
-// fill searches everything for the hits that are missing, if any, after the rounds ended for the
-// reason stop. A row whose score is a NaN is a hit only where there is no other.
+// fill searches all rows for missing hits, after the rounds ended for the reason stop. A row whose
+// score is NaN is a hit only if there are not enough others.
 func (e *Executor) fill(ctx context.Context, stop Stop) (Stop, error) {
 	missing := e.q.K - e.top.Numbers()
-	for n := missing; missing > 0; n *= 2 { // more each time: a NaN does not reduce what is missing
+	for n := missing; missing > 0; n *= 2 { // twice as many each time: a NaN does not count as a hit
 		switch {
 		case e.seenAll:
 			return StopExhausted, nil

@@ -9,27 +9,27 @@ import (
 	"github.com/flashdb/flashdb/decoder"
 )
 
-// ErrNotSeparable says that a decoder has no gradient to learn from: it is linear, and needs no
-// seed, or not a network.
+// ErrNotSeparable says that seeds cannot be learned for a decoder. Either it is linear and needs no
+// seed, or it is not a network.
 var ErrNotSeparable = errors.New("the decoder has no gradient with respect to z")
 
-// learnRows is the number of best rows whose gradients a prototype is the mean of. With 20 or fewer
-// it misses what lies around them, with 100 the best lose their weight.
+// learnRows is the number of best rows over which a prototype averages the gradient. The mean over
+// 20 or fewer misses their neighbourhood. In a mean over 100 the best weigh too little.
 const learnRows = 50
 
-// LearnPlan returns the plan of the search that a prototype is learned from, for rows of which so
-// many lie in the index. Twice the probes, both seeds and every row's score gained nothing on four
-// graphs; fewer rounds lost on the hardest.
+// LearnPlan returns the plan of the search that a prototype is learned from, for an index of so
+// many rows. On four graphs, twice the probes, both seeds, or scoring every row gained nothing.
+// Fewer rounds had a lower recall on the hardest.
 func LearnPlan(rows int) Plan {
 	plan := DefaultPlan(100, rows)
 	plan.Anchors, plan.Rounds, plan.PerRound = learnRows, 6, 200
 	return plan
 }
 
-// Learn answers q as Run does, at least as thoroughly as LearnPlan if the prototype is to be of
-// use, and returns what the answer teaches: the mean gradient with respect to z at its best
-// q.Plan.Anchors rows. A search that a deadline cuts short is an error here. The id is that of the
-// source's node. The prototype holds copies.
+// Learn runs q as Run does, and returns a prototype: the mean gradient with respect to z at the
+// best q.Plan.Anchors rows of the answer. q.Plan should be at least as thorough as LearnPlan. If a
+// deadline ends the search, that is an error. id is that of the source's node. The prototype holds
+// copies.
 func (e *Executor) Learn(ctx context.Context, id uint32, q *Query, s Searcher, r Rows) (Prototype, error) {
 	p := Prototype{ID: id}
 	bound, ok := q.Bound.(decoder.Separable)

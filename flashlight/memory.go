@@ -8,16 +8,16 @@ import (
 	"github.com/flashdb/flashdb/internal/simd"
 )
 
-// Memory holds rows in memory: Rows, and the source of Searchers that compute every inner product.
-// It is immutable and safe for concurrent use.
+// Memory holds rows in memory. It implements Rows, and makes Searchers that compute every inner
+// product. It is immutable and safe for concurrent use.
 type Memory struct {
 	dim  int
 	ids  []uint32
 	rows []float32
 }
 
-// NewMemory returns the rows, row-major, len(ids) x dim, under these ids, which must not repeat;
-// nil ids number the rows from 0. Both slices are used, not copied. It panics when the lengths do
+// NewMemory returns a Memory of rows, row-major, len(ids) x dim. The ids must not repeat. If ids is
+// nil, the rows are numbered from 0. The slices are kept, not copied. It panics if the lengths do
 // not fit.
 func NewMemory(dim int, ids []uint32, rows []float32) *Memory {
 	if dim < 1 || len(rows)%dim != 0 || (ids != nil && len(ids)*dim != len(rows)) {
@@ -35,8 +35,8 @@ func NewMemory(dim int, ids []uint32, rows []float32) *Memory {
 // Dim returns the length of a row.
 func (m *Memory) Dim() int { return m.dim }
 
-// Gather copies the rows of candidates that a MemorySearch of m found to dst: row-major, len(c) x
-// Dim.
+// Gather copies to dst the rows of candidates that a MemorySearch of m has found: row-major, len(c)
+// x Dim.
 func (m *Memory) Gather(dst []float32, c []index.Candidate) error {
 	for i := range c {
 		copy(dst[i*m.dim:(i+1)*m.dim], m.row(int(c[i].Ref)))
@@ -57,8 +57,8 @@ func (m *Memory) row(i int) []float32 { return m.rows[i*m.dim : (i+1)*m.dim] }
 // NewSearch returns a Searcher of the rows for one goroutine.
 func (m *Memory) NewSearch() *MemorySearch { return &MemorySearch{m: m} }
 
-// MemorySearch is a Searcher by exact inner product. Its search set is every row from the first
-// search on, whatever the probes, and counts as one list.
+// MemorySearch is a Searcher by exact inner product. It ignores probes: its search set is every row
+// from the first search on. That counts as one list.
 type MemorySearch struct {
 	m    *Memory
 	cost index.Cost
@@ -70,7 +70,7 @@ type MemorySearch struct {
 // Reset begins another query.
 func (s *MemorySearch) Reset() { s.cost = index.Cost{} }
 
-// Search implements Searcher, for at most 16 queries.
+// Search implements Searcher, for at most 16 query vectors.
 func (s *MemorySearch) Search(ctx context.Context, queries [][]float32, n int, _ index.Probes, filter index.Filter,
 	dst [][]index.Candidate,
 ) error {
@@ -106,8 +106,8 @@ func (s *MemorySearch) Cost() index.Cost { return s.cost }
 // Exhausted implements Searcher.
 func (s *MemorySearch) Exhausted() bool { return s.cost.Lists > 0 }
 
-// wideDot is the inner product where that in float32 overflows: of two finite rows it is no NaN,
-// although partial sums may be infinite.
+// wideDot is the inner product of two finite rows, summed so that it is never NaN even where sums
+// in float32 overflow.
 func wideDot(a, b []float32) float32 {
 	var sum float64
 	for i, v := range a {

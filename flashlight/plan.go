@@ -13,42 +13,44 @@ type Method string
 
 // The methods.
 const (
-	MethodFlashlight Method = "flashlight" // as the rest of the plan says
+	MethodFlashlight Method = "flashlight" // rounds, as the other fields of the plan say
 	MethodPaper      Method = "paper"      // Algorithm 1 as printed, see PaperPlan
-	MethodExact      Method = "exact"      // score every row; the rest of the plan is ignored
+	MethodExact      Method = "exact"      // score every row; the other fields of the plan are ignored
 )
 
-// AnchorsFrom says at which scored rows the decoder is linearised for the next round's queries.
+// AnchorsFrom says at which scored rows the decoder is linearised for the query vectors of the next
+// round.
 type AnchorsFrom string
 
 // The anchor rules.
 const (
-	AnchorsRound AnchorsFrom = "round" // the best of the round that just ended: explores
+	AnchorsRound AnchorsFrom = "round" // the best of the last round: explores
 	AnchorsAll   AnchorsFrom = "all"   // the best of all rounds: exploits
-	AnchorsBoth  AnchorsFrom = "both"  // two queries, one aimed at each, half of the round each
+	AnchorsBoth  AnchorsFrom = "both"  // two query vectors, one from each, with half of the round each
 
-	// AnchorsRoundOnes is two queries, half of the round each: one aimed at the best of the round
-	// that just ended, and the seed ones, for a source whose best rows lie in two places.
+	// AnchorsRoundOnes is two query vectors, with half of the round each: one from the best of the
+	// last round, and the ones seed. It is for sources whose best rows lie in two places.
 	AnchorsRoundOnes AnchorsFrom = "round+ones"
 )
 
-// Plan is how much work a query may do, and where it looks.
+// Plan says how much work a query may do and where it searches.
 type Plan struct {
 	Method      Method
 	Seed        Seed
 	AnchorsFrom AnchorsFrom
-	Anchors     int          // rows whose mean gradient is the next query
-	Rounds      int          // at most
+	Anchors     int          // rows whose mean gradient is the next query vector
+	Rounds      int          // at most so many rounds
 	PerRound    int          // rows scored per round
 	Patience    int          // stop after so many rounds in a row that brought nothing into the top-k
-	Tail        float64      // stop after a round whose tail holds at most this share of the top-k, see tailParts; 0: never
+	Tail        float64      // stop after a round whose tail holds at most this share of the top-k, see tailParts; 0 means never
 	Probes      index.Probes // search set at its largest
-	Growth      int          // rounds over which the search set grows to that, in equal parts; 1: at once; 0: DefaultGrowth
-	MaxScored   int          // rows scored at most, in all; 0: no bound
+	Growth      int          // rounds over which the search set grows to Probes, in equal parts; 1 means at once, 0 DefaultGrowth
+	MaxScored   int          // rows scored at most, in all; 0 means no bound
 }
 
-// PaperPlan returns Algorithm 1 of the Flashlight paper as printed: the ones seed, three rounds of
-// 200, the single best row of the round as anchor, no early stop, every list probed.
+// PaperPlan returns the plan of Algorithm 1 of the Flashlight paper as printed: the ones seed,
+// three rounds of 200, the best row of the round as the only anchor, no early stop, every list
+// probed.
 func PaperPlan() Plan {
 	return Plan{
 		Method:      MethodPaper,
@@ -57,7 +59,7 @@ func PaperPlan() Plan {
 		Anchors:     1,
 		Rounds:      3,
 		PerRound:    200,
-		Patience:    3, // as many as rounds: never
+		Patience:    3, // as many as there are rounds, so never
 		Probes:      index.Probes{Share: 1},
 	}
 }
@@ -150,18 +152,18 @@ func (p Plan) String() string {
 	return s
 }
 
-// The tail of a round is the last third of its rows, by inner product with its query. A query that
-// fits the source has nearly all of the top-k among its first rows. Where many of them come late,
-// more must lie beyond, and another round is worth its time.
+// The tail of a round is the last third of its rows, in the order of inner products. A query vector
+// that fits the source finds nearly all of the top-k before the tail. If many of them are in the
+// tail, more lie beyond it, and another round is worth its time.
 const tailParts = 3
 
-// DefaultGrowth is the number of rounds over which the search set grows where Plan.Growth is zero:
-// the queries of the first rounds are too poor to spend everything on. Growing any longer only
-// makes queries that converge early miss rows, and growing at once lost a little on a large graph.
+// DefaultGrowth is the number of rounds over which the search set grows if Plan.Growth is zero. The
+// first query vectors are too inaccurate to choose all lists by. With a longer growth, queries that
+// converge early miss rows. With growth at once, recall was a little lower on a large graph.
 const DefaultGrowth = 3
 
-// probes returns how much may have been visited when round t, counted from 1, ends. All means all
-// from the start, and the last round has all that the plan allows.
+// probes returns how much may be visited by the end of round t, counted from 1. A plan that probes
+// everything does so from the first round. By the last round it is all that the plan allows.
 func (p Plan) probes(t int) index.Probes {
 	if p.Probes.All() {
 		return p.Probes
@@ -175,11 +177,11 @@ func (p Plan) probes(t int) index.Probes {
 
 // DefaultPlan returns the plan for the k best of so many rows.
 //
-// What a decoder's best rows need visited hardly grows with a graph: all of 10,000 rows, a quarter
-// of 64,000 and a twenty-fifth of 750,000 gave the 100 best with a mean recall of .99 on well
-// trained decoders; more than 100 need more. Rounds are small and many, with a patience of two:
-// well trained decoders converge in four or five of them, and a badly trained one, where a single
-// round without news means little, goes on to the end.
+// The number of rows to visit hardly grows with the graph. For well trained decoders, visiting all
+// of 10,000 rows, a quarter of 64,000 or a twenty-fifth of 750,000 found the 100 best with a mean
+// recall of .99. A k above 100 needs more. Rounds are small and many, with a patience of two. Well
+// trained decoders converge in four or five rounds. A badly trained one runs all rounds: a single
+// round without a new hit means little there.
 func DefaultPlan(k, rows int) Plan {
 	share := math.Pow(10_000/max(1, float64(rows)), 0.75) * max(1, math.Pow(float64(k)/100, 0.25))
 	return Plan{
@@ -194,7 +196,7 @@ func DefaultPlan(k, rows int) Plan {
 	}
 }
 
-// Filtered returns the plan for a query whose filter allows so many of the rows: it probes
+// Filtered returns the plan for a query whose filter allows so many of the rows. It probes
 // FilteredScale times as much.
 func (p Plan) Filtered(allowed, rows int) Plan {
 	if by := FilteredScale(allowed, rows); by > 1 && !p.Probes.All() {
@@ -204,9 +206,10 @@ func (p Plan) Filtered(allowed, rows int) Plan {
 }
 
 // FilteredScale returns how many times as much must be visited under a filter that allows so many
-// of the rows: the best of those lie deeper among all rows. With tags at random a filter of one row
-// in ten needed 2 to 4 times the probes for the same recall, on graphs of 64,000 and 750,000 rows;
-// with a tag for one side of space, on the larger one, 4 to 8 times. The power of 0.9 gives 7.9.
+// of the rows, because the best of those rank lower among all rows. With random tags, a filter of
+// one row in ten needed 2 to 4 times the probes for the same recall, on graphs of 64,000 and
+// 750,000 rows. With a tag for one side of space it needed 4 to 8 times, on the larger graph. The
+// exponent 0.9 gives 7.9.
 func FilteredScale(allowed, rows int) float64 {
 	return math.Pow(max(1, float64(rows)/float64(max(1, allowed))), 0.9)
 }

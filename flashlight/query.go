@@ -11,12 +11,14 @@ import (
 	"github.com/flashdb/flashdb/index"
 )
 
-// Searcher finds rows by inner product. It holds the state of one query: its search set only grows.
+// Searcher finds rows by inner product. It holds the state of one query, whose search set only
+// grows.
 type Searcher interface {
-	// Search extends the search set, by the most promising rows for these queries, until it has
-	// reached probes, and stores in dst[i] the n rows of highest inner product with queries[i] that
-	// the filter keeps, best first, reusing dst[i]'s memory: fewer than n only when the search set
-	// holds no more. There are 1 to 16 queries, of finite values, and len(dst) = len(queries).
+	// Search extends the search set by the most promising rows for these query vectors until it has
+	// reached probes. In dst[i] it stores the n rows of the search set that match the filter and
+	// have the highest inner product with queries[i], best first. There are fewer than n only if
+	// the search set holds no more. It reuses the memory of dst[i]. There are 1 to 16 queries with
+	// finite values, and len(dst) = len(queries).
 	Search(ctx context.Context, queries [][]float32, n int, probes index.Probes, filter index.Filter,
 		dst [][]index.Candidate) error
 	// Cost is the work done for this query so far.
@@ -32,22 +34,22 @@ type Rows interface {
 	// Gather copies the rows of candidates to dst: row-major, len(c) x Dim.
 	Gather(dst []float32, c []index.Candidate) error
 	// Rows calls fn with every row once, in blocks: rows is row-major, len(ids) x Dim. The slices
-	// stay as they are until Rows returns, so that other goroutines may read them meanwhile.
+	// are not changed until Rows returns, so other goroutines may read them meanwhile.
 	Rows(ctx context.Context, fn func(ids []uint32, rows []float32) error) error
 }
 
-// Query is one question: the K rows that Bound scores highest.
+// Query asks for the K rows that Bound scores highest.
 type Query struct {
 	Bound    decoder.Bound
-	Source   []float32       // the source's row; needed by the seeds source and both; learned falls back without it
-	Seeds    *Seeds          // of this decoder, for the learned seed; nil: Fallback is run, or Plan with the ones seed
-	Start    []float32       // when set, rows, row-major: the first query is the mean gradient there, and not the seed of the plan
+	Source   []float32       // the row of the source; the seeds source and both need it, and a learned seed falls back without it
+	Seeds    *Seeds          // of this decoder, for a learned seed; nil means that Fallback is run, or Plan with the ones seed
+	Start    []float32       // if set, rows, row-major; the first query vector is the mean gradient at them, and not the seed of the plan
 	K        int             // hits wanted
 	Plan     Plan            // how to find them
-	Fallback *Plan           // when set, run in place of a Plan whose learned seed cannot be had; nil: Plan with the ones seed
-	Allowed  *roaring.Bitmap // when set, only these ids
-	Excluded *roaring.Bitmap // when set, not these ids; Executor.Run adds those it has scored, as far as it searches again
-	MinScore *float32        // when set, drop hits that score less
+	Fallback *Plan           // if set, run in place of a Plan whose learned seed is not available; nil means Plan with the ones seed
+	Allowed  *roaring.Bitmap // if set, only these ids
+	Excluded *roaring.Bitmap // if set, not these ids; before each further search Executor.Run adds those it has scored
+	MinScore *float32        // if set, drop hits that score less
 	Explain  bool            // fill Report.Trace
 }
 

@@ -11,11 +11,11 @@ import (
 )
 
 // scoreBlock is the number of rows gathered and scored at a time. It bounds the memory of a large
-// round; rounds of the usual size are one block.
+// round. Usual rounds are one block.
 const scoreBlock = 512
 
-// chooseQueries sets the queries of the next round: the mean gradient at the anchors. After a round
-// that scored nothing there are no new anchors, and the queries stay.
+// chooseQueries sets the query vectors of the next round to the mean gradients at the anchors.
+// After a round that scored nothing there are no new anchors, and the query vectors stay.
 func (e *Executor) chooseQueries() {
 	if len(e.anchors[fromRound].hits) == 0 {
 		return
@@ -23,7 +23,7 @@ func (e *Executor) chooseQueries() {
 	e.queries = e.queries[:0]
 	from := e.plan.AnchorsFrom
 	if from == AnchorsBoth && e.anchors[fromAll].allFresh() {
-		from = AnchorsRound // the best of all rounds are those of this one: both queries would be the same
+		from = AnchorsRound // the best of all rounds are all from this one, so both query vectors would be equal
 	}
 	if from != AnchorsAll {
 		e.linearise(fromRound, e.nextQuery(string(AnchorsRound)))
@@ -37,9 +37,8 @@ func (e *Executor) chooseQueries() {
 	e.bound()
 }
 
-// bound makes the queries finite, as a Searcher wants them. Where the arithmetic of the decoder
-// overflowed, the largest number stands for an infinity, and zero for what is no number: then the
-// query is a guess, like any other.
+// bound makes the query vectors finite, because a Searcher needs that. If the arithmetic of the
+// decoder has overflowed, the largest number replaces an infinity, and zero replaces NaN.
 func (e *Executor) bound() {
 	for _, query := range e.queries {
 		for j, x := range query {
@@ -55,13 +54,13 @@ func (e *Executor) bound() {
 	}
 }
 
-// linearise writes the mean gradient at a set of anchors to query. For a ReLU network with one
-// anchor this is the masked weight product x_i * (W1^T M1 ... W_{L-1}^T M_{L-1} w_L) of the paper.
+// linearise writes the mean gradient at a set of anchors to query. For a ReLU network and one
+// anchor, it is the masked weight product x_i * (W1^T M1 ... W_{L-1}^T M_{L-1} w_L) of the paper.
 func (e *Executor) linearise(set int, query []float32) {
 	e.q.Bound.Gradient(&e.decoder, query, e.anchors[set].rows, nil)
 }
 
-// nextQuery takes one more vector into use.
+// nextQuery returns the memory for one more query vector.
 func (e *Executor) nextQuery(from string) []float32 {
 	i := len(e.queries)
 	e.vectors[i] = sized(e.vectors[i], e.dim)
@@ -69,8 +68,8 @@ func (e *Executor) nextQuery(from string) []float32 {
 	return e.vectors[i]
 }
 
-// round searches with the current queries, scores the n best rows found, as far as the budget
-// allows, and returns how many entered the top-k.
+// round searches with the current query vectors and scores the n best rows found, or fewer if the
+// budget is smaller. It returns how many entered the top-k.
 func (e *Executor) round(ctx context.Context, n int, probes index.Probes) (entered int, err error) {
 	began, before := e.now(), e.s.Cost()
 	n = min(n, e.budget())
@@ -99,8 +98,8 @@ func (e *Executor) round(ctx context.Context, n int, probes index.Probes) (enter
 	return entered, nil
 }
 
-// search finds the n best rows of each query. While a filter leaves fewer, it doubles the probes,
-// for this round and those to come. It returns the probes asked for in the end.
+// search finds the n best rows for each query vector. While a filter leaves fewer, it doubles the
+// probes, for this round and later ones. It returns the probes of its last attempt.
 func (e *Executor) search(ctx context.Context, n int, probes index.Probes) (index.Probes, error) {
 	e.exclude()
 	filter := index.Filter{Allowed: e.q.Allowed, Excluded: e.excluded}
@@ -127,15 +126,15 @@ func (e *Executor) search(ctx context.Context, n int, probes index.Probes) (inde
 	}
 }
 
-// exclude adds the pending rows to those excluded.
+// exclude adds the pending ids to the excluded ones.
 func (e *Executor) exclude() {
-	slices.Sort(e.pending) // a bitmap takes them faster in order
+	slices.Sort(e.pending) // adding to a bitmap is faster in order
 	e.excluded.AddMany(e.pending)
 	e.pending = e.pending[:0]
 }
 
-// choose merges what the queries found: alternately the best remaining row of each, none twice, at
-// most n. The rows chosen are excluded from now on: see pending.
+// choose merges the candidates of the query vectors: alternately the best remaining one of each,
+// none twice, at most n. The chosen rows are excluded from the next search: see pending.
 func (e *Executor) choose(n int) {
 	if len(e.queries) == 1 && e.chooseAll(n) {
 		return
@@ -158,11 +157,11 @@ func (e *Executor) choose(n int) {
 	}
 }
 
-// chooseAll is choose for one query. It returns false where the query found an id twice, as it may
-// in a damaged index.
+// chooseAll is choose for one query vector. It returns false if an id was found twice, which
+// happens in a damaged index only.
 func (e *Executor) chooseAll(n int) bool {
 	e.chosen = append(e.chosen[:0], e.found[0][:min(n, len(e.found[0]))]...)
-	for _, c := range e.chosen { // before it, none is pending: see search
+	for _, c := range e.chosen { // none was pending before: see search
 		e.pending = append(e.pending, c.ID)
 	}
 	if repeats(e.pending) {
@@ -172,7 +171,7 @@ func (e *Executor) chooseAll(n int) bool {
 	return true
 }
 
-// repeats reports whether an id is there twice. It may sort the ids.
+// repeats reports whether ids holds an id twice. It may sort ids.
 func repeats(ids []uint32) bool {
 	const slotBits = 12
 	if len(ids) > 1<<slotBits/2 {
@@ -184,7 +183,7 @@ func repeats(ids []uint32) bool {
 		}
 		return false
 	}
-	var slots [1 << slotBits]uint16 // a hash table: one more than the place of an id, 0 where there is none
+	var slots [1 << slotBits]uint16 // a hash table of indexes into ids, plus 1; 0 is an empty slot
 	for i, id := range ids {
 		slot := id * 0x9e3779b1 >> (32 - slotBits)
 		for ; slots[slot] > 0; slot = (slot + 1) % (1 << slotBits) {
@@ -197,8 +196,8 @@ func repeats(ids []uint32) bool {
 	return false
 }
 
-// score gathers the chosen rows and scores them, a block at a time: each is offered to the top-k
-// and to the anchors.
+// score gathers and scores the chosen rows, a block at a time, and offers each to the top-k and to
+// the anchors.
 func (e *Executor) score(ctx context.Context) (entered int, best float32, err error) {
 	best = float32(math.Inf(-1))
 	e.anchors[fromAll].age()
@@ -236,7 +235,8 @@ func (e *Executor) score(ctx context.Context) (entered int, best float32, err er
 	return entered, best, nil
 }
 
-// explainAims returns the current queries' origins for the trace, or nil without one.
+// explainAims returns the origins of the current query vectors for the trace, or nil if there is no
+// trace.
 func (e *Executor) explainAims() []Aim {
 	if !e.q.Explain {
 		return nil
@@ -265,8 +265,8 @@ func (e *Executor) explainAims() []Aim {
 	return aims
 }
 
-// explainActivity compares the neurons at the best anchor with those before; none before means all
-// active.
+// explainActivity compares which neurons are active at the best anchor with before. An empty before
+// means that all were active.
 func (e *Executor) explainActivity(aim *Aim, row []float32, before []bool) []bool {
 	network, ok := e.q.Bound.(decoder.Neurons)
 	if !ok {

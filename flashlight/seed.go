@@ -5,24 +5,24 @@ import (
 	"github.com/flashdb/flashdb/internal/simd"
 )
 
-// Seed says what the first round searches for. Linear decoders have one query of their own and need
-// no seed.
+// Seed says which query vectors the first round has. A linear decoder has one query vector of its
+// own and needs no seed.
 type Seed string
 
 // The seeds.
 const (
-	SeedOnes    Seed = "ones"    // the decoder's gradient with every neuron taken active, as in the paper
+	SeedOnes    Seed = "ones"    // the decoder's gradient with every neuron active, as in the paper
 	SeedSource  Seed = "source"  // the source's row, Query.Source
-	SeedBoth    Seed = "both"    // ones and source: two queries, half of the round each
-	SeedLearned Seed = "learned" // what searches for the sources most like this one ended with (Query.Seeds); ones without
+	SeedBoth    Seed = "both"    // ones and source: two query vectors with half of the round each
+	SeedLearned Seed = "learned" // made from the sources most similar to this one (Query.Seeds); ones without any
 
-	// SeedLearnedOnes is learned and ones: two queries, half of the round each; ones without
-	// learned.
+	// SeedLearnedOnes is learned and ones: two query vectors with half of the round each. Without
+	// learned seeds it is ones.
 	SeedLearnedOnes Seed = "learned+ones"
 
-	// SeedComponents is a query for each pair of components of a mixture of logits, with equal
-	// parts of the round; for each component of the candidate where there are more than 16 pairs;
-	// ones where there are more than 16 of those, and for another decoder.
+	// SeedComponents is a query vector for each pair of components of a mixture of logits, with
+	// equal parts of the round. If there are more than 16 pairs, it is one for each component of
+	// the candidate. If there are more than 16 of these, or for another decoder, it is ones.
 	SeedComponents Seed = "components"
 )
 
@@ -31,11 +31,11 @@ func (s Seed) valid() bool {
 	return s == SeedOnes || s == SeedSource || s == SeedBoth || s == SeedComponents || s.Learned()
 }
 
-// Learned reports whether the seed needs stored sources: see Query.Seeds.
+// Learned reports whether the seed needs Query.Seeds.
 func (s Seed) Learned() bool { return s == SeedLearned || s == SeedLearnedOnes }
 
-// seed sets the plan, and the queries of its first round. Where the learned seed cannot be had the
-// plan is another.
+// seed sets the plan, and the query vectors of its first round. If a learned seed is not available,
+// it sets another plan.
 func (e *Executor) seed() {
 	e.queries, e.leaders = e.queries[:0], e.leaders[:0]
 	e.plan = e.q.Plan
@@ -62,7 +62,7 @@ func (e *Executor) seed() {
 	}
 	seed := e.plan.Seed
 	if e.q.Bound.Linear() {
-		seed = SeedOnes // the one query that a linear decoder has
+		seed = SeedOnes // the only query vector of a linear decoder
 	}
 	if seed == SeedOnes || seed == SeedBoth {
 		e.q.Bound.Ones(e.nextQuery(string(SeedOnes)))
@@ -73,8 +73,8 @@ func (e *Executor) seed() {
 	e.bound()
 }
 
-// componentSeed makes the queries of the components, or reports false and makes none. The round
-// takes rows from each in turn.
+// componentSeed makes the query vectors of SeedComponents and returns true, or makes none and
+// returns false. The round takes rows from each in turn.
 func (e *Executor) componentSeed() bool {
 	mixture, ok := e.q.Bound.(decoder.Mixture)
 	if !ok {
@@ -104,9 +104,9 @@ func (e *Executor) componentSeed() bool {
 	return true
 }
 
-// learnedSeed makes the query of the learned seed, or reports false and makes none: without stored
-// sources, where none of them resembles the source, and where what they lead to is no query (zeros,
-// or not finite).
+// learnedSeed makes the query vector of a learned seed and returns true, or makes none and returns
+// false. It makes none without stored sources, if none of them is similar to the source, or if the
+// result is all zeros or not finite.
 func (e *Executor) learnedSeed() bool {
 	stored := e.q.Seeds
 	bound, ok := e.q.Bound.(decoder.Separable)
@@ -121,7 +121,7 @@ func (e *Executor) learnedSeed() bool {
 	scaleTo1(ones)
 	e.seedScores = sized(e.seedScores, stored.Len())
 	e.leaders = stored.nearest(e.leaders, e.seedScores, ones)
-	if !(e.leaders[0].cosine >= leastAlike) { // it may be a NaN
+	if !(e.leaders[0].cosine >= leastAlike) { // it may be NaN
 		e.leaders = e.leaders[:0]
 		return false
 	}
@@ -140,7 +140,8 @@ func (e *Executor) learnedSeed() bool {
 	return true
 }
 
-// sources returns the ids of the stored sources that led to the seed, most alike first, or nil.
+// sources returns the ids of the stored sources that the seed was made from, most similar first, or
+// nil.
 func (e *Executor) sources() []uint32 {
 	var ids []uint32
 	for _, n := range e.leaders {

@@ -6,35 +6,37 @@ import (
 	"github.com/flashdb/flashdb/internal/simd"
 )
 
-// The constants of the learned seed: docs/measurements.md has what they were measured against.
+// The constants of the learned seed. docs/measurements.md has the measurements.
 const (
-	// maxPrototypes is the number of stored sources from which on more gain next to nothing.
+	// maxPrototypes is the number of stored sources beyond which more gain next to nothing.
 	maxPrototypes = 512
-	// maxSeedBytes bounds what Seeds hold and are stored in, whatever the dimension.
+	// maxSeedBytes bounds the size of Seeds, in memory and stored.
 	maxSeedBytes = 2 << 20
-	// nearestShare is the inverse of the share of the stored sources whose gradients are taken,
-	// within fewestNearest and mostNearest. Few of many resemble the source most, and yet miss what
-	// they have in common with the others.
+	// A seed is made from one in nearestShare of the stored sources, at least fewestNearest and at
+	// most mostNearest. Fewer are more similar to the source, but their mean lacks what they share
+	// with the others.
 	nearestShare               = 8
 	fewestNearest, mostNearest = 16, maxPrototypes / nearestShare
-	// onesShare is the length of the ones seed in the query, beside 1 of the stored gradients.
+	// onesShare is the length of the ones seed in the query vector. The part from stored gradients
+	// has length 1.
 	onesShare = 0.1
-	// leastAlike is the cosine with the most alike stored source below which none resembles the
-	// source, and what they taught says less about it than the ones seed.
+	// leastAlike is the least cosine with the most similar stored source. Below it the ones seed is
+	// better than a learned one.
 	leastAlike = 0.5
 )
 
-// Prototype is what a thorough search for one source taught: see Executor.Learn.
+// Prototype is the result of a thorough search for one source: see Executor.Learn.
 type Prototype struct {
 	ID       uint32    // of the source's node, for the trace
 	Source   []float32 // its row
 	Gradient []float32 // mean gradient with respect to z at its best rows (decoder.Separable)
 }
 
-// Seeds are first queries learned from thorough searches for sampled sources: the gradient at the
-// end of a good search varies little and smoothly from source to source, so that the mean of those
-// for the sources most like a new one leads to the best rows of that one. They belong to one
-// decoder. Immutable and safe for concurrent use; a nil Seeds is one without prototypes.
+// Seeds are what first query vectors are made from: gradients learned from thorough searches for
+// sampled sources. The gradient at the end of a good search varies little and smoothly from source
+// to source. So the mean over the sources most similar to a new one leads to its best rows. Seeds
+// belong to one decoder. They are immutable and safe for concurrent use. A nil Seeds has no
+// prototypes.
 type Seeds struct {
 	dim       int
 	ids       []uint32
@@ -42,15 +44,14 @@ type Seeds struct {
 	gradients []float32 // row-major, len(ids) x dim
 }
 
-// MaxPrototypes returns how many prototypes of dim floats Seeds hold at most.
+// MaxPrototypes returns how many prototypes of width dim Seeds hold at most.
 func MaxPrototypes(dim int) int {
 	return min(maxPrototypes, (maxSeedBytes-seedHeaderBytes)/prototypeBytes(dim))
 }
 
-// NewSeeds returns the seeds that the prototypes teach, in their order. It leaves out those that
-// teach nothing (a source or a gradient of zeros, as where every neuron is inactive at the best
-// rows, of another length, or with a value that is not finite) and those beyond MaxPrototypes. What
-// it is given is copied.
+// NewSeeds returns seeds with the prototypes, in their order. It leaves out those whose source or
+// gradient is all zeros, has another length or is not finite, and those beyond MaxPrototypes. A
+// gradient is all zeros if every neuron is inactive at the best rows. The slices are copied.
 func NewSeeds(dim int, prototypes []Prototype) *Seeds {
 	s := &Seeds{dim: dim}
 	for i := range prototypes {
@@ -77,7 +78,7 @@ func (s *Seeds) Len() int {
 	return len(s.ids)
 }
 
-// Dim returns the number of values of a source and of a gradient, 0 of nil.
+// Dim returns the width of a source and of a gradient, or 0 for nil.
 func (s *Seeds) Dim() int {
 	if s == nil {
 		return 0
@@ -85,14 +86,15 @@ func (s *Seeds) Dim() int {
 	return s.dim
 }
 
-// near is a stored source and how much it resembles another.
+// near is a stored source and its cosine with another.
 type near struct {
 	at     int // of Seeds.ids
 	cosine float32
 }
 
-// nearest appends to dst, which is empty, the stored sources of highest cosine with unit, a source
-// of length 1: best first, ties in the order they are stored in. Scores is scratch of Len floats.
+// nearest appends to dst, which is empty, the stored sources of highest cosine with unit, which is
+// a source of length 1. The best come first, and ties in the order of storage. scores is scratch of
+// Len floats.
 func (s *Seeds) nearest(dst []near, scores, unit []float32) []near {
 	simd.DotRows(scores, unit, s.units)
 	most := min(max(len(s.ids)/nearestShare, fewestNearest), mostNearest)
@@ -127,7 +129,7 @@ func usable(v []float32) bool {
 	return square > 0 && square-square == 0
 }
 
-// squaredLength cannot overflow where v is finite: a square is below 2^256.
+// squaredLength cannot overflow if v is finite: each square is below 2^256.
 func squaredLength(v []float32) (sum float64) {
 	for _, x := range v {
 		sum += float64(x) * float64(x)
@@ -135,7 +137,7 @@ func squaredLength(v []float32) (sum float64) {
 	return sum
 }
 
-// scaleTo1 divides v, which is usable, by its length.
+// scaleTo1 divides v by its length. v must be usable.
 func scaleTo1(v []float32) {
 	inverse := 1 / math.Sqrt(squaredLength(v))
 	for i, x := range v {

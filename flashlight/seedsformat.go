@@ -6,22 +6,23 @@ import (
 	"github.com/flashdb/flashdb/internal/format"
 )
 
-// Seeds as bytes, little-endian, a part of a blob whose owner has a version and a checksum for it:
+// Seeds as bytes, little-endian. They are part of a blob that has a version and a checksum:
 //
 //	dim, prototypes (uint32 each), id of each source (uint32), sources of length 1 and gradients
 //	(row-major, prototypes x dim, float32)
 //
-// Nil, and seeds without prototypes, have 0 prototypes and nothing behind.
+// For nil, and for seeds without prototypes, both dim and the number of prototypes are 0, and
+// nothing follows.
 const seedHeaderBytes = 8
 
-// unitTolerance is how far from 1 the squared length of a stored source may be: many times what
-// rounding makes of it.
+// unitTolerance is how far from 1 the squared length of a stored source may be. It is many times
+// the rounding error.
 const unitTolerance = 1e-3
 
-// prototypeBytes is what one prototype takes.
+// prototypeBytes is the encoded size of one prototype.
 func prototypeBytes(dim int) int { return 4 + 2*4*dim }
 
-// Encode appends the seeds: at most 2 MB.
+// Encode appends the seeds, at most 2 MiB.
 func (s *Seeds) Encode(w *format.Writer) {
 	if s.Len() == 0 {
 		w.Uint32(0)
@@ -35,8 +36,8 @@ func (s *Seeds) Encode(w *format.Writer) {
 	w.Bytes(format.Float32Bytes(s.gradients))
 }
 
-// DecodeSeeds reads what Encode wrote for a decoder of this dim. What it cannot have written fails
-// r, and then, as where there are no prototypes, the result is nil. The bytes are copied.
+// DecodeSeeds reads what Encode wrote for a decoder of this dim. Bytes that Encode cannot have
+// written make r fail. Then, or without prototypes, the result is nil. The bytes are copied.
 func DecodeSeeds(r *format.Reader, dim int) *Seeds {
 	stored, n := r.Uint32(), r.Uint32()
 	switch {
