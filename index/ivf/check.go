@@ -9,9 +9,8 @@ import (
 	"github.com/flashdb/flashdb/internal/format"
 )
 
-// Verify verifies the checksums of the sections that Open leaves out because they are as large as
-// the data: those of the codes, of the rows, and of kinds unknown to this program. It reads the
-// whole file, at the speed of memory or disk.
+// Verify verifies the checksums that Open does not: those of the codes, of the rows, of the keys,
+// and of sections of kinds unknown to this program. It reads these sections in full.
 func (ix *Index) Verify() error {
 	return ix.Guard(func() error {
 		for i := range ix.sections {
@@ -35,10 +34,9 @@ func (ix *Index) verifyAll() error {
 	return nil
 }
 
-// Check verifies all that Open leaves out because it costs a reading of the whole file: the
-// checksums of all sections, the gaps between them, that no id occurs twice, that numbers are
-// finite, the padding of the codes, the table of keys, and a sample of the codes against the rows.
-// It returns the first fault.
+// Check verifies everything, which needs a read of the whole file: the checksums of all sections,
+// the gaps between them, that no id occurs twice, that numbers are finite, the padding of the
+// codes, the table of keys, and a sample of the codes against the rows. It returns the first fault.
 func (ix *Index) Check() error { return ix.Guard(ix.check) }
 
 func (ix *Index) check() error {
@@ -100,8 +98,8 @@ func (ix *Index) checkGap(from, to int64) error {
 	return nil
 }
 
-// checkIDs verifies that no two lists hold the same id, and returns all ids. Inside a list they
-// ascend, which Load has seen to.
+// checkIDs verifies that no two lists hold the same id, and returns all ids. Load has verified that
+// ids ascend inside each list.
 func (ix *Index) checkIDs(s *section) (*roaring.Bitmap, error) {
 	seen := roaring.New()
 	for l := range ix.header.lists {
@@ -134,7 +132,7 @@ func (ix *Index) checkNumbers(found [kindEnd]*section) error {
 	return nil
 }
 
-// checkPadding verifies that the codes that fill up the last block of each list are zero.
+// checkPadding verifies that the padding codes in the last block of each list are zero.
 func (ix *Index) checkPadding(s *section) error {
 	shape := ix.header.shape()
 	if shape.Bits != 4 {
@@ -156,15 +154,15 @@ func (ix *Index) checkPadding(s *section) error {
 }
 
 const (
-	// sampledCodes is the number of codes that Check computes anew, about.
+	// sampledCodes is about how many codes Check computes again.
 	sampledCodes = 4096
-	// codeTies is which share of their bytes, as 1 in so many, may differ: rounding, which differs
-	// between processors, decides between two points of a codebook that are equally near.
+	// One in codeTies of their bytes may differ. If two points of a codebook are equally near,
+	// rounding decides, and it differs between processors.
 	codeTies = 64
 )
 
-// checkCodes encodes the first rows of lists all over the file again and compares the codes, for
-// checksums only say that a file is as it was written.
+// checkCodes encodes the first rows of lists all over the file again and compares the codes. A
+// checksum only shows that the file is as it was written, not that the codes are right.
 func (ix *Index) checkCodes(s *section) error {
 	if ix.rows == nil {
 		return nil

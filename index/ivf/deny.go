@@ -8,16 +8,16 @@ import (
 	"github.com/flashdb/flashdb/index"
 )
 
-// denied tells quickly whether a filter keeps an id. The ids that are excluded, a few hundred more
-// in each round, are unrolled into a dense bitmap once a search, because the scan asks for every
-// survivor; the other parts of a filter are asked as they are.
+// denied is a filter in a form for fast lookups. Each search expands the excluded ids into a dense
+// bitmap, because the scan looks up every candidate. The other parts of the filter stay roaring
+// bitmaps.
 type denied struct {
-	dense   bitset // of the excluded ids; nil when the ids are too sparse for it
+	dense   bitset // excluded ids; nil if the ids are too sparse for it
 	it      roaring.ManyIntIterator
 	buffer  []uint32
-	allowed *roaring.Bitmap // nil: all
-	sparse  *roaring.Bitmap // excluded, when dense is nil; nil: none
-	masked  *roaring.Bitmap // nil: none
+	allowed *roaring.Bitmap // nil means all
+	sparse  *roaring.Bitmap // excluded ids if dense is nil; nil means none
+	masked  *roaring.Bitmap // nil means none
 }
 
 func newDenied(ix *Index) denied {
@@ -28,14 +28,14 @@ func newDenied(ix *Index) denied {
 	return d
 }
 
-// fitsDense reports whether there is a dense bitmap of the ids up to maxID. It takes never more
-// than a few bytes per row: a file of few rows with high ids does without. On 32 bits an int does
-// not hold every id.
+// fitsDense reports whether a dense bitmap of the ids up to maxID takes at most a few bytes per
+// row. With few rows and high ids it would take more. On 32-bit systems an int does not hold every
+// id.
 func fitsDense(maxID uint32, rows int) bool {
 	return int64(maxID)/8+1 <= 4*int64(rows)+1<<16 && uint64(maxID) <= math.MaxInt-wordBits
 }
 
-// set takes over a filter, whose bitmaps must not change until the next set.
+// set sets the filter. Its bitmaps must not change until the next set.
 func (d *denied) set(f *index.Filter) {
 	d.allowed, d.masked, d.sparse = f.Allowed, nonEmpty(f.Masked), nil
 	if d.dense == nil {
@@ -63,7 +63,7 @@ func nonEmpty(b *roaring.Bitmap) *roaring.Bitmap {
 	return b
 }
 
-// has reports whether the filter drops id, which must be one of the index.
+// has reports whether the filter drops id, which must be an id of the index.
 func (d *denied) has(id uint32) bool {
 	if d.dense != nil && d.dense.has(int(id)) {
 		return true

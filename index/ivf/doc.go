@@ -10,9 +10,8 @@
 //	q.row = q.centroid + spread * (q.residual/spread)
 //
 // one lookup table per query serves all lists. Rows whose norms differ by orders of magnitude are
-// in lists of their own, see stratum.go, and queries are scaled so that no estimate overflows, see
-// scale.go. A row's position is its number in list order: lists one after the other, ids ascending
-// inside each.
+// in separate lists (stratum.go). Queries are scaled so that no estimate overflows (scale.go). A
+// row's position is its number in list order: lists one after the other, ids ascending inside each.
 //
 // # Probing
 //
@@ -23,28 +22,28 @@
 //
 // where c_l is the centroid, s_l the spread of the list and p_d the variance of the residuals in
 // dimension d, divided by its mean over all dimensions. This assumes that lists have one shape and
-// differ in size. The last root is one number per query. A query that wants a part of many lists
-// chooses it by centroids of 8 bits, see rounded.go. One that wants few of them looks only into
-// groups of lists that are likely to hold one of these, see groups.go. Once lists are chosen,
-// everything is computed with their exact centroids.
+// differ in size. The last root is one number per query. If there are many lists and a query visits
+// a part of them, it chooses them by centroids of 8 bits (rounded.go). If it visits few of them, it
+// looks only into the groups of lists that are likely to hold one (groups.go). Once lists are
+// chosen, everything is computed with their exact centroids.
 //
-// The set of visited lists belongs to a Search and only grows: each further query adds its best
-// unvisited lists, and scans every list visited so far, best first, except those whose rows cannot
-// be expected to reach what it has found by then.
+// The set of visited lists belongs to a Search and only grows. Each further query vector adds its
+// best unvisited lists. It scans every list visited so far, best first, except those whose rows are
+// unlikely to reach the candidates found by then.
 //
 // # Ranking
 //
 // The scan estimates inner products from codes and keeps a few times as many rows as are asked for,
-// which are then ranked by their true inner products. How far an estimate is off grows with the
-// deviation of its list along the query, so every estimate is raised by 1.5 standard deviations of
+// which are then ranked by their true inner products. The error of an estimate grows with the
+// deviation of its list along the query. So every estimate is raised by 1.5 standard deviations of
 // its error before rows compete to be kept.
 //
 // # Use
 //
-// Build writes a file and Open maps it; Load works on bytes from anywhere. An Index is immutable
-// and safe for concurrent use. It starts with one reference; the last Release unmaps it, after
-// which nothing that came from it may be touched. A Search belongs to one goroutine at a time and
-// is reused; a large one is shared by goroutines of its own (workers.go).
+// Build writes a file, and Open maps it. Load opens bytes from anywhere. An Index is immutable and
+// safe for concurrent use. It starts with one reference. The last Release unmaps it, and nothing
+// that it returned may be used after that. A Search belongs to one goroutine at a time and is
+// reused. A large search starts goroutines of its own (workers.go).
 //
 // # File format, version 1
 //
@@ -95,11 +94,11 @@
 //	11 groups      no        uint32, groups+1: group g holds the lists groups[g] to groups[g+1]; left out of few lists, see
 //	                         groups.go, and where rows are in several strata, or shifted or scaled in one, see stratum.go
 //
-// Open verifies all checksums but those of the codes and rows, which are as large as the data;
-// Verify verifies these, and Check everything. Any code is a valid code, so damage to codes lowers
+// Open verifies all checksums but those of the codes, rows and keys, which are most of the file.
+// Verify verifies these, and Check everything. Any code is a valid code, so damaged codes lower
 // recall but cannot crash a search.
 //
-// What was verified can still change. Where a file is cut short under a running process, reads of
-// the mapping fault; Guard turns the fault into an error. A page that is read again from a failing
-// disk may hold other bytes. Verify and Check notice both.
+// Bytes that were verified can still change. If a file is truncated under a running process, reads
+// of the mapping fault, and Guard turns the fault into an error. A page that is read again from a
+// failing disk may hold other bytes. Verify and Check notice both.
 package ivf

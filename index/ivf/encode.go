@@ -9,12 +9,12 @@ import (
 )
 
 const (
-	encodeBytes = 4 << 20 // of rows encoded in one go
+	encodeBytes = 4 << 20 // of rows that are encoded at a time
 	encodeRows  = 8192
 )
 
-// piece is a part of a list that is encoded in one go: whole blocks of codes but for the end of the
-// list.
+// piece is a part of a list that is encoded at a time. It is whole blocks of codes, except at the
+// end of the list.
 type piece struct {
 	list       int
 	begin, end int // positions

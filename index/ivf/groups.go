@@ -11,26 +11,25 @@ import (
 	"github.com/flashdb/flashdb/internal/simd"
 )
 
-// Many lists are clustered into groups by their centroids, so that a query that wants few of them
-// need not look at the centroids of all. The lists of a group follow each other in the file: their
-// centroids are one block of memory.
+// If there are many lists, they are clustered into groups by their centroids. A query that visits
+// few lists then need not read the centroids of all. The lists of a group follow each other in the
+// file, so their centroids are one block of memory.
 
 const (
-	// groupedLists is the number of lists from which on they are grouped: with fewer, only queries
-	// of a few thousand rows would gain from it.
+	// groupedLists is the least number of lists that are grouped. With fewer, only queries that
+	// visit a few thousand rows would gain from it.
 	groupedLists = 8192
 	// listsPerGroup is the mean number of lists of a group.
 	listsPerGroup = 32
-	// A query chooses by groups when there are at least this many lists for each list that it
-	// wants. With more wanted most groups may hold one of them, and looking at groups first costs
-	// more than it saves.
+	// A query chooses by groups if there are at least this many lists for each list that it visits.
+	// If it visits more, most groups may hold one of them, and groups cost more than they save.
 	fewLists = 256
-	// leadGroups is how many lists are wanted for each group that is examined first, best first.
-	// What they hold gives the threshold that the other groups must reach.
+	// The best groups, one for each leadGroups lists to visit, are examined first. Their lists give
+	// the threshold that the other groups must reach.
 	leadGroups = 4
-	// How far above the mean of its group the best list is assumed to lie, in multiples of the
-	// expected maximum. Its breadth is assumed to be the largest of the group. Of .15 to 2, .85 is
-	// the least that kept recall: see docs/measurements.md.
+	// groupBenefit is how far above the mean of its group the best list is assumed to lie, in
+	// multiples of the expected maximum. Its breadth is assumed to be the largest of the group. Of
+	// values from .15 to 2, .85 is the smallest that kept recall: see docs/measurements.md.
 	groupBenefit = 0.85
 )
 
@@ -66,8 +65,7 @@ func (y *layout) groupLists(ctx context.Context, trained []uint32, centroids []f
 	return nil
 }
 
-// groups is what an open index knows of its groups of lists. All but the bounds derives from the
-// lists.
+// groups describes the groups of lists of an open index. All but begin is computed from the lists.
 type groups struct {
 	begin     []uint32  // group g holds the lists begin[g] to begin[g+1]; empty without groups
 	centroids []float32 // mean of the centroids of its lists: row-major, groups x dim
@@ -93,8 +91,8 @@ func (ix *Index) loadGroups(s *section) error {
 	return nil
 }
 
-// newGroups returns what derives from the bounds and from the centroids, row-major, and breadths of
-// the lists.
+// newGroups returns the groups with these bounds, for lists with these centroids, row-major, and
+// breadths.
 func newGroups(begin []uint32, centroids, breadth []float32, d int) groups {
 	n := len(begin) - 1
 	g := groups{
@@ -135,13 +133,13 @@ func column(rows []float32, d, j int) (mean, variance float64) {
 	return mean, variance
 }
 
-// wantsFew reports whether the budget is so small that the queries choose lists by their groups.
+// wantsFew reports whether the budget is so small that query vectors choose lists by groups.
 func (s *Search) wantsFew(probes index.Probes) bool {
 	lists := s.ix.header.lists
 	return s.ix.groups.len() > 0 && !probes.All() && (s.cost.Lists+s.missing(probes))*fewLists <= lists
 }
 
-// rateGroups computes how high the lists of each group are likely to reach.
+// rateGroups estimates the highest priority of the lists of each group.
 func (q *queryVector) rateGroups(ix *Index) {
 	q.resize(ix)
 	g := &ix.groups
@@ -158,7 +156,7 @@ func (q *queryVector) rateGroups(ix *Index) {
 	}
 }
 
-// chooseByGroup is choose for a query that has rated the groups and not the lists. It passes over
+// chooseByGroup is choose for a query vector that has rated the groups but not the lists. It skips
 // groups that are unlikely to hold one of the n lists.
 func (q *queryVector) chooseByGroup(ix *Index, n int, visited bitset) {
 	q.leading.Reset(1 + n/leadGroups)

@@ -6,12 +6,12 @@ import (
 	"github.com/flashdb/flashdb/internal/format"
 )
 
-// Guard calls fn, which uses the index, and turns what a file that changes under this process does
-// to it into an error matching format.ErrCorrupt: a fault where the file was cut short, which would
-// end the process, and a panic over numbers that are no longer those that Load has verified. Every
-// other panic is fn's own and passes.
+// Guard calls fn, which uses the index, while the file may change under this process. If the file
+// was truncated, a read of the mapping faults, which would end the process. If its bytes have
+// changed since Load verified them, fn may panic. Guard turns both into an error that matches
+// format.ErrCorrupt. It passes on every other panic.
 //
-// Only the calling goroutine is guarded: fn must not hand parts of the mapping to others.
+// Only the calling goroutine is guarded, so fn must not pass parts of the mapping to others.
 func (ix *Index) Guard(fn func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

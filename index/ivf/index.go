@@ -13,7 +13,7 @@ import (
 	"github.com/flashdb/flashdb/internal/vfs"
 )
 
-// ErrNoRows is returned when rows are asked of an index that was built without them.
+// ErrNoRows is returned by calls that read rows of an index that was built without them.
 var ErrNoRows = errors.New("the index holds no rows")
 
 // Index is one open generation.
@@ -23,11 +23,11 @@ type Index struct {
 	sections []section
 	data     []byte // the whole file
 
-	// On the heap, as every query reads all of it:
+	// On the heap, because every query reads all of it:
 	centroids []float32 // row-major, lists x dim
-	spread    []float32 // what the residuals of every list were divided by: see spreads
-	rounded   rounded   // the centroids in 8 bits; empty when there are few
-	groups    groups    // of lists; empty when there are few
+	spread    []float32 // divisor of the residuals of each list: see spreads
+	rounded   rounded   // the centroids in 8 bits; empty if there are few lists
+	groups    groups    // groups of lists; empty if there are few lists
 	breadth   []float32 // spread times sqrt(2 ln n_l) of every list, the expected maximum of n_l standard Gaussians
 	profile   []float32 // variance of a residual in each dimension, of residuals with a spread of 1: see profile
 	reach     float64   // see reachOf
@@ -87,8 +87,8 @@ func Open(fs vfs.FS, path string) (*Index, error) {
 	return ix, nil
 }
 
-// Load opens the index in data, which must stay unchanged while the index is in use. The name is
-// what errors call it.
+// Load opens the index in data, which must stay unchanged while the index is in use. Errors call it
+// name.
 func Load(data []byte, name string) (*Index, error) {
 	h, sections, err := parseHeader(data, name)
 	if err != nil {
@@ -160,8 +160,8 @@ func (ix *Index) load() error {
 	return nil
 }
 
-// find returns the section of each known kind, with the length that the header implies, and nil for
-// optional ones that are missing. The lengths of codebooks and codes are left to what reads them.
+// find returns the section of each known kind, or nil for optional ones that are missing. It
+// verifies the lengths that the header implies. The readers of the other sections verify theirs.
 func (ix *Index) find() (found [kindEnd]*section, err error) {
 	for i := range ix.sections {
 		s := &ix.sections[i]
@@ -200,8 +200,8 @@ func (ix *Index) find() (found [kindEnd]*section, err error) {
 	return found, nil
 }
 
-// loadLists verifies the bounds of the lists and the order of the ids, and sets what derives from
-// the bounds.
+// loadLists verifies the bounds of the lists and the order of the ids, and sets the fields that are
+// computed from the bounds.
 func (ix *Index) loadLists(found [kindEnd]*section) error {
 	lists := ix.header.lists
 	if ix.begin[0] != 0 || int64(ix.begin[lists]) != int64(ix.header.rows) {
@@ -250,7 +250,7 @@ func (ix *Index) Info() Info {
 // Dim returns the dimension of the rows.
 func (ix *Index) Dim() int { return ix.header.dim }
 
-// Retain adds a reference. Only who holds one may add one.
+// Retain adds a reference. Only a holder of a reference may call it.
 func (ix *Index) Retain() {
 	if ix.refs.Add(1) <= 1 {
 		panic("ivf: Retain of a released index")
@@ -279,16 +279,16 @@ func (ix *Index) Release() error {
 	return nil
 }
 
-// OnRetire sets what the last Release calls once the file is unmapped, such as its removal. Only
-// one goroutine may call it, before it releases its own reference.
+// OnRetire sets a function that the last Release calls once the file is unmapped, such as to remove
+// it. Only one goroutine may call it, before it releases its own reference.
 func (ix *Index) OnRetire(retire func()) { ix.retire = retire }
 
-// rowsChunk is the number of rows handed out at a time: enough to make a call cheap, few enough to
+// rowsChunk is the number of rows in one call of fn: enough to make the call cheap, few enough to
 // stay in cache.
 const rowsChunk = 1024
 
-// Rows calls fn for all rows in list order, some at a time. The slices are parts of the mapping: fn
-// may neither change nor keep them.
+// Rows calls fn for all rows in list order, in chunks. The slices are parts of the mapping, and fn
+// must neither change nor keep them.
 func (ix *Index) Rows(ctx context.Context, fn func(ids []uint32, rows []float32) error) error {
 	if ix.rows == nil {
 		return fmt.Errorf("%s: %w", ix.name, ErrNoRows)
@@ -308,7 +308,7 @@ func (ix *Index) Rows(ctx context.Context, fn func(ids []uint32, rows []float32)
 	return nil
 }
 
-// Gather copies the rows of candidates that a Search of this index returned to dst, row-major,
+// Gather copies to dst the rows of candidates that a Search of this index returned: row-major,
 // len(candidates) x dim.
 func (ix *Index) Gather(dst []float32, candidates []index.Candidate) error {
 	if ix.rows == nil {

@@ -10,10 +10,10 @@ import (
 	"github.com/flashdb/flashdb/internal/format"
 )
 
-// The keys section maps ids to keys, so that a query names its hits without a lookup in the store
-// for each. A key never changes as long as its id lives; whether it lives is the store's to say.
-// Ids are dense but for deleted ones, so the offsets form a table by id, and the section is written
-// in one pass over the keys in the order of their ids:
+// The keys section maps ids to keys, so that a query gets the keys of its hits without a lookup in
+// the store for each. The key of an id never changes. Whether the node still exists is known to the
+// store only. Ids are dense except for deleted ones, so the offsets form a table by id. The section
+// is written in one pass over the keys in the order of their ids:
 //
 //	bytes    the keys one after the other, and zeros up to a multiple of 8
 //	bases    uint64, ceil(ids / 4096): where the keys of each 4096 ids begin
@@ -22,12 +22,12 @@ import (
 //	ids      uint64, one more than the highest id of the index
 //	length   uint64, of the bytes, without zeros
 //
-// It is left out when fewer than a quarter of the ids are in the index: the table would be mostly
-// holes.
+// It is left out if fewer than a quarter of the ids are in the index, because most of the table
+// would be empty.
 const (
 	idsPerBase   = 4096
 	keysFooter   = 16
-	maxIDsPerRow = 4       // ids up to the highest, for each row of the index: with more there is no section
+	maxIDsPerRow = 4       // ids up to the highest, for each row of the index; with more there is no section
 	keysBuffer   = 1 << 20 // bytes written at a time
 	maxKeyLength = 1 << 16 // no end overflows: 4096 keys of this length
 )
@@ -46,8 +46,8 @@ type keyTable struct {
 	ends  []uint32
 }
 
-// Key returns the key of an id as of the build, without a copy: it lies in the mapping. It returns
-// false for an id that the index has no key of.
+// Key returns the key that an id had at the build. The key is a part of the mapping, not a copy. It
+// returns false if the index has no key for the id.
 func (ix *Index) Key(id uint32) (key []byte, ok bool) {
 	t := &ix.keys
 	if uint64(id) >= uint64(len(t.ends)) {
@@ -58,14 +58,14 @@ func (ix *Index) Key(id uint32) (key []byte, ok bool) {
 	if id%idsPerBase > 0 {
 		begin += uint64(t.ends[id-1])
 	}
-	// The section is verified by the first query at the earliest, and may be damaged.
+	// Open does not verify the section, so it may be damaged.
 	if begin >= end || end > uint64(len(t.bytes)) || end < base {
 		return nil, false
 	}
 	return t.bytes[begin:end:end], true
 }
 
-// loadKeys takes the section apart.
+// loadKeys finds the parts of the section.
 func (ix *Index) loadKeys(s *section) error {
 	b := ix.bytes(s)
 	if len(b) < keysFooter {
@@ -123,7 +123,7 @@ func (ix *Index) checkKeys(s *section, rows *roaring.Bitmap) error {
 	return ix.checkZeros(s, ends, align8(ends), "the last end")
 }
 
-// checkZeros verifies that a part of a section, which lies behind something, is zero.
+// checkZeros verifies that a part of a section is zero. behind says in the error what it follows.
 func (ix *Index) checkZeros(s *section, from, to int64, behind string) error {
 	for i, b := range ix.bytes(s)[from:to] {
 		if b != 0 {
@@ -139,7 +139,7 @@ func (b *builder) wantsKeys() bool {
 	return b.opt.Keys != nil && uint64(y.ids[len(y.ids)-1])+1 <= maxIDsPerRow*uint64(len(y.ids))
 }
 
-// errKeysDone ends a stream of keys whose rest is of no use.
+// errKeysDone ends a stream of keys whose rest is not needed.
 var errKeysDone = errors.New("no more keys are wanted")
 
 // writeKeys writes the keys behind all other sections and sets the length of the file.
@@ -189,14 +189,14 @@ type keyWriter struct {
 	ends   []uint32
 }
 
-// skip gives the ids before id no key.
+// skip records that the ids before id have no key.
 func (k *keyWriter) skip(id uint32) {
 	for uint64(len(k.ends)) < uint64(id) {
 		k.next(nil)
 	}
 }
 
-// add gives the next id a key.
+// add records the key of the next id.
 func (k *keyWriter) add(key []byte) error {
 	k.next(key)
 	return k.write(key)
@@ -210,7 +210,7 @@ func (k *keyWriter) next(key []byte) {
 	k.ends = append(k.ends, uint32(k.length-k.bases[len(k.bases)-1]))
 }
 
-// write appends to the section what may be as large as the tables, by way of the buffer.
+// write appends b, which may be large, to the section through the buffer.
 func (k *keyWriter) write(b []byte) error {
 	if k.buf == nil {
 		k.buf = make([]byte, 0, keysBuffer)

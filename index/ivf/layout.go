@@ -10,7 +10,7 @@ import (
 // dropped marks a trained list that no row was assigned to.
 const dropped = math.MaxUint32
 
-// layout is what the second pass finds out: which row goes where.
+// layout is the result of the second pass: which row goes where.
 type layout struct {
 	dim        int
 	ids        []uint32 // in ascending order
@@ -61,7 +61,7 @@ type moments struct {
 	count   []uint32
 	first   [][]float32 // the first row of each list; nil for lists without rows
 	sum     [][]float64
-	squares [][]float64 // of differences from the first row: the variance of rows far from zero is lost in their own squares
+	squares [][]float64 // of differences from the first row; squares of rows far from zero would lose the variance to rounding
 }
 
 func newMoments(lists int) *moments {
@@ -129,8 +129,8 @@ func (b *builder) place(ctx context.Context, m *moments) error {
 	return nil
 }
 
-// order returns the trained lists that have rows in the order of the file: as they are, or by
-// groups.
+// order returns the trained lists that have rows, in the order of the file: as they were trained,
+// or by groups.
 func (b *builder) order(ctx context.Context, m *moments) ([]uint32, error) {
 	var order []uint32
 	for trained, count := range m.count {
@@ -150,9 +150,9 @@ func (b *builder) order(ctx context.Context, m *moments) ([]uint32, error) {
 	return order, b.layout.groupLists(ctx, order, centroids, b.opt.Seed, b.opt.Workers)
 }
 
-// exponentOf returns the exponent of a list of that mean variance: 0, unless the variance is too
-// large or too small for a float32. The variances of the list are those of its rows times
-// 2^exponent.
+// exponentOf returns the exponent for a list of that mean variance. It is 0 unless the variance is
+// too large or too small for a float32. The stored variances of the list are those of its rows
+// times 2^exponent.
 func exponentOf(variance float64) int8 {
 	_, e := math.Frexp(variance)
 	if variance == 0 || (e >= -varianceBits && e <= varianceBits) {
@@ -161,14 +161,14 @@ func exponentOf(variance float64) int8 {
 	return int8(min(math.MaxInt8, max(math.MinInt8, -e/2)))
 }
 
-// varianceBits is how many binary orders of magnitude from 1 a variance may lie without an
-// exponent: far enough from the bounds of a float32 for those of single dimensions.
+// varianceBits is how many binary orders of magnitude a mean variance may be from 1 without an
+// exponent. That leaves room in a float32 for the variances of single dimensions.
 const varianceBits = 80
 
-// spreads returns the standard deviation of the residuals of each list, over all dimensions; nil
-// exponents are all 0. Residuals are divided by it before they are quantized: real lists differ by
-// orders of magnitude, and one codebook for all would see every row of a tight list in the same
-// place.
+// spreads returns the standard deviation of the residuals of each list, over all dimensions. Nil
+// exponents mean all 0. Residuals are divided by it before they are quantized. Real lists differ in
+// it by orders of magnitude, and with one codebook for all, every row of a tight list would get the
+// same code.
 func spreads(variances []float32, exponents []int8, dim int) []float32 {
 	out := make([]float32, len(variances)/dim)
 	for l := range out {
@@ -186,9 +186,8 @@ func spreads(variances []float32, exponents []int8, dim int) []float32 {
 }
 
 // profile returns the variance of the residuals of all rows in each dimension, as a multiple of
-// their mean variance over all dimensions: how a residual of spread 1 is shaped, on average. Lists
-// wider by far than most are left out: a few rows that are a thousand times as long as the others
-// would decide alone.
+// their mean variance over all dimensions. Lists that are far wider than most are left out: a few
+// rows a thousand times as long as the others would dominate.
 func profile(variances, spread []float32, begin []uint32, dim int) []float32 {
 	most := profiled * medianSpread(spread)
 	sums, total := make([]float64, dim), 0.0
@@ -216,7 +215,7 @@ func profile(variances, spread []float32, begin []uint32, dim int) []float32 {
 	return out
 }
 
-// profiled is how many times as wide as the median a list of the profile may be.
+// profiled is how many times as wide as the median a list may be to count in the profile.
 const profiled = 64
 
 // medianSpread returns the median of the spreads that are not zero, or zero.
@@ -229,14 +228,14 @@ func medianSpread(spread []float32) float64 {
 	return float64(sorted[len(sorted)/2])
 }
 
-// residual turns a row of list l into what is quantized of it.
+// residual turns a row of list l into the vector that is quantized.
 func (y *layout) residual(row []float32, l int) { residualOf(row, y.centroid(l), y.spread[l]) }
 
-// residualOf turns a row into what is quantized of it, in a list of that centroid and spread.
+// residualOf turns a row of a list with that centroid and spread into the vector that is quantized.
 func residualOf(row, centroid []float32, spread float32) {
-	const most = 1 << 60 // up to it, and down to its inverse, float32 neither overflows nor underflows
+	const most = 1 << 60 // between its inverse and it, float32 neither overflows nor underflows
 	switch {
-	case spread == 0: // the rows of a list without spread are their centroid
+	case spread == 0: // the rows of a list without spread equal their centroid
 		clear(row)
 	case spread <= most && spread >= 1./most:
 		scale := 1 / spread

@@ -7,8 +7,8 @@ import (
 	"github.com/flashdb/flashdb/internal/simd"
 )
 
-// visitMore visits the unvisited lists of highest priority until the total reaches the budget; the
-// queries take turns. Afterwards every query has its products with the centroids of all visited
+// visitMore visits the unvisited lists of highest priority until the total reaches the budget. The
+// query vectors take turns. Afterwards every one has its products with the centroids of all visited
 // lists.
 func (s *Search) visitMore(queries []queryVector, probes index.Probes) {
 	if !s.Exhausted() && s.reached(probes) {
@@ -47,7 +47,7 @@ func (s *Search) visitMore(queries []queryVector, probes index.Probes) {
 	}
 }
 
-// takeTurns visits about as many lists as the budget has left, the queries choosing in turns.
+// takeTurns visits about as many lists as the budget has left. The query vectors choose in turns.
 func (s *Search) takeTurns(queries []queryVector, probes index.Probes, byGroup bool) {
 	n := 1 + s.missing(probes)/len(queries)
 	for i := range queries {
@@ -96,8 +96,8 @@ func (s *Search) visit(l int) {
 	s.cost.Rows += int(s.ix.begin[l+1] - s.ix.begin[l])
 }
 
-// ratedLists is the number of lists that every query takes before the next ones: few enough for
-// their centroids to stay in the cache from one query to the other.
+// ratedLists is the number of lists that all query vectors rate before the next lists: few enough
+// for their centroids to stay in the cache.
 const ratedLists = 512
 
 // rateAll computes the inner products of each query with the centroids of all lists, and their
@@ -123,8 +123,7 @@ func (q *queryVector) rateLists(ix *Index, begin, end int) {
 	simd.Axpy(priorities, q.unit, ix.breadth[begin:end])
 }
 
-// computeProducts computes the products with the centroids of some lists. It leaves the others as
-// they are.
+// computeProducts computes the products with the centroids of the given lists only.
 func (q *queryVector) computeProducts(ix *Index, lists []uint32) {
 	for i, l := range lists {
 		if i+aheadRows < len(lists) {
@@ -134,8 +133,8 @@ func (q *queryVector) computeProducts(ix *Index, lists []uint32) {
 	}
 }
 
-// resize makes room for the products with all lists and computes what a unit of spread is along the
-// vector.
+// resize makes room for the products with all lists. It also computes the deviation of a row along
+// the vector in a list of spread 1.
 func (q *queryVector) resize(ix *Index) {
 	q.products = resize(q.products, ix.header.lists)
 	q.priorities = resize(q.priorities, ix.header.lists)
@@ -147,8 +146,8 @@ func (q *queryVector) priority(ix *Index, l int) float32 {
 	return ordered(q.products[l] + ix.breadth[l]*q.unit)
 }
 
-// ordered returns a priority, or the lowest for a NaN: where the query overflows, a list comes
-// last, but it comes.
+// ordered returns a priority, or the lowest one for a NaN. So a list for which the query overflows
+// comes last but is not lost.
 func ordered(priority float32) float32 {
 	if priority != priority {
 		return -math.MaxFloat32
@@ -156,7 +155,7 @@ func ordered(priority float32) float32 {
 	return priority
 }
 
-// choose sets turns to the n unvisited lists of highest priority, best first; of equal ones the
+// choose sets turns to the n unvisited lists of highest priority, best first. Of equal ones the
 // lower list is first.
 func (q *queryVector) choose(n int, visited bitset) {
 	q.wanted.Reset(n)
@@ -181,12 +180,12 @@ func (q *queryVector) offerUnvisited(visited bitset) {
 	})
 }
 
-// guess returns a priority that a few more than n unvisited lists are likely to reach, as some of
-// them do, or minus infinity: without it the first lists all pass for the best, until there are
-// enough of them to tell.
+// guess returns a priority that a few more than n unvisited lists are likely to reach, estimated
+// from a sample of them, or minus infinity. It is the first threshold. Without it, the first n
+// lists would all have to be kept.
 func (q *queryVector) guess(n int, visited bitset) float32 {
 	const stride = 32
-	m := (n + n/4 + 8*stride) / stride // of the sample are to reach it
+	m := (n + n/4 + 8*stride) / stride // how many of the sample are to reach it
 	if len(q.priorities) < 4*m*stride {
 		return float32(math.Inf(-1))
 	}
@@ -202,8 +201,8 @@ func (q *queryVector) guess(n int, visited bitset) float32 {
 	return nthLargest(q.sampled, m)
 }
 
-// nthLargest returns the n-th largest value, n from 1 on, and reorders them (quickselect, Hoare
-// 1961). None is a NaN.
+// nthLargest returns the n-th largest value, counted from 1, and reorders the values (quickselect,
+// Hoare 1961). No value may be NaN.
 func nthLargest(values []float32, n int) float32 {
 	for {
 		pivot := values[len(values)/2]

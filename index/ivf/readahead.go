@@ -2,32 +2,31 @@ package ivf
 
 import "github.com/flashdb/flashdb/internal/vfs"
 
-// Queries read candidates' rows in no order, a page or two at each place. Where the file is not in
-// memory, a system that reads megabytes around each place is several times slower than one that is
-// told so when the file is opened. What reads rows in order then has to ask for them ahead of
-// itself.
+// Queries read rows in random order, a page or two at each place. By default the system may read
+// megabytes around each place, which is several times slower if the file is not in memory. So Open
+// advises random access. Code that reads rows in order must then prefetch them itself.
 
-// aheadBytes is how much is asked for at a time by what reads in order; it is never less than this
-// ahead.
+// aheadBytes is how much a sequential reader prefetches at a time. The prefetched part ends at
+// least that far ahead of the reads.
 const aheadBytes = 1 << 20
 
-// advise passes advice on, if the file is mapped. It only ever matters to speed.
+// advise passes advice to the system if the file is mapped. It affects only speed.
 func (ix *Index) advise(a vfs.Advice, offset, length int64) {
 	if ix.mapping != nil {
 		_ = ix.mapping.Advise(a, offset, length)
 	}
 }
 
-// readAhead is the reading of a section in order.
+// readAhead is the state of reading a section in order.
 type readAhead struct {
 	ix    *Index
 	s     *section
-	asked int64 // bytes of the section asked for
+	asked int64 // bytes of the section that were prefetched
 }
 
 func (ix *Index) readAhead(s *section) readAhead { return readAhead{ix: ix, s: s} }
 
-// reach says that the section has been read up to a number of bytes.
+// reach records that the section has been read up to a number of bytes, and prefetches beyond it.
 func (r *readAhead) reach(read int64) {
 	for r.asked < min(r.s.length, read+2*aheadBytes) {
 		n := min(aheadBytes, r.s.length-r.asked)

@@ -17,7 +17,7 @@ func (ix *Index) Residual() float64 {
 }
 
 // ResidualOf returns the root mean square distance of other rows, row-major, from their nearest
-// centroids, 0 of none. Every centroid is looked at for every row.
+// centroids, or 0 without rows. It compares every row with every centroid.
 func (ix *Index) ResidualOf(rows []float32) float64 {
 	d, n := ix.header.dim, 0
 	sum := 0.0
@@ -32,7 +32,7 @@ func (ix *Index) ResidualOf(rows []float32) float64 {
 	return math.Sqrt(sum / float64(max(1, n)))
 }
 
-// squaredDistance computes in float64 what float32 cannot hold.
+// squaredDistance computes in float64, because float32 could overflow.
 func squaredDistance(a, b []float32) float64 {
 	if fast := simd.SquaredL2(a, b); simd.Safe(fast) && fast > 0 {
 		return float64(fast)

@@ -8,37 +8,36 @@ import (
 	"github.com/flashdb/flashdb/internal/simd"
 )
 
-// Where lists are many, a query that visits a part of them chooses these by centroids of 8 bits, a
-// quarter of the memory to read, and then computes its products with the centroids of what it
-// visits. The rounded centroids are not stored.
+// If there are many lists and a query visits a part of them, it chooses these by centroids of 8
+// bits, which are a quarter of the memory to read. Then it computes its products with the exact
+// centroids of the visited lists. The rounded centroids are not stored in the file.
 //
-// What differs between the centroids is rounded, in units of how far they are spread in each
+// The difference of each centroid from the median is rounded, in units of the deviation in each
 // dimension:
 //
 //	q.c_l = q.m + sum_d (q_d u_d) ((c_ld - m_d) / u_d)
 //
 // with the median m_d and the median deviation u_d from it. The first term is the same for all
-// lists and left out. The factors of the sum are rounded, to multiples of a 127th of the largest of
-// the query and of the list. The error is then about a hundredth of the deviation of q.c_l between
-// lists, whatever the query and however wide a dimension is, if dimensions do not cancel each other
-// out.
+// lists and is left out. The two factors of each summand are rounded to multiples of a 127th of the
+// largest of the query and of the list. The error is then about a hundredth of the deviation of
+// q.c_l between lists, for any query and any scale of the dimensions, unless dimensions cancel each
+// other out.
 
 const (
-	// roundedLists is the number of lists from which on their centroids are rounded: those of fewer
-	// are quickly read.
+	// roundedLists is the least number of lists whose centroids are rounded. With fewer, exact
+	// centroids are read quickly enough.
 	roundedLists = 1024
-	// partVisited is the largest share of the lists, as a divisor, that is chosen by rounded
-	// centroids. A query that visits more needs its products with so many centroids, here and
-	// there, that those with all in order take no longer.
+	// Rounded centroids are used if a query visits at most one in partVisited of the lists. With
+	// more, computing the products with scattered centroids takes as long as with all in order.
 	partVisited = 6
-	// medianLists of the lists say what the medians are.
+	// medianLists is the number of lists that the medians are computed from.
 	medianLists = 256
-	// mostDeviations is how many median deviations from the median a centroid may lie, in any
-	// dimension. A normal deviate lies within 8. Centroids further out are of rows of other
-	// magnitudes, which their queries have to tell exactly.
+	// mostDeviations is how many median deviations from the median a centroid may be, in any
+	// dimension. A normal deviate is within 8. Centroids further out are those of rows of other
+	// magnitudes, which need exact centroids.
 	mostDeviations = 64
-	// mostUnit bounds median deviations, above and by its inverse below, so that their products
-	// with queries stay normal.
+	// mostUnit bounds median deviations from above, and its inverse from below, so that their
+	// products with queries stay normal numbers.
 	mostUnit = 1 << 60
 	// mostRounded is the largest rounded value.
 	mostRounded = 127
@@ -46,7 +45,7 @@ const (
 
 // rounded is the centroids as 8-bit numbers.
 type rounded struct {
-	rows *simd.ByteRows // nil where lists are few, or too different to be rounded
+	rows *simd.ByteRows // nil if there are few lists, or if they are too different to be rounded
 	unit []float32      // median deviation in each dimension, 0 where all lists are the same
 }
 
@@ -58,7 +57,7 @@ func roundCentroids(centroids []float32, d int) rounded {
 	for j := range d {
 		medians[j], unit[j] = medianDeviation(centroids, d, j)
 		switch u := unit[j]; {
-		case u == 0: // and any other value is too far out
+		case u == 0: // and then any other value is too far out
 			inverse[j] = math.Inf(1)
 		case !(u <= mostUnit && u >= 1./mostUnit):
 			return rounded{}
@@ -112,14 +111,13 @@ func medianDeviation(rows []float32, d, j int) (median, deviation float32) {
 	return median, column[len(column)/2]
 }
 
-// wantsPart reports whether the budget is so small a part of the lists that they are chosen by
-// rounded centroids.
+// wantsPart reports whether the budget is so small that lists are chosen by rounded centroids.
 func (s *Search) wantsPart(probes index.Probes) bool {
 	return s.ix.rounded.rows != nil && !probes.All() && (s.cost.Lists+s.missing(probes))*partVisited <= s.ix.header.lists
 }
 
-// rateRounded computes the priorities of all lists for each query, by rounded centroids. It leaves
-// the products undefined, and what is the same for all lists out of the priorities.
+// rateRounded computes the priorities of all lists for each query vector by rounded centroids. The
+// priorities lack the term that is the same for all lists. The products are undefined afterwards.
 func rateRounded(ix *Index, queries []queryVector) {
 	for i := range queries {
 		queries[i].resize(ix)

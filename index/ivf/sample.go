@@ -6,19 +6,19 @@ import (
 	"math"
 )
 
-// sample is what the first pass keeps: a random part of the rows, without knowing beforehand how
-// many there will be.
+// sample is a random part of the rows, which the first pass keeps. The number of rows is not known
+// beforehand.
 //
 // A row is kept when its hash is in the lowest share of all hashes that BuildOptions.sampleShare
-// asks for. The share only falls as more rows are seen, so a row thrown out on the way would have
-// been thrown out in the end. What is kept depends on the ids and the seed alone.
+// asks for. The share only falls as more rows are read, so a row that is dropped early would also
+// be dropped at the end. The sample depends only on the ids and the seed.
 type sample struct {
 	ids  []uint32
 	rows []float32 // row-major
 	seen int64     // rows read
 }
 
-// sampleSlack is how far the sample may outgrow its size before it is thinned out.
+// sampleSlack is how many times its size the sample may grow to before it is thinned.
 const sampleSlack = 1.25
 
 // sample reads the rows for the first time.
@@ -55,7 +55,7 @@ func (b *builder) sample(ctx context.Context) (*sample, error) {
 	return s, nil
 }
 
-// lowest returns the highest of the lowest share of all hashes.
+// lowest returns the largest hash that is in the lowest share of all hashes.
 func lowest(share float64) uint64 {
 	if share >= 1 {
 		return math.MaxUint64
@@ -100,8 +100,8 @@ const (
 	batchRows  = 16_384
 )
 
-// batches reads all rows and hands them on in batches of a size that does not depend on how the
-// source cuts them. It refuses rows that are not in order, not of the dimension, or not finite.
+// batches reads all rows and passes them on in batches, whose size does not depend on the blocks of
+// the source. It refuses rows that are out of order, of another dimension, or not finite.
 func (b *builder) batches(ctx context.Context, fn func(ids []uint32, rows []float32) error) error {
 	d := b.opt.Dim
 	size := max(1, min(batchRows, batchBytes/(4*d)))

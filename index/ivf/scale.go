@@ -2,22 +2,21 @@ package ivf
 
 import "math"
 
-// Inner products with centroids, spreads and codes are float32. A query so long or short that they
-// could overflow or vanish is multiplied by a power of two first, which changes neither their order
-// nor their digits.
+// Inner products with centroids, spreads and codes are float32. If a query is so long or short that
+// they could overflow or underflow, it is first multiplied by a power of two. That changes neither
+// their order nor their digits.
 
 const (
-	// mostProduct, 2^100, bounds inner products of scaled queries with centroids. What is computed
-	// with it on the way to an estimate may be larger by the square root of the dimension, a few
-	// deviations, and the longest code of a codebook.
+	// mostProduct, 2^100, bounds inner products of scaled queries with centroids. Intermediate
+	// results of an estimate may be larger, by the square root of the dimension, a few deviations,
+	// and the longest code of a codebook.
 	mostProduct = 1 << 100
-	// mostQuery bounds the values of a query, above and by its inverse below, so that their squares
-	// stay normal.
+	// mostQuery bounds the values of a query from above, and its inverse from below, so that their
+	// squares stay normal numbers.
 	mostQuery = 1 << 40
 )
 
-// reachOf returns a bound of the norms of the centroids and of the residuals in their lists, one
-// deviation out.
+// reachOf returns a bound of the norms of the centroids and of residuals one deviation long.
 func reachOf(centroids, spread []float32, dim int) float64 {
 	var most float32
 	for _, x := range centroids {
@@ -29,7 +28,7 @@ func reachOf(centroids, spread []float32, dim int) float64 {
 	return float64(most) * math.Sqrt(float64(dim))
 }
 
-// take sets the vector of the query, scaled if need be.
+// take sets the vector of the query, scaled if necessary.
 func (q *queryVector) take(ix *Index, given []float32) {
 	q.given, q.vector, q.unscale = given, given, 1
 	var largest float32

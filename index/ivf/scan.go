@@ -8,9 +8,9 @@ import (
 	"github.com/flashdb/flashdb/internal/simd"
 )
 
-// scan offers the codes of the visited lists to each query: those of its best lists first, so that
-// the threshold rises early, and of the others as far as they can still reach it. Of these, all
-// queries scan a list before the next, while its codes are in the cache.
+// scan offers the codes of the visited lists to each query vector. The best lists come first, so
+// that the threshold rises early. Of the others, those that cannot reach the threshold are skipped.
+// All query vectors scan one of these lists before the next one, while its codes are in the cache.
 func (s *Search) scan(ctx context.Context, queries []queryVector) error {
 	w := s.workers[0]
 	w.codes, w.best = 0, w.best[:0]
@@ -77,8 +77,8 @@ func (w *worker) scanOthers(ctx context.Context, queries []queryVector) {
 	}
 }
 
-// prefetch asks for the codes and ids of lists[at], if there is one and it will be scanned. Where
-// all lists are, each follows the one before in memory, and the processor knows.
+// prefetch prefetches the codes and ids of lists[at], if there is one and it will be scanned. If
+// all lists are visited, they follow each other in memory and the processor prefetches them.
 func (w *worker) prefetch(queries []queryVector, lists []uint32, at int) {
 	if at >= len(lists) || w.s.thorough {
 		return
@@ -92,8 +92,8 @@ func (w *worker) prefetch(queries []queryVector, lists []uint32, at int) {
 	}
 }
 
-// prefetch asks for the first codes and ids of a list; of a long one the processor fetches the rest
-// by itself.
+// prefetch prefetches the first codes and ids of a list. The processor fetches the rest of a long
+// one by itself.
 func (ix *Index) prefetch(l int) {
 	codes, ids := ix.codes[ix.codeBegin[l]:ix.codeBegin[l+1]], ix.ids[ix.begin[l]:ix.begin[l+1]]
 	simd.Prefetch(codes[:min(len(codes), prefetchBytes)])
@@ -134,8 +134,8 @@ func (w *worker) scanList(q *queryVector, best *index.Best, floor float32, l int
 	}
 }
 
-// scan4 offers n codes of 4 bits, the first of them at position begin. The kernel sorts out most of
-// them by their sum.
+// scan4 offers n codes of 4 bits, the first of them at position begin. The kernel discards most of
+// them by their sums.
 func (w *worker) scan4(q *queryVector, best *index.Best, codes []byte, begin, n int, base, scale float32) {
 	threshold := best.Threshold()
 	least, ok := leastSum(threshold, base, scale)
@@ -158,7 +158,7 @@ func (w *worker) scan4(q *queryVector, best *index.Best, codes []byte, begin, n 
 }
 
 // leastSum returns the least sum of a code whose score, base + scale*sum, can reach the threshold,
-// and false when none can. It errs by one on the low side, as the score is rounded.
+// or false if none can. It may be too low by one, because the score is rounded.
 func leastSum(threshold, base, scale float32) (least uint16, ok bool) {
 	if scale <= 0 {
 		return 0, true

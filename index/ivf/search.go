@@ -10,39 +10,38 @@ import (
 )
 
 const (
-	// benefit is how many standard deviations of the error of a code a row is given when it
-	// competes for being ranked by its row. Without it, thousands of rows in tight lists, whose
-	// estimates are exact, crowd out the few better ones in wide lists that are underestimated. Of
-	// 0 to 4, 1.5 to 2 found most on every graph; from 3 on it is too much.
+	// benefit is by how many standard deviations of its error an estimate is raised before rows
+	// compete to be kept. Without it, thousands of rows in tight lists, whose estimates are nearly
+	// exact, displace the few better ones in wide lists that are underestimated. Of values from 0
+	// to 4, 1.5 to 2 gave the highest recall on every graph, and values from 3 on were too high.
 	benefit = 1.5
 	// leadLists is the number of lists that are scanned first, best first, so that the threshold
-	// rises early. The rest follows in the order of the file.
+	// rises early. The others follow in the order of the file.
 	leadLists = 32
-	// tail is how many standard deviations above its mean a visited list may still hold a row worth
-	// scanning for. A list whose rows would have to lie further out to reach the threshold is
-	// passed over, unless all lists were asked for. At 4 no recall was lost with default probes on
-	// graphs of 64,000 and 750,000 rows and a third of the codes saved; at 3 the worst source lost
-	// 7 of its top 100.
+	// tail is how many standard deviations above its mean the best row of a list is assumed to be
+	// at most. A visited list that cannot reach the threshold within that is skipped, unless all
+	// lists are to be visited. On graphs of 64,000 and 750,000 rows with default probes, 4 lost no
+	// recall and saved a third of the codes. With 3 the worst source lost 7 of its top 100.
 	tail = 4
-	// aheadRows is how many rows ahead memory is asked for the candidates' rows, which lie
-	// anywhere: enough to hide its latency, few enough to stay in the first cache.
+	// aheadRows is how many candidates ahead their rows are prefetched, which lie scattered in
+	// memory: enough to hide the latency, few enough to stay in the first-level cache.
 	aheadRows = 8
-	// aheadLists is how many lists ahead memory is asked for codes and ids, prefetchBytes how much
+	// aheadLists is how many lists ahead codes and ids are prefetched, and prefetchBytes how much
 	// of either at most.
 	aheadLists    = 4
 	prefetchBytes = 4096
-	// scanCodes is the number of codes scanned in one go, whole blocks; the threshold is renewed
+	// scanCodes is the number of codes scanned at a time, in whole blocks. The threshold is updated
 	// after each.
 	scanCodes = 2048
 )
 
-// Search is the state of one query of a collection: the lists it has visited and what that cost. It
-// may take many query vectors, one after the other. It is used by one goroutine at a time and
-// reused by Reset; after the first queries it does not allocate. The Index must stay retained while
-// a Search is used.
+// Search is the state of one query: the lists it has visited, and their cost. A query may have many
+// query vectors, one after the other. A Search belongs to one goroutine at a time. Reset prepares
+// it for another query, and after the first queries it does not allocate. The Index must stay
+// retained while a Search is used.
 type Search struct {
-	// Workers bounds the goroutines of one large search, 0 being the caller's alone. What is found
-	// does not depend on it.
+	// Workers bounds the goroutines of one large search. 0 means only that of the caller. The
+	// result does not depend on it.
 	Workers int
 
 	ix      *Index
@@ -58,7 +57,7 @@ type Search struct {
 	shared   shared
 }
 
-// queryVector is what a Search knows of one of its vectors.
+// queryVector is the state of one query vector of a Search.
 type queryVector struct {
 	given       []float32         // as the caller gave it
 	vector      []float32         // times a power of two, see scaled
@@ -88,7 +87,7 @@ type queryVector struct {
 	floor       float32 // threshold of best once the first lists are scanned
 }
 
-// NewSearch returns a Search that has visited nothing.
+// NewSearch returns a Search that has visited no list.
 func (ix *Index) NewSearch() *Search {
 	s := &Search{
 		ix:      ix,
@@ -116,10 +115,11 @@ func (s *Search) Exhausted() bool { return s.cost.Lists == s.ix.header.lists }
 // Visited reports whether the search has visited a list since Reset.
 func (s *Search) Visited(list int) bool { return s.visited.has(list) }
 
-// Search finds for each query the n rows of highest inner product among those that the filter keeps
-// and that lie in a visited list. Before, it visits further lists until the total since Reset meets
-// the budget. It sets dst[i], whose memory it reuses, to the candidates of queries[i], best first.
-// Their scores are exact inner products, or estimates when the index holds no rows.
+// Search first visits further lists until the total since Reset reaches the budget. Then it finds
+// for each query vector the n rows of highest inner product that match the filter and are in a
+// visited list. It sets dst[i], whose memory it reuses, to the candidates of queries[i], best
+// first. Which rows are found is approximate. Their scores are exact inner products, or estimates
+// if the index holds no rows.
 func (s *Search) Search(ctx context.Context, queries [][]float32, n int, probes index.Probes, filter index.Filter, dst [][]index.Candidate) error {
 	if err := s.check(queries, n, probes, dst); err != nil {
 		return fmt.Errorf("search index: %w", err)
@@ -185,9 +185,8 @@ func (q *queryVector) prepare(ix *Index, n int) {
 	q.best.Reset(n)
 }
 
-// ranked returns how many candidates are kept by their codes, to be ranked by their rows, when n
-// are asked for: three times as many when they are few, twice when they are many. With fewer, each
-// loses up to .001 with every list.
+// ranked returns how many candidates are kept by their codes, to be ranked by their rows, if n are
+// asked for: three times as many up to 200, n + n/2 + 300 up to 600, and twice as many beyond.
 func ranked(n int) int { return n + max(n, min(2*n, n/2+300)) }
 
 // refine appends the n best candidates of the query to dst, ranked by their rows if the index holds

@@ -9,31 +9,31 @@ import (
 	"github.com/flashdb/flashdb/internal/kmeans"
 )
 
-// Rows of very different length are not clustered together: one row of 1e30 among others of 1 would
-// draw all centroids to itself, and squares of float32 overflow from 1.8e19 on and vanish below
-// 1e-19. So the rows are parted into strata by the magnitude of their norms, each with lists of its
-// own, and a stratum far from 1 is scaled while it is clustered. Rows of ordinary data are one
-// stratum that is not scaled.
+// Rows of very different length are not clustered together. One row of length 1e30 among others of
+// length 1 would attract all centroids, and squares in float32 overflow above 1.8e19 and underflow
+// below 1e-19. So the rows are divided into strata by the magnitude of their norms. Each stratum
+// has its own lists, and one whose norms are far from 1 is scaled while it is clustered. Rows of
+// ordinary data are one stratum that is not scaled.
 //
-// If a common offset is far larger than what the rows differ by, it is subtracted before: with a
-// constant dimension of 1e10, float32 distances would be nothing but rounding errors.
+// If the rows share an offset that is far larger than their differences, it is subtracted first.
+// With a constant dimension of 1e10, for example, float32 distances would be only rounding errors.
 
 const (
 	// A stratum reaches from strataBelow binary orders of magnitude below its median norm to
-	// strataAbove above it. Real embeddings span less than that; shorter rows do little harm to the
-	// others' training, longer ones much.
+	// strataAbove above it. Real embeddings span less than that. The range below is larger, because
+	// in training short rows disturb the others less than long ones.
 	strataAbove, strataBelow = 6, 20
-	// unscaled is the largest magnitude, up or down, of a median norm that leaves a stratum as it
-	// is.
+	// A stratum is scaled only if the magnitude of its median norm is above unscaled or below minus
+	// unscaled.
 	unscaled = 20
-	// offsetRows of the sample say whether there is an offset, which must be offsetLeast times the
-	// median distance from it.
+	// offsetRows rows of the sample decide whether there is an offset. It must be offsetLeast times
+	// as large as the median distance from it.
 	offsetRows, offsetLeast = 1024, 256
 	// Magnitudes of norms of finite rows lie between these. noMagnitude is that of rows of zeros.
 	leastMagnitude, mostMagnitude = -150, 136
 	noMagnitude                   = leastMagnitude - 1
-	// strayShift is the binary logarithm of the number of magnitudes that share a list of rows in
-	// no stratum.
+	// Rows in no stratum are in lists by magnitude. strayShift is the binary logarithm of the
+	// number of magnitudes that share such a list.
 	strayShift = 3
 )
 
@@ -60,7 +60,8 @@ type partition struct {
 	found   []uint32
 }
 
-// newPartition parts the rows of the sample, whose memory it takes over, and deals the lists out.
+// newPartition divides the rows of the sample into strata, and the lists among these. It takes over
+// the memory of the sample.
 func newPartition(sample []float32, dim, lists int) *partition {
 	p := &partition{dim: dim, offset: commonOffset(sample, dim)}
 	var counts [mostMagnitude - leastMagnitude + 1]int
@@ -93,8 +94,8 @@ func newPartition(sample []float32, dim, lists int) *partition {
 	return p
 }
 
-// part adds the strata of the magnitudes from first to last to p: that around the median norm, and
-// those of what is above and below it.
+// part adds to p the strata of the magnitudes from first to last: one around the median norm, and
+// those above and below it.
 func (p *partition) part(counts []int, first, last int) {
 	total := 0
 	for m := first; m <= last; m++ {
@@ -138,8 +139,8 @@ func (p *partition) divide(sample []float32) {
 	}
 }
 
-// deal gives each stratum its part of the lists, at least one and never more than it has rows of
-// the n in the sample.
+// deal gives each stratum its share of the lists: at least one, and at most as many as it has of
+// the n rows in the sample.
 func (p *partition) deal(lists, n int) {
 	left := lists
 	for i := len(p.strata) - 1; i >= 0; i-- {
@@ -220,7 +221,7 @@ func (p *partition) assign(ctx context.Context, dst []uint32, rows []float32, wo
 	return nil
 }
 
-// assign is partition.assign for rows of the stratum, moved and scaled.
+// assign is partition.assign for rows of the stratum that are moved and scaled already.
 func (s *stratum) assign(ctx context.Context, dst []uint32, rows []float32, workers int) error {
 	if s.assigner == nil {
 		for i := range dst {
@@ -235,8 +236,8 @@ func (s *stratum) assign(ctx context.Context, dst []uint32, rows []float32, work
 	return err
 }
 
-// stratumOf returns the number of the stratum of a row, or -1. Rows of zeros have no magnitude, and
-// are of the first.
+// stratumOf returns the number of the stratum of a row, or -1. Rows of zeros have no magnitude and
+// belong to the first stratum.
 func (p *partition) stratumOf(row []float32) int {
 	m := p.magnitude(row)
 	if m == noMagnitude {
@@ -271,7 +272,8 @@ func (p *partition) plain(s *stratum) bool { return p.offset == nil && s.scale =
 // uniform reports whether there is one stratum, whose rows are clustered as they are.
 func (p *partition) uniform() bool { return len(p.strata) == 1 && p.plain(&p.strata[0]) }
 
-// moved sets dst, which may be rows, to rows of a stratum as they are clustered.
+// moved sets dst to rows of a stratum as they are clustered: moved by the offset and scaled. dst
+// may be rows.
 func (p *partition) moved(dst, rows []float32, s *stratum) {
 	if p.plain(s) {
 		return

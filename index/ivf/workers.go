@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	// largeScan is the number of codes in the visited lists, times the queries, from which on
-	// several goroutines share a scan: a hundred microseconds of work, fifty times what it takes to
-	// start one.
+	// largeScan is the least number of codes in the visited lists, times the query vectors, for
+	// which several goroutines share a scan. It is a hundred microseconds of work, fifty times what
+	// it takes to start a goroutine.
 	largeScan = 1 << 17
 	// runLists is the number of lists that a goroutine takes at a time.
 	runLists = 64
-	// leadShare is the part of the lists of a large scan, as 1 in so many, that is scanned first.
+	// In a large scan, one in leadShare of the lists is scanned first.
 	leadShare = 32
 )
 
-// worker is what one goroutine scans with.
+// worker is the state of one goroutine of a scan.
 type worker struct {
 	s      *Search
 	best   []*index.Best // of each query
@@ -28,7 +28,7 @@ type worker struct {
 	pos    []uint32
 	sums   []uint16
 	scores []float32
-	start  func() // run, made once since every use of a method as a function allocates
+	start  func() // run as a function value, made once because making it allocates
 	panics any    // what run panicked with
 }
 
@@ -42,13 +42,13 @@ func newWorker(s *Search) *worker {
 type shared struct {
 	ctx     context.Context
 	queries []queryVector
-	next    atomic.Int64 // first list, as an index of Search.lists, that nobody has taken
+	next    atomic.Int64 // index into Search.lists of the first list that no goroutine has taken
 	running sync.WaitGroup
 }
 
-// scanShared scans the lists that were not scanned first, by as many goroutines as Workers and the
-// work allow. What it finds does not depend on how many: each list is passed over or not by
-// thresholds that are fixed before, and the best of all candidates are the best of the best of each
+// scanShared scans the lists that were not scanned first, with as many goroutines as Workers and
+// the work allow. The result does not depend on their number: whether a list is skipped depends on
+// thresholds that are fixed before, and the best candidates are merged from those of each
 // goroutine.
 func (s *Search) scanShared(ctx context.Context, queries []queryVector) {
 	s.shared.ctx, s.shared.queries = ctx, queries
@@ -69,7 +69,7 @@ func (s *Search) scanShared(ctx context.Context, queries []queryVector) {
 		go w.start()
 	}
 	func() {
-		defer s.shared.running.Wait() // also when a fault in the mapping makes this goroutine panic
+		defer s.shared.running.Wait() // also if a fault in the mapping makes this goroutine panic
 		s.workers[0].scanRuns()
 	}()
 	s.shared.ctx, s.shared.queries = nil, nil
@@ -86,8 +86,8 @@ func (s *Search) scanShared(ctx context.Context, queries []queryVector) {
 	}
 }
 
-// run is a goroutine of a shared scan. A fault in the mapping is a panic, which scanShared passes
-// on to its caller.
+// run is the body of a goroutine of a shared scan. A fault in the mapping becomes a panic, which
+// scanShared passes on to its caller.
 func (w *worker) run() {
 	defer func() {
 		w.panics = recover()

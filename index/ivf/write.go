@@ -12,7 +12,7 @@ import (
 	"github.com/flashdb/flashdb/internal/vfs"
 )
 
-// writeFile writes the file under a temporary name and then gives it its own.
+// writeFile writes the file under a temporary name and then renames it.
 func (b *builder) writeFile(ctx context.Context) (err error) {
 	tmp := b.path + ".tmp"
 	f, err := b.fs.Create(tmp)
@@ -48,7 +48,7 @@ func (b *builder) writeFile(ctx context.Context) (err error) {
 		return err
 	}
 	failpoint.IndexRenamed.Reach()
-	tmp = b.path // which is not there for good until its directory is synced
+	tmp = b.path // the rename is not durable until the directory is synced
 	return b.fs.SyncDir(filepath.Dir(b.path))
 }
 
@@ -133,7 +133,7 @@ func (w *writer) plan() map[kind][]byte {
 		lengths[kindRows] = 4 * int64(n) * d
 	}
 	if w.wantsKeys() {
-		lengths[kindKeys] = 0 // grows as they are written, behind all else
+		lengths[kindKeys] = 0 // known once they are written, after all other sections
 	}
 	end := int64(headerBytes + entryBytes*len(lengths))
 	for _, k := range sectionOrder() {
@@ -173,8 +173,8 @@ func (w *writer) section(k kind) *section {
 	return nil
 }
 
-// openRows decides where the rows go in list order: they are encoded from there. The function it
-// returns removes what was made for it.
+// openRows decides which file the rows are written to in list order. They are encoded from there.
+// The returned function removes a temporary file.
 func (w *writer) openRows() (remove func() error, err error) {
 	if s := w.section(kindRows); s != nil {
 		w.rowsFile, w.rowsAt = w.f, s.offset
@@ -193,8 +193,8 @@ func (w *writer) openRows() (remove func() error, err error) {
 	return remove, nil
 }
 
-// writeRows reads the rows for the third time and writes each to its position. Of a batch, the rows
-// of one list follow each other in the file, as both are in order of their ids.
+// writeRows reads the rows for the third time and writes each to its position. The rows of one list
+// in a batch are adjacent in the file, because both are in the order of ids.
 func (w *writer) writeRows(ctx context.Context) error {
 	y, d := &w.layout, w.opt.Dim
 	next := 0 // first of y.ids not yet passed
