@@ -33,8 +33,8 @@ func (o CreateCollection) apply(c *Changes, _ uint64) error {
 	return nil
 }
 
-// What the layers hold of the collection stays there, unseen since no collection has the UID, until
-// a flush drops it.
+// The layers keep their entries of the collection until a flush drops them. Nobody sees these
+// entries, because no collection has the UID any more.
 func (o DropCollection) apply(c *Changes, _ uint64) error {
 	col := c.catalog.byUID[o.UID]
 	if col == nil {
@@ -202,8 +202,8 @@ func (o DropDecoder) apply(c *Changes, _ uint64) error {
 	return nil
 }
 
-// dropPlans removes what was measured of a decoder that is there no longer. It does not look
-// whether there is any: damage in what is derived must not keep a decoder from being replaced.
+// dropPlans removes the plans of a decoder that was dropped or replaced. It does not read them:
+// damage in derived data must not keep a decoder from being replaced.
 func (c *Changes) dropPlans(uid uint32, name string) {
 	c.own.blobs[blobKey{uid, plansBucket, name}] = nil
 }

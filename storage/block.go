@@ -22,9 +22,9 @@ const (
 
 // rowsPerBlock returns how many ids a block of bucket rows has. It is part of the layout.
 //
-// A leaf page of bbolt has two values at least, and a page is what a changed row costs to write. So
-// of the sizes of which two or more blocks fit a page of 8 KiB, it is the one that fits most rows,
-// and of those the largest. Rows that do not fit such a page twice have a block of their own.
+// A leaf page of bbolt has at least two values, and a changed row costs the write of a page. So of
+// the sizes with which two or more blocks fit a page of 8 KiB, it is the one with which most rows
+// fit, and of those the largest. A row of which two do not fit such a page has a block of its own.
 func rowsPerBlock(dim int) int {
 	const page = 8<<10 - 16                         // without its header
 	const overhead = 16 + 4 + maskBytes + sealBytes // bbolt's entry and the key; the mask and its seal
@@ -50,8 +50,8 @@ func decodeMask(value []byte, size int) (uint64, error) {
 	return mask, nil
 }
 
-// A rowBlock is a block of bucket rows. Mask and rows are sealed each for itself, so that reading a
-// row reads no other. It shares memory with the value it was read from.
+// A rowBlock is a block of bucket rows. The mask and each row have their own seals, so that reading
+// a row reads no other. It shares memory with the value it was read from.
 type rowBlock struct {
 	mask  uint64
 	rows  []byte // those of the ids whose bit is set, in order, each with its seal

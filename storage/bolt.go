@@ -15,12 +15,12 @@ import (
 	"github.com/flashdb/flashdb/internal/format"
 )
 
-// A boltFile is an open bbolt file that survives what bbolt does not.
+// A boltFile is an open bbolt file that survives faults and panics in bbolt.
 //
-// bbolt reads the file through a mapping, while it holds locks. Where a page cannot be read,
-// because the file was cut short under this process or its disk fails, the system raises a fault.
-// It is turned into a panic and recovered, but bbolt would keep its locks, and everyone who comes
-// later would wait for ever. Therefore:
+// bbolt reads the file through a mapping, while it holds locks. If a page cannot be read, because
+// the file was truncated under this process or its disk fails, the system raises a fault. The fault
+// is turned into a panic and recovered. But bbolt would still hold its locks, and later calls would
+// wait for ever. Therefore:
 //
 //  1. every transaction begins and every write happens through a boltFile, which releases the locks
 //     that a panic left held. A copy that nobody else has open is written by its copier, which does
@@ -35,12 +35,12 @@ type boltFile struct {
 	bolt   *bolt.DB
 	file   *os.File // bbolt's
 	path   string
-	broken atomic.Pointer[error] // why bbolt is not entered any more
+	broken atomic.Pointer[error] // why bbolt is no longer called
 	stuck  atomic.Bool           // a lock of bbolt's could not be released
 	last   atomic.Int64          // number of the last transaction, as found by seen or committed since
 }
 
-// cause returns why bbolt is not entered any more, or nil.
+// cause returns why bbolt is no longer called, or nil.
 func (b *boltFile) cause() error {
 	if err := b.broken.Load(); err != nil {
 		return *err
@@ -48,7 +48,7 @@ func (b *boltFile) cause() error {
 	return nil
 }
 
-// fail keeps the first reason for which bbolt is not entered any more.
+// fail keeps the first reason for which bbolt is no longer called.
 func (b *boltFile) fail(cause error) {
 	err := fmt.Errorf("the file is not used any more, open the database again: %w", cause)
 	b.broken.CompareAndSwap(nil, &err)
@@ -92,7 +92,7 @@ func (b *boltFile) pageSize() (n int, err error) {
 	return b.bolt.Info().PageSize, nil // which reads the first page
 }
 
-// begin begins a transaction. One for writing waits for the one before.
+// begin begins a transaction. One for writing waits for the end of the one before.
 func (b *boltFile) begin(writable bool) (tx *bolt.Tx, err error) {
 	if err := b.cause(); err != nil {
 		return nil, err
@@ -131,7 +131,7 @@ func (b *boltFile) current(tx *bolt.Tx, last int64) error {
 	return err
 }
 
-// seen notes the last transaction of a file that was just opened: the file is locked, and no other
+// seen records the last transaction of a file that was just opened. The file is locked, so no other
 // process adds one.
 func (b *boltFile) seen() error {
 	tx, err := b.begin(false)
@@ -183,13 +183,13 @@ func (b *boltFile) update(fn func(tx *bolt.Tx) error) (err error) {
 	})
 	if err == nil {
 		b.last.Store(id)
-		err = b.cause() // met by a reader meanwhile: what was written stands in a file that lost something
+		err = b.cause() // found by a reader meanwhile: the file that was written to has lost data
 	}
 	return err
 }
 
-// whole refuses a file that is shorter than what was committed: writing would make it longer again,
-// with a hole.
+// whole returns an error if the file is shorter than what was committed. Writing would extend it
+// again, with a hole.
 func (b *boltFile) whole(tx *bolt.Tx) error {
 	info, err := b.file.Stat()
 	if err != nil {

@@ -26,8 +26,8 @@ type Info struct {
 	BuildLSN   uint64 // the generation holds every change up to this LSN
 }
 
-// A collection is what is held in memory about one: small, except for a bit an id that was deleted.
-// It is immutable once published; a change works on a copy.
+// A collection is what is kept in memory about a collection. It is small, except for about a bit
+// for each deleted id. It is immutable once published. A change works on a copy.
 type collection struct {
 	uid    uint32
 	name   string
@@ -63,12 +63,12 @@ func (c *collection) info() Info {
 	}
 }
 
-// live tells whether id belongs to a node: every id below nextID does that was not deleted.
+// live reports whether id belongs to a node: it does if it is below nextID and was not deleted.
 func (c *collection) live(id uint32) bool {
 	return id < c.nextID && (c.tombs == nil || !c.tombs.Contains(id))
 }
 
-// A catalog lists the collections. It is immutable once published; a change works on a clone.
+// A catalog lists the collections. It is immutable once published. A change works on a clone.
 type catalog struct {
 	byUID   map[uint32]*collection
 	byName  map[string]*collection

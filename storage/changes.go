@@ -7,12 +7,12 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// A Changes is one atomic change in the making: a list of operations, each applied to the newest
-// state. Its getters, the same as those of View, see the operations applied so far, what was staged
-// before Begin, and everything published.
+// A Changes is one atomic change while it is made: a list of operations, each applied to the newest
+// state. It has the getters of View. They see the operations applied so far, what was staged before
+// Begin, and everything published.
 //
-// It belongs to the writer, and is valid until that calls Stage with it, or Begin, Publish, Discard
-// or Close.
+// It belongs to the writer. It is valid until the writer calls Stage with it, or Begin, Publish,
+// Discard or Close.
 type Changes struct {
 	reader
 	own   *layer // the last of reader.layers; its bitmaps may be changed in place
@@ -31,8 +31,8 @@ type edit struct {
 	ownTombs bool // tombs too
 }
 
-// Begin starts a change. One that was begun before and not staged is forgotten. If the file cannot
-// be read, Apply says so.
+// Begin starts a change. A change that was begun before and not staged is dropped. If the file
+// cannot be read, Apply returns the error.
 func (s *Store) Begin() *Changes {
 	st := s.state.Load()
 	c := &Changes{own: newLayer(), edits: map[uint32]*edit{}, after: st.lsn, ownRelated: map[*roaring.Bitmap]bool{}}
@@ -88,8 +88,8 @@ func (c *Changes) Apply(op Op, lsn uint64) error {
 	return c.err
 }
 
-// Err returns the first error of an operation, or the first damage met by a getter: what that
-// answered is not to be believed.
+// Err returns the first error of an operation, or the first damage that a getter found. The results
+// of getters are not valid then.
 func (c *Changes) Err() error { return c.err }
 
 // NextUID returns the UID of the next collection.

@@ -12,9 +12,9 @@ import (
 	"github.com/flashdb/flashdb/internal/format"
 )
 
-// Check reads the whole bbolt file and calls fn with one line for everything that is not as the
-// package comment says. Changes that have not been flushed are not looked at. Flushes wait until it
-// returns.
+// Check reads the whole bbolt file and calls fn with one line for each violation of what the
+// package comment says. It does not look at changes that have not been flushed. Flushes wait until
+// it returns.
 func (s *Store) Check(fn func(finding string)) {
 	s.file.Lock()
 	defer s.file.Unlock()
@@ -37,7 +37,7 @@ type checker struct {
 
 func (c *checker) run(db *boltFile) error {
 	err := db.view(func(tx *bolt.Tx) error {
-		// bbolt's own check runs in a goroutine that cannot be guarded, and looks for less.
+		// The check of bbolt itself runs in a goroutine that cannot be guarded, and checks less.
 		lost, err := checkPages(c.place, tx, true)
 		if err != nil {
 			return err

@@ -6,8 +6,7 @@ import (
 	"github.com/flashdb/flashdb/internal/format"
 )
 
-// rows checks the rows, and returns the ids that have one. Whether it is sound is told by what is
-// reported.
+// rows checks the rows and returns the ids that have one, whether or not the row is sound.
 func (c *collectionChecker) rows() *roaring.Bitmap {
 	found := roaring.New()
 	dim := c.col.schema.Dim
@@ -38,9 +37,9 @@ func (c *collectionChecker) rows() *roaring.Bitmap {
 	return found
 }
 
-// eachBlock calls fn for the blocks of a bucket, which returns what ids there are in one, and adds
-// these to found. A block that is not sound is reported, and taken for one with all ids that are
-// live: what is wrong with it is one finding and not one for each.
+// eachBlock calls fn for the blocks of a bucket. fn returns the mask of the ids in a block, and
+// these are added to found. A damaged block is reported once. All live ids that it could hold count
+// as found, so that they are not reported again one by one.
 func (c *collectionChecker) eachBlock(b bucket, size int, found *roaring.Bitmap, fn func(block uint32, key, stored []byte) (mask uint64, err error)) {
 	c.eachNumber(b, func(block uint32, key, stored []byte) {
 		if _, err := idInBlock(block, size, 0); err != nil {
@@ -71,7 +70,8 @@ func (c *collectionChecker) row(id uint32, value []byte) {
 	}
 }
 
-// dirty checks that live nodes are dirty since changes that were applied (invariants 5 and 6).
+// dirty checks that dirty ids are live and that their LSNs are not above applied (invariants 5 and
+// 6).
 func (c *collectionChecker) dirty() {
 	if !c.layout.blocked() {
 		c.eachID(dirtyBucket, func(id uint32, key, stored []byte) {

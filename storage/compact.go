@@ -22,17 +22,17 @@ const (
 	copyBytes = 16 << 20
 )
 
-// Compact gives the room of everything deleted and replaced since the last Compact back to the file
-// system: it copies what is left into a new file, which takes the place of the old one by a rename.
-// It returns the length of the file before and after. Progress, if not nil, is called with the
-// bytes copied.
+// Compact returns the space of everything deleted and replaced since the last Compact to the file
+// system. It copies the remaining data to a new file, and replaces the old file with it by a
+// rename. It returns the length of the file before and after. progress, if not nil, is called with
+// the bytes copied so far.
 //
-// Readers and the writer go on, on the old file first and then on the new; flushes wait. On
-// Windows, where an open file cannot be replaced, readers wait as well while the file is renamed. A
-// crash leaves the old file or the new one, which say the same, and perhaps a part of the copy,
-// which the next Open removes. After an error of the last step, when nobody knows which of the two
-// a crash would leave, every further Flush fails, as after a failed sync: the log keeps what it
-// has, and it is right for both.
+// Readers and the writer continue, first on the old file and then on the new one. Flushes wait. On
+// Windows an open file cannot be replaced, so readers wait as well during the rename. A crash
+// leaves the old file or the new one, which hold the same data, and perhaps a part of the copy,
+// which the next Open removes. If the last step fails, nobody knows which of the two a crash would
+// leave. Then every further Flush fails, as after a failed sync, and the log keeps its records,
+// which are right for both.
 //
 // The rename and what comes with it is done through fsys, which has the store's directory as a
 // root: nil for the store's own, which bbolt uses in any case.
@@ -72,16 +72,16 @@ func (s *Store) Compact(ctx context.Context, fsys vfs.FS, progress func(copied i
 // copy returns the place of the copy that Compact makes.
 func (p place) copy() place { return place{p.dir, p.name + copySuffix} }
 
-// removeCopy removes the copy of a Compact that died. What else may have its name is no reason not
-// to open, and not ours to remove; the next Compact says so.
+// removeCopy removes the copy of a Compact that was killed. Anything else of that name is left
+// alone and does not keep the file from being opened. The next Compact reports it.
 func removeCopy(p place) {
 	if info, err := p.dir.Lstat(p.name); err == nil && info.Mode().IsRegular() {
 		_ = p.dir.Remove(p.name) // the next Compact tries again
 	}
 }
 
-// copyTo makes a new bbolt file of what is in the store's, and leaves it open and synced. The file
-// must be at rest.
+// copyTo copies the store's file to a new bbolt file, and leaves that open and synced. Nothing may
+// write to the store's file meanwhile.
 func (s *Store) copyTo(ctx context.Context, to place, progress func(int64)) (dst *boltFile, id fs.FileInfo, err error) {
 	if info, err := to.dir.Lstat(to.name); err == nil && !info.Mode().IsRegular() {
 		return nil, nil, fmt.Errorf("%s is not a regular file: move it away", to.path())
@@ -179,9 +179,9 @@ func (s *Store) swapClosed(fsys vfs.FS, temp place, copied *boltFile) error {
 	return renamed
 }
 
-// A copier copies all of a bbolt file into an empty one, through many transactions of bounded size.
-// What it puts is in order, so that pages can be filled. Panics of bbolt's over the copy are its
-// own to recover; those over the source are those of whoever reads it.
+// A copier copies a bbolt file to an empty one, in many transactions of bounded size. It puts keys
+// in order, so that pages can be filled. It recovers panics of bbolt over the copy. Panics over the
+// source are passed on to the reader of the source.
 type copier struct {
 	ctx      context.Context
 	src, dst *boltFile
@@ -326,8 +326,8 @@ func (c *copier) open(path [][]byte) (b *bolt.Bucket, err error) {
 	return b, nil
 }
 
-// copiedFill returns how full the pages of a copied bucket shall be. Rows stay as they are for
-// long; where keys come in any order, the next ones need some room.
+// copiedFill returns how full to make the pages of a copied bucket. Rows seldom change, so their
+// pages are filled. Where keys come in any order, later ones need some room.
 func copiedFill(name []byte) float64 {
 	fill := 0.9
 	for b, n := range bucketNames {

@@ -2,8 +2,8 @@ package storage
 
 import "bytes"
 
-// dropDirty removes what the bucket dirty of a collection says of LSNs up to one. That is mostly
-// all of it, so that it is cheaper to write the rest anew than to delete entries one by one.
+// dropDirty removes the LSNs up to upTo from the bucket dirty of a collection. These are mostly all
+// of them, so it is cheaper to write the rest again than to delete entries one by one.
 func (collection table) dropDirty(file string, uid uint32, upTo uint64) error {
 	name, l := bucketNames[dirtyBucket], collection.layout
 	old := l.table(collection.Bucket.Bucket(name), uid, dirtyBucket)
@@ -46,8 +46,8 @@ func (collection table) dropDirty(file string, uid uint32, upTo uint64) error {
 	return nil
 }
 
-// newerDirty returns a copy of what a value of bucket dirty says of LSNs above one, nil if that is
-// nothing.
+// newerDirty returns a copy of a value of bucket dirty with only the LSNs above upTo, or nil if
+// there are none.
 func (l layout) newerDirty(value []byte, upTo uint64) ([]byte, error) {
 	if !l.blocked() {
 		lsn, err := decodeUint64(value)
@@ -66,10 +66,11 @@ func (l layout) newerDirty(value []byte, upTo uint64) ([]byte, error) {
 }
 
 // Dirty calls fn for every live node whose row is newer than the served generation, in id order,
-// with the LSN of the row. It sees what has been flushed, through many short transactions: nodes
-// that change meanwhile may be seen as they were or as they are. It returns the first error of fn.
+// with the LSN of the row. It sees what has been flushed. It reads in many short transactions, so
+// nodes that change meanwhile may be seen before or after their change. It returns the first error
+// of fn.
 //
-// A store opened read-only also has what was replayed into it; that comes last.
+// In a store opened read-only it also sees what was replayed into it. That comes last.
 func (s *Store) Dirty(uid uint32, fn func(id uint32, lsn uint64) error) error {
 	if s.opts.ReadOnly {
 		return s.tailDirty(uid, fn)

@@ -2,7 +2,7 @@
 // in one bbolt file, under an overlay in memory of the changes that the log holds and bbolt does
 // not hold yet.
 //
-// # How a change travels
+// # The path of a change
 //
 // A change is a list of [Op] with all keys resolved to ids. The caller applies it to a [Changes],
 // writes [EncodeOps] of it to its log, and once the log is synced makes it visible. Many changes
@@ -29,10 +29,10 @@
 //
 // A View is a snapshot: it sees every change published before it began and none published later,
 // whatever is flushed meanwhile. The overlay is a short list of immutable layers, so a reader needs
-// no lock: it takes the list and then opens a bbolt transaction. In that order it misses nothing of
-// a flush that commits in between, since it still holds the layers just written. A flush that
-// started in between may have written more than those layers; the reader notices and starts over
-// (see [Store.View]).
+// no lock. It takes the list first and then opens a bbolt transaction. So it misses nothing of a
+// flush that commits in between, because it still holds the layers just written. A flush that
+// started in between may have written more than those layers. The reader notices that and starts
+// again (see [Store.View]).
 //
 // # Layout of the bbolt file
 //

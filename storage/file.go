@@ -53,7 +53,8 @@ func openBolt(p place, o Options) (*boltFile, fs.FileInfo, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	// A file opened for reading may be damaged: it is what somebody reads what is left from.
+	// A file opened for reading is not verified in full, so that the rest of a damaged file can be
+	// read.
 	if err := probe(p, db, o.Verify || size <= wholeBytes && !o.ReadOnly); err != nil {
 		return nil, nil, errors.Join(err, db.close())
 	}
@@ -66,9 +67,9 @@ func openBolt(p place, o Options) (*boltFile, fs.FileInfo, error) {
 	return openFile(p, o, false)
 }
 
-// openFile opens the file that has the name. A process that waited for the lock while the owner
-// compacted holds, once it gets it, the lock of a file that has no name any more. The file is
-// described as well, to be told from another.
+// openFile opens the file that now has the name. A process may wait for the lock while the owner
+// compacts. It then gets the lock of a file that was replaced, and openFile tries again. It also
+// returns the FileInfo, which identifies the file.
 func openFile(p place, o Options, readOnly bool) (*boltFile, fs.FileInfo, error) {
 	for {
 		db, file, err := openOnce(p, o, readOnly)
@@ -125,8 +126,9 @@ func openOnce(p place, o Options, readOnly bool) (db *bolt.DB, file *os.File, er
 	return db, file, nil
 }
 
-// mmapBytes returns how much address space to reserve. A file that outgrows it is mapped anew, and
-// for that bbolt must wait until no reader is left. Windows would make the file that large.
+// mmapBytes returns how much address space to reserve. A file that outgrows it is mapped again, and
+// for that bbolt waits until there is no reader. Nothing is reserved for a read-only file, which
+// does not grow, on Windows, where the file itself would be made that large, and on 32-bit systems.
 func mmapBytes(readOnly bool) int {
 	if readOnly || runtime.GOOS == "windows" || strconv.IntSize == 32 {
 		return 0
@@ -134,7 +136,7 @@ func mmapBytes(readOnly bool) int {
 	return 1 << 30
 }
 
-// boltError gives an error of bbolt the meaning it has here.
+// boltError translates an error of bbolt into one of this package.
 func boltError(path string, err error) error {
 	switch {
 	case errors.Is(err, bolterrors.ErrTimeout):
@@ -155,8 +157,9 @@ func notOurs(path, why string) error {
 }
 
 // probe refuses a file that bbolt would crash on: one that is shorter than its header says, whose
-// pages do not form a tree, or that does not list its free pages, as flashdb's files do. bbolt
-// would look for those in a goroutine of its own, where neither a panic nor a fault can be caught.
+// pages do not form a tree, or that does not list its free pages. Files of flashdb always list
+// them. bbolt would search for free pages in a goroutine of its own, where neither a panic nor a
+// fault can be recovered.
 func probe(p place, db *boltFile, deep bool) error {
 	return db.view(func(tx *bolt.Tx) error {
 		_, err := checkPages(p, tx, deep)

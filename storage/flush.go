@@ -14,8 +14,7 @@ import (
 )
 
 // fillPercent is how full bbolt makes a page that it splits. Ids are put in ascending order and
-// mostly once, so there is no need to leave room between them; keys, tags and names come in any
-// order.
+// mostly once, so their pages need no free room. Keys, tags and names come in any order.
 var fillPercent = [bucketCount]float64{
 	idsBucket:      0.7,
 	keysBucket:     0.9,
@@ -103,7 +102,7 @@ func (s *Store) update(fn func(tx *bolt.Tx) error) (err error) {
 	return nil
 }
 
-// lendBriefly sets whether the transaction of the open Changes ends after every lookup.
+// lendBriefly sets whether the read transaction of the open Changes ends after every lookup.
 func (s *Store) lendBriefly(writing bool) {
 	s.lease.Lock()
 	defer s.lease.Unlock()

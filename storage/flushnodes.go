@@ -6,8 +6,8 @@ import (
 	"github.com/flashdb/flashdb/internal/format"
 )
 
-// nodes writes three buckets one after the other, which is kinder to caches than three puts a node.
-// Ids ascend.
+// nodes writes three buckets one after the other, which uses caches better than three puts for each
+// node. ids ascend.
 func (w *writer) nodes(ids []uint32, all *layer) {
 	if len(ids) == 0 {
 		return
@@ -58,7 +58,7 @@ func eachBlock(ids []uint32, size uint32, fn func(block uint32, ids []uint32)) {
 	}
 }
 
-// isNew tells whether the file has no id yet that could be in a block.
+// isNew reports whether the file has no id of a block yet.
 func (w *writer) isNew(block, size uint32) bool {
 	return uint64(block)*uint64(size) >= uint64(w.nextID)
 }
@@ -100,7 +100,7 @@ func (w *writer) rowBlock(t table, block, size uint32, ids []uint32, all *layer)
 			stored = append(stored, format.Float32Bytes(n.row)...)
 			stored = binary.LittleEndian.AppendUint32(stored, t.crc(bigEndian(&w.key, id), stored[start:]))
 		} else if old.has(int(i)) {
-			stored = append(stored, old.sealed(int(i))...) // not verified: a damaged row stays one
+			stored = append(stored, old.sealed(int(i))...) // not verified: a damaged row keeps its wrong seal
 		} else {
 			continue
 		}

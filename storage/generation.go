@@ -7,10 +7,10 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// PublishGeneration makes an index generation that holds every change up to buildLSN the served one
-// of a collection, and forgets which rows it holds were newer than the one before. Both happen in
-// one synced transaction, which is all that publishing a generation means on disk. It must not hold
-// more than has been flushed.
+// PublishGeneration makes a generation the served one of a collection. The generation holds every
+// change up to buildLSN, so these rows are no longer dirty. Both are recorded in one synced
+// transaction, which is all that publishing changes on disk. The generation must not hold more than
+// has been flushed.
 func (s *Store) PublishGeneration(uid uint32, number, buildLSN uint64) error {
 	s.file.Lock()
 	defer s.file.Unlock()

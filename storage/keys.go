@@ -46,16 +46,16 @@ func (s *Store) Keys(ctx context.Context, uid uint32, fn func(ids []uint32, keys
 	return nil
 }
 
-// Liveness tells which ids of a collection belong to a node, at one point in time. It reads no
+// Liveness says which ids of a collection belonged to a node at one point in time. It reads no
 // file, and may be kept.
 type Liveness struct{ col *collection }
 
-// Liveness returns that of the newest state published.
+// Liveness returns the Liveness of the newest published state.
 func (s *Store) Liveness(uid uint32) Liveness {
 	return Liveness{s.state.Load().catalog.byUID[uid]}
 }
 
-// Has tells whether id belongs to a node.
+// Has reports whether id belongs to a node.
 func (l Liveness) Has(id uint32) bool { return l.col != nil && l.col.live(id) }
 
 // Collection describes a collection as of the newest state published, and returns the LSN of its

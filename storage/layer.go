@@ -6,9 +6,9 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// A layer holds the newest state of everything that some consecutive changes touched. While a
-// Changes builds it, it belongs to that; from Publish on it is immutable. What it does not mention
-// is as in the layers below it, and at the bottom as in bbolt.
+// A layer holds the newest state of everything that some consecutive changes touched. It belongs to
+// the Changes that builds it, and is immutable from Publish on. Everything else is as in the layers
+// below it, and below those as in bbolt.
 type layer struct {
 	nodes map[nodeKey]node
 	ids   map[nameKey]idOf
@@ -30,7 +30,7 @@ type nameKey struct {
 	name string
 }
 
-// A blobKey names a value in one of the buckets whose values have no meaning here: decoders, meta
+// A blobKey names a value in a bucket whose values this package does not interpret: decoders, meta
 // and plans.
 type blobKey struct {
 	uid  uint32
@@ -47,10 +47,10 @@ type node struct {
 	lsn    uint64 // of the row
 }
 
-// recordOnly tells whether n leaves the row to the layers below.
+// recordOnly reports whether the row of n is in a layer below or in bbolt.
 func (n node) recordOnly() bool { return n.record != nil && n.row == nil }
 
-// over returns n with what it leaves to an older state of the node.
+// over returns n, with the row of an older state of the node if n has none.
 func (n node) over(older node) node {
 	if n.recordOnly() {
 		n.row, n.lsn = older.row, older.lsn
@@ -195,7 +195,7 @@ func push(layers []*layer, pinned int, l *layer) []*layer {
 // entryBytes is what an entry of a map costs beside what it points to, roughly.
 const entryBytes = 96
 
-// size estimates the memory that l holds.
+// size estimates the memory of l.
 func (l *layer) size() int64 {
 	n := int64(len(l.nodes)+len(l.ids)+len(l.links)+len(l.typed)+len(l.tags)+len(l.blobs)) * entryBytes
 	for _, r := range l.runs {
@@ -231,7 +231,8 @@ func bitmapBytes(b *roaring.Bitmap) int64 {
 	return int64(b.GetSizeInBytes())
 }
 
-// flatten returns one layer that says the same as layers, oldest first. It changes none of them.
+// flatten returns one layer with the contents of layers, which are oldest first. It changes none of
+// them.
 func flatten(layers []*layer) *layer {
 	switch len(layers) {
 	case 0:

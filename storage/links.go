@@ -106,8 +106,8 @@ func (c *Changes) dropLinks(col *edit, id uint32) {
 	c.dropRelated(col, id)
 }
 
-// dropLinksTo forgets that other collections have links to one that was dropped. What the layers
-// hold of them stays there, unseen, until a flush drops it with what the file holds.
+// dropLinksTo removes the record that other collections have links to one that was dropped. A flush
+// removes these links from the file. Until then nobody sees those in the layers.
 func (c *Changes) dropLinksTo(uid uint32) error {
 	var linking []uint32
 	for _, other := range c.catalog.byUID {
@@ -265,8 +265,8 @@ func (w *writer) dropLinksTo(b bucket, to uint32) {
 	}
 }
 
-// putVersion notes that a file has links to other collections or with relations, which programs of
-// earlier versions would not keep.
+// putVersion raises the version of a file that has links to other collections or with relations.
+// Programs of earlier versions would lose such links.
 func (s *Store) putVersion(tx *bolt.Tx, cat *catalog) error {
 	var needed layout
 	for _, col := range cat.byUID {

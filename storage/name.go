@@ -10,8 +10,9 @@ import (
 // no name may be a path, on any system.
 var collectionName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$`)
 
-// CheckCollectionName returns an error for what is no name of a collection. It is called wherever a
-// name is read: in an operation of the log, in the bbolt file, and for an entry of a backup.
+// CheckCollectionName returns an error if name cannot be the name of a collection. It is called
+// wherever a name is read: in an operation of the log, in the bbolt file, and in an entry of a
+// backup.
 func CheckCollectionName(name string) error {
 	if collectionName.MatchString(name) {
 		return nil
@@ -26,8 +27,8 @@ func CheckCollectionName(name string) error {
 var reservedName = regexp.MustCompile(`(?i)^(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|$)`)
 
 // CheckNewCollectionName is CheckCollectionName for a collection to be created. It also refuses
-// what some system cannot have as the name of a directory of its own: databases move between
-// systems. Names that earlier versions took stay good.
+// names that cannot be names of separate directories on every system, because databases are copied
+// between systems. Names that earlier versions accepted stay valid.
 func CheckNewCollectionName(name string) error {
 	if err := CheckCollectionName(name); err != nil {
 		return err

@@ -48,17 +48,16 @@ type DeleteNode struct {
 	UID, ID uint32
 }
 
-// Link adds links from a live node to live nodes. Those that exist already are kept. They belong to
-// the collection of the source, UID. To is the collection of the targets; 0 means UID. Links with a
-// Relation and links without one, which is the empty one, do not know of each other.
+// Link adds links from a live node to live nodes. Links that exist already are kept. UID is the
+// collection of the source. To is the collection of the targets; 0 means UID. Links with a Relation
+// are independent of links without one.
 type Link struct {
 	UID, Source, To uint32
 	Relation        string
 	Targets         []uint32
 }
 
-// Unlink removes links. Those that do not exist are passed over. UID, To and Relation are as in
-// Link.
+// Unlink removes links. It ignores those that do not exist. UID, To and Relation are as in Link.
 type Unlink struct {
 	UID, Source, To uint32
 	Relation        string
@@ -85,7 +84,7 @@ type SetMeta struct {
 	Name, Value string
 }
 
-// SetPlans stores or replaces what was measured of query plans for a decoder that exists: a blob of
+// SetPlans stores or replaces the calibrations of a decoder that exists: a blob of
 // internal/calibrate.
 type SetPlans struct {
 	UID  uint32

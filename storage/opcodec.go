@@ -6,8 +6,8 @@ import (
 	"github.com/flashdb/flashdb/internal/format"
 )
 
-// Versions of the encoding of operations, the first byte of each. What is written states the least
-// that it needs.
+// Versions of the encoding of operations. The first byte is the lowest version that can express the
+// operations.
 const (
 	opsVersion1   = 1
 	opsVersion2   = 2 // SetPlans was added
@@ -85,8 +85,7 @@ func count(ops []Op) int {
 	return n
 }
 
-// versionOf returns the version that an encoding of ops states: that of the first program which can
-// read it.
+// versionOf returns the version of the encoding of ops: the lowest that can express them.
 func versionOf(ops []Op) uint8 {
 	version := uint8(opsVersion1)
 	for _, op := range ops {
@@ -256,7 +255,7 @@ func DecodeOps(b []byte) ([]Op, error) {
 		}
 	}
 	n := r.Count(2)         // an operation has at least a kind and a UID
-	const trusted = 1 << 12 // a false count takes no more room than this
+	const trusted = 1 << 12 // a false count allocates no more than this
 	ops := make([]Op, 0, min(n, trusted))
 	for range n {
 		op := decodeOp(r)
@@ -335,7 +334,7 @@ func decodeTags(r *format.Reader) []string {
 	if n == 0 {
 		return nil
 	}
-	const trusted = 64 // a false count takes no more room than this
+	const trusted = 64 // a false count allocates no more than this
 	tags := make([]string, 0, min(n, trusted))
 	for range n {
 		tag := r.String()

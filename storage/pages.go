@@ -78,13 +78,13 @@ func (l level) below(name []byte) level {
 	return levelTable
 }
 
-// A pageWalker makes sure that bbolt can find its way through a file without looping, running out
-// of it, or overwriting what is in use. bbolt trusts its pages: one bit that makes a branch lead
-// back to itself overflows the stack of whoever looks up a key, which ends the process.
+// A pageWalker verifies that bbolt can walk a file without looping, leaving the file, or
+// overwriting pages in use. bbolt trusts its pages: one flipped bit that makes a branch point to
+// itself overflows the stack of the next lookup, which ends the process.
 //
-// It takes memory in proportion to what the file has, not to what it claims: a file may have holes,
-// so that neither its length nor the length of a page, of the list of free pages or of a value
-// costs whoever made it anything.
+// Its memory use is in proportion to the data in the file, not to the lengths that the file states.
+// A file may have holes, so large lengths cost an attacker nothing: those of the file, of a page,
+// of the list of free pages, or of a value.
 type pageWalker struct {
 	f        *os.File
 	pageSize int64
@@ -94,9 +94,9 @@ type pageWalker struct {
 }
 
 // walkPages verifies a file of size bytes as the transaction txid sees it. If deep is false, it
-// reads only the pages that lead to others, about one in a hundred; it then believes that the
-// children of a branch are all leaves if the first is, and what the leaves say. If deep is true it
-// returns how many pages are neither in use nor free, which do no harm.
+// reads only the pages that lead to others, about one in a hundred. It then assumes that the
+// children of a branch are all leaves if the first is, and does not verify leaves. If deep is true,
+// it returns how many pages are neither in use nor free. These do no harm.
 func walkPages(f *os.File, pageSize, size int64, txid uint64, deep bool) (lost uint64, err error) {
 	h, err := readHeader(f, pageSize)
 	if err != nil {
@@ -125,7 +125,7 @@ func walkPages(f *os.File, pageSize, size int64, txid uint64, deep bool) (lost u
 	return w.pages - 2 - w.used.GetCardinality(), nil
 }
 
-// header is what bbolt goes by.
+// header is the part of a header that bbolt uses.
 type header struct {
 	pageSize          uint32
 	root, list, pages uint64
@@ -176,7 +176,7 @@ func (w *pageWalker) among(page uint64, n uint32) error {
 	return nil
 }
 
-// use notes that a page and n more are in use, and refuses those that were before.
+// use marks a page and n more as in use. It returns an error if one of them was already.
 func (w *pageWalker) use(page uint64, n uint32) error {
 	if err := w.among(page, n); err != nil {
 		return err

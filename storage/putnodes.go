@@ -9,8 +9,8 @@ import (
 	"github.com/flashdb/flashdb/internal/format"
 )
 
-// PutNodes is many PutNodes of one collection, in order. In the log it is these, one by one;
-// applied, it costs much less where the ids are new.
+// PutNodes is many PutNodes of one collection, in order. In the log they are encoded one by one.
+// Applying them together costs much less if the ids are new.
 type PutNodes []PutNode
 
 // Collection returns the UID of the collection, or 0 without nodes.

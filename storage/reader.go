@@ -25,8 +25,8 @@ type reader struct {
 	// copied.
 	lender *Store
 
-	// err is the first damage met. From then on everything looks absent, and whoever made the
-	// reader returns err in place of what its user concluded from that.
+	// err is the first damage found. From then on every lookup finds nothing, and the call that
+	// made the reader returns err, whatever fn returned.
 	err error
 
 	// The bbolt buckets of one collection, kept because finding them costs more than reading from
@@ -38,7 +38,7 @@ type reader struct {
 	linkKey [acrossKeyBytes]byte // scratch for that of links
 }
 
-// fail notes damage.
+// fail records damage.
 func (r *reader) fail(err error) {
 	if r.err == nil {
 		r.err = err
@@ -144,8 +144,8 @@ func (r *reader) get(uid uint32, b bucket, key []byte) (value []byte) {
 	defer faults(faults(true))
 	value, err := r.lookUp(uid, b, key)
 	if value == nil && err == nil {
-		// A page that is cut off and written over during the search turns to zeros and looks empty.
-		// bbolt refuses it when the search begins anew.
+		// A page that is truncated away and extended again during the search reads as zeros and
+		// looks empty. bbolt refuses it when the search starts again.
 		r.uid = 0
 		value, err = r.lookUp(uid, b, key)
 	}
@@ -330,7 +330,7 @@ func (r *reader) Key(uid, id uint32) (string, bool) {
 	return string(key), true
 }
 
-// Tag returns the live ids that carry a tag, or nil if there are none. The bitmap must not be
+// Tag returns the live ids that have a tag, or nil if there are none. The bitmap must not be
 // changed.
 func (r *reader) Tag(uid uint32, tag string) *roaring.Bitmap {
 	if r.catalog.byUID[uid] == nil {
@@ -339,7 +339,7 @@ func (r *reader) Tag(uid uint32, tag string) *roaring.Bitmap {
 	return r.tag(uid, tag)
 }
 
-// Tags returns all tags with the number of live nodes that carry each.
+// Tags returns all tags with the number of live nodes that have each.
 func (r *reader) Tags(uid uint32) map[string]uint64 {
 	counts := map[string]uint64{}
 	if r.catalog.byUID[uid] == nil {
@@ -388,7 +388,7 @@ func (r *reader) Decoder(uid uint32, name string) ([]byte, bool) {
 // Decoders returns the names of the decoders, sorted.
 func (r *reader) Decoders(uid uint32) []string { return r.blobNames(uid, decodersBucket) }
 
-// Plans returns what was measured of plans for a decoder.
+// Plans returns the blob of the calibrations of a decoder.
 func (r *reader) Plans(uid uint32, name string) ([]byte, bool) {
 	if r.catalog.byUID[uid] == nil {
 		return nil, false

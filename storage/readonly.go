@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// A store opened read-only never flushes: what was replayed into it stays in its overlay, and its
-// streams have to look there too. The overlay does not change once the replay is over.
+// A store opened read-only never flushes. What was replayed into it stays in its overlay, so its
+// streams read that too. The overlay does not change after the replay.
 
 // tail returns the overlay as one layer, and the ids of a collection whose rows it holds or took
 // away, in order.

@@ -12,7 +12,7 @@ import (
 	"github.com/flashdb/flashdb/internal/format"
 )
 
-// Limits that every stored value keeps; the root package sets tighter ones for what users may pass.
+// Limits of stored values. The root package has tighter limits for values of users.
 const (
 	maxNameBytes = 4096      // keys, tags and names: well below bbolt's limit of 32768
 	maxDim       = 1 << 20   // float32s in a row
@@ -52,8 +52,8 @@ func recordSize(key string, tags []string, payload []byte) int {
 	return n
 }
 
-// The decoders below leave it to their caller to say in an error where the bytes came from, see
-// located: composing that costs more than decoding.
+// The decoders below do not say in an error where the bytes came from. Their callers add that with
+// located, because composing the text costs more than decoding.
 
 // decodeRecord reads the value of the bucket keys. Key and tags are copies, the payload is a part
 // of b.

@@ -16,11 +16,11 @@ const (
 )
 
 // Rows calls fn for the rows of all live nodes from an id on, in chunks in id order: rows is
-// row-major, len(ids) x dim. Both slices are valid until fn returns. It sees what has been flushed,
-// through one short transaction a chunk: nodes that change meanwhile may be seen as they were or as
-// they are. It returns the first error of fn.
+// row-major, len(ids) x dim. Both slices are valid until fn returns. It sees what has been flushed.
+// It reads each chunk in a short transaction, so nodes that change meanwhile may be seen before or
+// after their change. It returns the first error of fn.
 //
-// A store opened read-only also has what was replayed into it; that comes last.
+// In a store opened read-only it also sees what was replayed into it. That comes last.
 func (s *Store) Rows(ctx context.Context, uid, fromID uint32, fn func(ids []uint32, rows []float32) error) error {
 	if s.opts.ReadOnly {
 		return s.tailRows(ctx, uid, fromID, fn)

@@ -8,10 +8,10 @@ import (
 	"unsafe"
 )
 
-// A run holds what one change put under new consecutive ids: rows and records one after the other,
-// where an entry of a map each would cost more than the row. A layer has it beside its maps, whose
-// entries are always newer: no layer below mentions a key of a run or an id of it. A run is
-// immutable once its change is staged.
+// A run holds the nodes that one change put under new consecutive ids: rows and records one after
+// the other. Entries of a map would cost more than the rows. A layer has runs beside its maps.
+// Entries of the maps are newer than those of the runs. No layer below has a key or an id of a run.
+// A run is immutable once its change is staged.
 type run struct {
 	uid, first uint32
 	dim        int

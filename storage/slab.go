@@ -1,7 +1,7 @@
 package storage
 
-// A slab hands out memory in small pieces from large ones. A layer has very many small values, and
-// they are freed together.
+// A slab allocates small pieces of memory from large ones. A layer has very many small values,
+// which are freed together.
 type slab struct {
 	bytes  block[byte]
 	floats block[float32]

@@ -5,17 +5,17 @@ import (
 	"io"
 )
 
-// A Snapshot is the bbolt file at rest: as the last Flush, or publishing of a generation, left it.
-// It belongs to the function it was handed to.
+// A Snapshot is the bbolt file as the last Flush or PublishGeneration left it. It is valid until
+// the function that got it returns.
 type Snapshot struct {
 	store *Store
 	reading
 }
 
-// Snapshot calls fn with the bbolt file at rest. Flushes and publishing wait until fn returns;
-// readers and the writer, whose changes gather in memory meanwhile, do not. That no flush runs is
-// what makes a transaction as long as a copy of the file harmless: bbolt cannot make the file grow
-// beyond its mapping while a reader is left, and would let new ones wait behind it.
+// Snapshot calls fn with a Snapshot. Flushes and publishing wait until fn returns. Readers and the
+// writer do not wait, and changes stay in memory meanwhile. Because no flush runs, a read
+// transaction as long as a copy of the file does no harm. Otherwise bbolt might have to extend its
+// mapping, would wait for that transaction, and would make new readers wait too.
 func (s *Store) Snapshot(fn func(*Snapshot) error) (err error) {
 	s.file.Lock()
 	defer s.file.Unlock()

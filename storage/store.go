@@ -20,8 +20,7 @@ import (
 
 // Sentinels matched by the errors of this package, beside those of internal/format.
 var (
-	// ErrLocked is returned by Open when another process, or another Store, has the file open: the
-	// caller knows which.
+	// ErrLocked is returned by Open when another process, or another Store, has the file open.
 	ErrLocked = errors.New("database is locked")
 
 	// ErrNotFound is matched by errors about a collection, node or decoder that does not exist.
@@ -94,10 +93,11 @@ type Options struct {
 	// PageSize is bbolt's, for a file that is created: a power of two from 1 KiB to 64 KiB. Default
 	// 8 KiB.
 	PageSize int
-	// Verify reads every page before anything is looked up or written, for a file from elsewhere.
-	// Without it Open does so only up to 64 MiB, and not if ReadOnly is set, so that what is left
-	// of a damaged file can be read. Of a larger file it then reads the pages that lead to others,
-	// which finds chance damage but not all that can be made on purpose.
+	// Verify makes Open read every page before anything is looked up or written. It is for a file
+	// from elsewhere. Without it Open does so only for files of up to 64 MiB, and not if ReadOnly
+	// is set, so that the rest of a damaged file can be read. Otherwise Open reads only the pages
+	// that lead to others. That finds most accidental damage, but not all that can be made on
+	// purpose.
 	Verify bool
 	// NoSync leaves out every sync, for tests that do not need to survive a crash.
 	NoSync bool
@@ -113,8 +113,8 @@ const (
 	maxPageSize = 64 << 10
 )
 
-// defaultPageSize is a compromise: a row of 512 dimensions takes a page of 4 KiB for itself and
-// leaves half of it empty, while of larger pages a small change has to rewrite more.
+// defaultPageSize is a compromise. With 4 KiB a row of 512 dimensions takes a page of its own and
+// leaves half of it empty. With larger pages a small change rewrites more.
 const defaultPageSize = 8 << 10
 
 func (o *Options) withDefaults() (Options, error) {
