@@ -1,10 +1,10 @@
-// Package wal is flashdb's log. A write is one change to be logged: a [Write]. A write is in the
-// log, synced, before its caller is told that it is durable, and is read back after a crash.
+// Package wal is flashdb's log. A [Write] is one change to be logged. When its caller is told that
+// it is durable, it is in the log and synced. After a crash it is read back.
 //
 // A write hands its record to [Log.Do], which returns when the record is on disk. Writes that wait
-// at the same time are written together and share one sync: the first of them leads, the others
-// wait; the log has no goroutine of its own. Records are numbered from 1 without gaps; the number
-// is an [LSN]. A Log is safe for concurrent use, but no callback of one may call it back.
+// at the same time are written together and share one sync. The first of them leads, and the others
+// wait. The log has no goroutine of its own. Records are numbered from 1 without gaps. The number
+// is an [LSN]. A Log is safe for concurrent use, but a callback must not call its own Log.
 //
 // # Files
 //
@@ -48,8 +48,8 @@
 //     that frame's sync: a whole frame further on is such evidence unless LSN and group place it in
 //     the bad frame's own group, whose pages may reach the disk in any order.
 //
-// Records cut off were never acknowledged. Everything else that is not as it should be is a
-// [format.CorruptError], and nothing is changed: a bad frame with later groups behind it or in an
-// earlier segment, an LSN out of order, a segment missing in the middle. The one thing that cannot
-// be told from a torn write is damage to the very last group.
+// Records that are cut off were never acknowledged. Any other damage is a [format.CorruptError],
+// and nothing is changed: a bad frame with later groups after it or in an earlier segment, an LSN
+// out of order, a segment missing in the middle. Only damage to the very last group cannot be told
+// from a torn write.
 package wal

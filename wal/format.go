@@ -65,8 +65,8 @@ func appendHeader(dst []byte, first LSN) []byte {
 	return w.Data()
 }
 
-// notWhole is a header or a frame that is not whole: torn or damaged, which only what is around it
-// can tell.
+// notWhole is the error for a header or a frame that is torn or damaged. Which of the two it is
+// depends on the bytes around it.
 type notWhole struct{ cause error }
 
 func (e *notWhole) Error() string { return e.cause.Error() }
@@ -74,8 +74,8 @@ func (e *notWhole) Error() string { return e.cause.Error() }
 func incomplete(msg string, args ...any) error { return &notWhole{fmt.Errorf(msg, args...)} }
 
 // parseHeader checks a segment's header, which must say that the segment begins with first. Its
-// error is a *notWhole unless the checksum is right. The version is looked at before anything that
-// a later version may have changed.
+// error is a *notWhole unless the checksum is right. The version is checked before anything that a
+// later version may have changed.
 func parseHeader(file string, b []byte, first LSN) error {
 	r := format.NewReader(file, sectionHeader, 0, b)
 	m, got, stated, crc := r.Bytes(len(magic)), r.Uint32(), LSN(r.Uint64()), r.Uint32()
@@ -145,7 +145,7 @@ func appendFrame(dst []byte, lsn LSN, group uint32, payload []byte) []byte {
 // of embeddings is not, and costs more time than all else that is done to log it.
 const sampleBytes = 16 << 10
 
-// compressible guesses whether compressing a payload saves an eighth, by a piece of its middle.
+// compressible guesses whether compressing a payload saves an eighth, from a piece of its middle.
 func compressible(payload []byte) bool {
 	if len(payload) < 8*sampleBytes {
 		return true

@@ -10,9 +10,8 @@ import (
 	"github.com/flashdb/flashdb/internal/format"
 )
 
-// groupBytes bounds the frames of one group: beyond it, further writes are left to the next. It
-// keeps the memory for frames and the first write's wait in bounds; a single record may well exceed
-// it.
+// groupBytes bounds the frames of one group. Further writes are left to the next group. It bounds
+// the memory for frames and how long the first write waits. A single record may be larger.
 const groupBytes = 4 << 20
 
 var (
@@ -20,7 +19,7 @@ var (
 	errPanicked = errors.New("a Publish panicked")
 )
 
-// waiter is a write on its way through the log. The leader that has taken it sets its fields; done
+// waiter is a write that waits for its result. The leader that has taken it sets its fields. done
 // is closed when it is over.
 type waiter struct {
 	write    Write
@@ -47,7 +46,7 @@ func (w *waiter) over() bool {
 // prepare calls Prepare and returns the record. It keeps the error, or what Prepare panicked with,
 // in w.
 func (w *waiter) prepare(lsn LSN) (payload []byte, ok bool) {
-	defer func() { w.panicked = recover() }() // nil too if the goroutine exits: then nobody comes back for the result
+	defer func() { w.panicked = recover() }() // also nil if the goroutine exits, but then nobody reads the result
 	payload, w.err = w.write.Prepare(lsn)
 	if w.err == nil && len(payload) > MaxPayload {
 		w.err = fmt.Errorf("%w: %d bytes, at most %d: divide the batch", ErrTooLarge, len(payload), MaxPayload)
@@ -80,13 +79,14 @@ func (l *Log) leadUntil(ctx context.Context, w *waiter) {
 	}
 }
 
-// writeGroup takes writes from the queue and carries them through together:
+// writeGroup takes writes from the queue and commits them together:
 //
-//  1. every Prepare is called in order, and a frame appended to the buffer for each that succeeds;
-//  2. one write and one sync make all frames durable;
-//  3. every Publish is called in order, and only then
-//  4. the writes end, those that failed in step 1 as well: why they failed may rest on what others
-//     of the group prepared, and a caller must not learn of that before it is durable.
+//  1. Every Prepare is called in order, and for each that succeeds a frame is appended to the
+//     buffer.
+//  2. One write and one sync make all frames durable.
+//  3. Every Publish is called in order.
+//  4. Only then the writes end, also those that failed in step 1. They may have failed because of
+//     what others of the group prepared, and a caller must not learn of that before it is durable.
 //
 // It returns normally or by the end of the goroutine, when a callback calls runtime.Goexit.
 func (l *Log) writeGroup() {
@@ -135,7 +135,8 @@ func (l *Log) writeGroup() {
 	l.settle(taken)
 }
 
-// settle ends the log if a Publish of the durable group panicked, and gives back a large buffer.
+// settle makes the log fail if a Publish of the durable group panicked. It also frees a large
+// buffer.
 func (l *Log) settle(group []*waiter) {
 	for _, w := range group {
 		if w.lsn != 0 && w.panicked != nil {
@@ -149,7 +150,7 @@ func (l *Log) settle(group []*waiter) {
 }
 
 // write appends the frames of count records to the active segment, or to a new one, and syncs it.
-// It looks at the segment before and after: see intact.
+// It checks the segment before and after: see intact.
 func (l *Log) write(count int) error {
 	if err := l.check(); err != nil {
 		return err
@@ -172,8 +173,9 @@ func (l *Log) write(count int) error {
 		err = l.active.Sync()
 	}
 	if err != nil {
-		// Without the truncation writes that were reported as failed would be there after a reopen.
-		// That is allowed, but surprising; so this tries, and the log has failed either way.
+		// Without the truncation, writes that were reported as failed would be there after a
+		// reopen. That is allowed, but surprising. If the truncation fails too, it is ignored: the
+		// log has failed either way.
 		_ = l.active.Truncate(l.size)
 		return fmt.Errorf("write to log segment %s: %w", l.fs.Path(l.path(l.segments[len(l.segments)-1])), err)
 	}
@@ -195,8 +197,8 @@ func (l *Log) check() error {
 	return l.held()
 }
 
-// named makes sure that the active segment has its name: what is written to one that was replaced
-// is lost.
+// named returns an error if the name of the active segment no longer leads to it. Records written
+// to a replaced file would be lost.
 func (l *Log) named() error {
 	if l.active == nil {
 		return nil
@@ -211,10 +213,10 @@ func (l *Log) named() error {
 	return nil
 }
 
-// intact refuses an active segment that does not end where this log ended it, or has lost its name:
-// somebody else cut it, wrote to it or removed it. A record behind the hole would be acknowledged,
-// and Open would not find it. Asking for the length by name tells all of this in one call of the
-// system.
+// intact returns an error if the active segment does not end where this log ended it, or has lost
+// its name. Then another program has truncated, written or removed it. A record after the hole
+// would be acknowledged, but Open would not find it. One system call, for the length by name,
+// detects all of this.
 func (l *Log) intact(want int64) error {
 	if l.active == nil {
 		return nil
@@ -233,7 +235,7 @@ func (l *Log) intact(want int64) error {
 	return nil
 }
 
-// fail makes the log refuse all writes from now on; the first reason stays.
+// fail makes the log refuse all writes from now on. It keeps the first reason.
 func (l *Log) fail(err error) {
 	l.mu.Lock()
 	if l.failed == nil {

@@ -11,8 +11,8 @@ import (
 )
 
 var (
-	// ErrFailed matches what Do returns once a write or a sync has failed. What the disk holds of
-	// that group is unknown, so the log takes nothing more; opening it anew finds out.
+	// ErrFailed matches what Do returns once a write or a sync has failed. It is not known what the
+	// disk holds of that group, so the log accepts no more writes. Opening it again finds out.
 	ErrFailed = errors.New("log failed, read-only until reopened")
 
 	// ErrReadOnly is returned by Do of a log opened with Options.ReadOnly.
@@ -34,9 +34,9 @@ type Log struct {
 	held         func() error // nil: always
 	torn         *Torn
 
-	// lead has room for one element. Who has put it in leads: alone writes to the files and runs
-	// callbacks. It is a channel and no mutex, because a waiting write must be able to stop
-	// waiting.
+	// lead has room for one element. The goroutine that has put it in is the leader: only the
+	// leader writes to the files and runs callbacks. It is a channel and not a mutex, because a
+	// write must be able to stop waiting.
 	lead chan struct{}
 
 	// The leader's own.
@@ -44,7 +44,7 @@ type Log struct {
 	active   vfs.File // nil until the first segment is made
 	size     int64    // of active
 	next     LSN      // of the next record
-	restart  bool     // the segments are older than what SetNext skipped and go before the next record is written
+	restart  bool     // SetNext has skipped LSNs: the segments are removed before the next record is written
 	frames   []byte   // scratch
 
 	durable atomic.Uint64
@@ -58,8 +58,8 @@ type Log struct {
 // Durable returns the LSN of the newest durable record, or 0.
 func (l *Log) Durable() LSN { return LSN(l.durable.Load()) }
 
-// Locked runs fn while no Prepare and no Publish runs and none is between the two: what is
-// published then is what is durable. It works on a failed log as well.
+// Locked runs fn while no Prepare and no Publish runs and no write is between the two. So exactly
+// the durable records are published then. It works on a failed log as well.
 func (l *Log) Locked(fn func(durable LSN) error) error {
 	unlock, err := l.lock()
 	if err != nil {
@@ -89,9 +89,9 @@ func (l *Log) refusal() error {
 	return l.failed
 }
 
-// SetNext makes sure that the next record's LSN is greater than after, which is what the caller has
-// in a store of its own. Records that the log still has are then all in that store; they go when
-// the next record is written.
+// SetNext makes the LSN of the next record greater than after, which is the last LSN that the
+// caller's own store holds. If the log ends before that, all its records are in that store, and
+// they are removed when the next record is written.
 func (l *Log) SetNext(after LSN) {
 	unlock, err := l.lock()
 	if err != nil {
@@ -175,9 +175,9 @@ func (l *Log) drain(err error) {
 
 // Write is one change to be logged.
 type Write struct {
-	// Prepare returns the record, knowing the number it will have. It sees everything that Prepare
-	// calls before it did. If it fails, only its own write does, and the number goes to the next
-	// one.
+	// Prepare returns the record. lsn is the number that the record will have. It sees the effects
+	// of all earlier Prepare calls. If it fails, only its own write fails, and the next write gets
+	// the number.
 	Prepare func(lsn LSN) (payload []byte, err error)
 	// Publish is called when the record is durable, in the order of the records. It may be nil.
 	Publish func(lsn LSN)
@@ -186,11 +186,11 @@ type Write struct {
 // Do logs one write and returns the number of its record once that is durable and published. No two
 // callbacks of a log run at the same time, but they may run on the goroutine of another write.
 //
-// If writing the file or a sync fails, all writes of the group, those whose Prepare failed
-// included, get an error that matches ErrFailed: their Publish is not called, and whether their
-// records are there after the next Open is not known. Ctx ends the wait for other groups; a write
-// whose turn has come is carried through. A panic in a callback is raised in the Do it belongs to;
-// after one in Publish, which may have left its work half done, the log takes no more writes.
+// If writing the file or a sync fails, all writes of the group get an error that matches ErrFailed,
+// also those whose Prepare failed. Their Publish is not called, and it is not known whether their
+// records are there after the next Open. ctx ends only the wait for other groups: a write that a
+// leader has taken is completed. A panic in a callback is raised in the Do it belongs to. A Publish
+// that panics may have left its work half done, so the log accepts no more writes after that.
 func (l *Log) Do(ctx context.Context, a Write) (LSN, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err

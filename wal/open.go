@@ -11,17 +11,17 @@ import (
 	"github.com/flashdb/flashdb/internal/vfs"
 )
 
-// Options shape a Log. Nil or zero values mean the defaults.
+// Options are the options of Open. Nil or zero values mean the defaults.
 type Options struct {
-	// SegmentBytes is the size from which on a segment takes no further group of records. Default
-	// 64 MiB.
+	// SegmentBytes is the size at which a segment is full: no further group is written to it.
+	// Default 64 MiB.
 	SegmentBytes int64
-	// ReadOnly opens the log of a directory in which nothing may change: a torn write at the end is
-	// passed over and stays, a missing directory is an empty log, and no write is taken.
+	// ReadOnly opens the log without changing anything in its directory. A torn write at the end is
+	// ignored and stays. A missing directory is an empty log. Writes are refused.
 	ReadOnly bool
 	// Held, if set, is called before each group is written and before a segment is made or removed.
-	// If it returns an error nothing is changed, and the log has failed: its caller has lost the
-	// directory.
+	// If it returns an error, because the caller no longer owns the directory, nothing is changed
+	// and the log has failed.
 	Held func() error
 }
 
@@ -44,10 +44,10 @@ type Torn struct {
 	Cause  error // what was found at Offset
 }
 
-// Open opens the log in dir, which it makes if need be, and reads all of it. A torn write at the
-// end is cut off, see [Log.Torn]; any other damage is a [format.CorruptError] and changes nothing.
-// The log is the caller's alone: nothing keeps a second one from the directory, which only
-// read-only ones may share.
+// Open opens the log in dir and reads all of it. It creates dir if there is none. A torn write at
+// the end is cut off (see [Log.Torn]). Any other damage is a [format.CorruptError], and nothing is
+// changed. The caller must make sure that no other Log has the directory open, unless all are
+// read-only.
 func Open(fsys vfs.FS, dir string, opt *Options) (*Log, error) {
 	o := opt.withDefaults()
 	if o.SegmentBytes < 0 {
@@ -103,8 +103,8 @@ func (l *Log) open() error {
 	return nil
 }
 
-// listSegments returns the first LSNs of the segments in dir, ascending. Files of other names are
-// not the log's.
+// listSegments returns the first LSNs of the segments in dir, ascending. It ignores files of other
+// names.
 func listSegments(fsys vfs.FS, dir string) ([]LSN, error) {
 	names, err := fsys.ReadDir(dir)
 	if err != nil {
@@ -197,9 +197,9 @@ func (l *Log) view(segments []LSN, end segmentEnd) (err error) {
 	return err
 }
 
-// resume makes the last segment the active one, after cutting off what is torn. It syncs even if
-// there is nothing to cut: what a killed process had written and not synced counts as durable from
-// now on.
+// resume makes the last segment the active one, after it cut off a torn write. It syncs even if
+// there is nothing to cut off, because records that a killed process wrote but did not sync count
+// as durable from now on.
 func (l *Log) resume(segments []LSN, end segmentEnd) error {
 	l.torn = end.torn
 	name := l.path(segments[len(segments)-1])

@@ -11,8 +11,8 @@ import (
 )
 
 // Replay calls fn for every durable record after the given one, in order, and stops at fn's first
-// error. It holds one record in memory; the payload is fn's to keep. It is a CorruptError if
-// records right after the given one are gone. Nothing is written while it runs.
+// error. It holds one record in memory. fn may keep the payload. If records right after the given
+// one are missing, it returns a CorruptError. No write runs meanwhile.
 func (l *Log) Replay(after LSN, fn func(lsn LSN, payload []byte) error) error {
 	unlock, err := l.lock()
 	if err != nil {
@@ -90,7 +90,8 @@ func readSegment(fsys vfs.FS, name string, first LSN, size int64, fn func(lsn LS
 	}
 }
 
-// inRecord says which record an error is about, and of damage in its content where the record is.
+// inRecord adds to an error which record it is about, and to an error about damaged content where
+// the record is.
 func inRecord(err error, lsn LSN, name string, off int64) error {
 	if corrupt, ok := err.(*format.CorruptError); ok && corrupt.File == "" {
 		return format.Corrupt(name, corrupt.Section, off, "record %d: %w", lsn, corrupt.Cause)
@@ -98,9 +99,9 @@ func inRecord(err error, lsn LSN, name string, off int64) error {
 	return fmt.Errorf("record %d: %w", lsn, err)
 }
 
-// Check reads all of the log in dir, unpacks every record, and returns what is wrong with it first.
-// A torn write at the end is not wrong: the next Open cuts it off. Check changes nothing. An open
-// log must be at rest, see [Log.Locked].
+// Check reads all of the log in dir, unpacks every record, and returns the first damage. A torn
+// write at the end is no damage: the next Open cuts it off. Check changes nothing. If the log is
+// open, no write may run meanwhile: see [Log.Locked].
 func Check(fsys vfs.FS, dir string) error {
 	segments, err := listSegments(fsys, dir)
 	if err != nil {

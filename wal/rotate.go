@@ -63,9 +63,9 @@ func (l *Log) removeFirst(n int) error {
 	return nil
 }
 
-// Drop removes the segments that have no record after upTo, because the caller keeps these records
-// elsewhere now. If that is all there is, it begins a new segment first, so that the log never
-// forgets which number comes next. A failed log begins none, but drops what it can.
+// Drop removes the segments that have no record after upTo, because the caller now has these
+// records elsewhere. If these are all segments, it first begins a new one, whose name records the
+// next LSN. A failed log begins no segment, and drops what it can.
 func (l *Log) Drop(upTo LSN) error {
 	unlock, err := l.lock()
 	if err != nil {

@@ -93,7 +93,7 @@ func (r *segmentReader) fixed() (f frame, crc uint32, err error) {
 	return f, format.CRC(b[4:]), nil
 }
 
-// accept moves past a frame of which all bytes were read, if it is what must come next.
+// accept moves past a frame whose bytes were all read, if it is the frame that must come next.
 func (r *segmentReader) accept(f frame, crc uint32) error {
 	switch {
 	case crc != f.crc:
@@ -111,8 +111,8 @@ func (r *segmentReader) accept(f frame, crc uint32) error {
 	return nil
 }
 
-// readError is for a read that failed although the file was long enough: an I/O error is no
-// corruption, and nothing may be cut off because of it.
+// readError returns the error for a read that failed although the file was long enough. An I/O
+// error is no damage, and nothing may be cut off because of it.
 func (r *segmentReader) readError(err error) error {
 	return fmt.Errorf("read log segment %s: %w", r.name, err)
 }

@@ -72,13 +72,13 @@ func (s *tailScan) laterGroup(off int64) (LSN, int64, error) {
 	return 0, 0, nil
 }
 
-// plausible tells whether f at off could be a frame of a group later than the bad frame's.
+// plausible reports whether f at off could be a frame of a later group than that of the bad frame.
 func (s *tailScan) plausible(f frame, off int64) bool {
 	return f.lsn > s.bad && f.lsn <= s.newest && f.flags&^flagS2 == 0 &&
 		uint64(f.group) < uint64(f.lsn-s.bad) && int64(f.length) <= s.size-off-frameSize
 }
 
-// whole tells whether the checksum of f at off is right.
+// whole reports whether the checksum of f at off is right.
 func (s *tailScan) whole(f frame, off int64) (bool, error) {
 	if s.budget -= frameSize + int64(f.length); s.budget < 0 {
 		return false, nil
@@ -98,8 +98,8 @@ func (s *tailScan) whole(f frame, off int64) (bool, error) {
 	}
 }
 
-// tornHeader tells whether the last segment, whose header is not whole, is what a crash leaves of a
-// new segment: one that was never synced, and that therefore has no frame.
+// tornHeader reports whether the last segment, whose header is not whole, may be what a crash
+// leaves of a new segment. Such a segment was never synced, so it has no frame.
 func tornHeader(f vfs.File, size int64) (bool, error) {
 	if size <= headerSize {
 		return true, nil
