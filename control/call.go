@@ -12,25 +12,25 @@ import (
 	"github.com/flashdb/flashdb/internal/wire"
 )
 
-// A call is one question to a database or to a collection of one: On says which. Its answer is
-// computed where the database is open. There it is called, be it for another process, and then the
-// request, the items and the result travel as JSON.
+// A call is a remote procedure of a database or of a collection: On says which. It runs in the
+// process that has the database open. If that is another process, the request, the items and the
+// result are sent as JSON.
 //
-// A new call is one variable made by onDB or onCollection, and beside it the method of Client or
-// Collection that asks it. There is no other list of calls.
+// To add a call, add one variable made by onDB or onCollection, and the method of Client or
+// Collection that makes the call. There is no other list of calls.
 type call[On, Req, Item, Res any] struct {
 	path   string
 	answer func(ctx context.Context, on On, r Req, o reply[Item]) (Res, error)
 }
 
-// A reply takes what comes before the result.
+// A reply receives what comes before the result.
 type reply[Item any] struct {
 	item     func(Item) error // an error of it ends the call
 	progress func(stage string, done, total int64)
 }
 
 type (
-	none struct{}      // is asked or answered by nothing
+	none struct{}      // stands for an empty request, item or result
 	out  = reply[none] // is the reply of a call without items
 )
 
@@ -76,7 +76,8 @@ func register[On, Req, Item, Res any](path string, find func(*flashdb.DB, string
 	return call[On, Req, Item, Res]{path, answer}
 }
 
-// badRequest is for a request that does not decode. Weights that are damaged say so themselves.
+// badRequest returns the error for a request that cannot be decoded. The error for damaged weights
+// is kept.
 func badRequest(err error) error {
 	if errors.Is(err, flashdb.ErrCorrupt) || errors.Is(err, flashdb.ErrVersion) {
 		return err
@@ -100,7 +101,8 @@ func handle(ctx context.Context, db *flashdb.DB, path string, body []byte, s *st
 	return result, ended(ctx, err)
 }
 
-// ended returns why a call ended that was cancelled because nobody is served any more.
+// ended returns the error of a call. For a call that the closing server has cancelled, it is the
+// reason.
 func ended(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); errors.Is(err, context.Canceled) && errors.Is(cause, flashdb.ErrClosed) {
 		return cause
@@ -108,16 +110,17 @@ func ended(ctx context.Context, err error) error {
 	return err
 }
 
-// A place is where a call is asked: a Client, or a Collection of one.
+// A place is what a call is made on: a Client, or a Collection of one.
 type place[On any] interface {
-	// here returns what answers in this process, if the database is open in it.
+	// here returns the database or collection, if it is open in this process.
 	here() (on On, ok bool)
-	// there returns the connection to the process that has it open, and the name of the collection.
+	// there returns the connection to the process that has the database open, and the name of the
+	// collection.
 	there() (c *connection, collection string)
 }
 
-// ask asks a call. The parts of its answer go to o, whose functions may be nil where they are not
-// wanted; items always are.
+// ask makes a call. It passes the parts of the answer to the functions of o. These may be nil,
+// except that for items.
 func (k call[On, Req, Item, Res]) ask(ctx context.Context, p place[On], r Req, o reply[Item]) (res Res, err error) {
 	if on, ok := p.here(); ok {
 		return k.answer(ctx, on, r, o)

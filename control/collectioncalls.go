@@ -12,7 +12,7 @@ import (
 	"github.com/flashdb/flashdb/internal/wire"
 )
 
-// A node is a flashdb.Node as it travels.
+// A node is a flashdb.Node as it is sent.
 type node struct {
 	Key       string      `json:"key"`
 	Embedding wire.Vector `json:"embedding"`
@@ -132,7 +132,7 @@ func (c *Collection) Linked(ctx context.Context, of flashdb.Edge) ([]string, err
 	return linked.ask(ctx, c, of, out{})
 }
 
-// linksPage is how many links travel in one line.
+// linksPage is how many links are sent in one line.
 const linksPage = 1024
 
 var links = onCollection("links", func(ctx context.Context, c *flashdb.Collection, _ none, o reply[edges]) (none, error) {
@@ -151,7 +151,7 @@ var links = onCollection("links", func(ctx context.Context, c *flashdb.Collectio
 	return none{}, o.item(page)
 })
 
-// Links is that of flashdb.Collection. The links come some hundreds at a time.
+// Links is that of flashdb.Collection. Links are sent up to 1024 at a time.
 func (c *Collection) Links(ctx context.Context) iter.Seq2[flashdb.Edge, error] {
 	return func(yield func(flashdb.Edge, error) bool) {
 		_, err := links.ask(ctx, c, none{}, reply[edges]{item: func(page edges) error {
@@ -185,8 +185,8 @@ func (c *Collection) RowKeys(ctx context.Context, from uint32, n int) ([]string,
 // keysPage is how many keys one call asks for.
 const keysPage = 4096
 
-// Keys is that of flashdb.Collection. The keys come some thousands at a time, and no call is under
-// way while they are yielded.
+// Keys is that of flashdb.Collection. One call returns up to 4096 keys, and no call is running
+// while they are yielded.
 func (c *Collection) Keys(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for from := uint32(0); ; from += keysPage {
@@ -231,7 +231,7 @@ var meta = onCollection("meta", func(ctx context.Context, c *flashdb.Collection,
 	return value, err
 })
 
-// Meta is that of flashdb.Collection; what is not there is empty.
+// Meta is that of flashdb.Collection. It returns "" for a name without a value.
 func (c *Collection) Meta(ctx context.Context, name string) (value string, err error) {
 	return meta.ask(ctx, c, named{name}, out{})
 }
@@ -246,7 +246,7 @@ func (c *Collection) SetMeta(ctx context.Context, name, value string) error {
 	return err
 }
 
-// weights are a decoder that travels as the bytes of decoder.Marshal.
+// weights is a decoder that is sent as the bytes of decoder.Marshal.
 type weights struct{ decoder.Decoder }
 
 // MarshalJSON implements json.Marshaler.

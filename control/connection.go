@@ -20,7 +20,7 @@ type connection struct {
 	http http.Client
 }
 
-// newConnection connects when it is first asked.
+// newConnection returns a connection that connects at its first call.
 func newConnection(dir string) *connection {
 	return &connection{dir: dir, http: http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -33,7 +33,7 @@ func newConnection(dir string) *connection {
 	}}}
 }
 
-// close lets go of idle connections.
+// close closes idle connections.
 func (c *connection) close() { c.http.CloseIdleConnections() }
 
 // parts say what to do with the lines of a reply before the last. An error of a function ends the
@@ -43,8 +43,9 @@ type parts struct {
 	item     func(decode func(v any) error) error
 }
 
-// call asks for the call of a path with the JSON of req, and decodes the result into the value that
-// result points to. An error of the owner's is a *failure; a done ctx cancels the call there.
+// call makes the call of a path with the JSON of req, and decodes the result into the value that
+// result points to. An error of the other process is a *failure. When ctx ends, the call is
+// cancelled there too.
 func (c *connection) call(ctx context.Context, path string, req, result any, p parts) error {
 	err := c.send(ctx, path, req, result, p)
 	if ctx.Err() != nil && err != nil {
@@ -88,7 +89,7 @@ func (c *connection) send(ctx context.Context, path string, req, result any, p p
 	}
 }
 
-// broken says that an answer did not come, or not whole.
+// broken returns the error for an answer that did not come, or not as a whole.
 func (c *connection) broken(err error) error {
 	if errors.Is(err, ErrNoOwner) {
 		return err

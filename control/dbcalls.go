@@ -9,7 +9,7 @@ import (
 	"github.com/flashdb/flashdb"
 )
 
-// progress says how far work is; total is 0 when nobody knows.
+// progress says how much work is done. total is 0 if it is not known.
 type progress struct {
 	Stage string `json:"stage"`
 	Done  int64  `json:"done"`
@@ -71,7 +71,7 @@ func (c *Client) Strays(ctx context.Context) ([]string, error) {
 	return strays.ask(ctx, c, none{}, out{})
 }
 
-// A batch is a flashdb.Batch as it travels: its bytes.
+// A batch is a flashdb.Batch that is sent as the bytes of MarshalBinary.
 type batch struct{ *flashdb.Batch }
 
 // MarshalJSON implements json.Marshaler.
@@ -104,16 +104,16 @@ var apply = onDB("apply", func(ctx context.Context, db *flashdb.DB, r writes, _ 
 	return none{}, db.Apply(ctx, r.Batch.Batch)
 })
 
-// MaxBatchBytes is how large a batch of Apply may be: less where it travels, as base64.
+// MaxBatchBytes is how large a batch for Apply may be. It is less for another process, because the
+// batch is sent as base64.
 func (c *Client) MaxBatchBytes() int {
 	if c.db != nil {
 		return flashdb.MaxBatchBytes
 	}
-	return maxBody / 4 * 3 * 9 / 10 // counts and lengths are not in the limit of a batch
+	return maxBody / 4 * 3 * 9 / 10 // the last tenth is for counts and lengths, which the size of a batch does not include
 }
 
-// Apply is that of flashdb.DB. A batch that travels has at most three quarters of the 256 MB that a
-// call may have.
+// Apply is that of flashdb.DB. A batch for another process has at most MaxBatchBytes.
 func (c *Client) Apply(ctx context.Context, b *flashdb.Batch) error {
 	_, err := apply.ask(ctx, c, writes{batch{b}}, out{})
 	return err

@@ -1,11 +1,11 @@
 // Package control lets other processes use a database that this one has open. Only one process at a
-// time has a directory open. While it serves control.sock, a unix socket there, every flashdb
-// command sends its calls to it without being told, and so does a program by Dial. Only the user
-// who runs the owner may connect, and nothing listens on a network.
+// time has a directory open: its owner. While the owner serves control.sock, a unix socket in the
+// directory, every flashdb command sends its calls there by itself. A program does so with Dial.
+// Only the user who runs the owner may connect. Nothing listens on a network.
 //
-// Serve answers on the socket of an open database; Dial asks it. A Client has the methods of a
-// database and of its collections, and by Local a database of this process has the same ones.
-// Server, Client and Collection are safe for concurrent use.
+// Serve answers on the socket of an open database. Dial connects to it. A Client has the methods of
+// a database and of its collections. Local returns a Client of a database of this process. Server,
+// Client and Collection are safe for concurrent use.
 //
 // # Calls
 //
@@ -20,18 +20,17 @@
 //	{"result": ...}        last, when the call succeeded
 //	{"error": {"code": "not found", "text": "..."}}    last, when it failed
 //
-// A reply that ends with neither result nor error was cut off. An error before the first other line
-// has an HTTP status of 400 or above, too; its code is the text of the sentinel error it matches,
-// and empty for none. A caller that hangs up cancels its call.
+// A reply that ends with neither result nor error was cut off. If the error is the first line, the
+// HTTP status is 400 or above. The code of an error is the text of the sentinel error that it
+// matches, or empty. Closing the connection cancels the call.
 //
 //	curl --unix-socket papers.flash/control.sock http://flashdb/v2/stats
 //	curl --unix-socket papers.flash/control.sock http://flashdb/v2/papers/predict \
 //	    -d '{"key": "1706.03762", "k": 5}'
 //
-// JSON text is Unicode, and keys are any bytes: text that is not UTF-8, or that begins with
-// "base64:", travels as "base64:" and its bytes in base64. Infinite floats and NaN, for which JSON
-// has no numbers, travel as "Infinity", "-Infinity" and "NaN". An embedding travels as the base64
-// of its little-endian float32 values, and is read from an array of numbers as well. The protocol
-// is for clients of the same version of flashdb and for people with curl, and may change between
-// versions.
+// JSON text is Unicode, but keys are any bytes. So text that is not UTF-8, or that begins with
+// "base64:", is sent as "base64:" and its bytes in base64. Infinite floats and NaN, which JSON does
+// not have, are sent as "Infinity", "-Infinity" and "NaN". An embedding is sent as the base64 of
+// its little-endian float32 values. An array of numbers is accepted too. The protocol is for
+// clients of the same version of flashdb and for people with curl, and may change between versions.
 package control

@@ -20,8 +20,8 @@ type line struct {
 	Error    *failure        `json:"error,omitempty"`
 }
 
-// A failure is an error of the owner as it travels. Its code is the text of the sentinel error that
-// it matches at the owner, and that it so matches here.
+// A failure is an error of the owner as it is sent. Its code is the text of the sentinel error that
+// it matches there. So it matches the same sentinel here.
 type failure struct {
 	Code string `json:"code"`
 	Text string `json:"text"`
@@ -33,8 +33,8 @@ func (e *failure) Error() string { return e.Text }
 // Is reports whether target is the sentinel the error matched at the owner.
 func (e *failure) Is(target error) bool { return e.Code != "" && target.Error() == e.Code }
 
-// sentinels are the errors that keep their identity, with the HTTP status of each. The first that
-// an error matches is its own.
+// sentinels are the errors that keep their identity, with the HTTP status of each. The first one
+// that an error matches counts.
 var sentinels = []struct {
 	err    error
 	status int
@@ -53,7 +53,7 @@ var sentinels = []struct {
 	{context.DeadlineExceeded, http.StatusInternalServerError},
 }
 
-// failureOf returns an error as it travels, and its HTTP status.
+// failureOf returns an error as it is sent, and its HTTP status.
 func failureOf(err error) (f *failure, status int) {
 	var unknown *unknownCall
 	var tooLarge *http.MaxBytesError

@@ -58,8 +58,8 @@ func serve(base context.Context, dir *os.Root, log *slog.Logger, answer answerer
 	return s, nil
 }
 
-// close ends the server, and leaves its socket. Calls under way should be ending, their base
-// context done; a client that does not take its answer is cut off after a moment.
+// close ends the server but does not remove its socket. The caller has ended the base context, so
+// running calls are ending. A client that does not read its answer is disconnected after closeTime.
 func (s *listening) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
@@ -92,7 +92,7 @@ func (s *listening) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = out.send(last, status) // the client may have gone
 }
 
-// begin counts a call as under way, unless the server is closed.
+// begin counts a running call. It returns false if the server is closed.
 func (s *listening) begin() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,7 +119,8 @@ func (s *listening) call(r *http.Request, out *stream) (any, error) {
 	return s.answer(r.Context(), path, body, out)
 }
 
-// An unknownCall is a call of a client of another version, or of a person's.
+// An unknownCall is the error for a path that no call has. A client of another version or a person
+// may send one.
 type unknownCall struct{ path string }
 
 func (e *unknownCall) Error() string {

@@ -45,7 +45,7 @@ type questions struct {
 	Options *flashdb.PredictOptions `json:"options,omitempty"`
 }
 
-// An answer is that to one of many questions, or why there is none.
+// An answer is the result of one of many queries, or its error.
 type answer struct {
 	Result flashdb.Result `json:"result"`
 	Failed failed         `json:"error"`
@@ -55,12 +55,12 @@ var predictBatch = onCollection("predictbatch", func(ctx context.Context, c *fla
 	return none{}, send(ctx, c.PredictBatch(ctx, r.Keys, r.K, r.Options), o)
 })
 
-// errEnough ends a reply that the caller does not want to read to its end: the owner notices, and
-// does not compute the rest.
+// errEnough ends a reply that the caller does not read to its end. The owner notices and does not
+// compute the rest.
 var errEnough = errors.New("enough")
 
-// PredictBatch is that of flashdb.Collection. An error that keeps the rest of the answers from
-// coming is the last.
+// PredictBatch is that of flashdb.Collection. If the connection fails, its error is the last one
+// yielded.
 func (c *Collection) PredictBatch(ctx context.Context, keys []string, k int, opts *flashdb.PredictOptions) iter.Seq2[flashdb.Result, error] {
 	return answers(ctx, c, predictBatch, questions{keys, k, opts})
 }
@@ -98,7 +98,7 @@ func send(ctx context.Context, all iter.Seq2[flashdb.Result, error], o reply[ans
 	return nil
 }
 
-// answers asks many questions in one call, and yields what comes back.
+// answers runs many queries in one call, and yields their answers.
 func answers[Req any](ctx context.Context, c *Collection, k call[*flashdb.Collection, Req, answer, none], r Req) iter.Seq2[flashdb.Result, error] {
 	return func(yield func(flashdb.Result, error) bool) {
 		_, err := k.ask(ctx, c, r, reply[answer]{item: func(a answer) error {

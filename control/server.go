@@ -15,10 +15,10 @@ import (
 // SocketName is the name of the socket inside a database directory.
 const SocketName = socket.Name
 
-// Options refine Serve. The zero value, or nil, means the defaults.
+// Options are the options of Serve. The zero value, or nil, means the defaults.
 type Options struct {
-	// Logger receives what no caller can be told: that a call panicked, or that a connection could
-	// not be accepted. Default: the logger of package log.
+	// Logger receives errors that belong to no caller: that a call panicked, or that a connection
+	// could not be accepted. Default: the logger of package log.
 	Logger *slog.Logger
 }
 
@@ -36,15 +36,16 @@ type Server struct {
 	err    error // of Close
 }
 
-// served are the databases that have a Server: another one would replace its socket.
+// served holds the databases that have a Server. A second one would replace the socket of the
+// first.
 var served sync.Map
 
-// errNoLonger is why calls end that are under way when a Server is closed.
+// errNoLonger is the error of calls that run when a Server is closed.
 var errNoLonger = fmt.Errorf("%w to other processes", flashdb.ErrClosed)
 
 // Serve makes the socket of a database that this process has open, and answers the calls of other
-// processes of this user on it: see Dial, and the flashdb command. It removes a socket that a dead
-// owner left there. When the database is closed, the Server is first.
+// processes of this user on it: see Dial, and the flashdb command. It replaces a socket that a
+// killed process left there. Closing the database first closes the Server.
 //
 // It returns ErrReadOnly for a database that was opened read-only or whose directory was moved, and
 // ErrExists for one that is served already.
@@ -72,8 +73,8 @@ func Serve(db *flashdb.DB, opts *Options) (_ *Server, err error) {
 	return s, nil
 }
 
-// start makes the socket. The database is not closed meanwhile: that waits for Close, which waits
-// for Serve.
+// start makes the socket. The database cannot be closed meanwhile: that waits for Close of the
+// Server, which waits for Serve.
 func (s *Server) start(o Options) (err error) {
 	if s.forget, err = s.db.BeforeClose(s.Close); err != nil {
 		return err
@@ -95,9 +96,10 @@ func (s *Server) start(o Options) (err error) {
 	return nil
 }
 
-// Close ends the calls under way, which return ErrClosed, and removes the socket, unless the
-// directory was moved or replaced meanwhile: another database's may be there. A client that does
-// not take its answer is cut off after a moment. Closing again does nothing.
+// Close ends the running calls, which return ErrClosed, and removes the socket. It does not remove
+// it if the directory was moved or replaced, because the socket of another database may be there. A
+// client that does not read its answer is disconnected after two seconds. Closing again does
+// nothing.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,8 +115,8 @@ func (s *Server) Close() error {
 	return s.err
 }
 
-// removeSocket removes the socket if the directory is still the database's. Nobody else owns it
-// then: a Close of the database waits for that of the Server.
+// removeSocket removes the socket if the path still leads to the directory of the database. No
+// other process can own it then, because the database is closed after the Server.
 func (s *Server) removeSocket() error {
 	held, err := s.db.OpenRoot()
 	if errors.Is(err, flashdb.ErrReadOnly) {

@@ -15,8 +15,8 @@ import (
 // fields is 104 bytes with the final zero, on macOS and the BSDs.
 const maxSocketPath = 103
 
-// listen makes the socket of dir, which only this user may connect to. A socket that is there
-// already is taken for a dead owner's and replaced, so the caller must own dir.
+// listen makes the socket of dir, which only this user may connect to. It replaces a socket that is
+// there already, because a killed process must have left it. So the caller must own dir.
 func listen(dir *os.Root) (net.Listener, error) {
 	if err := socket.Sweep(dir); err != nil {
 		return nil, err

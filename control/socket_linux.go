@@ -21,8 +21,7 @@ func socketPath(dir string) (path string, release func(), err error) {
 	return fmt.Sprintf("/proc/self/fd/%d/%s", d.Fd(), SocketName), func() { d.Close() }, nil
 }
 
-// heldPath returns a path of dir's socket, valid until release, that leads there whatever becomes
-// of the path of dir.
+// heldPath returns a path of dir's socket that is valid until release, even if dir is moved.
 func heldPath(dir *os.Root) (path string, release func(), err error) {
 	d, err := dir.Open(".")
 	if err != nil {
@@ -36,8 +35,7 @@ func heldPath(dir *os.Root) (path string, release func(), err error) {
 	return own + "/" + SocketName, func() { d.Close() }, nil
 }
 
-// restrict gives the socket its mode before it has a name, so that there is no moment at which
-// others may connect.
+// restrict sets the mode of the socket before it has a name, so that other users can never connect.
 func restrict(_, _ string, conn syscall.RawConn) error {
 	var err error
 	if cerr := conn.Control(func(fd uintptr) { err = syscall.Fchmod(int(fd), 0o600) }); cerr != nil {

@@ -19,8 +19,8 @@ func socketPath(dir string) (path string, release func(), err error) {
 	return path, func() {}, nil
 }
 
-// heldPath returns a path of dir's socket. Nothing here makes it lead to dir when that was moved:
-// the caller looks before.
+// heldPath returns a path of dir's socket. It does not lead there if dir was moved, which the
+// caller must check before.
 func heldPath(dir *os.Root) (path string, release func(), err error) {
 	return socketPath(dir.Name())
 }

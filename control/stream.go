@@ -18,8 +18,8 @@ type stream struct {
 	mu      sync.Mutex // guards writing to w, and started
 	started bool
 
-	// Progress is written by a goroutine of its own, the latest alone, so that work never waits for
-	// a client that reads slowly.
+	// A separate goroutine writes progress, and only the latest, so that work never waits for a
+	// client that reads slowly.
 	latestMu sync.Mutex
 	latest   any
 	wake     chan struct{} // nil until the first progress
@@ -35,7 +35,7 @@ func (s *stream) item(v any) error {
 	return s.send(line{Item: raw}, http.StatusOK)
 }
 
-// progress tells how far the work is. It never blocks.
+// progress reports how much work is done. It never blocks.
 func (s *stream) progress(v any) {
 	s.latestMu.Lock()
 	defer s.latestMu.Unlock()
@@ -66,8 +66,8 @@ func (s *stream) writeProgress() {
 	}
 }
 
-// stopProgress waits until the last progress is written. The work has ended: nobody calls progress
-// any more.
+// stopProgress waits until the last progress is written. The work has ended, so progress is no
+// longer called.
 func (s *stream) stopProgress() {
 	if s.wake != nil {
 		close(s.wake)
