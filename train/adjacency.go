@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// adjacency is the neighbours of every node, in compressed rows: those of node i are
+// adjacency holds the neighbours of every node in compressed rows. Those of node i are
 // to[start[i]:start[i+1]], ascending, each once.
 type adjacency struct {
 	start []uint64
 	to    []uint32
 }
 
-// direction says which ends of an edge know the other.
+// direction says for which ends of an edge the other end is a neighbour.
 type direction uint8
 
 const (
@@ -21,7 +21,7 @@ const (
 	incoming
 )
 
-// newAdjacency lists the neighbours edges give n nodes.
+// newAdjacency returns the adjacency of n nodes by the edges.
 func newAdjacency(c crew, n int, edges []Edge, dir direction) *adjacency {
 	a := &adjacency{start: make([]uint64, n+1)}
 	for _, e := range edges {
@@ -53,8 +53,8 @@ func newAdjacency(c crew, n int, edges []Edge, dir direction) *adjacency {
 	return a
 }
 
-// tidy sorts each node's neighbours and leaves out repeats: two relations, or both directions,
-// between the same nodes.
+// tidy sorts the neighbours of each node and removes repeats, which come from several relations or
+// from both directions of an edge.
 func (a *adjacency) tidy(c crew, n int) {
 	kept := make([]uint64, n+1)
 	c.ranges(n, 1024, func(_, first, last int) {
@@ -71,10 +71,10 @@ func (a *adjacency) tidy(c crew, n int) {
 	a.start, a.to = kept, a.to[:kept[n]]
 }
 
-// of returns the neighbours of a node.
+// of returns the neighbours of node.
 func (a *adjacency) of(node uint32) []uint32 { return a.to[a.start[node]:a.start[node+1]] }
 
-// degree returns their number.
+// degree returns the number of neighbours of node.
 func (a *adjacency) degree(node uint32) int { return int(a.start[node+1] - a.start[node]) }
 
 // has reports whether to is a neighbour of node.
@@ -83,7 +83,7 @@ func (a *adjacency) has(node, to uint32) bool {
 	return found
 }
 
-// inverseRoots returns 1 / sqrt(degree + more) of every node, 1 where that is infinite.
+// inverseRoots returns 1 / sqrt(degree + more) for every node, or 1 where that is infinite.
 func (a *adjacency) inverseRoots(more int) []float32 {
 	roots := make([]float32, len(a.start)-1)
 	for i := range roots {

@@ -7,7 +7,7 @@ import (
 	"sort"
 )
 
-// pair is two rows of a batch's embeddings to score.
+// pair is a pair to score: two rows of the embeddings of a batch.
 type pair struct {
 	source, target uint32
 	relation       uint16
@@ -16,7 +16,7 @@ type pair struct {
 
 // batch is the pairs of one step, in groups of a link and its negatives, and the nodes they need.
 type batch struct {
-	nodes []uint32 // by row; each once, unless the encoder embeds all nodes: then rows are nodes, and this is nil
+	nodes []uint32 // the node of each row, each once; nil if the encoder embeds all nodes, when rows are nodes
 	rows  int
 	group int
 	pairs []pair
@@ -30,21 +30,22 @@ type batch struct {
 type sampler struct {
 	g       *Graph
 	links   []Edge
-	train   []Edge     // those to learn, sorted; links may be others
-	targets *adjacency // of every node, the nodes that are no negatives for it as a source
+	train   []Edge     // links to learn, sorted
+	targets *adjacency // for every source, the nodes that are no negatives for it
 	kind    NegativeKind
 	perLink int
 	rate    []float64 // Degree: running sums of degree^0.75 over the candidates
 	whole   bool      // rows are nodes
 	related bool      // a negative is one of a relation
-	turned  bool      // every other link is asked from its target
+	turned  bool      // every other link is learned from its target
 	fixed   bool      // links keep their direction, and every link has negatives of its own
-	// lists, if set, are more negatives of each link: its pairs follow it, beside those drawn.
+	// lists, if set, are additional negatives of each link.
 	lists [][]uint32
 
 	row []int32 // of a node in the batch, plus 1; 0: none
-	// The negatives of a batch are drawn twice: the nodes of the pool, then for each link some of
-	// them. An embedding costs as much as several pairs, so the pool has one node per link.
+	// The negatives of a batch are drawn in two steps: first the nodes of the pool, then some of
+	// them for each link. An embedding costs as much as several pairs, so the pool has only one
+	// node per link.
 	pool []uint32
 }
 
@@ -94,7 +95,7 @@ func (s *sampler) candidate(rng *rand.Rand, links []Edge) uint32 {
 	}
 }
 
-// fill makes b the batch of some links, by their numbers. Its negatives follow from rng.
+// fill makes b the batch of some links, given by their numbers. It draws negatives with rng.
 func (s *sampler) fill(b *batch, numbers []uint32, rng *rand.Rand) {
 	links := make([]Edge, len(numbers))
 	for i, n := range numbers {
@@ -157,8 +158,8 @@ func (s *sampler) negative(e Edge, reverse bool, rng *rand.Rand) uint32 {
 	return node
 }
 
-// known reports whether a node is known to be a target of the source of e: by its relation, where
-// relations are told apart.
+// known reports whether a node is known to be a target of the source of e. If the decoder
+// distinguishes relations, only links of the relation of e count.
 func (s *sampler) known(e Edge, reverse bool, node uint32) bool {
 	if !s.related {
 		return s.targets.has(e.Source, node)

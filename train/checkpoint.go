@@ -16,8 +16,8 @@ import (
 	"github.com/flashdb/flashdb/internal/format"
 )
 
-// A checkpoint is a file of its own, written to a temporary one and renamed, so that what stands
-// under its name is whole. Little-endian:
+// A checkpoint is a separate file. It is written to a temporary file and renamed, so it is never
+// there in part. Little-endian:
 //
 //	"ftrn", version (uint32), fingerprint (32 bytes)
 //	epochs done, steps, best epoch, nanoseconds spent, count of validations (uint64 each)
@@ -27,8 +27,8 @@ import (
 //	the best weights and tables (float32)
 //	CRC32C of all before (uint32)
 //
-// How many values there are follows from graph and options, which the fingerprint names; the size
-// of the file is checked before anything is read.
+// The number of values follows from graph and options, whose hash is the fingerprint. The size of
+// the file is checked before anything is read.
 const (
 	checkpointMagic   = "ftrn"
 	checkpointVersion = 1
@@ -36,8 +36,8 @@ const (
 	validationBytes   = 4 * 8
 )
 
-// fingerprint is a hash of everything that decides what a run computes, but for what may change
-// when it goes on.
+// fingerprint is a hash of everything that determines the result of a run, except for the options
+// that may change when it is resumed.
 func (f *fit) fingerprint(split Split) [sha256.Size]byte {
 	h := sha256.New()
 	o := *f.o
@@ -68,8 +68,7 @@ func (f *fit) fingerprint(split Split) [sha256.Size]byte {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-// archive writes values to a file, or reads them from it, whichever of the two it has. The first
-// error sticks.
+// archive writes values to a file, or reads them from one. The first error sticks.
 type archive struct {
 	w   io.Writer
 	r   io.Reader
@@ -139,8 +138,7 @@ func (a *archive) floats(x []float32) {
 	}
 }
 
-// archive writes the state of the run, or sets it to what it reads. There is room for most
-// validations in the file.
+// archive writes the state of the run, or reads it. The file has room for most validations.
 func (f *fit) archive(a *archive, spent *time.Duration, most int64) {
 	s := &f.state
 	a.integer(&s.epoch)
@@ -186,7 +184,7 @@ func (f *fit) archive(a *archive, spent *time.Duration, most int64) {
 	}
 }
 
-// size is that of a checkpoint after some epochs.
+// size returns the size of a checkpoint after some epochs.
 func (f *fit) size(epochs int64) int64 {
 	values, counters := int64(len(f.p.value)), int64(1)
 	for _, t := range f.enc.tables() {
@@ -211,7 +209,7 @@ func (f *fit) save() error {
 		err = os.Rename(file.Name(), path)
 	}
 	if err != nil {
-		_ = os.Remove(file.Name()) // the error that matters is the first
+		_ = os.Remove(file.Name()) // the first error is returned
 		return fmt.Errorf("write checkpoint %s: %w", path, err)
 	}
 	return nil
@@ -250,7 +248,7 @@ func (f *fit) resume() (bool, error) {
 	return true, nil
 }
 
-// read sets the run to a checkpoint of a known size. After an error the run is of no use.
+// read sets the run to a checkpoint of a known size. After an error the run must not be used.
 func (f *fit) read(r io.Reader, size int64) error {
 	var head [4 + 4 + sha256.Size]byte
 	a := &archive{r: r}

@@ -7,8 +7,8 @@ import (
 )
 
 // conv is the encoder of GCN and SAGE: layers that mix the values of a node with those of its
-// neighbours, on free embeddings, to which given features are added through a matrix. A step
-// computes the embeddings of all nodes.
+// neighbours. Their input is free embeddings, to which given features are added through a matrix. A
+// step computes the embeddings of all nodes.
 //
 //	GCN   x' = D^-1/2 (A+I) D^-1/2 x W^T + b           (Kipf and Welling, arXiv 1609.02907, eq. 2)
 //	SAGE  x' = mean(neighbours) W^T + b + x R^T        (Hamilton et al., arXiv 1706.02216)
@@ -20,7 +20,7 @@ type conv struct {
 	kind    EncoderKind
 	p       *params
 	t       *table
-	input   *convInput // of given features; nil without
+	input   *convInput // for given features; nil without
 	layers  []convLayer
 	dropout float32
 	all     []uint32
@@ -28,7 +28,7 @@ type conv struct {
 
 	x       [][]float32  // the input of each layer, then the output of the last; n x width
 	mixed   [][]float32  // SAGE: mean of each layer's input
-	scratch [3][]float32 // for gradients: the next, one apart, and the present
+	scratch [3][]float32 // for gradients: the next, a separate one, and the current
 	sums    [lanes]simd.Product
 }
 
@@ -41,7 +41,7 @@ type convLayer struct {
 	backward     [2]simd.Matrix
 }
 
-// convInput takes features to the first layer's input.
+// convInput maps features to the input of the first layer.
 type convInput struct {
 	weight param // in x FeatureDim
 	packed simd.Matrix
@@ -104,7 +104,7 @@ func (e *conv) see(links []Edge) {
 	}
 }
 
-// plain is a whole matrix as columns.
+// plain returns a whole matrix as columns.
 func plain(data []float32, width int) columns { return columns{data, width, 0, width} }
 
 func (e *conv) embed(z []float32, nodes []uint32) {
@@ -124,7 +124,7 @@ func (e *conv) forward(z []float32, _ []uint32, rng *rand.PCG) {
 	copy(z, e.x[len(e.x)-1])
 }
 
-// run computes all layers. With a nil rng nothing is dropped.
+// run computes all layers. With a nil rng there is no dropout.
 func (e *conv) run(rng *rand.PCG) {
 	e.begin()
 	for i := range e.layers {
@@ -234,7 +234,7 @@ func (e *conv) backward(dz []float32, _ []uint32) {
 	e.t.grads = grad
 }
 
-// gate takes gradients back through ReLU and dropout.
+// gate propagates gradients back through ReLU and dropout.
 func (e *conv) gate(grad, x []float32) {
 	const size = 1 << 14
 	e.ranges(len(grad), size, func(_, first, last int) {

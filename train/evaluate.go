@@ -14,10 +14,10 @@ import (
 // Candidates, NegativeEdges and All is set; if none is, Sample is 100.
 type Task struct {
 	Decoders   []decoder.Decoder // one, or one per relation, by Edge.Relation
-	Reversed   []decoder.Decoder // if set, as many: the sources of the links are ranked as well, by these, which take targets as sources
+	Reversed   []decoder.Decoder // if set, as many as Decoders: they take targets as sources, and rank the sources of the links as well
 	Dim        int
 	Embeddings []float32 // row-major, one row of Dim values per node; not changed
-	Sources    int       // 0: every node is a candidate; otherwise the candidates are the rows from Sources on
+	Sources    int       // if 0, every node is a candidate; otherwise the candidates are the rows from Sources on
 	Edges      []Edge    // the links to rank
 
 	Sample        int        // negatives drawn uniformly among the candidates for each link
@@ -25,9 +25,9 @@ type Task struct {
 	NegativeEdges []Edge     // one list of negatives for all links together, as OGB's Hits@K has it
 	All           bool       // rank among all candidates
 
-	// Known are edges that are no negatives although they may be drawn: training links, for
-	// filtered ranking. They are left out of All and of what Sample draws, for their source, and
-	// for their target too if Undirected. So are the links of Edges, and a source itself.
+	// Known are edges that must not be negatives, such as training links, for filtered ranking. All
+	// and Sample leave their targets out for their source, and if Undirected also the reverse. They
+	// also leave out the links of Edges, and the source itself.
 	Known      []Edge
 	Undirected bool
 
@@ -43,9 +43,9 @@ type Metrics struct {
 	MRR    float64         // mean reciprocal rank of the link among its negatives; 0 with NegativeEdges
 	Hits   map[int]float64 // share of the links of rank k or better; with NegativeEdges, above the k-th best negative
 	AUC    float64         // probability that a link scores above one of its negatives
-	Tails  *Metrics        // with Task.Reversed: of the targets alone, and all before is the mean of the two
-	Heads  *Metrics        // of the sources alone
-	Degree []DegreeMetrics // the same by how many of Known a source has, in powers of ten; empty without Known
+	Tails  *Metrics        // with Task.Reversed: those of the targets alone; the metrics above are then the means of Tails and Heads
+	Heads  *Metrics        // those of the sources alone
+	Degree []DegreeMetrics // metrics by how many Known links a source has, in powers of ten; empty without Known
 }
 
 // DegreeMetrics is the part of an evaluation whose sources have From to To known links, both
@@ -58,11 +58,11 @@ type DegreeMetrics struct {
 	AUC      float64
 }
 
-// defaultSample is the number of negatives a link is ranked among where a task does not say.
+// defaultSample is the number of negatives that a link is ranked among by default.
 const defaultSample = 100
 
 // Evaluate scores the links of a task and their negatives. The error lists the faults of the task,
-// or is ctx's.
+// or is that of ctx.
 func Evaluate(ctx context.Context, task *Task) (*Metrics, error) {
 	t := *task
 	if err := t.validate(); err != nil {

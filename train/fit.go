@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// fit is a run under way: what it has done so far and the best model yet.
+// fit is the state of a run: what it has done so far, and the best model.
 type fit struct {
 	*trainer
 	links []Edge // to learn
 	valid *validator
 	began time.Time
-	spent time.Duration // by the runs this one goes on from
+	spent time.Duration // by the earlier runs that this one resumes
 
-	print [sha256.Size]byte // what the run computes: see fingerprint
+	print [sha256.Size]byte // hash of what determines the result: see fingerprint
 	state fitState
 	order []uint32 // of links, for the current epoch
 	told  time.Time
 }
 
-// fitState is what goes into a checkpoint beside the parameters.
+// fitState is what a checkpoint holds besides the parameters.
 type fitState struct {
 	epoch   int // completed
 	step    uint64
@@ -57,9 +57,9 @@ func (t *trainer) restore(s *snapshot) {
 	}
 }
 
-// run trains epoch by epoch until one of the reasons to stop. Afterwards the parameters are the
-// best, and the encoder sees all links. It fails only if there is nothing to return, or no
-// checkpoint could be written.
+// run trains epoch by epoch until there is a reason to stop. Afterwards the parameters are the best
+// ones, and the encoder sees all links. It fails only if no epoch was completed, or if a checkpoint
+// could not be written.
 func (f *fit) run(ctx context.Context) error {
 	for f.state.stopped == "" {
 		switch {
@@ -87,9 +87,9 @@ func (f *fit) patienceLost() bool {
 }
 
 // oneEpoch learns every link once, validates, and keeps the parameters if they are the best. The
-// links are dealt into folds. Those of a fold are learned while the encoder sees the graph without
-// them, as it will be with links nobody knows yet: a link that the embeddings of its ends show
-// already teaches nothing.
+// links are dealt into folds. The links of a fold are learned while the encoder sees the graph
+// without them. That is as in use, where the links to predict are not in the graph. A link that
+// shows in the embeddings of its ends would teach nothing.
 func (f *fit) oneEpoch(ctx context.Context) error {
 	rng := rand.New(rand.NewPCG(mix(f.o.Seed, uint64(f.state.epoch)), streamOrder))
 	for i := range f.order {
@@ -114,13 +114,13 @@ func (f *fit) oneEpoch(ctx context.Context) error {
 		f.enc.see(f.links)
 	}
 	if ctx.Err() != nil {
-		return nil // an epoch cut short is not kept
+		return nil // an epoch that was ended early is not kept
 	}
 	f.state.epoch++
 	return f.conclude(loss / float64(max(1, done)))
 }
 
-// without returns the links but for a range of the order.
+// without returns the links except a range of the order.
 func (f *fit) without(from, to int) []Edge {
 	rest := make([]Edge, 0, len(f.links)-(to-from))
 	for _, part := range [][]uint32{f.order[:from], f.order[to:]} {
@@ -143,8 +143,8 @@ func (f *fit) interrupted(ctx context.Context) {
 
 func (f *fit) elapsed() time.Duration { return f.spent + time.Since(f.began) }
 
-// warmup is the share of an epoch over which the learning rate grows to its full size; it then
-// falls to lastRate of that in a straight line.
+// The learning rate grows over the first half epoch (warmup), from a tenth of its full size. Over
+// the whole run it also falls linearly, to lastRate of its full size.
 const (
 	warmup   = 0.5
 	lastRate = 0.05
@@ -175,7 +175,7 @@ func (f *fit) conclude(loss float64) error {
 	return f.save()
 }
 
-// tell reports progress about once a second.
+// tell reports progress, at most about once a second.
 func (f *fit) tell(done int, loss float64) {
 	if time.Since(f.told) < time.Second {
 		return

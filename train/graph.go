@@ -14,18 +14,18 @@ import (
 // Edge is one link of a graph, by node numbers.
 type Edge struct {
 	Source, Target uint32
-	Relation       uint16 // of a knowledge graph; only DistMult and ComplEx distinguish relations
+	Relation       uint16 // relation of a knowledge graph; only DistMult and ComplEx distinguish relations
 }
 
 // Graph is what a model is trained on. With two kinds of nodes, every edge leads from a source to a
 // target.
 type Graph struct {
 	Nodes   int // of both kinds together
-	Sources int // 0: one kind of node; otherwise rows [0, Sources) are sources and rows [Sources, Nodes) targets
+	Sources int // 0 for one kind of node; otherwise nodes [0, Sources) are sources and nodes [Sources, Nodes) targets
 	Edges   []Edge
 
 	Relations     int      // number of relations; 0 means 1
-	RelationNames []string // of each, by number: decoders of several relations are asked by them; nil means their numbers
+	RelationNames []string // name of each relation, which the decoder knows it by; nil means its number
 
 	Directed bool // one kind of node: whether an edge has a direction
 
@@ -34,7 +34,7 @@ type Graph struct {
 }
 
 // Validate reports every fault of the graph: sizes that do not fit together, edges to nodes that do
-// not exist or of the wrong kind, features that are no numbers.
+// not exist or of the wrong kind, features that are NaN or infinite.
 func (g *Graph) Validate() error {
 	var faults []error
 	if g.Nodes < 2 || g.Nodes > math.MaxInt32 {
@@ -53,7 +53,7 @@ func (g *Graph) Validate() error {
 	return errors.Join(faults...)
 }
 
-// checkFeatures names the first feature that is no number.
+// checkFeatures returns an error for the first feature that is NaN or infinite.
 func (g *Graph) checkFeatures() error {
 	if g.FeatureDim < 0 || len(g.Features) != g.Nodes*g.FeatureDim {
 		return fmt.Errorf("%d feature values for %d nodes of %d features", len(g.Features), g.Nodes, g.FeatureDim)
@@ -82,7 +82,7 @@ func (g *Graph) checkEdges(what string, edges []Edge) error {
 	return nil
 }
 
-// related tells whether a decoder of a kind tells the relations of the graph apart.
+// related reports whether a decoder of a kind distinguishes the relations of the graph.
 func (g *Graph) related(kind decoder.Kind) bool {
 	return g.Relations > 0 && (kind == decoder.DistMult || kind == decoder.ComplEx)
 }
@@ -110,11 +110,11 @@ func (g *Graph) sourceNodes() int {
 	return g.Nodes
 }
 
-// undirected reports whether an edge says the same in both directions.
+// undirected reports whether an edge means the same in both directions.
 func (g *Graph) undirected() bool { return g.Sources == 0 && !g.Directed }
 
 // distinctEdges returns the edges of the graph without self loops and repeats, in a fixed order. Of
-// an undirected edge and its reverse one is kept, the one of the smaller source.
+// an undirected edge and its reverse it keeps the one with the smaller source.
 func (g *Graph) distinctEdges() []Edge { return g.distinct(g.Edges) }
 
 func (g *Graph) distinct(edges []Edge) []Edge {

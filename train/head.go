@@ -8,12 +8,12 @@ import (
 	"github.com/flashdb/flashdb/internal/simd"
 )
 
-// head is a decoder in training. It scores pairs of embeddings and takes gradients of the logits
-// back to them.
+// head is a decoder in training. It scores pairs of embeddings and propagates gradients of the
+// logits back to them.
 //
-// The gradient of a pair is kept in the form that is cheapest: where the decoder reads the product
-// z of the two embeddings, it is that of z, Dim values (product); otherwise those of source and
-// target side by side, 2 x Dim.
+// The gradient of a pair is kept in the cheapest form. If the decoder reads the product z of the
+// two embeddings, it is that of z, with Dim values. Otherwise it is those of source and target side
+// by side, with 2 x Dim values.
 type head struct {
 	kind     decoder.Kind
 	dim      int
@@ -23,7 +23,7 @@ type head struct {
 	packed   *simd.Matrix
 	back     *simd.Matrix
 	relation int      // DistMult and ComplEx: number of relations
-	names    []string // of them; nil: there is one, without a name
+	names    []string // names of the relations; nil if there is one without a name
 }
 
 // newHead reserves the weights of a decoder.
@@ -46,7 +46,7 @@ func newHead(p *params, o *Options, relations int, names []string, rng *rand.Ran
 	case decoder.ComplEx:
 		h.weight = p.ones(relations * o.Dim)
 		for i := range p.of(h.weight) {
-			p.of(h.weight)[i] = 0.7 * float32(rng.NormFloat64()) // of length 1 in the mean
+			p.of(h.weight)[i] = 0.7 * float32(rng.NormFloat64()) // so that the mean squared length of a complex number is about 1
 		}
 	}
 	return h
@@ -65,7 +65,7 @@ func (h *head) width() int {
 	return 2 * h.dim
 }
 
-// pack readies the weights for a step.
+// pack packs the weights for a step.
 func (h *head) pack() {
 	switch {
 	case h.net != nil:
@@ -148,8 +148,8 @@ func (h *head) relationRow(r uint16) []float32 {
 	return h.p.of(h.weight)[int(r)*h.dim : (int(r)+1)*h.dim]
 }
 
-// backward takes the gradients of the logits of the last forward back: it adds those of the weights
-// to the lane's and writes those of the pairs, n x width, to dst.
+// backward propagates the gradients of the logits of the last forward back. It adds the gradients
+// of the weights to the lane's and writes those of the pairs, n x width, to dst.
 func (h *head) backward(t *pairTape, lane int, dst, dLogit []float32, pairs []pair, dropped bool) {
 	n, d := len(pairs), h.dim
 	u, v := t.u[:n*d], t.v[:n*d]

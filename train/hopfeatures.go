@@ -17,7 +17,7 @@ type hopLayout struct {
 const (
 	hopCount  = 4  // powers of the adjacency beside the zeroth
 	hopRandom = 64 // random values per node
-	hopGiven  = 64 // most values of given features; more are projected to as many
+	hopGiven  = 64 // most values of given features; more are projected to this number
 )
 
 func newHopLayout(g *Graph) hopLayout {
@@ -26,7 +26,7 @@ func newHopLayout(g *Graph) hopLayout {
 
 func (l hopLayout) block() int { return l.random + l.given }
 
-// width is the number of features. Some are zero for the kernels' sake.
+// width is the number of features. Some of those for degrees are always zero, for the kernels.
 func (l hopLayout) width() int { return (hopCount+1)*l.block() + hopDegrees }
 
 // hopDegrees is the number of features for degrees.
@@ -80,7 +80,7 @@ func (h *hops) standardise(feature int) {
 	}
 }
 
-// see computes the features of all hops but the zeroth. The first time it also sets the sizes of
+// see computes the features of all hops except the zeroth. The first call also sets the sizes of
 // the blocks.
 func (h *hops) see(links []Edge) {
 	a := newAdjacency(h.crew, h.g.Nodes, links, both)
@@ -113,7 +113,7 @@ func (h *hops) spread(a *adjacency, hop int) {
 	spreading{adjacency: a, left: left, right: right}.apply(h.crew, columns{h.features, width, hop * block, block}, columns{h.features, width, (hop - 1) * block, block})
 }
 
-// size is the root mean square of a block, or 1 if that is 0.
+// size returns the root mean square of a block, or 1 if that is 0.
 func (h *hops) size(hop int) float32 {
 	block, width := h.layout.block(), h.layout.width()
 	var squares float64

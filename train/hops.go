@@ -9,17 +9,17 @@ import (
 // hops is the default encoder: a two-layer network on fixed features of a node, plus a free
 // embedding.
 //
-// The features of a node say what surrounds it. Every node has random values, the given features if
-// there are any, and both are spread over the links, hop by hop: the k-th power of the normalised
-// adjacency times the values. Inner products of the random parts estimate how many paths of each
-// length two nodes have in common (Johnson and Lindenstrauss).
+// The features of a node describe its surroundings. Every node has random values, and the given
+// features if there are any. Both are spread over the links hop by hop: the k-th block is the k-th
+// power of the normalised adjacency times the values. Inner products of the random parts estimate
+// how many paths of each length two nodes have in common (Johnson and Lindenstrauss).
 type hops struct {
 	crew
 	g        *Graph
 	dim      int
 	features []float32 // n x width
 	layout   hopLayout
-	sizes    []float32 // what each block is divided by, so that its values are about 1; nil until the first see
+	sizes    []float32 // divisor of each block, so that its values are about 1; nil until the first see
 	net      *network
 	t        *table
 

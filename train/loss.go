@@ -3,8 +3,8 @@ package train
 // A batch holds its pairs in groups: a link, then its negatives. Loss and gradient are means over
 // links, and a link's negatives together weigh as much as the link, as in OGB's examples.
 
-// lossGroup returns the loss of one group of logits, the link's first, and writes its gradient,
-// both times weight.
+// lossGroup returns the loss of one group of logits, of which that of the link is first, and writes
+// its gradient. Both are multiplied by weight.
 func (k LossKind) lossGroup(grad, logit []float32, weight float64) float64 {
 	share := weight / float64(max(1, len(logit)-1))
 	if k == PLNLP {

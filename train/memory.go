@@ -2,7 +2,7 @@ package train
 
 import "github.com/flashdb/flashdb/decoder"
 
-// Memory is what a run needs, in bytes, beside the graph and the split.
+// Memory is what a run needs in bytes, without the graph and the split.
 type Memory struct {
 	Features   int64 // fixed features of the nodes
 	Parameters int64 // weights and free embeddings, their gradients and moments, the best so far, and what Run returns
@@ -11,8 +11,8 @@ type Memory struct {
 	Total      int64
 }
 
-// Estimate returns what Run will allocate at most for a graph of this size and a split of its
-// edges. Of the split only the lengths are read.
+// Estimate returns the most that Run will allocate for a graph of this size and a split of its
+// edges. It reads only the lengths of the split.
 func Estimate(g *Graph, split Split, opts Options) Memory {
 	o := opts.withDefaults(g, len(split.Train))
 	return estimate(g, len(split.Train), &split, &o)

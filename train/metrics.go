@@ -6,7 +6,7 @@ import (
 	"sort"
 )
 
-// metrics sums up the places of the links.
+// metrics computes the metrics from the places of the links.
 func (r *ranking) metrics() *Metrics {
 	m := &Metrics{Edges: len(r.Edges), Hits: map[int]float64{}}
 	all := make([]int, len(r.Edges))
@@ -78,7 +78,7 @@ func (r *ranking) shared(ctx context.Context) (*Metrics, error) {
 	if err != nil {
 		return nil, err
 	}
-	slices.Sort(negatives) // ascending, no numbers first
+	slices.Sort(negatives) // ascending, NaN first
 	m := &Metrics{Edges: len(links), Hits: map[int]float64{}}
 	n := float64(len(links))
 	for _, x := range links {

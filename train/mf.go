@@ -9,7 +9,7 @@ type free struct {
 	grads []float32
 }
 
-// freeSpread is the standard deviation free embeddings begin with.
+// freeSpread is the initial standard deviation of free embeddings.
 const freeSpread = 0.1
 
 func newFree(c crew, n, dim int, rng *rand.Rand) *free {

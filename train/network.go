@@ -24,7 +24,7 @@ type linear struct {
 	packed, back *simd.Matrix // of the weight, as of the last pack
 }
 
-// normEpsilon is that of PyTorch's LayerNorm.
+// normEpsilon is the epsilon of PyTorch's LayerNorm.
 const normEpsilon = 1e-5
 
 // newNetwork reserves the layers of a network. Widths begin with that of the input.
@@ -41,7 +41,7 @@ func newNetwork(p *params, rng *rand.Rand, norm bool, dropout float64, widths ..
 	return n
 }
 
-// pack readies the weights for products; they may not change until the next pack.
+// pack packs the weights for products. They must not change until the next pack.
 func (n *network) pack() {
 	for i := range n.layers {
 		l := &n.layers[i]
@@ -54,7 +54,7 @@ func (n *network) pack() {
 // in is the number of values of an input.
 func (n *network) in() int { return n.layers[0].in }
 
-// tape is what a network remembers of rows on their way forward. The input is not the tape's own.
+// tape holds what backward needs of the forward pass of some rows. It does not own the input.
 type tape struct {
 	input  []float32
 	output [][]float32 // of each layer, after activation and dropout; n x out
@@ -64,7 +64,7 @@ type tape struct {
 	sums   simd.Product
 }
 
-// newTape has room to remember rows, and to take some of them back at a time.
+// newTape returns a tape for so many rows, and for back of them at a time in backward.
 func (n *network) newTape(rows, back int) *tape {
 	t := &tape{output: make([][]float32, len(n.layers)), normed: make([][]float32, len(n.layers)), spread: make([][]float32, len(n.layers))}
 	widest := n.in()
@@ -82,7 +82,7 @@ func (n *network) newTape(rows, back int) *tape {
 }
 
 // forward returns the outputs of rows, n x out, which are part of the tape. Input is row-major and
-// kept until backward. With a nil rng nothing is dropped.
+// kept until backward. With a nil rng there is no dropout.
 func (n *network) forward(t *tape, input []float32, rows int, rng *rand.PCG) []float32 {
 	t.input = input
 	for i := range n.layers {
@@ -141,9 +141,9 @@ func drop(x []float32, share float32, rng *rand.PCG) {
 	}
 }
 
-// backward takes the gradient of the outputs, n x out, back through the network. It adds the
-// gradients of the weights to those of the lane, and returns that of the inputs if wanted, which is
-// part of the tape. It leaves dOut as it is.
+// backward propagates the gradient of the outputs, n x out, back through the network. It adds the
+// gradients of the weights to those of the lane. If wanted, it returns the gradient of the inputs,
+// which is part of the tape. It does not change dOut.
 func (n *network) backward(t *tape, lane int, dOut []float32, rows int, wantInput, dropped bool) []float32 {
 	grad := dOut
 	for i := len(n.layers) - 1; i >= 0; i-- {
@@ -177,7 +177,7 @@ func (n *network) backward(t *tape, lane int, dOut []float32, rows int, wantInpu
 	return grad
 }
 
-// denormalise takes gradients back through a layer norm, in place.
+// denormalise propagates gradients back through a layer norm, in place.
 func (n *network) denormalise(l *linear, lane int, normed, spread, grad []float32) {
 	gamma, dGamma, dBeta := n.p.of(l.gamma), n.p.laneGrad(lane, l.gamma), n.p.laneGrad(lane, l.beta)
 	for i := 0; i*l.out < len(grad); i++ {
@@ -205,8 +205,7 @@ func scale(x []float32, by float32) {
 	}
 }
 
-// part sets into to the rows from first on of a longer tape: what it remembers of them, beside
-// working memory of its own.
+// part makes into a tape of the rows of whole from first on, with working memory of its own.
 func (n *network) part(into, whole *tape, first int) {
 	for i, l := range n.layers {
 		into.output[i] = whole.output[i][first*l.out:]

@@ -13,12 +13,12 @@ const (
 	newcomerBatch   = 512     // nodes per step
 	newcomerLinks   = 2       // links that a node is scored on
 	newcomerSeen    = 32      // most links it is embedded from
-	newcomerSamples = 120_000 // most nodes that are taken, repeats included
-	newcomerPasses  = 4       // over the nodes, where there are fewer
+	newcomerSamples = 120_000 // most nodes that are used, with repeats
+	newcomerPasses  = 4       // passes over the nodes, if there are fewer
 	newcomerRate    = 0.002
 
-	// The mean of its neighbours is a fair beginning for a node of one kind. With two kinds it is
-	// the mean of nodes of the other, and the network has more to learn.
+	// With one kind of node, the mean of its neighbours is a good first embedding. With two kinds
+	// it is a mean of nodes of the other kind, and the network has more to learn.
 	leastNewcomerSteps = 20
 	leastStepsBetween  = 300
 
@@ -26,8 +26,8 @@ const (
 	newcomerHides  = 0.15 // share of nodes whose features are hidden, and of those whose links are, where there are features
 )
 
-// newcomers fits an encoder.Encoder: it embeds nodes of the graph as if they were new. As an
-// embedder of the trainer, its first rows are those nodes, and the others are fixed embeddings.
+// newcomers fits an encoder.Encoder by embedding nodes of the graph as if they were new. It is an
+// embedder of the trainer whose first rows are those nodes. The other rows are fixed embeddings.
 type newcomers struct {
 	crew
 	g       *Graph
@@ -78,8 +78,8 @@ func (n *newcomers) backward(dz []float32, _ []uint32) {
 	})
 }
 
-// newcomerEncoder fits the encoder of a model. It ends early when ctx is done: less fitted, it is
-// closer to the mean of the neighbours, which it begins with.
+// newcomerEncoder fits the encoder of a model. It ends early when ctx ends. The encoder starts as
+// the mean of the neighbours, and is then closer to that.
 func (f *fit) newcomerEncoder(ctx context.Context, embeddings []float32) (*encoder.Encoder, error) {
 	n := newNewcomers(f, embeddings)
 	t := &trainer{crew: f.crew, g: f.g, o: f.o, p: f.head.p, head: f.head, enc: n}
@@ -129,7 +129,8 @@ func newNewcomers(f *fit, embeddings []float32) *newcomers {
 	return n
 }
 
-// featureMoments returns mean and standard deviation of every feature; 1 where that is 0.
+// featureMoments returns the mean and the standard deviation of every feature. A standard deviation
+// of 0 is returned as 1.
 func featureMoments(g *Graph) (center, spread []float32) {
 	for k := range g.FeatureDim {
 		var sum, squares float64
@@ -149,15 +150,15 @@ func featureMoments(g *Graph) (center, spread []float32) {
 	return center, spread
 }
 
-// linkEnd is a link as one of its nodes sees it.
+// linkEnd is a link from the view of one of its nodes.
 type linkEnd struct {
 	other uint32
 	to    bool // the link leads to other
 }
 
-// fill makes b a batch of newcomers and returns its number of links, 0 if no node of two links was
-// found. Rows of newcomers that were not found are unused. Every other node of a pair has a row of
-// its own.
+// fill makes b a batch of newcomers and returns its number of links, or 0 if it found no node with
+// two links. Rows of newcomers that were not found are unused. Every other node of a pair has a row
+// of its own.
 func (n *newcomers) fill(b *batch, perLink int, rng *rand.Rand) int {
 	b.group, b.pairs = 1+perLink, b.pairs[:0]
 	b.nodes = append(b.nodes[:0], make([]uint32, newcomerBatch)...)
@@ -198,8 +199,8 @@ func (n *newcomers) ends(dst []linkEnd, node uint32) []linkEnd {
 	return dst
 }
 
-// describe writes what the network reads of the row-th newcomer. Where there are features some of
-// the newcomers have none that are known, and others no links: the encoder learns to do without
+// describe writes the network's input for the row-th newcomer. If there are features, they are
+// hidden for some newcomers, and the links for others, so that the encoder learns to work without
 // either.
 func (n *newcomers) describe(row int, node uint32, seen []linkEnd, rng *rand.Rand) {
 	var who encoder.Node
@@ -247,7 +248,7 @@ func (n *newcomers) group(b *batch, row, node uint32, end linkEnd, perLink int, 
 	}
 }
 
-// relationOf returns a relation of a link: the one of the lowest number.
+// relationOf returns the lowest relation of a link.
 func (n *newcomers) relationOf(node uint32, end linkEnd) uint16 {
 	e := Edge{Source: node, Target: end.other}
 	if !end.to {

@@ -11,10 +11,10 @@ import (
 	"github.com/flashdb/flashdb/decoder"
 )
 
-// EncoderKind names how embeddings are made.
+// EncoderKind names a way to make embeddings.
 type EncoderKind string
 
-// The encoders there are.
+// The encoders.
 const (
 	// Hops is a two-layer network on fixed features of a node and of its surroundings (powers of
 	// the normalised adjacency), plus a free embedding. The default.
@@ -30,34 +30,33 @@ const (
 	Node2Vec EncoderKind = "node2vec"
 )
 
-// LossKind names what is minimised.
+// LossKind names a loss to minimise.
 type LossKind string
 
-// The losses there are.
+// The losses.
 const (
 	BCE   LossKind = "bce"   // binary cross-entropy of links and sampled negatives, the default
 	PLNLP LossKind = "plnlp" // pairwise squared hinge, sum of (1 - (link - negative))^2 (Wang et al., arXiv 2112.02936, eq. 5)
 )
 
-// NegativeKind names where the negatives of a link come from.
+// NegativeKind names a distribution of negatives.
 type NegativeKind string
 
-// The distributions of negatives there are. With two kinds of nodes all of them draw among the
-// targets.
+// The distributions of negatives. With two kinds of nodes, negatives are always targets.
 const (
 	Uniform NegativeKind = "uniform" // any candidate, the default
 	Batch   NegativeKind = "batch"   // the targets of other links of the batch
 	Degree  NegativeKind = "degree"  // candidates in proportion to degree^0.75
-	// Pairs draws the source too, uniformly, as OGB's examples do: for scores that are compared
-	// between sources, as Hits@k among one list of negatives compares them. With Uniform a source
-	// is in negatives as often as in links.
+	// Pairs also draws the source, uniformly, as OGB's examples do. It is for scores that are
+	// compared between different sources, as Hits@k among one list of negatives does. With Uniform,
+	// a source is in negatives in proportion to its links.
 	Pairs NegativeKind = "pairs"
 )
 
-// DefaultDim is the width of an embedding where Options do not say.
+// DefaultDim is the default of Options.Dim.
 const DefaultDim = 64
 
-// Options shape a run. The zero value of a field means its default.
+// Options are the options of a run. The zero value of a field means its default.
 type Options struct {
 	Encoder EncoderKind  // default Hops
 	Decoder decoder.Kind // default decoder.HadamardMLP
@@ -73,15 +72,15 @@ type Options struct {
 	Negatives    NegativeKind // default Uniform
 	PerLink      int          // negatives per link; default 4
 	LearningRate float64      // of Adam; default 0.006
-	// WeightDecay of networks and free embeddings is decoupled from the gradient (AdamW). It
-	// decides how fast the model is served, see docs/train.md. Default for Hops under a network: 3,
-	// or 1 with fewer than 20,000 candidates, which are scanned anyway. Otherwise 0; negative means
-	// none.
+	// WeightDecay applies to networks and free embeddings. It is decoupled from the gradient
+	// (AdamW). It decides how fast the model is served: see docs/train.md. The default for Hops
+	// with a network as decoder is 3, or 1 with fewer than 20,000 candidates, which are scanned
+	// anyway. For other models it is 0. Negative means none.
 	WeightDecay float64
 	BatchEdges  int // links per step; default by the number of links
-	Folds       int // training links are learned in so many parts, each from the graph without it; default 10 for Hops, otherwise 1: no part is left out
+	Folds       int // training links are learned in so many parts, each from the graph without that part; default 10 for Hops; otherwise 1, which leaves nothing out
 
-	Epochs     int           // at most; default 2 to 30, fewer for more links
+	Epochs     int           // most epochs; default 2 to 30, fewer for more links
 	Patience   int           // validations without a better one before the run ends; default 5
 	ValidHits  int           // k of the Hits@k that a validation measures among Split.ValidNegatives; default 20
 	TimeBudget time.Duration // the run ends after the step in which it is used up; 0 means none
@@ -94,11 +93,11 @@ type Options struct {
 	Cores       int   // goroutines; default all processors. It changes the time and not the result
 	MemoryBytes int64 // Run refuses what Estimate puts above this; 0 means no bound
 
-	// Checkpoint is the path of a file that holds the state of the run, replaced after every epoch;
-	// whoever names it removes it. With Resume, a run whose checkpoint exists goes on from it, else
-	// it begins anew; graph, split and options must be those it began with, but for Epochs,
-	// Patience, TimeBudget, Cores and MemoryBytes. Where those are the same, the result is that of
-	// a run that was never interrupted.
+	// Checkpoint is the path of a file with the state of the run, which is replaced after every
+	// epoch. The caller removes it. With Resume, a run continues from its checkpoint if there is
+	// one, and else starts from the beginning. Graph, split and options must be those of the first
+	// run, except for Epochs, Patience, TimeBudget, Cores and MemoryBytes. If those are equal too,
+	// the result is that of a run that was never interrupted.
 	Checkpoint string
 	Resume     bool
 
@@ -114,7 +113,7 @@ const (
 	StageNewcomers = "newcomers" // the encoder of later nodes
 )
 
-// Progress says how far a run is.
+// Progress says how much of a run is done.
 type Progress struct {
 	Stage   string        // one of the stages
 	Epoch   int           // from 1
@@ -128,8 +127,8 @@ type Progress struct {
 	Left    time.Duration // until the last epoch at this pace; 0 when unknown
 }
 
-// fewCandidates are scanned: a collection has an index from so many nodes on. It is minIndexedRows
-// of package flashdb, which train does not import; internal/lint holds the two equal.
+// A collection of fewer nodes than fewCandidates has no index and is scanned. It is minIndexedRows
+// of package flashdb, which train does not import. A test of internal/lint compares the two.
 const fewCandidates = 20_000
 
 // withDefaults fills in what is zero, for a graph and a number of training edges.
@@ -196,8 +195,8 @@ func (o Options) withDefaults(g *Graph, links int) Options {
 	return o
 }
 
-// defaultEpochs is more for few links, whose epochs are short and have few steps, and fewer where
-// an epoch takes minutes.
+// defaultEpochs returns more epochs for few links, because these have few steps per epoch, and
+// fewer if an epoch takes minutes.
 func defaultEpochs(links int) int {
 	const visits, mostVisits = 1_400_000, 8_000_000
 	return max(2, min(mostVisits/max(1, links), max(12, min(30, visits/max(1, links)))))

@@ -5,16 +5,16 @@ import (
 	"sync/atomic"
 )
 
-// lanes is the number of parts that work with sums of its own is cut into, whatever the number of
-// cores. Each lane adds up its own chunks in order, and lanes are added up in order: the bits do
-// not depend on who did what when. It bounds the cores that can be of use.
+// lanes is the number of parts that sums are divided into, for any number of cores. Each lane adds
+// up its own chunks in order, and lanes are added up in order. So the result does not depend on
+// scheduling. No more cores than lanes are of use.
 const lanes = 16
 
 // crew is a number of goroutines that share work.
 type crew struct{ cores int }
 
-// each calls fn for every task below n, on as many goroutines as there are cores. Worker is below
-// c.cores: no two calls at a time have the same one. Tasks are begun in order.
+// each calls fn for every task below n, on c.cores goroutines. worker is below c.cores, and no two
+// calls at the same time have the same one. Tasks begin in order.
 func (c crew) each(n int, fn func(worker, task int)) {
 	workers := min(c.cores, n)
 	if workers <= 1 {
@@ -35,8 +35,8 @@ func (c crew) each(n int, fn func(worker, task int)) {
 	wait.Wait()
 }
 
-// chunks calls fn for consecutive ranges [first, last) of n things, size at most each. A lane gets
-// every chunk whose number is its own modulo lanes, in order, by one goroutine.
+// chunks calls fn for consecutive ranges [first, last) of n things, each of at most size. Lane i
+// gets the chunks i, i + lanes and so on, in order, on one goroutine.
 func (c crew) chunks(n, size int, fn func(worker, lane, first, last int)) {
 	count := (n + size - 1) / size
 	c.each(min(lanes, count), func(worker, lane int) {
@@ -46,8 +46,8 @@ func (c crew) chunks(n, size int, fn func(worker, lane, first, last int)) {
 	})
 }
 
-// ranges calls fn for consecutive ranges [first, last) of n things whose results do not depend on
-// the cut.
+// ranges calls fn for consecutive ranges [first, last) of n things. It is for results that do not
+// depend on the ranges.
 func (c crew) ranges(n, size int, fn func(worker, first, last int)) {
 	c.each((n+size-1)/size, func(worker, task int) { fn(worker, task*size, min(n, (task+1)*size)) })
 }

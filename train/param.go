@@ -14,17 +14,17 @@ type params struct {
 	value    []float32
 	grad     []float32
 	lane     [lanes][]float32 // gradients
-	dirty    [lanes]bool      // lanes that may hold anything but zeros
+	dirty    [lanes]bool      // lanes whose gradients may not be zero
 	m, v     []float32        // moments of Adam
 	step     int
 	all      []param // in the order they were reserved
-	decaying []param // matrices: what weight decay shrinks
+	decaying []param // the matrices, to which weight decay applies
 }
 
 // param is a range of the weights.
 type param struct{ first, n int }
 
-// reserve makes room for one more tensor; its values are zero.
+// reserve makes room for one more tensor of zeros.
 func (p *params) reserve(n int) param {
 	first := len(p.value)
 	p.value = append(p.value, make([]float32, n)...)

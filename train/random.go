@@ -1,7 +1,8 @@
 package train
 
-// Streams of random numbers: each purpose has its own, so that one more draw for one of them does
-// not shift the others. Low bytes name the purpose; a chunk's number may stand above.
+// Streams of random numbers. Each purpose has its own, so that one more draw for one purpose does
+// not change the others. The low bytes name the purpose. The number of a chunk may be in the high
+// ones.
 const (
 	streamSplit = iota + 1
 	streamWeights

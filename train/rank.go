@@ -14,12 +14,12 @@ import (
 // scoreRows is the number of rows scored at once: their scores stay in the cache.
 const scoreRows = 1024
 
-// ranking is an evaluation under way.
+// ranking is the state of an evaluation.
 type ranking struct {
 	*Task
 	crew
 	nodes int
-	order []int  // the links, those of one source and relation side by side
+	order []int  // the links, ordered so that those of one source and relation are adjacent
 	known []Edge // by source, relation and target, each once
 
 	place, auc []float64 // of each link
@@ -49,7 +49,7 @@ func newRanking(t *Task) *ranking {
 	return r
 }
 
-// plain returns an edge without its relation where there is one decoder for all.
+// plain returns an edge, without its relation if there is one decoder for all relations.
 func (r *ranking) plain(e Edge) Edge {
 	if len(r.Decoders) == 1 {
 		e.Relation = 0
@@ -63,7 +63,7 @@ func (r *ranking) question(e Edge) Edge {
 	return Edge{Source: e.Source, Target: uint32(e.Relation)}
 }
 
-// isKnown reports whether a candidate is no negative for the source of e.
+// isKnown reports whether a candidate must not be a negative for the source of e.
 func (r *ranking) isKnown(e Edge, candidate uint32) bool {
 	if candidate == e.Source && r.Sources == 0 {
 		return true
@@ -87,7 +87,7 @@ func (r *ranking) row(node uint32) []float32 {
 	return r.Embeddings[int(node)*r.Dim : (int(node)+1)*r.Dim]
 }
 
-// bind readies a worker to score candidates of the source of e.
+// bind prepares a worker to score candidates for the source of e.
 func (r *ranking) bind(w *rankWorker, e Edge) {
 	d := r.Decoders[0]
 	if len(r.Decoders) > 1 {
@@ -147,7 +147,7 @@ func (r *ranking) rankOne(w *rankWorker, link int) {
 	r.auc[link] = aucOf(r.place[link], len(w.scores)-1)
 }
 
-// sample appends negatives for a link: fewer than Sample where nearly all candidates are known.
+// sample appends negatives for a link: Sample of them, or fewer if nearly all candidates are known.
 func (r *ranking) sample(dst []uint32, e Edge, rng *rand.Rand) []uint32 {
 	for range r.Sample {
 		for range 100 {
@@ -187,7 +187,8 @@ func (r *ranking) rankAll(w *rankWorker, links []int) {
 	}
 }
 
-// scoreAt returns the score of a candidate among those of all; of what is none, minus infinity.
+// scoreAt returns the score of a node from those of all candidates, or minus infinity if it is no
+// candidate.
 func (r *ranking) scoreAt(w *rankWorker, node uint32) float32 {
 	if int(node) < r.Sources {
 		return float32(math.Inf(-1))
@@ -215,7 +216,7 @@ func (r *ranking) listed(edges []Edge, node uint32) bool {
 	return slices.ContainsFunc(edges, func(e Edge) bool { return e.Target == node })
 }
 
-// aucOf is the share of the negatives that are behind a place.
+// aucOf returns the share of the negatives that are behind a place.
 func aucOf(place float64, negatives int) float64 {
 	if negatives == 0 {
 		return 1

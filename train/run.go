@@ -15,14 +15,14 @@ import (
 type Model struct {
 	Dim        int
 	Embeddings []float32        // row-major, one row of Dim values per node of the graph
-	Decoder    decoder.Decoder  // with relations where the graph has them and the kind distinguishes them
+	Decoder    decoder.Decoder  // with relations if the graph has them and the kind distinguishes them
 	Encoder    *encoder.Encoder // embeds nodes that were not in the graph
 
 	Sources int     // as the graph's
-	Links   int     // trained on, without self loops and repeats
-	Metric  string  // what the validations measured: "MRR", or "Hits@20" with Split.ValidNegatives
+	Links   int     // number of training links, without self loops and repeats
+	Metric  string  // what the validations measured: "MRR", or with Split.ValidNegatives such as "Hits@20"
 	Epochs  []Epoch // what was measured, in order
-	Best    int     // index in Epochs of the one the model is from
+	Best    int     // index in Epochs of the epoch that the model is from
 	Stopped string  // why training ended, in one phrase
 	Elapsed time.Duration
 }
@@ -35,13 +35,14 @@ type Epoch struct {
 	Elapsed time.Duration // since Run began
 }
 
-// Run trains a model on the training edges of a split. The graph's own Edges are not read, unless
-// the split is zero: that means RandomSplit(g, 0.05, 0, opts.Seed). Self loops and repeats among
+// Run trains a model on the training edges of a split. It does not read the Edges of the graph,
+// except that a zero split means RandomSplit(g, 0.05, 0, opts.Seed). Self loops and repeats among
 // the training edges are left out.
 //
-// The model kept is that of the best validation; without validation edges, the last. When ctx is
-// done or the time budget is used up, Run returns the best model so far, or ctx's error if there
-// was no epoch yet. The error of bad options, graph or split lists every fault.
+// Run returns the model of the best validation, or of the last epoch if there are no validation
+// edges. When ctx ends or the time budget is used up, it returns the best model so far, or the
+// error of ctx if no epoch was completed. The error for invalid options, graph or split lists every
+// fault.
 func Run(ctx context.Context, g *Graph, split Split, opts Options) (*Model, error) {
 	began := time.Now()
 	if err := errors.Join(g.Validate(), opts.Validate()); err != nil {
@@ -81,7 +82,7 @@ func Run(ctx context.Context, g *Graph, split Split, opts Options) (*Model, erro
 	return f.model(ctx)
 }
 
-// newFit readies a run.
+// newFit prepares a run.
 func newFit(g *Graph, links []Edge, split Split, o *Options, began time.Time) *fit {
 	c := crew{o.Cores}
 	rng := rand.New(rand.NewPCG(o.Seed, streamWeights))
@@ -106,7 +107,7 @@ func newFit(g *Graph, links []Edge, split Split, o *Options, began time.Time) *f
 	}
 }
 
-// model returns what was trained.
+// model returns the trained model.
 func (f *fit) model(ctx context.Context) (*Model, error) {
 	m := &Model{Dim: f.o.Dim, Sources: f.g.Sources, Links: len(f.links), Metric: f.valid.metric(), Epochs: f.state.history, Best: f.state.best, Stopped: f.state.stopped}
 	m.Embeddings = make([]float32, f.g.Nodes*f.o.Dim)

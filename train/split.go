@@ -10,12 +10,12 @@ import (
 // empty.
 type Split struct {
 	Train, Valid, Test []Edge
-	// ValidNegatives, if there are any, are what all validation edges are ranked among: one list
-	// for all of them, as OGB has it. The epoch with the best Hits@Options.ValidHits is kept then,
-	// rather than that with the best MRR among negatives drawn for each edge.
+	// ValidNegatives, if set, is one list of negatives that all validation edges are ranked among,
+	// as in OGB. The epoch with the best Hits@Options.ValidHits is then kept. Without it, the one
+	// with the best MRR among negatives drawn for each edge is.
 	ValidNegatives []Edge
-	// ValidCandidates, if set, are the negatives of each edge of Valid, by node number: the epoch
-	// with the best MRR among them is kept. It excludes ValidNegatives.
+	// ValidCandidates, if set, are the negatives of each edge of Valid, by node number. The epoch
+	// with the best MRR among them is then kept. ValidNegatives must not be set with it.
 	ValidCandidates [][]uint32
 }
 
@@ -32,8 +32,7 @@ func (s *Split) check(g *Graph) error {
 	return errors.Join(faults...)
 }
 
-// mostValid bounds the validation edges of a split: more than these cost time and hardly change a
-// mean.
+// mostValid bounds the validation edges of a split. More cost time and hardly change the mean.
 const mostValid = 20_000
 
 // RandomSplit deals the edges of a graph into a split at random. Valid and test are shares of the

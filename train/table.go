@@ -2,8 +2,8 @@ package train
 
 import "math/rand/v2"
 
-// table holds free embeddings, one row per node. A step changes only the rows it touched, and their
-// moments, as PyTorch's SparseAdam does.
+// table holds free embeddings, one row per node. A step changes only the rows of its nodes, and
+// their moments, as PyTorch's SparseAdam does.
 type table struct {
 	crew
 	dim   int

@@ -9,16 +9,17 @@ import (
 
 // embedder makes embeddings in training: the encoder of the model. One goroutine calls it.
 type embedder interface {
-	// whole reports whether every step embeds all nodes: rows of z are nodes then.
+	// whole reports whether every step embeds all nodes. Then rows of z are nodes.
 	whole() bool
-	// forward sets z to the embeddings of nodes (all, if whole), row-major, and remembers what
-	// backward needs if rng is not nil: then it also drops what dropout drops.
+	// forward sets z to the embeddings of nodes, row-major, or of all nodes if whole. If rng is not
+	// nil, it applies dropout and keeps what backward needs.
 	forward(z []float32, nodes []uint32, rng *rand.PCG)
-	// embed sets z to the embeddings of nodes, which are any if whole too. It remembers nothing.
+	// embed sets z to the embeddings of nodes, also if whole. It keeps nothing for backward.
 	embed(z []float32, nodes []uint32)
-	// backward takes the gradient of the last z back to the parameters.
+	// backward propagates the gradient of the last z back to the parameters.
 	backward(dz []float32, nodes []uint32)
-	// update changes what is not among the params. The rate and decay are those of the step.
+	// update updates the parameters that are not among the params, with the rate and decay of the
+	// step.
 	update(o adam)
 	// tables lists the parameters that are not among the params.
 	tables() []*table
@@ -26,8 +27,8 @@ type embedder interface {
 	see(links []Edge)
 }
 
-// chunkPairs is the number of pairs a lane takes through the decoder at once: what it remembers of
-// them stays in the L2 cache.
+// chunkPairs is the number of pairs that a lane takes through the decoder at a time. Their tape
+// stays in the L2 cache.
 const chunkPairs = 128
 
 // trainer fits an encoder and a decoder to links.
@@ -48,8 +49,8 @@ type trainer struct {
 	losses [lanes]float64
 }
 
-// step trains on some links, by their numbers, and returns the sum of their losses. The seed says
-// what is drawn.
+// step trains on some links, given by their numbers, and returns the sum of their losses. All
+// random draws follow from seed.
 func (t *trainer) step(numbers []uint32, seed uint64, o adam) float64 {
 	loss := t.gradients(numbers, seed)
 	if t.enc.whole() {
@@ -105,7 +106,8 @@ func grow(x []float32, n int) []float32 {
 	return x[:n]
 }
 
-// pairs takes all pairs through the decoder and back, and returns the mean loss of the links.
+// pairs runs all pairs forward and backward through the decoder, and returns the mean loss of the
+// links.
 func (t *trainer) pairs(seed uint64, links int) float64 {
 	group, width := t.b.group, t.head.width()
 	perChunk := max(1, chunkPairs/group)
@@ -128,7 +130,7 @@ func (t *trainer) pairs(seed uint64, links int) float64 {
 	return sum
 }
 
-// ready makes working memory for chunks of n pairs.
+// ready allocates working memory for chunks of n pairs.
 func (t *trainer) ready(n int) {
 	for len(t.tapes) < t.cores {
 		t.tapes = append(t.tapes, t.head.newTape(n))

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// validNegatives is the number of negatives a validation link is ranked among, and validLinks
-// bounds the links. Where all share one list of negatives a link costs one score, and
+// validNegatives is the number of negatives that a validation link is ranked among, and validLinks
+// bounds the links. If all links share one list of negatives, a link costs only one score, and
 // validLinksShared bounds them.
 const (
 	validNegatives   = 100
@@ -71,7 +71,7 @@ func (s *Split) validPairs() int {
 	return n * (1 + validNegatives)
 }
 
-// evenly returns n of the items, from all over the list: files are often sorted.
+// evenly returns n of the items, evenly spaced over the list, because files are often sorted.
 func evenly[T any](items []T, n int) []T {
 	some := make([]T, n)
 	for i := range some {
@@ -80,7 +80,7 @@ func evenly[T any](items []T, n int) []T {
 	return some
 }
 
-// metric names what is measured.
+// metric returns the name of the metric.
 func (v *validator) metric() string {
 	if v.hits > 0 {
 		return fmt.Sprintf("Hits@%d", v.hits)
@@ -88,7 +88,8 @@ func (v *validator) metric() string {
 	return "MRR"
 }
 
-// measure returns the metric of the links, 0 without any. Of a rank, a tie counts half a place.
+// measure returns the metric of the links, or 0 without links. In a rank, a tie counts half a
+// place.
 func (v *validator) measure(t *trainer) float64 {
 	if v.links == 0 {
 		return 0
@@ -109,7 +110,7 @@ func (v *validator) measure(t *trainer) float64 {
 	})
 	if v.hits > 0 {
 		negatives := v.logits[v.links:]
-		slices.Sort(negatives) // ascending, no numbers first
+		slices.Sort(negatives) // ascending, NaN first
 		return hitsAt(v.logits[:v.links], negatives, v.hits)
 	}
 	var sum float64
@@ -125,8 +126,8 @@ func (v *validator) measure(t *trainer) float64 {
 	return sum / float64(v.links)
 }
 
-// hitsAt is the share of the links that score above the k-th best of the negatives, which ascend,
-// as OGB counts. Of fewer than k negatives every link is a hit.
+// hitsAt returns the share of the links that score above the k-th best negative, as OGB counts.
+// negatives ascend. With fewer than k negatives every link is a hit.
 func hitsAt(links, negatives []float32, k int) float64 {
 	if len(negatives) < k {
 		return 1
@@ -140,7 +141,7 @@ func hitsAt(links, negatives []float32, k int) float64 {
 	return float64(hits) / float64(len(links))
 }
 
-// rankOf is the place of a score among others, from 1. A tie counts half a place; what is no number
+// rankOf returns the place of a score among others, counted from 1. A tie counts half a place. NaN
 // is below all.
 func rankOf(score float32, others []float32) float64 {
 	rank := 1.0

@@ -13,10 +13,11 @@ const (
 	walkNegatives = 1       // of a pair
 	walkPairs     = 1 << 14 // pairs per step
 	walkRate      = 0.01
-	walkTries     = 64 // draws of a next node before one is taken as it is
+	walkTries     = 64 // draws of a next node, after which the last is taken
 )
 
-// walked is the encoder of Node2Vec: a table fitted to walks, which the decoder finds as it is.
+// walked is the encoder of Node2Vec: a table fitted to walks, which training of the decoder does
+// not change.
 type walked struct{ *free }
 
 func (walked) backward([]float32, []uint32) {}
@@ -48,7 +49,7 @@ func (w walker) walk(path []uint32, rng *rand.Rand) int {
 	return len(path)
 }
 
-// weight is that of going on to a node from a neighbour of before.
+// weight returns the weight of a step to a node, from a neighbour of before.
 func (w walker) weight(before, to uint32) float64 {
 	switch {
 	case before == to:
@@ -66,7 +67,7 @@ func (w walker) weight(before, to uint32) float64 {
 func (f *fit) walk(ctx context.Context, table *free) {
 	o := *f.o
 	o.Decoder, o.Negatives, o.PerLink, o.Loss = decoder.Dot, Uniform, walkNegatives, BCE
-	all := &Graph{Nodes: f.g.Nodes, Directed: true} // nodes of both kinds are negatives
+	all := &Graph{Nodes: f.g.Nodes, Directed: true} // so that nodes of both kinds can be negatives
 	p := &params{crew: f.crew}
 	t := &trainer{crew: f.crew, g: all, o: &o, p: p, enc: table, head: newHead(p, &o, 1, nil, nil)}
 	p.ready()
@@ -91,7 +92,7 @@ func (f *fit) walk(ctx context.Context, table *free) {
 		share := float64(step) / float64(steps)
 		loss = t.step(numbers[:n], mix(o.Seed, uint64(step)), adam{rate: walkRate * (1 - 0.9*share)}) / float64(n)
 		if ctx.Err() != nil || (f.o.TimeBudget > 0 && f.elapsed() > f.o.TimeBudget/2) {
-			return // the other half is the decoder's
+			return // the other half of the time is for the decoder
 		}
 		if time.Since(f.told) > time.Second && f.o.Progress != nil {
 			f.told = time.Now()
