@@ -12,13 +12,13 @@ import (
 	"github.com/flashdb/flashdb/internal/codec"
 )
 
-// pairs are edges by number, as arrays of integers hold them.
+// pairs are edges by number, in an array of integers.
 type pairs struct {
 	data    []int64
 	count   int
 	width   int // 2, or 3 with the relation in the middle
 	along   bool
-	targets []int64 // if set, data holds the sources alone
+	targets []int64 // if set, data holds only the sources
 }
 
 // at is one value of an edge.
@@ -34,7 +34,7 @@ func (p *pairs) at(edge, column int) int64 {
 	return p.data[edge*p.width+column]
 }
 
-// asPairs takes an array of 2 x m or m x 2 values, or 3 for 2.
+// asPairs returns the edges of an array of 2 x m or m x 2 values, or with relations 3 x m or m x 3.
 func asPairs(a codec.Integers) (*pairs, bool) {
 	if len(a.Shape) != 2 {
 		return nil, false
@@ -49,7 +49,7 @@ func asPairs(a codec.Integers) (*pairs, bool) {
 	return nil, false
 }
 
-// edgeNames are what files call an array of edges, the likeliest first.
+// edgeNames are the usual names of an array of edges, the most common first.
 var edgeNames = []string{"edge_index", "edge", "edges", ""}
 
 // openArray opens a file of arrays; path may end in # and the name of one.
@@ -80,15 +80,15 @@ func readArrays(path string) (arrays []codec.Integers, wanted string, err error)
 	return arrays, wanted, err
 }
 
-// What OGB calls the arrays of edges of which each has negatives of its own: m sources, m targets,
-// and m x n targets that are negatives.
+// OGB's names of the arrays of edges with negatives of their own: m sources, m targets, and m x n
+// targets that are negatives.
 const (
 	sourceArray   = "source_node"
 	targetArray   = "target_node"
 	negativeArray = "target_node_neg"
 )
 
-// arrayNamed finds the array of a name; ok is false if there is none.
+// arrayNamed returns the array of a name. ok is false if there is none.
 func arrayNamed(arrays []codec.Integers, name string) (a codec.Integers, ok bool) {
 	at := slices.IndexFunc(arrays, func(a codec.Integers) bool { return a.Name == name })
 	if at < 0 {
@@ -97,7 +97,8 @@ func arrayNamed(arrays []codec.Integers, name string) (a codec.Integers, ok bool
 	return arrays[at], true
 }
 
-// endsOf returns the edges of a file with an array of sources and one of targets; nil without.
+// endsOf returns the edges of a file with an array of sources and one of targets, or nil for
+// another file.
 func endsOf(arrays []codec.Integers) (*pairs, error) {
 	sources, hasSources := arrayNamed(arrays, sourceArray)
 	targets, hasTargets := arrayNamed(arrays, targetArray)
@@ -110,7 +111,7 @@ func endsOf(arrays []codec.Integers) (*pairs, error) {
 	return &pairs{data: sources.Data, count: sources.Shape[0], width: 2, targets: targets.Data}, nil
 }
 
-// pick finds the array of the name, or the one that looks like edges.
+// pick returns the array of the name, or without a name the one that looks like edges.
 func pick(arrays []codec.Integers, wanted string) (*pairs, error) {
 	if wanted == "" {
 		if p, err := endsOf(arrays); p != nil || err != nil {

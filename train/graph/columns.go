@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// What headers call the columns, without case, blanks, dashes and underscores.
+// The names of columns in headers, in lower case without blanks, dashes and underscores.
 var (
 	sourceWords   = words("source src from user userid uid head subject follower citing node1 nodeid1 id1 u fromnode fromnodeid sourceid sourcenode customer customerid person reader buyer author a i")
 	targetWords   = words("target dst dest destination to item itemid iid tail object followee cited node2 nodeid2 id2 v tonode tonodeid targetid targetnode movie movieid product productid book bookid article articleid artist artistid song songid track trackid page pageid business businessid isbn asin paper b j")
@@ -31,7 +31,7 @@ func word(name string) string {
 	}, strings.ToLower(name))
 }
 
-// places are the columns of the parts of an edge, from 0; -1 for one that is not there.
+// places are the columns of the parts of an edge, counted from 0. -1 means none.
 type places struct{ source, target, relation, time int }
 
 // fill takes an edge from the fields of a line.
@@ -51,7 +51,7 @@ func (p places) fill(e *Edge, fields []string) error {
 	return nil
 }
 
-// needs is how many columns a line must have.
+// needs returns how many columns a line must have.
 func (p places) needs() int { return max(p.source, p.target, p.relation, p.time) + 1 }
 
 func columnsText(n int) string {
@@ -61,7 +61,7 @@ func columnsText(n int) string {
 	return fmt.Sprintf("%d columns", n)
 }
 
-// byNumber tells whether no column is asked for by a name of the header.
+// byNumber reports whether no column is given by a name of the header.
 func (c Columns) byNumber() bool {
 	for _, name := range []string{c.Source, c.Target, c.Relation, c.Time} {
 		if name != "" && number(name) < 0 {
@@ -71,7 +71,7 @@ func (c Columns) byNumber() bool {
 	return true
 }
 
-// number is the place of a column that is asked for by its number from 1, or -1.
+// number returns the place of a column that is given by its number, counted from 1, or -1.
 func number(name string) int {
 	n, err := strconv.Atoi(name)
 	if err != nil || n < 1 {
@@ -80,8 +80,7 @@ func number(name string) int {
 	return n - 1
 }
 
-// columnsByName finds the columns in a header: those asked for, and others by what headers call
-// them.
+// columnsByName finds the columns in a header: the given ones, and the others by their usual names.
 func columnsByName(header []string, asked Columns) (places, Columns, error) {
 	p := places{-1, -1, -1, -1}
 	taken := map[int]bool{}
@@ -139,7 +138,7 @@ func columnsByName(header []string, asked Columns) (places, Columns, error) {
 	return p, p.names(header), nil
 }
 
-// byName is columnsByName without a column of times that nobody wants.
+// byName is columnsByName without the column of times, unless times are wanted.
 func (o *ReadOptions) byName(header []string) (places, Columns, error) {
 	p, found, err := columnsByName(header, o.Columns)
 	if !o.Times && o.Columns.Time == "" {
@@ -170,7 +169,7 @@ func (p places) numbers() Columns {
 	return Columns{at(p.source), at(p.target), at(p.relation), at(p.time)}
 }
 
-// timeLayouts are the dates that are understood beside numbers.
+// timeLayouts are the formats of dates that are accepted besides numbers.
 var timeLayouts = []string{time.RFC3339, time.DateTime, time.DateOnly, "2006-01", "2006/01/02"}
 
 // parseTime reads a number or a date. Only the order matters: dates count in seconds since 1970.
@@ -186,7 +185,7 @@ func parseTime(text string) (float64, error) {
 	return 0, fmt.Errorf("%s is no time: want a number or a date such as 2026-01-31", quote(text))
 }
 
-// quote makes a text of a file fit for a message.
+// quote quotes a text of a file for a message.
 func quote(text string) string {
 	const most = 60
 	if len(text) > most {

@@ -25,14 +25,14 @@
 //
 // # What is cleaned
 //
-// Self loops and repeats are left out and counted. Where edges have no direction, an edge and its
-// reverse are one: see [Direction]. Held-out edges that are training edges too, or that name nodes
-// no training edge has, are left out and counted. Everything else that is wrong is an error of one
-// line that says where.
+// Self loops and repeats are left out and counted. If edges have no direction, an edge and its
+// reverse are one: see [Direction]. Held-out edges are left out and counted if they are training
+// edges too, or if one of their nodes has no training edge. Any other fault is an error of one line
+// that says where.
 //
 // # Untrusted bytes
 //
-// Memory follows what is read: lines have at most 4 MiB, keys 1024 bytes, and Options.MemoryBytes
-// bounds the whole graph. Nothing in a .pt is executed. Functions and types may be used by one
-// goroutine at a time.
+// Memory use is in proportion to what is read. Lines have at most 4 MiB, keys at most 1024 bytes,
+// and Options.MemoryBytes bounds the whole graph. Nothing in a .pt is executed. Functions and types
+// may be used by one goroutine at a time.
 package graph

@@ -6,16 +6,17 @@ import (
 	"slices"
 )
 
-// SetFeatures gives the nodes features: next writes the dim values of a row to dst and returns the
-// key of its node, or no key where rows are nodes by number; it ends with ok false. Every node must
-// have a row. Rows of nodes that the graph has not are counted, and left out. With two kinds the
-// features are those of the targets, and the sources have zeros in their place.
+// SetFeatures sets the features of the nodes. next writes the dim values of a row to dst and
+// returns the key of its node, or no key if rows are in the order of the nodes. It returns ok false
+// at the end. Every node must have a row. Rows of nodes that are not in the graph are ignored and
+// counted. With two kinds of nodes these are the features of the targets, and sources have zeros in
+// their place.
 func (g *Graph) SetFeatures(name string, dim int, next func(dst []float32) (key string, ok bool, err error)) (unused int, err error) {
 	return g.addFeatures(name, g.Sources, g.Nodes, dim, next)
 }
 
-// SetSourceFeatures is SetFeatures for the sources of a graph with two kinds of nodes. What is set
-// first has the first places.
+// SetSourceFeatures is SetFeatures for the sources of a graph with two kinds of nodes. The features
+// that are set first come first.
 func (g *Graph) SetSourceFeatures(name string, dim int, next func(dst []float32) (key string, ok bool, err error)) (unused int, err error) {
 	if g.Sources == 0 {
 		return 0, fmt.Errorf("%s: features of sources are for two kinds of nodes", name)
@@ -23,7 +24,7 @@ func (g *Graph) SetSourceFeatures(name string, dim int, next func(dst []float32)
 	return g.addFeatures(name, 0, g.Sources, dim, next)
 }
 
-// addFeatures gives the nodes of a range features beside those that they have.
+// addFeatures adds features to the nodes of a range, after those that they have.
 func (g *Graph) addFeatures(name string, first, last, dim int, next func(dst []float32) (key string, ok bool, err error)) (unused int, err error) {
 	numbers := make(map[string]int, last-first)
 	for i := first; i < last; i++ {

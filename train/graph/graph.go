@@ -13,35 +13,35 @@ import (
 	"github.com/flashdb/flashdb/train"
 )
 
-// A Direction says whether an edge between nodes of one kind says anything of its reverse.
+// A Direction says whether an edge between nodes of one kind is the same edge as its reverse.
 type Direction uint8
 
-// The directions there are.
+// The directions.
 const (
-	FindOut    Direction = iota // Undirected where half of the edges or more lead back as well
+	FindOut    Direction = iota // Undirected if half of the edges or more are there in both directions
 	Directed                    // an edge and its reverse are two
 	Undirected                  // an edge and its reverse are one
 )
 
-// leadBack is the share of edges whose reverse is there too from which on FindOut means Undirected.
+// FindOut means Undirected if at least this share of the edges has its reverse in the file.
 const leadBack = 0.5
 
-// Options say what a graph is. The zero value, or nil, is one kind of node, and what the edges mean
-// is found out.
+// Options say what a graph is. The zero value, or nil, means one kind of node, and edges whose
+// direction is detected.
 type Options struct {
-	TwoKinds  bool      // sources and targets are nodes of two kinds, whose keys are apart
+	TwoKinds  bool      // sources and targets are nodes of two kinds, with separate keys
 	Direction Direction // one kind
 	Relations bool      // edges of different relations between two nodes are different edges, if the file has relations
 	Times     bool      // keep the times of edges, for Graph.SplitByTime
 
-	// Nodes are the keys of all nodes, in the order of their numbers, where that is known before.
-	// With two kinds it must be nil.
+	// Nodes are the keys of all nodes in the order of their numbers, if they are known before. With
+	// two kinds it must be nil.
 	Nodes []string
-	// ByNumber says that files name nodes by their number, which is their place in Nodes.
+	// ByNumber says that files name nodes by their number, which is their index in Nodes.
 	ByNumber bool
 
-	MemoryBytes int64 // what the graph may take in memory; 0: no bound
-	// Progress, if set, is called now and then with the lines read of a file.
+	MemoryBytes int64 // bound of the memory of the graph; 0 means none
+	// Progress, if set, is called from time to time with the number of lines read of a file.
 	Progress func(file string, lines int64)
 }
 
@@ -52,11 +52,12 @@ type Graph struct {
 	Times []float64 // of Edges; nil without Options.Times
 
 	Valid, Test []train.Edge // edges held out by files of their own
-	// TestNegatives are what OGB ranks the edges of Test among: one list for all of them.
+	// OGB ranks the edges of Test among TestNegatives, one list for all of them. Likewise for
+	// Valid.
 	ValidNegatives, TestNegatives []train.Edge
-	HitsAt                        int // k of the Hits@k that OGB ranks the data set by; 0: unknown
-	// TestCandidates are what OGB ranks the edges of Test among where each has negatives of its
-	// own: a list for each edge, by node number. Else it is nil.
+	HitsAt                        int // k of the Hits@k that OGB uses for the data set; 0 if unknown
+	// TestCandidates are the negatives of each edge of Test, by node number, if edges have
+	// negatives of their own. Else it is nil. Likewise for Valid.
 	ValidCandidates, TestCandidates [][]uint32
 
 	LeadBack float64 // share of the edges whose reverse is there too; one kind
@@ -66,10 +67,10 @@ type Graph struct {
 
 // Cleaned counts what was left out.
 type Cleaned struct {
-	Lines     int // that were edges
+	Lines     int // lines that were edges
 	SelfLoops int
-	Repeats   int // of an edge, and without a direction of its reverse
-	Reversed  int // those of the repeats that lead the other way than the edge that stays
+	Repeats   int // repeats of an edge, or without a direction of its reverse
+	Reversed  int // repeats in the other direction than the edge that is kept
 	BothKinds int // keys that are sources and targets: two nodes each
 	Leaked    int // held-out edges that are training edges too
 	Unknown   int // held-out edges of nodes that no training edge has
@@ -88,7 +89,7 @@ const (
 	parts
 )
 
-// A Builder makes a graph of files: all of the training edges first.
+// A Builder makes a graph from files. All training edges must be added first.
 type Builder struct {
 	o       Options
 	sources names // of both kinds where there is one
@@ -107,7 +108,7 @@ type names struct {
 	bytes   int64
 }
 
-// keyCost is what a key takes beside its bytes: an entry of the map and of the list.
+// keyCost is the memory of a key besides its bytes: an entry of the map and of the list.
 const keyCost = 64
 
 func (n *names) number(key string) uint32 {
@@ -142,7 +143,7 @@ func NewBuilder(opts *Options) (*Builder, error) {
 	return b, nil
 }
 
-// Layout is what was found out about the first file.
+// Layout returns what was detected of the first file.
 func (b *Builder) Layout() Layout { return b.g.Layouts[0] }
 
 // Add reads all edges of r and closes it.
@@ -207,8 +208,9 @@ func (b *Builder) add(e *Edge, part Part) error {
 	return nil
 }
 
-// resolve numbers the ends of an edge. With two kinds each kind counts from 0 until the end. New
-// nodes come of training edges alone; known is false of another edge that would need one.
+// resolve returns the numbers of the ends of an edge. With two kinds each kind is numbered from 0
+// until the end. Only training edges make new nodes. known is false for another edge that would
+// need one.
 func (b *Builder) resolve(e *Edge, mayAdd bool) (source, target uint32, known bool, err error) {
 	if b.o.ByNumber {
 		source, err = b.byNumber(e.Source)
@@ -247,13 +249,14 @@ func (b *Builder) byNumber(text string) (uint32, error) {
 	return uint32(n), nil
 }
 
-// edgeCost is what an edge takes while the graph is built: in its list as that grows, and sorted.
+// edgeCost is the memory of an edge while the graph is built: in its growing list, and while it is
+// sorted.
 const edgeCost = 48
 
-// listCost is what the negatives of an edge take beside 4 bytes for each.
+// listCost is the memory of the negatives of an edge besides 4 bytes for each.
 const listCost = 24
 
-// fits refuses what takes more memory than is allowed.
+// fits returns an error if the graph takes more memory than is allowed.
 func (b *Builder) fits() error {
 	count := 0
 	for _, edges := range b.edges {
@@ -275,7 +278,7 @@ func (b *Builder) fits() error {
 	return nil
 }
 
-// Graph returns what was read, cleaned. The builder is of no more use.
+// Graph returns the cleaned graph. The builder must not be used any more.
 func (b *Builder) Graph() (*Graph, error) {
 	g := &b.g
 	g.Nodes, g.Keys = len(b.sources.keys), b.sources.keys
@@ -311,12 +314,12 @@ func (b *Builder) Graph() (*Graph, error) {
 // A timedEdge is an edge while repeats are found.
 type timedEdge struct {
 	train.Edge
-	reversed bool // it was written the other way round
+	reversed bool // the file has it in the other direction
 	time     float64
 }
 
-// clean leaves self loops and repeats out of the training edges. Of repeats the first in time
-// stays.
+// clean removes self loops and repeats from the training edges. Of repeats it keeps the first in
+// time.
 func (b *Builder) clean() {
 	g := &b.g
 	all := make([]timedEdge, 0, len(b.edges[Train]))
@@ -396,7 +399,7 @@ func compare(x, y train.Edge) int {
 }
 
 // heldOut returns the edges of a part that are no training edges, each once, with the negatives of
-// each. They keep their direction: a source is asked for its target.
+// each. They keep their direction, because the target is ranked for the source.
 func (b *Builder) heldOut(part Part) (kept []train.Edge, lists [][]uint32) {
 	g := &b.g
 	seen := map[train.Edge]bool{}

@@ -15,8 +15,8 @@ import (
 
 // A List is the negatives of one edge: other targets for its source.
 type List struct {
-	Source  string   // key, or number in decimal; empty where the file does not say it
-	Target  string   // of the edge; empty where the file does not say it
+	Source  string   // key, or number in decimal; empty if the file does not give it
+	Target  string   // of the edge; empty if the file does not give it
 	Keys    []string // of the negatives; valid until the next call
 	Numbers []int64  // in place of Keys, of an array; valid until the next call
 }
@@ -27,8 +27,8 @@ type Lists struct {
 	next func(*List) (line int, err error)
 }
 
-// listSample is how many lines are looked at to find out whether a text has lists, and wideLine the
-// columns from which on a line is one: an edge has two or three, often with a weight.
+// listSample is how many lines are read to detect whether a text has lists. A line of wideLine
+// columns or more is a list: an edge has two or three, often with a weight.
 const (
 	listSample = 20
 	wideLine   = 4
