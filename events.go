@@ -54,5 +54,5 @@ func (ev *events) flushed(lsn uint64, elapsed time.Duration, err error) {
 
 // writesRefused reports, once, that the log or the bbolt file can no longer be written.
 func (ev *events) writesRefused(err error) {
-	ev.log.Error("the log cannot be written: read-only until reopened", "dir", ev.dir, "err", err)
+	ev.log.Error("writes are refused: read-only until reopened", "dir", ev.dir, "err", err)
 }
