@@ -11,8 +11,8 @@ import (
 	"github.com/flashdb/flashdb/index"
 )
 
-// TestSteadyStateAllocatesNothing: a reused executor allocates only its result, and here even that
-// has room. Excluded has room as well: its one container is a bitmap already.
+// TestSteadyStateAllocatesNothing checks that a reused executor allocates only its result, and here
+// even that has room. Excluded has room too: its one container is a bitmap already.
 func TestSteadyStateAllocatesNothing(t *testing.T) {
 	g := newGraph(t, 14, 6000, 8, 16, 8)
 	seeds := flashlight.NewSeeds(g.dim, learn(t, g, upTo(20, 9)))

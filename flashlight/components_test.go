@@ -13,7 +13,8 @@ import (
 	"github.com/flashdb/flashdb/index"
 )
 
-// newMixture gives a graph a mixture of logits: linear components and a gate that reads the logits.
+// newMixture returns a graph with a mixture of logits: linear components, and a gate that reads the
+// logits.
 func newMixture(t require.TestingT, g *graph, source, candidate int) {
 	const width = 6
 	rng := rand.New(rand.NewPCG(4, 4))
@@ -42,7 +43,7 @@ func componentPlan(perRound int) flashlight.Plan {
 }
 
 // The round takes the best rows of each logit in turn. The logits of linear components are the
-// inner products of the row with their queries.
+// inner products of the row with their query vectors.
 func TestComponentSeed(t *testing.T) {
 	g := newGraph(t, 1, 500, 12, 8)
 	for _, test := range []struct{ source, candidate, queries int }{
@@ -95,7 +96,7 @@ func TestComponentSeed(t *testing.T) {
 	}
 }
 
-// recorded keeps the queries of the last search.
+// recorded keeps the query vectors of the last search.
 type recorded struct {
 	*flashlight.MemorySearch
 	queries [][]float32
@@ -109,8 +110,8 @@ func (r *recorded) Search(ctx context.Context, queries [][]float32, n int, probe
 	return r.MemorySearch.Search(ctx, queries, n, probes, filter, dst)
 }
 
-// With every row scored the answer is the exact one, whatever the seed; a decoder that has no
-// components begins with ones.
+// With every row scored, any seed gives the exact answer. A decoder without components begins with
+// ones.
 func TestComponentSeedIsExactInTheEnd(t *testing.T) {
 	g := newGraph(t, 2, 300, 12, 8)
 	for _, mixture := range []bool{true, false} {
@@ -128,8 +129,7 @@ func TestComponentSeedIsExactInTheEnd(t *testing.T) {
 	}
 }
 
-// Learned seeds of a mixture: searches for other sources teach a first query that finds more than
-// the ones seed does.
+// The learned seed of a mixture finds more in the first round than the ones seed.
 func TestLearnedSeedOfMixture(t *testing.T) {
 	g := newGraph(t, 3, 800, 12, 8)
 	newMixture(t, g, 3, 3)

@@ -135,8 +135,8 @@ func (b brokenRows) Rows(ctx context.Context, fn func(ids []uint32, rows []float
 
 func (b brokenRows) Gather([]float32, []index.Candidate) error { return b.err }
 
-// torn is rows whose reading panics, as a mapped file does that was cut short, in the reader or in
-// a worker.
+// torn is rows whose reading panics, in the reader or in a worker, like a mapped file that was
+// truncated.
 type torn struct {
 	*flashlight.Memory
 	reader bool
@@ -166,7 +166,7 @@ func (b tornBound) Score(s *decoder.Scratch, dst, rows []float32) {
 	b.Bound.Score(s, dst, rows)
 }
 
-// A panic of a worker is the caller's, after which no worker runs.
+// A panic of a worker reaches the caller, and then no worker runs any more.
 func TestExactPanicsInTheCaller(t *testing.T) {
 	g := newGraph(t, 1, 100, 12, 24, 16)
 	for _, reader := range []bool{true, false} {

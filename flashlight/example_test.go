@@ -12,7 +12,7 @@ import (
 	"github.com/flashdb/flashdb/flashlight"
 )
 
-// Embeddings in memory and a decoder are enough to ask for a node's best links, without a database.
+// Embeddings in memory and a decoder are enough to predict the links of a node, without a database.
 func Example() {
 	const n, dim = 20_000, 16
 	rng := rand.New(rand.NewPCG(1, 2))

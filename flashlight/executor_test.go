@@ -32,9 +32,9 @@ func exact(t require.TestingT, g *graph, q *flashlight.Query) []index.Hit {
 	return hits
 }
 
-// TestWholeGraphEqualsExact: a plan that visits and scores everything gives the exact answer, to
-// the bit, under random filters, exclusions, minimum scores, seeds and anchors. Exclusions are also
-// how links are left out.
+// TestWholeGraphEqualsExact checks that a plan which visits and scores everything gives the exact
+// answer, bit for bit, under random filters, exclusions, minimum scores, seeds and anchors. Known
+// links are left out as exclusions too.
 func TestWholeGraphEqualsExact(t *testing.T) {
 	graphs := []*graph{
 		newGraph(t, 3, 700, 6, 12, 8), // more than one block of rows
@@ -83,8 +83,8 @@ func TestWholeGraphEqualsExact(t *testing.T) {
 	})
 }
 
-// TestNeverShort: whatever the plan, an answer has min(k, matches) hits, all of which match, with
-// the decoder's scores.
+// TestNeverShort checks that under any plan an answer has min(k, matches) hits, which all match and
+// have the decoder's scores.
 func TestNeverShort(t *testing.T) {
 	g := newGraph(t, 6, 400, 5, 8)
 	rapid.Check(t, func(t *rapid.T) {
@@ -265,8 +265,8 @@ func TestContexts(t *testing.T) {
 	g := newGraph(t, 10, 500, 4, 8)
 	plan := flashlight.DefaultPlan(10, g.n())
 	plan.Rounds, plan.PerRound, plan.Patience, plan.Probes = 4, 20, 9, index.Probes{Lists: 8}
-	// A round looks at the context three times: the executor before the search and before the
-	// scoring, and listSearch.
+	// The context is checked three times in a round: by the executor before the search and before
+	// the scoring, and by listSearch.
 	tests := []struct {
 		name   string
 		ctx    context.Context
@@ -319,7 +319,7 @@ func TestRunErrors(t *testing.T) {
 	require.EqualError(t, err, "flashlight: query: seed both needs the source's row of 4 floats, not 3")
 }
 
-// TestTies: rows of equal score come by lower id, and the k-th place goes to the lower id.
+// TestTies checks that of rows of equal score the lower id comes first, also at the k-th place.
 func TestTies(t *testing.T) {
 	g := newGraph(t, 12, 300, 4, 8)
 	q := g.query(1, 10, wholeGraph(300))
@@ -328,7 +328,7 @@ func TestTies(t *testing.T) {
 	assert.Equal(t, []uint32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, ids(hits))
 }
 
-// TestAims follows the queries that a search was given, against gradients computed here.
+// TestAims compares the query vectors that a search gets with gradients computed here.
 func TestAims(t *testing.T) {
 	g := newGraph(t, 13, 400, 5, 8)
 	bound := g.dec.Bind(nil, g.row(3))
@@ -379,8 +379,8 @@ func TestAims(t *testing.T) {
 	}
 }
 
-// spy keeps the queries of every round, and what the round scored: what the next search finds
-// excluded.
+// spy keeps the query vectors of every round, and the rows that it scored, which the next search
+// gets as excluded.
 type spy struct {
 	*listSearch
 	bound   decoder.Bound
@@ -410,7 +410,7 @@ func (s *spy) Search(ctx context.Context, queries [][]float32, n int, probes ind
 	return s.listSearch.Search(ctx, queries, n, probes, filter, dst)
 }
 
-// canned is a Searcher that gives out prepared candidates, whatever the queries.
+// canned is a Searcher that returns prepared candidates for any query vectors.
 type canned struct{ lists [2][]uint32 }
 
 func (c canned) Search(_ context.Context, queries [][]float32, n int, _ index.Probes, f index.Filter, dst [][]index.Candidate) error {

@@ -13,8 +13,7 @@ import (
 	"github.com/flashdb/flashdb/index"
 )
 
-// steep is a decoder whose gradients are what they are, and whose score is the first value of a
-// row.
+// steep is a decoder with given gradients, whose score is the first value of a row.
 type steep struct{ gradient []float32 }
 
 func (s steep) Score(_ *decoder.Scratch, dst, rows []float32) {
@@ -41,8 +40,8 @@ func (f finiteOnly) Search(ctx context.Context, queries [][]float32, n int, prob
 	return f.Searcher.Search(ctx, queries, n, probes, filter, dst)
 }
 
-// TestQueriesAreFinite: whatever a decoder's gradient overflows to, the searcher is asked for
-// finite queries, and finds k.
+// TestQueriesAreFinite checks that the searcher gets finite query vectors and finds k rows,
+// whatever the gradient overflows to.
 func TestQueriesAreFinite(t *testing.T) {
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
 	g := newGraph(t, 10, 500, 4, 8)
@@ -57,7 +56,7 @@ func TestQueriesAreFinite(t *testing.T) {
 	}
 }
 
-// twice finds every row twice, as an index that is damaged behind right checksums may.
+// twice finds every row twice, as a damaged index with valid checksums may.
 type twice struct{ flashlight.Searcher }
 
 func (d twice) Search(ctx context.Context, queries [][]float32, n int, probes index.Probes, filter index.Filter, dst [][]index.Candidate) error {
@@ -81,7 +80,7 @@ func TestNoRowTwiceInALargeRound(t *testing.T) {
 	require.Equal(t, 2500, report.RowsScored)
 }
 
-// TestNoHitTwice: whatever the searcher finds, no id is a hit twice, nor is its row scored twice.
+// TestNoHitTwice checks that no id is a hit twice or scored twice, whatever the searcher finds.
 func TestNoHitTwice(t *testing.T) {
 	g := newGraph(t, 11, 500, 4, 8)
 	for _, from := range []flashlight.AnchorsFrom{flashlight.AnchorsRound, flashlight.AnchorsBoth} {

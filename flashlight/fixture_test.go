@@ -26,7 +26,7 @@ func (g *graph) row(id uint32) []float32 { return g.rows[int(id)*g.dim : (int(id
 
 func (g *graph) memory() *flashlight.Memory { return flashlight.NewMemory(g.dim, nil, g.rows) }
 
-// query asks for the k best for a source, which is excluded by nobody.
+// query returns a query for the k best for a source, which is not excluded.
 func (g *graph) query(source uint32, k int, plan flashlight.Plan) *flashlight.Query {
 	return &flashlight.Query{Bound: g.dec.Bind(nil, g.row(source)), Source: g.row(source), K: k, Plan: plan}
 }
@@ -99,9 +99,9 @@ func wholeGraph(n int) flashlight.Plan {
 	return p
 }
 
-// listSearch is a Searcher of a graph whose rows lie in lists of listRows neighbouring ids. It
-// visits the lists of the best rows first, so it knows more than an index could, and computes inner
-// products exactly.
+// listSearch is a Searcher of a graph whose rows are in lists of listRows neighbouring ids. It
+// visits the lists of the best rows first, which no index could know, and computes inner products
+// exactly.
 type listSearch struct {
 	g       *graph
 	visited []bool // by list
@@ -218,7 +218,7 @@ func (f flat) Gradient(_ *decoder.Scratch, dst, _, _ []float32) { clear(dst) }
 func (f flat) Ones(dst []float32)                               { clear(dst) }
 func (f flat) Linear() bool                                     { return false }
 
-// expiring is a context that ends with err at the n-th look at it.
+// expiring is a context that ends with err at the n-th call of Err.
 type expiring struct {
 	context.Context
 	looks *int

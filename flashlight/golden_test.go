@@ -18,8 +18,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// TestTraces compares what queries found, how they went and what they cost with golden files: a
-// change that keeps the answers but doubles the work shows in the diff.
+// TestTraces compares answers, traces and costs of queries with golden files. So a change that
+// keeps the answers but doubles the work shows in the diff.
 func TestTraces(t *testing.T) {
 	g := newGraph(t, 20, 2000, 8, 24, 16)
 	every := func(n uint32) *roaring.Bitmap {

@@ -107,8 +107,8 @@ func rounds(n, perRound, anchors int, from flashlight.AnchorsFrom) flashlight.Pl
 	return plan
 }
 
-// TestRecallOnTrainedGraphs asks a few sources of trained graphs with everything probed, so that
-// what is missed is missed by the algorithm and not by the index.
+// TestRecallOnTrainedGraphs runs a few sources of trained graphs with everything probed, so that
+// only the algorithm can miss rows, and not the index.
 func TestRecallOnTrainedGraphs(t *testing.T) {
 	for name, sources := range map[string]int{"go-stdlib": 6, "debian": 3} {
 		t.Run(name, func(t *testing.T) {
@@ -172,8 +172,9 @@ func BenchmarkRecall(b *testing.B) {
 	}
 }
 
-// TestLearnedSeedOnTrainedGraphs: with every row searched, one round of 500 from the learned seed
-// finds at least as much as one from the ones seed, of sources that nothing was learned from.
+// TestLearnedSeedOnTrainedGraphs checks that, with every row searched, one round of 500 from the
+// learned seed finds at least as much as one from the ones seed. Nothing was learned from the
+// sources asked.
 func TestLearnedSeedOnTrainedGraphs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("one goroutine computes")
@@ -201,9 +202,9 @@ func TestLearnedSeedOnTrainedGraphs(t *testing.T) {
 	}
 }
 
-// TestLearnedSeedOfStrangers: sources that resemble none of those learned from, their values drawn
-// at random or shuffled, or hardly any, noise as strong as themselves on top, find about as much as
-// from the ones seed, or more.
+// TestLearnedSeedOfStrangers checks sources that are unlike those learned from: with random or
+// shuffled values, or with noise as strong as the source added. They find about as much as from the
+// ones seed, or more.
 func TestLearnedSeedOfStrangers(t *testing.T) {
 	g, truths := loadGraph(t, "ddi")
 	seeds := flashlight.NewSeeds(g.dim, learn(t, g, unasked(g, truths, 128)))

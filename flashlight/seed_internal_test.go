@@ -11,7 +11,7 @@ import (
 	"github.com/flashdb/flashdb/decoder"
 )
 
-// BenchmarkLearnedSeed is what the learned seed costs a query, beside the ones seed.
+// BenchmarkLearnedSeed measures what the learned seed costs a query, compared with the ones seed.
 func BenchmarkLearnedSeed(b *testing.B) {
 	for _, dim := range []int{64, 128, 256} {
 		for _, n := range []int{128, 512} {
@@ -51,7 +51,7 @@ func BenchmarkLearnedSeed(b *testing.B) {
 	}
 }
 
-// TestLearnedSeedOfCosinesThatAreNoNumbers: what is no number resembles no source.
+// TestLearnedSeedOfCosinesThatAreNoNumbers checks that a NaN cosine counts as unlike every source.
 func TestLearnedSeedOfCosinesThatAreNoNumbers(t *testing.T) {
 	nan := float32(math.NaN())
 	dec, err := decoder.NewHadamardMLP(2, decoder.Layer{Weight: []float32{1, 1}, Bias: []float32{0}},

@@ -49,7 +49,8 @@ func upTo(n, step int) []uint32 {
 	return out
 }
 
-// TestLearn: a prototype is the mean gradient with respect to z at the best 50 of all rows.
+// TestLearn checks that a prototype is the mean gradient with respect to z at the best 50 of all
+// rows.
 func TestLearn(t *testing.T) {
 	g := newGraph(t, 31, 900, 6, 12, 8)
 	plan := flashlight.LearnPlan(g.n())
@@ -94,8 +95,8 @@ func TestLearnErrors(t *testing.T) {
 	}
 }
 
-// TestLearnedSeedFindsMore: of sources that nothing was learned from, one round finds more than
-// from the ones seed.
+// TestLearnedSeedFindsMore checks that one round finds more than from the ones seed, for sources
+// that nothing was learned from.
 func TestLearnedSeedFindsMore(t *testing.T) {
 	g := newGraph(t, 33, 4000, 16, 32, 24)
 	seeds := flashlight.NewSeeds(g.dim, learn(t, g, upTo(200, 20)))
@@ -124,7 +125,7 @@ func TestLearnedSeedFindsMore(t *testing.T) {
 	assert.Greater(t, found[flashlight.SeedLearned], found[flashlight.SeedOnes]*5/4)
 }
 
-// TestLearnedQuery follows the query that a search was given, against one computed here in float64.
+// TestLearnedQuery compares the query vector that a search gets with one computed here in float64.
 func TestLearnedQuery(t *testing.T) {
 	const dim = 6
 	rng := rand.New(rand.NewPCG(34, 1))
@@ -175,8 +176,8 @@ func TestLearnedQuery(t *testing.T) {
 	assert.Greater(t, compared, 40)
 }
 
-// wantLearned is the learned seed as the documentation has it, and the ids of the sources that it
-// is from, or nil where none is like the source.
+// wantLearned returns the learned seed as documented, and the ids of the sources that it is made
+// from, or nil if none is similar to the source.
 func wantLearned(g *graph, bound decoder.Bound, source []float32, prototypes []flashlight.Prototype) (query []float64, leaders []uint32) {
 	cosine := func(a, b []float32) float64 {
 		var ab, aa, bb float64
@@ -223,7 +224,7 @@ func wantLearned(g *graph, bound decoder.Bound, source []float32, prototypes []f
 	return query, leaders
 }
 
-// TestLearnedSeedFallsBack: where there is nothing to learn from, the answer is that of the ones
+// TestLearnedSeedFallsBack checks that without usable prototypes the answer is that of the ones
 // seed, and no error.
 func TestLearnedSeedFallsBack(t *testing.T) {
 	g := newGraph(t, 35, 600, 4, 8)
@@ -294,7 +295,7 @@ func TestLearnedSeedFallsBack(t *testing.T) {
 	}
 }
 
-// TestFallback: where the learned seed cannot be had, another plan is run if the query has one.
+// TestFallback checks that Query.Fallback is run if the learned seed is not available.
 func TestFallback(t *testing.T) {
 	g := newGraph(t, 38, 600, 4, 8)
 	plan := learnedPlan(30)
@@ -324,8 +325,9 @@ func TestFallback(t *testing.T) {
 	}
 }
 
-// TestLearnedSeedOfOddSources: what is unusual and yet leads to a query answers without an error,
-// and as before when the source, a multiple of which gives the same order, is of huge or tiny norm.
+// TestLearnedSeedOfOddSources checks that unusual sources are answered without an error. The seed
+// of a source of huge or tiny norm is made from the same stored sources as that of one of ordinary
+// norm in the same direction.
 func TestLearnedSeedOfOddSources(t *testing.T) {
 	g := newGraph(t, 36, 600, 4, 8)
 	seeds := flashlight.NewSeeds(4, learn(t, g, upTo(30, 20)))
@@ -374,8 +376,8 @@ func TestNewSeedsLeavesOut(t *testing.T) {
 	assert.Equal(t, 255, flashlight.MaxPrototypes(1024))
 }
 
-// TestSeedsAreShared: goroutines that share seeds get the answers that one alone gets. Under -race
-// it shows that nothing is written.
+// TestSeedsAreShared checks that goroutines which share seeds get the same answers as one alone.
+// Under -race it also shows that nothing is written.
 func TestSeedsAreShared(t *testing.T) {
 	g := newGraph(t, 37, 800, 8, 16)
 	seeds := flashlight.NewSeeds(g.dim, learn(t, g, upTo(40, 20)))

@@ -94,8 +94,8 @@ func TestDecodeSeedsRefuses(t *testing.T) {
 	}
 }
 
-// FuzzDecodeSeeds: no bytes panic or take more memory than they are, and what is read is what
-// Encode writes.
+// FuzzDecodeSeeds checks that no bytes cause a panic or allocate more than their length, and that
+// Encode writes what was read.
 func FuzzDecodeSeeds(f *testing.F) {
 	f.Add(encoded(nil), 3)
 	f.Add(encoded(randomSeeds(3, 4)), 3)

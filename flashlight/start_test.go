@@ -11,8 +11,8 @@ import (
 	"github.com/flashdb/flashdb/flashlight"
 )
 
-// TestStart: the first query is the gradient at the rows that a query starts from, whatever the
-// seed of the plan.
+// TestStart checks that the first query vector is the gradient at Query.Start, whatever the seed of
+// the plan.
 func TestStart(t *testing.T) {
 	const dim = 6
 	g := newGraph(t, 35, 40, dim, 9)

@@ -14,9 +14,9 @@ import (
 	"github.com/flashdb/flashdb/index"
 )
 
-// TestTail: a query ends after its first round if and only if the last third of the rows of that
-// round, by inner product, hold no more of its hits than the plan says. The share is counted here
-// by sorting all rows.
+// TestTail checks that a query ends after its first round if and only if the last third of the rows
+// of that round, by inner product, holds no more of its hits than the plan says. The share is
+// counted here by sorting all rows.
 func TestTail(t *testing.T) {
 	const k, n = 10, 31 // a third is 10 rows
 	g := newGraph(t, 51, 700, 6, 12)
