@@ -69,7 +69,7 @@ const binary = "\xff\x00key"
 // A transcript is what every method answers, by its name.
 type transcript map[string]any
 
-// ask asks everything there is of a new database.
+// ask makes every call on a new database.
 func ask(t *testing.T, c *Client) transcript {
 	t.Helper()
 	ctx := context.Background()
@@ -313,7 +313,8 @@ func askUpkeep(t *testing.T, c *Client, in *Collection, said transcript) {
 	assert.NotZero(t, metrics)
 }
 
-// TestAnswersAreTheSame asks everything of a database here and of one over its socket.
+// TestAnswersAreTheSame makes every call on a database directly and over its socket, and compares
+// the answers.
 func TestAnswersAreTheSame(t *testing.T) {
 	asked := noteAsked(t)
 	local := Local(open(t))
@@ -335,7 +336,7 @@ func TestAnswersAreTheSame(t *testing.T) {
 	}
 }
 
-// TestSentinelsKeepTheirIdentity asks for sentinel errors over the socket.
+// TestSentinelsKeepTheirIdentity checks that sentinel errors match over the socket.
 func TestSentinelsKeepTheirIdentity(t *testing.T) {
 	ctx := context.Background()
 	db, c := openServed(t)

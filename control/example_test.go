@@ -12,7 +12,8 @@ import (
 	"github.com/flashdb/flashdb/decoder"
 )
 
-// One process has the database open and serves it; another one asks. Here they are the same.
+// One process has the database open and serves it, and another uses it. Here they are the same
+// process.
 func Example() {
 	base, err := os.MkdirTemp("", "flashdb")
 	if err != nil {

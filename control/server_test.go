@@ -59,7 +59,7 @@ func answering(t *testing.T, dir string, try func(ctx context.Context, n number,
 	return c, l, cancel
 }
 
-// try asks the call try.
+// try makes the call try.
 func try(ctx context.Context, c *connection, n int, p parts) (result int, err error) {
 	var got number
 	err = c.call(ctx, "try", number{n}, &got, p)

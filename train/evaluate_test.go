@@ -13,8 +13,8 @@ import (
 	"github.com/flashdb/flashdb/train"
 )
 
-// line returns a task whose scores can be told by hand: with the dot product of one dimension, the
-// score of a candidate is its number, times that of the source.
+// line returns a task whose scores are easy to compute: with the dot product of one dimension, the
+// score of a candidate is its number times that of the source.
 func line(t *testing.T, nodes int) *train.Task {
 	dot, err := decoder.NewDot(1)
 	require.NoError(t, err)

@@ -152,7 +152,7 @@ func TestWalks(t *testing.T) {
 
 func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, seed)) }
 
-// TestDefaultEpochs: few links are visited often, and many at least twice.
+// TestDefaultEpochs checks that few links get many epochs, and many links at least two.
 func TestDefaultEpochs(t *testing.T) {
 	for links, want := range map[int]int{0: 30, 1_000: 30, 70_000: 20, 114_000: 12, 600_000: 12, 1_800_000: 4, 3_000_000: 2, 50_000_000: 2} {
 		assert.Equal(t, want, defaultEpochs(links), "%d links", links)

@@ -56,8 +56,9 @@ func heldOut(g *train.Graph, rng *rand.Rand) (split train.Split) {
 	return split
 }
 
-// TestComplExLearnsRules: inverse, symmetric and composed relations tell the links held out, at
-// either end. DistMult, whose score is symmetric, cannot tell parents from children, and is behind.
+// TestComplExLearnsRules checks that ComplEx predicts held-out links at either end from inverse,
+// symmetric and composed relations. DistMult, whose score is symmetric, cannot tell parents from
+// children and does worse.
 func TestComplExLearnsRules(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it computes for minutes under the race detector, in the goroutines of TestEveryEncoderAndDecoderLearns")

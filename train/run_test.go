@@ -345,8 +345,8 @@ func requireBest(t *testing.T, m *train.Model) float64 {
 	return best
 }
 
-// TestValidNegatives: with one list of negatives the epoch with the best Hits@k is kept. What the
-// history says is what Evaluate says of the model.
+// TestValidNegatives checks that with one list of negatives the epoch with the best Hits@k is kept,
+// and that Evaluate confirms the value in the history.
 func TestValidNegatives(t *testing.T) {
 	g := communities(300, 6, 2000, 9)
 	split := train.RandomSplit(g, 0.1, 0, 1)
@@ -375,8 +375,8 @@ func TestValidNegatives(t *testing.T) {
 	assert.Equal(t, "MRR", m.Metric)
 }
 
-// TestValidCandidates: where each validation link has negatives of its own, the epoch with the best
-// MRR among them is kept. What the history says is what Evaluate says of the model.
+// TestValidCandidates checks that with negatives of its own for each validation link the epoch with
+// the best MRR is kept, and that Evaluate confirms the value in the history.
 func TestValidCandidates(t *testing.T) {
 	g := communities(300, 6, 2000, 9)
 	split := train.RandomSplit(g, 0.1, 0, 1)

@@ -34,8 +34,8 @@ type history struct {
 
 var errKilled = errors.New("killed")
 
-// TestCrashAnywhere crashes random histories before every operation that changes the disk, looks at
-// what is left, and sometimes goes on from there.
+// TestCrashAnywhere crashes random histories before every operation that changes the disk, checks
+// what is left, and sometimes continues from there.
 func TestCrashAnywhere(t *testing.T) {
 	seeds := []uint64{*seedFlag}
 	if *seedFlag == 0 {

@@ -139,8 +139,8 @@ func TestNthOperationFails(t *testing.T) {
 	}
 }
 
-// survived checks, on a disk that works again, that all that was acknowledged is there, of the
-// group that failed at most a first part, and that the log goes on.
+// survived checks, on a disk that works again, that everything acknowledged is there, that at most
+// a first part of the failed group is there, and that the log accepts writes.
 func (r *faultRun) survived(t *testing.T, mem *vfs.Mem) {
 	t.Helper()
 	l, err := Open(mem, dir, nil)
@@ -158,8 +158,8 @@ func (r *faultRun) survived(t *testing.T, mem *vfs.Mem) {
 	require.NoError(t, Check(mem, dir))
 }
 
-// TestFailedSyncLeavesNothing: writes that were told they failed are not there after a reopen, if
-// the disk lets us.
+// TestFailedSyncLeavesNothing checks that writes which were reported as failed are not there after
+// a reopen, if the disk allows the truncation.
 func TestFailedSyncLeavesNothing(t *testing.T) {
 	mem := newDir(t)
 	l, err := Open(mem, dir, nil)
@@ -188,7 +188,8 @@ func TestFailedSyncLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestFailureEndsWaitingAppends: what waits behind a group that fails must not be written after it.
+// TestFailureEndsWaitingAppends checks that writes which wait behind a failed group are not
+// written.
 func TestFailureEndsWaitingAppends(t *testing.T) {
 	release, syncing := make(chan struct{}), make(chan struct{})
 	syncs := 0
@@ -229,8 +230,8 @@ func TestFailureEndsWaitingAppends(t *testing.T) {
 	assert.Len(t, content(t, mem, segmentPath(1)), headerSize)
 }
 
-// TestGroupFailsTogether: why a Prepare failed may rest on what others of its group prepared, so it
-// fails with them.
+// TestGroupFailsTogether checks that a write whose Prepare failed fails with its group, because it
+// may have failed by what others of the group prepared.
 func TestGroupFailsTogether(t *testing.T) {
 	armed := false
 	l := mustOpen(t, vfs.Faulty(newDir(t), func(op vfs.Op) error {

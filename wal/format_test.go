@@ -177,7 +177,7 @@ func TestUnpackRefuses(t *testing.T) {
 	}
 }
 
-// header returns a header with its checksum, whatever it says.
+// header returns a header with a valid checksum and any contents.
 func header(m string, v uint32, first uint64) []byte {
 	var w format.Writer
 	w.Bytes([]byte(m))

@@ -146,8 +146,8 @@ func requireCorrupt(t testing.TB, err error, file string, offset int64) {
 	require.True(t, errors.Is(err, format.ErrCorrupt))
 }
 
-// patience bounds what a test waits for. Nothing here takes a second; a log that is wrong must be
-// told from one that is slow.
+// patience bounds how long a test waits. Nothing here takes a second, so only a log that hangs
+// exceeds it.
 const patience = 5 * time.Second
 
 // await returns when it is done, and fails the test if that does not happen.

@@ -156,7 +156,7 @@ func TestCheckNeedsTheDirectory(t *testing.T) {
 	assert.NoError(t, newDir(t).MkdirAll(dir))
 }
 
-// TestReadErrorsAreNotCorruption: a disk that cannot be read must not make Open cut anything off.
+// TestReadErrorsAreNotCorruption checks that Open cuts nothing off if the disk cannot be read.
 func TestReadErrorsAreNotCorruption(t *testing.T) {
 	fsys := newDir(t)
 	l := mustOpen(t, fsys, nil)

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestDenseOnlyWhereItFits: of few rows with high ids there is no dense bitmap, nor on 32 bits
-// where an int is too small.
+// TestDenseOnlyWhereItFits checks that there is no dense bitmap for few rows with high ids, nor on
+// 32-bit systems for ids beyond an int.
 func TestDenseOnlyWhereItFits(t *testing.T) {
 	const many = math.MaxInt32 // rows
 	assert.True(t, fitsDense(0, 1))

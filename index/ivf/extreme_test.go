@@ -174,8 +174,8 @@ func TestExtremeRows(t *testing.T) {
 	}
 }
 
-// requireAllInOrder demands every row once, best first, with its inner product as far as float32
-// goes.
+// requireAllInOrder demands every row once, best first, with its inner product to the precision of
+// float32.
 func requireAllInOrder(t *testing.T, rows *table, q []float32, found []index.Candidate, name string) {
 	t.Helper()
 	exact := map[uint32]float32{}
@@ -265,8 +265,8 @@ func TestExtremeRowsByChance(t *testing.T) {
 	attempts.Count(t, collections, "collections")
 }
 
-// TestStrata: rows of ordinary norms share one stratum, which is not scaled; others have lists of
-// their own, which are trained on no others.
+// TestStrata checks that rows of ordinary norms share one stratum, which is not scaled, and that
+// other rows have separate lists, which are trained on them alone.
 func TestStrata(t *testing.T) {
 	const n, dim = 3000, 8
 	strata := func(change func(i int, row []float32, rng *rand.Rand)) *partition {
@@ -313,8 +313,8 @@ func TestStrata(t *testing.T) {
 	}
 }
 
-// TestStrayRows: extreme rows that come with the second pass are in no stratum of the sample, and
-// are found all the same.
+// TestStrayRows checks that extreme rows of the second pass that fit no stratum of the sample are
+// found nevertheless.
 func TestStrayRows(t *testing.T) {
 	const n, dim = 500, 4
 	first := ordinary(45, n, dim, nil)

@@ -135,8 +135,8 @@ func annotate(t *testing.T, data []byte) string {
 	return out.String()
 }
 
-// TestFrozenFile opens a file that the first release wrote. It must never be written again: whoever
-// changes the format adds a file beside it.
+// TestFrozenFile opens a file that the first release wrote. The file must never be rewritten. A
+// change of the format adds another file.
 func TestFrozenFile(t *testing.T) {
 	data, err := os.ReadFile("testdata/v1.ivf")
 	require.NoError(t, err)

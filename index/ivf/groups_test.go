@@ -60,7 +60,8 @@ func TestGroups(t *testing.T) {
 	assert.Equal(t, want, buildBytes(t, rows, opt), "3 workers")
 }
 
-// TestGroupsAreLeftOut: of few lists, and of lists that cannot be clustered as they are.
+// TestGroupsAreLeftOut checks that there are no groups of few lists, nor of lists whose rows are
+// shifted, scaled or in several strata.
 func TestGroupsAreLeftOut(t *testing.T) {
 	computes(t)
 	rows, opt := manyLists()
@@ -90,8 +91,8 @@ func TestGroupsAreLeftOut(t *testing.T) {
 	assert.Nil(t, build(t, &changing{passes: []*table{first, second}}, opt).section(kindGroups), "stray row")
 }
 
-// TestKeysLieBehindGroups: the length of the keys is not known before they are written, so they
-// come last.
+// TestKeysLieBehindGroups checks that keys are the last section, because their length is not known
+// before they are written.
 func TestKeysLieBehindGroups(t *testing.T) {
 	computes(t)
 	rows, opt := manyLists()
@@ -122,8 +123,8 @@ func TestFewListsAreChosenByGroup(t *testing.T) {
 	assert.False(t, s.wantsFew(index.Probes{Lists: few + 1}), "lists that were visited before count")
 }
 
-// TestChooseByGroupEqualsChoosing: of the lists of the groups that were examined, the best are
-// chosen, and no other group reaches the last of them.
+// TestChooseByGroupEqualsChoosing checks that the best lists of the examined groups are chosen, and
+// that no other group reaches the last of them.
 func TestChooseByGroupEqualsChoosing(t *testing.T) {
 	computes(t)
 	rows, opt := manyLists()
@@ -177,8 +178,8 @@ func TestChooseByGroupEqualsChoosing(t *testing.T) {
 	require.Positive(t, passed)
 }
 
-// TestProductsOfVisitedLists: every query has its products with all visited lists, whoever chose
-// them.
+// TestProductsOfVisitedLists checks that every query vector has its products with all visited
+// lists, whichever query vector chose them.
 func TestProductsOfVisitedLists(t *testing.T) {
 	computes(t)
 	rows, opt := manyLists()
@@ -205,8 +206,8 @@ func TestProductsOfVisitedLists(t *testing.T) {
 	}
 }
 
-// TestGroupedSearch: what few lists find hardly depends on the groups, all lists find everything,
-// and a search does not depend on those before it or beside it.
+// TestGroupedSearch checks that the recall with few lists hardly depends on groups, that all lists
+// find everything, and that a search does not depend on earlier or concurrent ones.
 func TestGroupedSearch(t *testing.T) {
 	computes(t)
 	rows, opt := manyLists()
@@ -256,7 +257,8 @@ func TestGroupedSearch(t *testing.T) {
 	assert.Zero(t, testing.AllocsPerRun(10, run))
 }
 
-// TestGroupsOfStrangeNumbers: queries and centroids whose products overflow cost no list.
+// TestGroupsOfStrangeNumbers checks that no list is lost if products of queries and centroids
+// overflow.
 func TestGroupsOfStrangeNumbers(t *testing.T) {
 	rows, opt := manyLists()
 	data := buildBytes(t, rows, opt)

@@ -186,8 +186,8 @@ func TestDamagedKeys(t *testing.T) {
 	}
 }
 
-// TestKeysAreWrittenInPieces: of the tables, which take 4 bytes per id, no more is copied than the
-// buffer holds.
+// TestKeysAreWrittenInPieces checks that no more of the tables, which take 4 bytes per id, is
+// copied at a time than the buffer holds.
 func TestKeysAreWrittenInPieces(t *testing.T) {
 	f, err := vfs.NewMem().Create(testPath)
 	require.NoError(t, err)

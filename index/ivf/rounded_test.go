@@ -80,8 +80,8 @@ func requireRoundedPriorities(t *testing.T, ix *Index, q *queryVector, medians [
 	}
 }
 
-// TestRoundedChoiceFindsAsMuch: what a part of the lists finds does not depend on how they are
-// chosen, and every query has its products with all that are visited.
+// TestRoundedChoiceFindsAsMuch checks that recall does not depend on whether lists are chosen by
+// rounded centroids, and that every query vector has its products with all visited lists.
 func TestRoundedChoiceFindsAsMuch(t *testing.T) {
 	computes(t)
 	for name, rows := range map[string]func(t *testing.T) *table{

@@ -34,7 +34,7 @@ func subset(rng *rand.Rand, ids []uint32) *roaring.Bitmap {
 }
 
 // TestEverythingVisitedIsExact is the main property: with all lists visited and all rows wanted,
-// the answer is that of an exact scan, whatever the filter and the shape of the index.
+// the answer is that of an exact scan, for any filter and shape of the index.
 func TestEverythingVisitedIsExact(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 60 {

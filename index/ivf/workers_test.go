@@ -22,8 +22,8 @@ func TestWorkers(t *testing.T) {
 	t.Run("stop with the context", func(t *testing.T) { testWorkersStopWithTheContext(t, ix, rows) })
 }
 
-// testWorkersFindTheSame asks with one goroutine and with several, for everything and for a share
-// at which lists are passed over.
+// testWorkersFindTheSame searches with one goroutine and with several, through all lists and
+// through a share with which lists are skipped.
 func testWorkersFindTheSame(t *testing.T, ix *Index, rows *table) {
 	type answer struct {
 		found [2][]index.Candidate
