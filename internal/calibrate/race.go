@@ -94,10 +94,11 @@ func (r *run) undecided(frontiers []Frontier) (all []*candidate) {
 	return all
 }
 
-// pick returns the most promising of the fit candidates for k that cost less than the limit, or nil.
-// That is the one run for most sources; of several, the most likely one; of equals, the costliest.
-// It only looks at those that cost no more than the geometric mean of the limit and of the cheapest.
-// So a plan that reaches the target is known early, and each further one costs much less.
+// pick returns the most promising of the fit candidates for k that cost less than the limit, or
+// nil. That is the one run for most sources; of several, the most likely one; of equals, the
+// costliest. It only looks at those that cost no more than the geometric mean of the limit and of
+// the cheapest. So a plan that reaches the target is known early, and each further one costs much
+// less.
 func pick(of []*candidate, k int, limit float64, fit func(*candidate) bool) (best *candidate) {
 	least := limit
 	for _, c := range of {

@@ -80,8 +80,8 @@ func TestUndecided(t *testing.T) {
 	assert.NotContains(t, undecided(surest, asked(r, 30, slices.Repeat([]int{10}, 100)...), far), far, "too costly for that")
 }
 
-// TestPick checks that the candidate run for most sources goes on, and that only the cheaper part of
-// the range is looked at.
+// TestPick checks that the candidate run for most sources goes on, and that only the cheaper part
+// of the range is looked at.
 func TestPick(t *testing.T) {
 	r := newTestRun()
 	cheap, cheaper := asked(r, 10, 9, 10), asked(r, 4, 9, 10)
