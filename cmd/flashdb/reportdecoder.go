@@ -40,12 +40,13 @@ func (r *reporter) decoder(ctx context.Context, name string, calibrations []flas
 		}
 		for _, f := range of.Frontiers {
 			frontier := report.Frontier{
-				K: f.K, Rows: of.Rows, Exact: of.Exact,
+				K: f.K, Rows: of.Rows, Exact: of.Exact, Relations: namesRelations(of),
 				Sources: fmt.Sprintf("%s of %s", show.Count(of.Sources, "sampled source"), show.Text(of.SourceCollection)),
 			}
 			for _, p := range f.Plans {
 				frontier.Plans = append(frontier.Plans, report.Plan{
 					Text: p.Plan.String(), Mean: p.Mean, P5: p.P5, Worst: p.Worst, Bound: p.Bound, RowsScored: p.RowsScored, Time: p.Time,
+					Relation: p.Relation, RelationMean: p.RelationMean,
 				})
 			}
 			out.Frontiers = append(out.Frontiers, frontier)

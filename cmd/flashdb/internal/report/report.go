@@ -68,6 +68,8 @@ type Frontier struct {
 	Sources string // how many, of what
 	Exact   time.Duration
 	Plans   []Plan
+	// Relations says that the plans name relations.
+	Relations bool
 }
 
 // A Plan is a plan and what it achieved.
@@ -76,6 +78,9 @@ type Plan struct {
 	Mean, P5, Worst, Bound float64
 	RowsScored             float64
 	Time                   time.Duration
+	// Relation is the one with the lowest mean recall, which is RelationMean; "" if unknown.
+	Relation     string
+	RelationMean float64
 }
 
 // Asked says what the default query did for sampled sources, beside the exact scan of the same.

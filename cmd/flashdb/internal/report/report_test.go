@@ -23,6 +23,7 @@ func full() Page {
 			Layers: []Layer{{In: 2, Out: 4, After: "relu", HasActive: true, ActiveHits: .5, ActiveAny: .25}, {In: 4, Out: 1, Output: true}},
 			Frontiers: []Frontier{
 				{K: 10, Rows: 3, Exact: time.Millisecond, Plans: []Plan{{Text: "a plan", Mean: .99, P5: .9, Bound: .98, Time: 50 * time.Microsecond}, {Mean: 1, Bound: 1, Time: time.Second}}},
+				{K: 50, Exact: time.Millisecond, Relations: true, Plans: []Plan{{Relation: "treats <", RelationMean: .87}}},
 				{K: 100, Rows: 3, Exact: time.Millisecond}, // nothing beats the exact scan
 			},
 		}, {Name: "dot"}},
@@ -78,10 +79,12 @@ func TestPageShowsWhatItIsGiven(t *testing.T) {
 		"&lt;b&gt;&#34;papers&#34;&lt;/b&gt;", "rebuild &amp; see", "<b>.9900</b>", "0.820", "50 µs", "20×",
 		`<meter value="0.5">`, "25%", "exact scan: 1 ms",
 		"writes &amp; rows", "rows<sup>0.50</sup>", "rows<sup>1.00</sup>", "<td>4,000</td><td>2 ms</td><td>.9800</td><td>12 ms</td><td>6×</td>", "no more time",
+		"<td>.8700 treats &lt;</td>",
 	} {
 		assert.Contains(t, text, want)
 	}
-	assert.Equal(t, 4, strings.Count(text, "<svg"), "latency, growth, one frontier, norms, and no chart of an empty frontier")
+	assert.Equal(t, 1, strings.Count(text, "lowest relation"), "no column where plans name none")
+	assert.Equal(t, 5, strings.Count(text, "<svg"), "latency, growth, two frontiers, norms, and no chart of an empty frontier")
 }
 
 func TestMissScale(t *testing.T) {
