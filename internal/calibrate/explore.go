@@ -115,18 +115,20 @@ func (r *run) onesIsLost(ctx context.Context, sources []Source) (bool, error) {
 	return n > 0 && Mean(found[:n]) < startFound, err
 }
 
-// refine tries plans between those of the grid: next to the cheapest point that reaches a target,
-// and next to the point before it. It reports whether it tried any new plan.
+// refine tries plans that are not in the grid: between the cheapest point that reaches a target and
+// the point before it, and beyond the last point if none does. It reports whether it tried any new
+// plan.
 func (r *run) refine(ctx context.Context, frontiers []Frontier) (more bool, err error) {
 	plans := map[int][]flashlight.Plan{}
 	for _, f := range frontiers {
 		for _, target := range targets {
 			i := slices.IndexFunc(f.Points, func(p Point) bool { return p.Bound >= target })
-			if i < 0 {
-				continue
-			}
-			for _, p := range f.Points[max(0, i-1) : i+1] {
-				plans[f.K] = append(plans[f.K], between(p.Plan)...)
+			if last := len(f.Points) - 1; i < 0 && last >= 0 {
+				plans[f.K] = append(plans[f.K], beyond(f.Points[last].Plan)...)
+			} else if i >= 0 {
+				for _, p := range f.Points[max(0, i-1) : i+1] {
+					plans[f.K] = append(plans[f.K], between(p.Plan)...)
+				}
 			}
 		}
 	}
@@ -190,13 +192,18 @@ func (r *run) untried(of func(k int) []flashlight.Plan) (all []*candidate) {
 	return all
 }
 
-// worthwhile returns how many seconds a plan for k may take for one source: at most as many as the
-// exact scan, as there is time for with every source, and as ample times those of a plan that found
-// everything.
+// affordable returns how many seconds a plan may take for one source: at most as many as the exact
+// scan, and as there is time for with every source.
+func (r *run) affordable() float64 {
+	return min(r.exactSeconds(), costliest*r.Time.Seconds()*float64(len(r.workers))/float64(len(r.Sources)))
+}
+
+// worthwhile returns how many of them a plan for k may take: at most ample times those of a plan
+// that found everything for all sources asked so far.
 func (r *run) worthwhile(k int) float64 {
-	most := min(r.exactSeconds(), costliest*r.Time.Seconds()*float64(len(r.workers))/float64(len(r.Sources)))
+	most := r.affordable()
 	for _, c := range r.tried {
-		if c.k == k && c.mean == 1 {
+		if c.k == k && c.mean == 1 && len(c.outcomes) >= r.asked {
 			most = min(most, ample*c.cost)
 		}
 	}

@@ -170,6 +170,18 @@ func between(p flashlight.Plan) []flashlight.Plan {
 	return plans
 }
 
+// beyond returns plans that do more than this one: with more rows in the search set, with more rows
+// in each round, and with a round more.
+func beyond(p flashlight.Plan) []flashlight.Plan {
+	wider, larger := p, p
+	wider.Probes = p.Probes.Scale(ladderStep)
+	larger.Probes, larger.PerRound = p.Probes.Scale(math.Sqrt(ladderStep)), 2*p.PerRound
+	longer := larger
+	longer.PerRound, longer.Rounds, longer.Tail = p.PerRound, p.Rounds+1, 0
+	longer.Patience = longer.Rounds
+	return []flashlight.Plan{wider, larger, longer}
+}
+
 // plans returns a plan for each of the amounts.
 func (r rule) plans(of []amount, rows int) (plans []flashlight.Plan) {
 	for _, a := range of {

@@ -14,7 +14,11 @@ import (
 // plans between those of the grid.
 func (r *run) race(ctx context.Context) error {
 	until := r.share(raceShare)
-	if err := r.measure(ctx, r.safe(), len(r.Sources), r.share(safeShare)); err != nil {
+	safe := r.safe()
+	for i, c := range safe {
+		safe[i] = r.doubled(c)
+	}
+	if err := r.measure(ctx, safe, len(r.Sources), r.share(safeShare)); err != nil {
 		return err
 	}
 	for r.elapsed() < until {
@@ -60,6 +64,20 @@ func (r *run) safe() (safe []*candidate) {
 		}
 	}
 	return safe
+}
+
+// doubled returns a candidate with twice the rows per round and twice the search set, if it costs at
+// most half of what a plan may cost, or else c. The first sources seldom show how much work the
+// poorest sources need.
+func (r *run) doubled(c *candidate) *candidate {
+	plan := c.plan
+	plan.PerRound, plan.Probes = 2*plan.PerRound, plan.Probes.Scale(2)
+	if c.cost == 0 || r.costs.foretell(plan, r.Rows) > r.affordable()/2 {
+		return c
+	}
+	double := &candidate{k: c.k, plan: plan}
+	r.tried = append(r.tried, double)
+	return double
 }
 
 // undecided returns, for every k and target, a candidate whose bound may reach the target and that

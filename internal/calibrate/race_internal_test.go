@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/flashdb/flashdb/flashlight"
 )
@@ -50,6 +51,51 @@ func TestSafe(t *testing.T) {
 	assert.Equal(t, []*candidate{ample}, r.safe(), "ten times what is enough is too much")
 	r.tried = r.tried[3:]
 	assert.Equal(t, r.tried, r.safe(), "one there must be")
+}
+
+// TestDoubled checks that the safe plan does twice the work where there is time for it.
+func TestDoubled(t *testing.T) {
+	r := newTestRun()
+	r.Rows = 1000
+	c := asked(r, 100, 10, 10)
+	r.tried = []*candidate{c}
+	r.assess(r.tried)
+	r.timed, r.Time = []float64{1000}, 100*time.Hour
+	assert.Same(t, c, r.doubled(c), "more than half of an exact scan")
+	r.timed, r.Time = []float64{1e6}, 100*time.Hour
+	double := r.doubled(c)
+	assert.Equal(t, 2*c.plan.PerRound, double.plan.PerRound)
+	assert.Equal(t, []*candidate{c, double}, r.tried)
+	r.Time = time.Second
+	assert.Same(t, double, r.doubled(double), "more than there is time for")
+}
+
+// TestWorthwhile checks that only a plan that found everything for all sources makes costlier ones
+// pointless.
+func TestWorthwhile(t *testing.T) {
+	r := newTestRun()
+	c := asked(r, 2, 10, 10)
+	r.tried = []*candidate{c}
+	r.assess(r.tried)
+	assert.Equal(t, ample*c.cost, r.worthwhile(10))
+	asked(r, 2, 10, 10, 10)
+	assert.Equal(t, r.affordable(), r.worthwhile(10), "it was not run for the third source")
+	assert.Equal(t, r.affordable(), r.worthwhile(20))
+}
+
+// TestBeyond checks that each plan does more in one way, and none stops early.
+func TestBeyond(t *testing.T) {
+	p := flashlight.DefaultPlan(100, 1_000_000)
+	p.Rounds, p.PerRound, p.Patience, p.Tail = 2, 500, 2, stopTail
+	plans := beyond(p)
+	assert.Len(t, plans, 3)
+	for _, q := range plans {
+		assert.Greater(t, q.Probes.Share, p.Probes.Share)
+		assert.GreaterOrEqual(t, q.Rounds*q.PerRound, p.Rounds*p.PerRound)
+		require.NoError(t, q.Validate())
+	}
+	assert.Equal(t, 3, plans[2].Rounds)
+	assert.Zero(t, plans[2].Tail)
 }
 
 // TestUndecided checks that a plan that may reach a target is returned, unless a cheaper one was
