@@ -118,11 +118,8 @@ func (s *sampler) fill(b *batch, numbers []uint32, rng *rand.Rand) {
 		source := s.rowOf(b, e.Source)
 		b.pairs = append(b.pairs, pair{source, s.rowOf(b, e.Target), e.Relation, reverse})
 		for range s.perLink {
-			if s.kind == Pairs {
-				e.Source = uint32(rng.IntN(s.g.sourceNodes()))
-				source = s.rowOf(b, e.Source)
-			}
-			b.pairs = append(b.pairs, pair{source, s.rowOf(b, s.negative(e, reverse, rng)), e.Relation, reverse})
+			negative := s.negative(e, reverse, rng)
+			b.pairs = append(b.pairs, pair{s.rowOf(b, negative.Source), s.rowOf(b, negative.Target), e.Relation, reverse})
 		}
 		if s.lists == nil {
 			continue
@@ -141,32 +138,36 @@ func (s *sampler) fill(b *batch, numbers []uint32, rng *rand.Rand) {
 	b.place()
 }
 
-// negative draws a node of the pool that is not known to be a target of the source of e. On a graph
-// so dense that a few draws do not find one, a known target may be returned.
-func (s *sampler) negative(e Edge, reverse bool, rng *rand.Rand) uint32 {
-	var node uint32
+// negative returns e with a target of the pool that is not known to be one of its source. Pairs
+// draws the source too. A known pair is drawn anew as a whole then: otherwise a node with many
+// links would be the source more often than its share of the pairs without a link. On a graph so
+// dense that a few draws do not find one, a known pair may be returned.
+func (s *sampler) negative(e Edge, reverse bool, rng *rand.Rand) Edge {
 	for range 5 {
-		if s.fixed {
-			node = s.candidate(rng, nil)
-		} else {
-			node = s.pool[rng.IntN(len(s.pool))]
+		if s.kind == Pairs {
+			e.Source = uint32(rng.IntN(s.g.sourceNodes()))
 		}
-		if node != e.Source && !s.known(e, reverse, node) {
+		if s.fixed {
+			e.Target = s.candidate(rng, nil)
+		} else {
+			e.Target = s.pool[rng.IntN(len(s.pool))]
+		}
+		if e.Target != e.Source && !s.known(e, reverse) {
 			break
 		}
 	}
-	return node
+	return e
 }
 
-// known reports whether a node is known to be a target of the source of e. If the decoder
+// known reports whether the target of e is known to be one of its source. If the decoder
 // distinguishes relations, only links of the relation of e count.
-func (s *sampler) known(e Edge, reverse bool, node uint32) bool {
+func (s *sampler) known(e Edge, reverse bool) bool {
 	if !s.related {
-		return s.targets.has(e.Source, node)
+		return s.targets.has(e.Source, e.Target)
 	}
-	triple := Edge{Source: e.Source, Target: node, Relation: e.Relation}
+	triple := e
 	if reverse {
-		triple.Source, triple.Target = node, e.Source
+		triple.Source, triple.Target = e.Target, e.Source
 	}
 	if s.g.undirected() && triple.Source > triple.Target {
 		triple.Source, triple.Target = triple.Target, triple.Source

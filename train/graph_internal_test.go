@@ -120,6 +120,40 @@ func TestSampler(t *testing.T) {
 	}
 }
 
+// TestPairsAmongNonEdges: with Pairs every pair of nodes without a link is a negative as often as
+// every other. A hub with links to most nodes is in few such pairs, so it is the source of few.
+func TestPairsAmongNonEdges(t *testing.T) {
+	const nodes, hub, linked = 40, 3, 36
+	g := &Graph{Nodes: nodes}
+	for i := range linked {
+		g.Edges = append(g.Edges, Edge{Source: hub, Target: uint32((hub + 1 + i) % nodes)})
+	}
+	o := Options{Negatives: Pairs, PerLink: 50}
+	s := newSampler(crew{1}, g, g.distinct(g.Edges), &o, true)
+	var b batch
+	drawn := [2]int{} // negatives that the hub is the source of, and the target
+	for seed := range uint64(40) {
+		s.fill(&b, allNodes(linked), newRand(seed))
+		for i, p := range b.pairs {
+			if i%b.group == 0 {
+				continue
+			}
+			require.False(t, s.targets.has(p.source, p.target), "%d and %d are linked", p.source, p.target)
+			if p.source == hub {
+				drawn[0]++
+			}
+			if p.target == hub {
+				drawn[1]++
+			}
+		}
+	}
+	const draws = 40 * linked * 50
+	const without = nodes*(nodes-1) - 2*linked // pairs of two nodes without a link, in both directions
+	for i, count := range drawn {
+		assert.InEpsilon(t, draws*float64(nodes-1-linked)/without, count, 0.15, "the hub is end %d of negatives", i)
+	}
+}
+
 // TestWalks checks that walks follow links, and that p and q bias them: with a large q a walk stays
 // near where it was.
 func TestWalks(t *testing.T) {

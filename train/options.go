@@ -47,9 +47,9 @@ const (
 	Uniform NegativeKind = "uniform" // any candidate, the default
 	Batch   NegativeKind = "batch"   // the targets of other links of the batch
 	Degree  NegativeKind = "degree"  // candidates in proportion to degree^0.75
-	// Pairs also draws the source, uniformly, as OGB's examples do. It is for scores that are
-	// compared between different sources, as Hits@k among one list of negatives does. With Uniform,
-	// a source is in negatives in proportion to its links.
+	// Pairs draws the source too: every pair of nodes without a link is as likely as every other,
+	// as in OGB's examples. It is for scores that are compared between sources, as Hits@k among one
+	// list of negatives compares them. With Uniform a source is in negatives as often as in links.
 	Pairs NegativeKind = "pairs"
 )
 
