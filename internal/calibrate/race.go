@@ -66,8 +66,8 @@ func (r *run) safe() (safe []*candidate) {
 	return safe
 }
 
-// doubled returns a candidate with twice the rows per round and twice the search set, if it costs at
-// most half of what a plan may cost, or else c. The first sources seldom show how much work the
+// doubled returns a candidate with twice the rows per round and twice the search set, if it costs
+// at most half of what a plan may cost, or else c. The first sources seldom show how much work the
 // poorest sources need.
 func (r *run) doubled(c *candidate) *candidate {
 	plan := c.plan
