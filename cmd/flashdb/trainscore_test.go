@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -15,6 +16,25 @@ import (
 	"github.com/flashdb/flashdb/decoder"
 	"github.com/flashdb/flashdb/internal/wire"
 )
+
+// TestDescribePlans checks that the summary has a plan for each k whose queries take one.
+func TestDescribePlans(t *testing.T) {
+	plan := func(mean, bound float64) flashdb.PlanPoint {
+		return flashdb.PlanPoint{Mean: mean, Bound: bound, Time: time.Millisecond}
+	}
+	var r trainRun
+	r.describePlans(flashdb.Calibration{Sources: 200, Exact: time.Second, Frontiers: []flashdb.Frontier{
+		{K: 10, Plans: []flashdb.PlanPoint{plan(.95, .94), plan(.99, .985), plan(1, .999)}},
+		{K: 50, Plans: []flashdb.PlanPoint{plan(.95, .94), plan(.985, .975)}},
+		{K: 100, Plans: []flashdb.PlanPoint{plan(.95, .94)}},
+		{K: 200},
+	}})
+	require.Len(t, r.report.Plans, 2)
+	assert.Equal(t, []int{10, 50}, []int{r.report.Plans[0].K, r.report.Plans[1].K})
+	assert.Equal(t, .985, r.report.Plans[0].Bound, "the cheapest that reaches it")
+	assert.Equal(t, .985, r.report.Plans[1].Recall, "only its mean reaches it")
+	assert.Contains(t, r.report.NoPlan, "k = 100 and 200")
+}
 
 // TestScoreOf: a score without its decoder is none, and a decoder that cannot be read is an error.
 func TestScoreOf(t *testing.T) {
