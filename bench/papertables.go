@@ -204,7 +204,7 @@ func (p *paperPage) differences() error {
 	}
 	why := "Seeds, learning rate schedule and the choice of the epoch differ."
 	if p.settings.Quick {
-		why = fmt.Sprintf("The quick run stops after %d epochs at a width of %d. OGB's example for this data set, examples/linkproppred/ddi/gnn.py, trains 200 epochs at a width of 256.", t.Epochs, t.Dim)
+		why = fmt.Sprintf("The quick run stops after %d epochs at a width of %d. OGB's example for this data set, examples/linkproppred/ddi/gnn.py, trains 200 epochs at a width of 256. [train.md](train.md#ogbl-ddi) has longer runs with its settings.", t.Epochs, t.Dim)
 	}
 	p.say("On ogbl-ddi Hits@20 is %s. %s", strings.Join(parts, ", "), why)
 	if p.long == nil {
