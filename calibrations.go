@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/flashdb/flashdb/flashlight"
@@ -45,6 +46,25 @@ type PlanPoint struct {
 	RowsScored, CodesScanned float64
 	// Time is the mean time of a query on one core.
 	Time time.Duration
+}
+
+// Choose returns the plan that a query for K nodes takes if it asks for the recall: the cheapest
+// whose bound reaches it, or one that serves the poorest sources better and costs at most half as
+// much again. If no bound reaches the recall it returns the best plan and false. Then a query scans
+// every node; only one that asks for no recall takes the best plan, if its mean reaches 0.98.
+func (f Frontier) Choose(recall float64) (PlanPoint, bool) {
+	of := calibrate.Frontier{K: f.K}
+	for _, p := range f.Plans {
+		of.Points = append(of.Points, calibrate.Point{
+			Plan: p.Plan, Mean: p.Mean, P5: p.P5, Worst: p.Worst, Bound: p.Bound,
+			Relation: p.Relation, RelationMean: p.RelationMean, Seconds: p.Time.Seconds(),
+		})
+	}
+	chosen, reached := of.Choose(recall)
+	if i := slices.Index(of.Points, chosen); i >= 0 {
+		return f.Plans[i], reached
+	}
+	return PlanPoint{}, false
 }
 
 // Calibrations returns what Rebuild, PutDecoder or Calibrate measured on the served generation, one

@@ -166,14 +166,11 @@ func (q *query) calibrated(o PredictOptions, k int) planned {
 // every node, unless it sets Recall or a Filter.
 func (of Calibration) Scans() (ks []int) {
 	for _, f := range of.Frontiers {
-		if n := len(f.Plans); n > 0 {
-			best := f.Plans[n-1] // see Frontier
-			tooFew := calibrate.PerfectBound(of.Sources, f.K) < defaultRecall
-			if best.Bound >= defaultRecall || best.Mean >= defaultRecall || tooFew {
-				continue
-			}
+		p, reached := f.Choose(defaultRecall)
+		tooFew := len(f.Plans) > 0 && calibrate.PerfectBound(of.Sources, f.K) < defaultRecall
+		if !reached && p.Mean < defaultRecall && !tooFew {
+			ks = append(ks, f.K)
 		}
-		ks = append(ks, f.K)
 	}
 	return ks
 }

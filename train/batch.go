@@ -30,7 +30,7 @@ type batch struct {
 type sampler struct {
 	g       *Graph
 	links   []Edge
-	train   []Edge     // links to learn, sorted
+	train   []Edge     // all links to learn, sorted; links may hold others
 	targets *adjacency // for every source, the nodes that are no negatives for it
 	kind    NegativeKind
 	perLink int

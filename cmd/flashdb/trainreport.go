@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
@@ -203,18 +202,13 @@ func (t *trainRun) describeModel() {
 	fmt.Fprintf(t.out, "         %s in %s, the best is epoch %d; %s\n", show.Count(r.Epochs, "epoch"), show.Duration(m.Elapsed), r.BestEpoch, m.Stopped)
 }
 
-// describePlans fills in the plans that queries take by default: the cheapest whose bound reaches
-// the default recall, or the best one if only its mean does.
+// describePlans fills in the plans that queries take by default: see flashdb.Frontier.Choose.
 func (t *trainRun) describePlans(of flashdb.Calibration) {
 	for _, f := range of.Frontiers {
-		i := slices.IndexFunc(f.Plans, func(p flashdb.PlanPoint) bool { return p.Bound >= defaultRecall })
-		if last := len(f.Plans) - 1; i < 0 && last >= 0 && f.Plans[last].Mean >= defaultRecall {
-			i = last
-		}
-		if i < 0 {
+		p, reached := f.Choose(defaultRecall)
+		if !reached && p.Mean < defaultRecall {
 			continue
 		}
-		p := f.Plans[i]
 		t.report.Plans = append(t.report.Plans, jsonTrainPlan{
 			K: f.K, Plan: p.Plan.String(), Recall: p.Mean, Bound: p.Bound,
 			MS: show.Millis(p.Time), Speedup: of.Exact.Seconds() / p.Time.Seconds(),

@@ -14,24 +14,28 @@ import (
 	"github.com/flashdb/flashdb"
 	"github.com/flashdb/flashdb/control"
 	"github.com/flashdb/flashdb/decoder"
+	"github.com/flashdb/flashdb/flashlight"
 	"github.com/flashdb/flashdb/internal/wire"
 )
 
 // TestDescribePlans checks that the summary has a plan for each k whose queries take one.
 func TestDescribePlans(t *testing.T) {
-	plan := func(mean, bound float64) flashdb.PlanPoint {
-		return flashdb.PlanPoint{Mean: mean, Bound: bound, Time: time.Millisecond}
+	plan := func(rows int, mean, bound, worst float64) flashdb.PlanPoint {
+		return flashdb.PlanPoint{
+			Plan: flashlight.Plan{PerRound: rows}, Mean: mean, P5: mean, Worst: worst, Bound: bound,
+			Time: time.Duration(rows) * time.Millisecond,
+		}
 	}
 	var r trainRun
 	r.describePlans(flashdb.Calibration{Sources: 200, Exact: time.Second, Frontiers: []flashdb.Frontier{
-		{K: 10, Plans: []flashdb.PlanPoint{plan(.95, .94), plan(.99, .985), plan(1, .999)}},
-		{K: 50, Plans: []flashdb.PlanPoint{plan(.95, .94), plan(.985, .975)}},
-		{K: 100, Plans: []flashdb.PlanPoint{plan(.95, .94)}},
+		{K: 10, Plans: []flashdb.PlanPoint{plan(10, .95, .94, .9), plan(20, .99, .985, .3), plan(28, .99, .987, .95), plan(90, 1, .999, 1)}},
+		{K: 50, Plans: []flashdb.PlanPoint{plan(10, .95, .94, .9), plan(20, .985, .975, .9)}},
+		{K: 100, Plans: []flashdb.PlanPoint{plan(10, .95, .94, .9)}},
 		{K: 200},
 	}})
 	require.Len(t, r.report.Plans, 2)
 	assert.Equal(t, []int{10, 50}, []int{r.report.Plans[0].K, r.report.Plans[1].K})
-	assert.Equal(t, .985, r.report.Plans[0].Bound, "the cheapest that reaches it")
+	assert.Equal(t, .987, r.report.Plans[0].Bound, "it serves the poorest sources better, at less than half as much again")
 	assert.Equal(t, .985, r.report.Plans[1].Recall, "only its mean reaches it")
 	assert.Contains(t, r.report.NoPlan, "k = 100 and 200")
 }

@@ -142,7 +142,11 @@ func (r *run) refine(ctx context.Context, frontiers []Frontier) (more bool, err 
 // run for at least one source even without time. How many sources they had time for is how many all
 // later plans get.
 func (r *run) try(ctx context.Context, until time.Duration, of func(k int) []flashlight.Plan) error {
-	for some := range slices.Chunk(r.untried(of), exploreChunk) {
+	untried := r.untried(of)
+	if len(untried) == 0 {
+		return nil
+	}
+	for some := range slices.Chunk(untried, exploreChunk) {
 		first := len(r.tried) == 0
 		if !first && r.elapsed() >= until {
 			break

@@ -28,6 +28,9 @@ func (r *run) race(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if more { // costs were fitted anew
+			frontiers = r.frontiers(r.tried)
+		}
 		next := r.undecided(frontiers)
 		if len(next) == 0 && !more {
 			return nil

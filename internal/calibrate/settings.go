@@ -2,7 +2,7 @@ package calibrate
 
 // What a run tries, and how it spends its time. A share is one of Input.Time. The values were
 // chosen on debian, go-stdlib and ddi. worstMisses and the shares of time were also tried on genes
-// and on copies of it with 3M rows.
+// and on copies of it with 3M rows. rareTail, and the order of the race, were chosen on genes.
 const (
 	// Sources: see Pick.
 	poolSources = 20_000 // in the pool; a hundredth of the genes has 28% of the links, and some of them must be in it
