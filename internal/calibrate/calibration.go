@@ -65,20 +65,30 @@ func (c *Calibration) For(k int) (Frontier, bool) {
 
 // Choose returns the cheapest point whose bound reaches the recall, and true. If that point has too
 // low a recall for some sources (see tailBound) or a relation (see relationBound), Choose returns
-// the cheapest point without this fault instead, if it costs at most evenPrice times as much. If no
-// bound reaches the recall, it returns the point with the highest bound, and false.
+// the cheapest point without this fault instead, of those that cost at most evenPrice times as
+// much, or the one with the least fault. If no bound reaches the recall, it returns the point with
+// the highest bound, and false.
 func (f Frontier) Choose(recall float64) (p Point, ok bool) {
-	for _, q := range f.Points {
-		switch {
-		case ok && q.Seconds > evenPrice*p.Seconds:
-			return p, true
-		case f.even(q) >= recall:
-			return q, true
-		case !ok && (q.Bound >= recall || q.Bound >= p.Bound):
-			p, ok = q, q.Bound >= recall
+	reached := slices.IndexFunc(f.Points, func(q Point) bool { return q.Bound >= recall })
+	if reached < 0 {
+		for _, q := range f.Points {
+			if q.Bound >= p.Bound {
+				p = q
+			}
+		}
+		return p, false
+	}
+	p = f.Points[reached]
+	limit := evenPrice * p.Seconds
+	for _, q := range f.Points[reached+1:] {
+		if f.even(p) >= recall || q.Seconds > limit {
+			break
+		}
+		if q.Bound >= recall && f.even(q) > f.even(p) {
+			p = q
 		}
 	}
-	return p, ok
+	return p, true
 }
 
 // even is the bound of a point, lowered if its poorest sources or relation have too low a recall.
@@ -104,7 +114,11 @@ func tailBound(p5, worst float64, k int) float64 {
 		}
 		return 1 - (1-recall)/misses
 	}
-	return max(0, min(allowed(p5, tailMisses), allowed(worst, worstMisses)))
+	bound := max(0, min(allowed(p5, tailMisses), allowed(worst, worstMisses)))
+	if allowed(worst, 1) < wellServed {
+		bound = min(bound, wellServed)
+	}
+	return bound
 }
 
 // Scaled returns the point for a k above that of the frontier. Rows per round grow in proportion to

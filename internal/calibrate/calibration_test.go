@@ -80,7 +80,7 @@ func TestChooseSparesPoorSources(t *testing.T) {
 		return calibrate.Point{Seconds: seconds, Bound: bound, Worst: worst, P5: 1}
 	}
 	f := calibrate.Frontier{K: 100, Points: []calibrate.Point{
-		point(1, .95, .9), point(2, .985, .5), point(2.8, .986, .8), point(2.9, .982, .91), point(9, .999, .99),
+		point(1, .95, .9), point(2, .985, .5), point(2.7, .97, .96), point(2.8, .986, .8), point(2.9, .982, .95), point(9, .999, .99),
 	}}
 	for recall, want := range map[float64]float64{
 		.95: 1,   // reached, and the worst source misses no more than five times .05
@@ -92,10 +92,14 @@ func TestChooseSparesPoorSources(t *testing.T) {
 		assert.Equal(t, recall < 1, ok)
 		assert.Equal(t, want, p.Seconds, "%v", recall)
 	}
-	f.Points[3].Seconds = 3.1
+	f.Points[4].Seconds = 3.1
 	p, ok := f.Choose(.98)
 	assert.True(t, ok)
-	assert.Equal(t, 2., p.Seconds, "the price would be too high")
+	assert.Equal(t, 2.8, p.Seconds, "the price would be too high; this one serves it better than the cheapest")
+	f.Points[3].Seconds = 3.05
+	p, ok = f.Choose(.98)
+	assert.True(t, ok)
+	assert.Equal(t, 2., p.Seconds, "the price of each would be too high")
 
 	// The same holds for a plan with a low recall for one relation.
 	f = calibrate.Frontier{K: 100, Points: []calibrate.Point{point(1, .99, 1), point(1.2, .985, 1), point(1.4, .99, 1)}}

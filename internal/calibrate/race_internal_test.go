@@ -148,7 +148,9 @@ func TestTailBound(t *testing.T) {
 	assert.Equal(t, 1.0, tailBound(1, 1, 100))
 	assert.Equal(t, 1.0, tailBound(.9, .9, 10), "one of ten may be missing")
 	assert.InDelta(t, .98, tailBound(.92, .95, 100), 1e-9, "by the 5th percentile")
-	assert.InDelta(t, .98, tailBound(.99, .9, 100), 1e-9, "by the worst")
+	assert.InDelta(t, .99, tailBound(.99, .95, 100), 1e-9, "by the worst")
+	assert.InDelta(t, .95, tailBound(.99, .94, 100), 1e-9, "the worst finds too little for more")
+	assert.InDelta(t, .9, tailBound(.99, .5, 100), 1e-9)
 	assert.InDelta(t, .8, tailBound(1, 0, 10), 1e-9)
 }
 

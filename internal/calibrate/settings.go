@@ -53,6 +53,7 @@ const (
 	unseenRows      = 3    // misses that a sample without any is compatible with: the 95% limit of Poisson's distribution
 	tailMisses      = 4    // at the 5th percentile, so many times as much may be missing as the recall allows
 	worstMisses     = 5    // the same for the worst source
+	wellServed      = 0.95 // for a higher recall, the worst source must find this much
 	relationMisses  = 2    // the same for the mean over the sources of a relation
 	relationSources = 8    // a relation with fewer sources is not judged
 	evenPrice       = 1.5  // a plan that these limits exclude is replaced by one that costs at most so many times as much
