@@ -173,7 +173,7 @@ func (o *PredictOptions) Validate() error {
 			}
 		}
 	}
-	if _, err := parseFilter(o.Filter); err != nil {
+	if _, err := parsedFilter(o.Filter); err != nil {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)

@@ -93,7 +93,7 @@ func (c *Collection) predictWith(ctx context.Context, start time.Time, key strin
 	if err := o.Validate(); err != nil {
 		return Result{}, err
 	}
-	filter, err := parseFilter(o.Filter)
+	filter, err := parsedFilter(o.Filter)
 	if err != nil {
 		return Result{}, err
 	}

@@ -13,8 +13,18 @@ import (
 	"github.com/flashdb/flashdb/flashlight"
 	"github.com/flashdb/flashdb/index"
 	"github.com/flashdb/flashdb/internal/calibrate"
+	"github.com/flashdb/flashdb/internal/filter"
 	"github.com/flashdb/flashdb/storage"
 )
+
+// parsedFilter parses a tag expression. It is nil for an empty one.
+func parsedFilter(expression string) (*filter.Node, error) {
+	n, err := filter.Parse(expression)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	return n, nil
+}
 
 // A query is the reusable state of one Predict or Search. Each collection keeps a pool of them, so
 // that a query allocates little more than its result.
@@ -143,7 +153,7 @@ type selection struct {
 	from    string // collection of the source; "" for the collection itself
 	links   bool   // leave out the known links of the source
 	exclude []string
-	filter  *filterNode
+	filter  *filter.Node
 
 	decodes  bool   // the query needs a decoder
 	decoder  string // its name; "" for the only one
@@ -185,7 +195,7 @@ func (q *query) resolve(sel selection) (lsn uint64, err error) {
 			if tombs := v.Tombs(c.uid); tombs != nil {
 				all.AndNot(tombs)
 			}
-			q.allowed = sel.filter.eval(func(tag string) *roaring.Bitmap {
+			q.allowed = sel.filter.Eval(func(tag string) *roaring.Bitmap {
 				ids := v.Tag(c.uid, tag)
 				if (ids == nil || ids.IsEmpty()) && !slices.Contains(q.unknown, tag) {
 					q.unknown = append(q.unknown, tag)

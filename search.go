@@ -44,7 +44,7 @@ func (c *Collection) search(ctx context.Context, vec []float32, k int, o SearchO
 	if err != nil {
 		return Result{}, err
 	}
-	filter, err := parseFilter(o.Filter)
+	filter, err := parsedFilter(o.Filter)
 	if err != nil {
 		return Result{}, err
 	}

@@ -26,7 +26,7 @@ const (
 // that stands in a later row.
 var imports = map[string][]string{
 	// L0: no package of ours
-	"internal/simd": {}, "internal/simd/internal/roofline": {}, "internal/format": {}, "internal/mmap": {}, "internal/failpoint": {}, "internal/codec": {}, "internal/onnx": {}, "internal/wire": {}, "internal/socket": {}, "internal/lint": {}, "internal/output": {}, "internal/attempts": {}, "internal/nearest": {}, "decoder/internal/fault": {}, "decoder/internal/smooth": {},
+	"internal/simd": {}, "internal/simd/internal/roofline": {}, "internal/format": {}, "internal/mmap": {}, "internal/failpoint": {}, "internal/codec": {}, "internal/onnx": {}, "internal/wire": {}, "internal/socket": {}, "internal/lint": {}, "internal/output": {}, "internal/attempts": {}, "internal/nearest": {}, "internal/filter": {}, "decoder/internal/fault": {}, "decoder/internal/smooth": {},
 	// L1
 	"internal/vfs":              {"internal/mmap"},
 	"internal/kmeans":           {"internal/simd"},
@@ -47,7 +47,7 @@ var imports = map[string][]string{
 	// L4
 	"internal/calibrate": {"index", "decoder", "flashlight", "internal/format"},
 	// L5: the root knows every layer but the kernels
-	"": {"internal/socket", "storage", "wal", "index", "index/ivf", "decoder", "encoder", "flashlight", "internal/delta", "internal/calibrate", "internal/format", "internal/vfs", "internal/failpoint", "internal/backup", "internal/output", "internal/wire"},
+	"": {"internal/socket", "storage", "wal", "index", "index/ivf", "decoder", "encoder", "flashlight", "internal/delta", "internal/calibrate", "internal/filter", "internal/format", "internal/vfs", "internal/failpoint", "internal/backup", "internal/output", "internal/wire"},
 	// beside the root: neither knows the other
 	"train":       {"decoder", "encoder", "internal/simd", "internal/format"},
 	"train/graph": {"train", "internal/codec"},
@@ -67,7 +67,7 @@ var imports = map[string][]string{
 var third = map[string][]string{
 	"go.etcd.io/bbolt":                    {"storage"},
 	"github.com/klauspost/compress":       {"wal", "internal/backup", "internal/codec", "cmd/flashdb/internal/parquet", "cmd/flashdb"},
-	"github.com/RoaringBitmap/roaring/v2": {"", "storage", "index", "index/ivf", "internal/delta", "flashlight", "internal/calibrate"},
+	"github.com/RoaringBitmap/roaring/v2": {"", "storage", "index", "index/ivf", "internal/delta", "internal/filter", "flashlight", "internal/calibrate"},
 	"golang.org/x/sys":                    {"internal/simd", "internal/mmap", "internal/vfs"},
 	"github.com/spf13/cobra":              {"cmd/flashdb", "cmd/flashdb/internal/usage"},
 	"github.com/spf13/pflag":              {"cmd/flashdb", "cmd/flashdb/internal/usage"},

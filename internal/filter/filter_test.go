@@ -1,4 +1,4 @@
-package flashdb
+package filter
 
 import (
 	"strings"
@@ -45,9 +45,9 @@ func TestFilter(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.expr, func(t *testing.T) {
-			n, err := parseFilter(tt.expr)
+			n, err := Parse(tt.expr)
 			require.NoError(t, err)
-			require.Equal(t, tt.want, append([]uint32{}, n.eval(tagged, all).ToArray()...))
+			require.Equal(t, tt.want, append([]uint32{}, n.Eval(tagged, all).ToArray()...))
 		})
 	}
 }
@@ -69,12 +69,12 @@ func TestFilterRefuses(t *testing.T) {
 		"one " + strings.Repeat("x", 1<<20):                         "byte 4",
 		strings.Repeat("one or ", 1<<16) + ") or two":               `one or ) or two`,
 	} {
-		_, err := parseFilter(expr)
-		require.ErrorIs(t, err, ErrInvalid, expr)
+		_, err := Parse(expr)
+		require.Error(t, err, expr)
 		require.ErrorContains(t, err, says, expr)
 		require.Less(t, len(err.Error()), 1000)
 	}
-	n, err := parseFilter("  ")
+	n, err := Parse("  ")
 	require.NoError(t, err)
 	require.Nil(t, n)
 }
@@ -86,13 +86,13 @@ func FuzzFilter(f *testing.F) {
 	all := roaring.New()
 	all.AddRange(0, 8)
 	f.Fuzz(func(t *testing.T, s string) {
-		n, err := parseFilter(s)
+		n, err := Parse(s)
 		if err != nil {
-			require.ErrorIs(t, err, ErrInvalid)
+			require.Error(t, err)
 			return
 		}
 		if n != nil {
-			require.LessOrEqual(t, n.eval(tagged, all).GetCardinality(), uint64(8))
+			require.LessOrEqual(t, n.Eval(tagged, all).GetCardinality(), uint64(8))
 		}
 	})
 }

@@ -1,4 +1,5 @@
-package flashdb
+// Package filter parses tag expressions, such as `go and not (test or "old name")`.
+package filter
 
 import (
 	"fmt"
@@ -9,17 +10,27 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// maxFilterDepth bounds the nesting of a filter expression, so that no input can exhaust the stack.
-const maxFilterDepth = 200
+// maxDepth bounds the nesting of an expression, so that no input can exhaust the stack.
+const maxDepth = 200
 
-// filterNode is a parsed tag expression. A leaf has a tag. An inner node has op and args.
-type filterNode struct {
-	op   string // "", "and", "or", "not"
-	tag  string
-	args []*filterNode
+// Op joins the arguments of a Node.
+type Op string
+
+// The operators.
+const (
+	And Op = "and"
+	Or  Op = "or"
+	Not Op = "not" // of one argument
+)
+
+// A Node is a parsed tag expression. A leaf has a tag. An inner node has an operator and arguments.
+type Node struct {
+	Op   Op // empty for a leaf
+	Tag  string
+	Args []*Node
 }
 
-// parseFilter parses
+// Parse parses
 //
 //	expr   = term { "or" term }
 //	term   = factor { "and" factor }
@@ -27,11 +38,11 @@ type filterNode struct {
 //
 // A tag is a bare word or a Go-quoted string. A tag that is spelt like an operator must be quoted.
 // The empty string parses to nil, which means no filter.
-func parseFilter(s string) (*filterNode, error) {
+func Parse(s string) (*Node, error) {
 	if strings.TrimSpace(s) == "" {
 		return nil, nil
 	}
-	p := filterParser{src: s}
+	p := parser{src: s}
 	p.next()
 	n := p.expr(0)
 	if p.err == nil && p.kind != tokEnd {
@@ -43,10 +54,10 @@ func parseFilter(s string) (*filterNode, error) {
 	return n, nil
 }
 
-type filterToken int
+type token int
 
 const (
-	tokEnd filterToken = iota
+	tokEnd token = iota
 	tokOpen
 	tokClose
 	tokTag
@@ -55,11 +66,11 @@ const (
 	tokNot
 )
 
-type filterParser struct {
+type parser struct {
 	src  string
 	pos  int // of the first byte after the current token
 	at   int // of the current token
-	kind filterToken
+	kind token
 	text string
 	err  error
 }
@@ -78,16 +89,16 @@ func around(src string, at int) string {
 	return text
 }
 
-func (p *filterParser) fail(format string, args ...any) {
+func (p *parser) fail(format string, args ...any) {
 	if p.err == nil {
-		p.err = fmt.Errorf("%w: filter %q at byte %d: %s (example: `go and not (test or \"old name\")`)",
-			ErrInvalid, around(p.src, p.at), p.at, fmt.Sprintf(format, args...))
+		p.err = fmt.Errorf("filter %q at byte %d: %s (example: `go and not (test or \"old name\")`)",
+			around(p.src, p.at), p.at, fmt.Sprintf(format, args...))
 	}
 	p.kind = tokEnd
 }
 
 // meant says what to write instead of the current token.
-func (p *filterParser) meant() string {
+func (p *parser) meant() string {
 	switch p.text {
 	case "&&", "&", ",", "+":
 		return "write and"
@@ -97,7 +108,7 @@ func (p *filterParser) meant() string {
 	return "join tags by \"and\" or \"or\", and put one with blanks between double quotes"
 }
 
-func (p *filterParser) describe() string {
+func (p *parser) describe() string {
 	if p.kind == tokEnd {
 		return "end of the expression"
 	}
@@ -105,7 +116,7 @@ func (p *filterParser) describe() string {
 }
 
 // next reads one token into p.kind and p.text.
-func (p *filterParser) next() {
+func (p *parser) next() {
 	rest := strings.TrimLeftFunc(p.src[p.pos:], unicode.IsSpace)
 	p.at = len(p.src) - len(rest)
 	p.pos = p.at
@@ -154,35 +165,35 @@ func (p *filterParser) next() {
 	}
 }
 
-func (p *filterParser) expr(depth int) *filterNode {
-	return p.chain(tokOr, "or", depth, func(d int) *filterNode {
-		return p.chain(tokAnd, "and", d, p.factor)
+func (p *parser) expr(depth int) *Node {
+	return p.chain(tokOr, Or, depth, func(d int) *Node {
+		return p.chain(tokAnd, And, d, p.factor)
 	})
 }
 
 // chain parses one operand, or several joined by the operator.
-func (p *filterParser) chain(kind filterToken, op string, depth int, operand func(int) *filterNode) *filterNode {
+func (p *parser) chain(kind token, op Op, depth int, operand func(int) *Node) *Node {
 	first := operand(depth)
 	if p.kind != kind {
 		return first
 	}
-	n := &filterNode{op: op, args: []*filterNode{first}}
+	n := &Node{Op: op, Args: []*Node{first}}
 	for p.kind == kind {
 		p.next()
-		n.args = append(n.args, operand(depth))
+		n.Args = append(n.Args, operand(depth))
 	}
 	return n
 }
 
-func (p *filterParser) factor(depth int) *filterNode {
-	if depth > maxFilterDepth {
-		p.fail("nested deeper than %d", maxFilterDepth)
+func (p *parser) factor(depth int) *Node {
+	if depth > maxDepth {
+		p.fail("nested deeper than %d", maxDepth)
 		return nil
 	}
 	switch p.kind {
 	case tokNot:
 		p.next()
-		return &filterNode{op: "not", args: []*filterNode{p.factor(depth + 1)}}
+		return &Node{Op: Not, Args: []*Node{p.factor(depth + 1)}}
 	case tokOpen:
 		p.next()
 		n := p.expr(depth + 1)
@@ -193,7 +204,7 @@ func (p *filterParser) factor(depth int) *filterNode {
 		p.next()
 		return n
 	case tokTag:
-		n := &filterNode{tag: p.text}
+		n := &Node{Tag: p.text}
 		p.next()
 		return n
 	}
@@ -201,24 +212,24 @@ func (p *filterParser) factor(depth int) *filterNode {
 	return nil
 }
 
-// eval returns the ids that match, as a bitmap that the caller owns. tag returns the ids that have
+// Eval returns the ids that match, as a bitmap that the caller owns. tag returns the ids that have
 // a tag, or nil. all holds every live id, from which `not` subtracts.
-func (n *filterNode) eval(tag func(string) *roaring.Bitmap, all *roaring.Bitmap) *roaring.Bitmap {
-	switch n.op {
-	case "not":
-		return roaring.AndNot(all, n.args[0].eval(tag, all))
-	case "and", "or":
-		b := n.args[0].eval(tag, all)
-		for _, a := range n.args[1:] {
-			if n.op == "and" {
-				b.And(a.eval(tag, all))
+func (n *Node) Eval(tag func(string) *roaring.Bitmap, all *roaring.Bitmap) *roaring.Bitmap {
+	switch n.Op {
+	case Not:
+		return roaring.AndNot(all, n.Args[0].Eval(tag, all))
+	case And, Or:
+		b := n.Args[0].Eval(tag, all)
+		for _, a := range n.Args[1:] {
+			if n.Op == And {
+				b.And(a.Eval(tag, all))
 			} else {
-				b.Or(a.eval(tag, all))
+				b.Or(a.Eval(tag, all))
 			}
 		}
 		return b
 	}
-	if b := tag(n.tag); b != nil {
+	if b := tag(n.Tag); b != nil {
 		return b.Clone()
 	}
 	return roaring.New()
