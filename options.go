@@ -162,7 +162,7 @@ func (o *PredictOptions) Validate() error {
 		bad("recall %v is outside (0, 1]", o.Recall)
 	}
 	if o.Plan != nil {
-		switch plan := complete(*o.Plan, flashlight.DefaultPlan(1, 1)); {
+		switch plan := o.Plan.Completed(1, 1); {
 		case o.Exact || o.Recall != 0:
 			bad("a plan by hand is run as it is: leave exact and recall unset with it")
 		case plan.Method == flashlight.MethodExact:

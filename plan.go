@@ -1,7 +1,6 @@
 package flashdb
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -70,32 +69,11 @@ func (q *query) plan(o PredictOptions, k int) planned {
 
 // handmade returns byHand with its zero fields set to the defaults.
 func (q *query) handmade(byHand flashlight.Plan, k int) flashlight.Plan {
-	p := complete(byHand, flashlight.DefaultPlan(k, int(q.nodes)))
+	p := byHand.Completed(k, int(q.nodes))
 	if q.allowed != nil && byHand.Probes == (index.Probes{}) {
 		p = p.Filtered(int(q.allowed.GetCardinality()), int(q.nodes))
 	}
 	return p
-}
-
-// complete returns p with its zero fields set to those of defaults, or to those of the paper's plan
-// if the method of p is the paper's.
-func complete(p, defaults flashlight.Plan) flashlight.Plan {
-	if p.Method == flashlight.MethodPaper {
-		defaults = flashlight.PaperPlan()
-	}
-	return flashlight.Plan{
-		Method:      cmp.Or(p.Method, defaults.Method),
-		Seed:        cmp.Or(p.Seed, defaults.Seed),
-		AnchorsFrom: cmp.Or(p.AnchorsFrom, defaults.AnchorsFrom),
-		Anchors:     cmp.Or(p.Anchors, defaults.Anchors),
-		Rounds:      cmp.Or(p.Rounds, defaults.Rounds),
-		PerRound:    cmp.Or(p.PerRound, defaults.PerRound),
-		Patience:    cmp.Or(p.Patience, defaults.Patience),
-		Tail:        cmp.Or(p.Tail, defaults.Tail),
-		Probes:      cmp.Or(p.Probes, defaults.Probes),
-		Growth:      cmp.Or(p.Growth, defaults.Growth),
-		MaxScored:   cmp.Or(p.MaxScored, defaults.MaxScored),
-	}
 }
 
 // described returns a plan with its text. With a linear decoder a plan runs as one round.

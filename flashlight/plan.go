@@ -1,6 +1,7 @@
 package flashlight
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -193,6 +194,28 @@ func DefaultPlan(k, rows int) Plan {
 		PerRound:    max(64, k),
 		Patience:    2,
 		Probes:      index.Probes{Share: min(1, share)},
+	}
+}
+
+// Completed returns p with its zero fields set to those of DefaultPlan, or to those of PaperPlan
+// where its Method is paper.
+func (p Plan) Completed(k, rows int) Plan {
+	defaults := DefaultPlan(k, rows)
+	if p.Method == MethodPaper {
+		defaults = PaperPlan()
+	}
+	return Plan{
+		Method:      cmp.Or(p.Method, defaults.Method),
+		Seed:        cmp.Or(p.Seed, defaults.Seed),
+		AnchorsFrom: cmp.Or(p.AnchorsFrom, defaults.AnchorsFrom),
+		Anchors:     cmp.Or(p.Anchors, defaults.Anchors),
+		Rounds:      cmp.Or(p.Rounds, defaults.Rounds),
+		PerRound:    cmp.Or(p.PerRound, defaults.PerRound),
+		Patience:    cmp.Or(p.Patience, defaults.Patience),
+		Tail:        cmp.Or(p.Tail, defaults.Tail),
+		Probes:      cmp.Or(p.Probes, defaults.Probes),
+		Growth:      cmp.Or(p.Growth, defaults.Growth),
+		MaxScored:   cmp.Or(p.MaxScored, defaults.MaxScored),
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 const firstPause = 50 * time.Millisecond
 
 // patient is an engine whose calls have a time limit and are repeated while the engine is not
-// available. Publish is not repeated: its caller asks which version is live.
+// available. A Scan is neither: it may take long, and its rows were passed on already.
 type patient struct {
 	Engine
 	attempts int
@@ -59,6 +59,11 @@ func (p *patient) Versions(ctx context.Context, collection string) ([]Name, erro
 
 func (p *patient) Stage(ctx context.Context, collection string, v Version) error {
 	_, err := again(ctx, p, func(ctx context.Context) (nothing, error) { return nothing{}, p.Engine.Stage(ctx, collection, v) })
+	return err
+}
+
+func (p *patient) Publish(ctx context.Context, names ...Name) error {
+	_, err := again(ctx, p, func(ctx context.Context) (nothing, error) { return nothing{}, p.Engine.Publish(ctx, names...) })
 	return err
 }
 

@@ -139,9 +139,9 @@ func (f Frontier) Scaled(p Point, k int) Point {
 	return p
 }
 
-// frontier returns the points, cheapest first, that have a higher bound, or a higher result of
-// even, than all cheaper points.
-func frontier(k int, points []Point) Frontier {
+// NewFrontier returns a frontier of the points, cheapest first, that have a higher bound, or a
+// higher result of even, than all cheaper points.
+func NewFrontier(k int, points []Point) Frontier {
 	slices.SortStableFunc(points, func(a, b Point) int {
 		return cmp.Or(cmp.Compare(a.Seconds, b.Seconds), cmp.Compare(b.Bound, a.Bound))
 	})

@@ -29,7 +29,7 @@ func (r *run) frontiers(tried []*candidate) (all []Frontier) {
 				points = append(points, p)
 			}
 		}
-		all = append(all, frontier(k, points))
+		all = append(all, NewFrontier(k, points))
 	}
 	return all
 }
