@@ -138,6 +138,7 @@ type image struct {
 	files   []imageFile
 	leftOut []string
 	fs      vfs.FS
+	store   string // name of the bbolt file
 	copied  string // name of the temporary copy of the bbolt file; "" without one
 }
 
@@ -151,7 +152,7 @@ type imageFile struct {
 // image copies the bbolt file and opens the generations it names. Nothing is flushed or published
 // meanwhile.
 func (db *DB) image(ctx context.Context, o BackupOptions) (im *image, err error) {
-	im = &image{fs: db.fs}
+	im = &image{fs: db.fs, store: db.storeName}
 	if !db.opts.ReadOnly {
 		im.copied = fmt.Sprintf("%s%08x%s", imagePrefix, rand.Uint32(), imageSuffix)
 	}
@@ -190,7 +191,7 @@ func (db *DB) image(ctx context.Context, o BackupOptions) (im *image, err error)
 // read-only.
 func (im *image) hold(ctx context.Context, s *storage.Snapshot) error {
 	if im.copied == "" {
-		f, err := im.fs.Open(storeFile)
+		f, err := im.fs.Open(im.store)
 		if err == nil {
 			im.add(backup.Store, storeFile, f)
 		}

@@ -17,7 +17,7 @@ import (
 // Without findings the database is sound. Check reads every file. It verifies
 //
 //   - the structure of the bbolt file, every checksum in it, and that its buckets agree;
-//   - every frame of the log;
+//   - every frame of the log, or of a snapshot the checksum of each file;
 //   - every checksum of the served generations, and a sample of their codes;
 //   - that each live node is in the generation or in the delta;
 //   - that the keys and rows of the generation are those of the store;
@@ -42,7 +42,11 @@ func (db *DB) Check(ctx context.Context) (findings []string, err error) {
 		if unsettled != nil && !errors.Is(unsettled, ErrCorrupt) {
 			return unsettled
 		}
-		if err := wal.Check(db.fs, walDir); err != nil {
+		if db.sealed != nil {
+			if err := db.checkSeal(ctx, found); err != nil {
+				return err
+			}
+		} else if err := wal.Check(db.fs, walDir); err != nil {
 			found("log: %v", err)
 		}
 		damaged := false

@@ -343,7 +343,7 @@ func (c *Collection) noNode(key string) error {
 func (c *Collection) noRow(key string) error { return c.db.noRowIn(c.name, key) }
 
 func (db *DB) noRowIn(collection, key string) error {
-	return format.Corrupt(db.path(storeFile), fmt.Sprintf("rows of collection %q", collection), 0, "node %q has none", key)
+	return format.Corrupt(db.path(db.storeName), fmt.Sprintf("rows of collection %q", collection), 0, "node %q has none", key)
 }
 
 // Delete removes nodes with their tags, payload and links, and returns how many it removed. It

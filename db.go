@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/flashdb/flashdb/internal/failpoint"
+	"github.com/flashdb/flashdb/internal/snapshot"
 	"github.com/flashdb/flashdb/internal/socket"
 	"github.com/flashdb/flashdb/internal/vfs"
 	"github.com/flashdb/flashdb/storage"
@@ -34,7 +35,10 @@ type DB struct {
 	fs    vfs.Root // the same directory, for the log and the index
 	log   *wal.Log
 	store *storage.Store
-	slog  *slog.Logger
+	// storeName is the name of the bbolt file. sealed is not nil if the directory is a snapshot.
+	storeName string
+	sealed    *snapshot.List
+	slog      *slog.Logger
 
 	events  events
 	metrics metrics
@@ -60,7 +64,8 @@ type DB struct {
 }
 
 // Open opens the database in dir. It creates one when dir does not exist or is empty. It replays
-// what the log holds beyond the last flush.
+// what the log holds beyond the last flush. A snapshot (see RestoreOptions) is opened read-only,
+// whatever the options say, and without a lock.
 //
 // It returns ErrLocked when another process, or another DB of this one, has dir open. It returns
 // ErrInvalid when dir holds something else, and ErrNotFound when Options.MustExist or
@@ -101,8 +106,11 @@ func (db *DB) open() (err error) {
 			err = errors.Join(err, db.letGo())
 		}
 	}()
-	db.store, err = storage.OpenIn(db.home, storeFile, &storage.Options{
-		ReadOnly: db.opts.ReadOnly, Timeout: db.opts.LockTimeout, NoSync: db.noSync, Verify: db.foreign,
+	if err := db.recognize(); err != nil {
+		return err
+	}
+	db.store, err = storage.OpenIn(db.home, db.storeName, &storage.Options{
+		ReadOnly: db.opts.ReadOnly, Unlocked: db.sealed != nil, Timeout: db.opts.LockTimeout, NoSync: db.noSync, Verify: db.foreign,
 	})
 	if errors.Is(err, storage.ErrLocked) {
 		return lockedBy(db.home, err)

@@ -80,7 +80,7 @@ func (db *DB) ensureDir(mustExist bool) error {
 
 // refuseForeign returns an error unless dir is a database, or is empty and mustExist is not set.
 func refuseForeign(dir *vfs.Dir, mustExist bool) error {
-	if _, err := dir.Lstat(storeFile); err == nil {
+	if _, err := dir.Lstat(storeFile); err == nil || isSnapshot(dir) {
 		return nil
 	}
 	names, err := dir.ReadDir(".")

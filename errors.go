@@ -21,11 +21,11 @@ var (
 	// ErrInvalid is returned for a bad argument: an empty key, a NaN, k < 1, a filter that does not
 	// parse, a directory that is not a database.
 	ErrInvalid = errors.New("invalid argument")
-	// ErrReadOnly is returned for writes in three cases. The database was opened read-only. A write
-	// or sync of the log or of the bbolt file has failed. Or the path of the directory, its bbolt
-	// file or its log leads elsewhere by now, so that nobody would find what is written. The
-	// database still answers queries. In the last two cases it accepts writes again once it is
-	// reopened.
+	// ErrReadOnly is returned for writes in three cases. The database was opened read-only, or is a
+	// snapshot. A write or sync of the log or of the bbolt file has failed. Or the path of the
+	// directory, its bbolt file or its log leads elsewhere by now, so that nobody would find what
+	// is written. The database still answers queries. In the last two cases it accepts writes again
+	// once it is reopened.
 	ErrReadOnly = errors.New("database is read-only")
 
 	// ErrCorrupt is matched by every *CorruptError.

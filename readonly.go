@@ -22,6 +22,9 @@ func (db *DB) openReadOnly() (err error) {
 
 // writable returns ErrReadOnly for a database opened read-only.
 func (db *DB) writable() error {
+	if db.sealed != nil {
+		return errSealed
+	}
 	if db.opts.ReadOnly {
 		return fmt.Errorf("%w: it was opened so", ErrReadOnly)
 	}

@@ -29,6 +29,12 @@ type RestoreOptions struct {
 	// MaxBytes bounds the size of the unpacked files. Default 64 MiB plus 1000 times the bytes that
 	// were read of the stream. Only a stream that was made to fill a disk exceeds that.
 	MaxBytes uint64
+	// Snapshot makes dir a snapshot: a copy that is only ever read. Open recognizes it, opens it
+	// read-only and takes no lock. So any number of processes have it open at a time, also on a
+	// file system that is read-only or has no locks. It holds no free pages and no log, and a list
+	// of its files with their checksums, which Open compares with their lengths and DB.Check with
+	// their bytes. VerifyBackup ignores the option.
+	Snapshot bool
 	// Progress is called from time to time, with the stage "restore" and the bytes of the files
 	// restored so far and in all.
 	Progress func(stage string, done, total int64)
@@ -108,8 +114,16 @@ func restoreTo(fsys vfs.FS, ctx context.Context, in io.Reader, dir string, opts 
 			err = errors.Join(err, r.parent.RemoveAll(r.temp))
 		}
 	}()
+	r.snapshot = opts != nil && opts.Snapshot
 	if res, err = r.run(ctx, in, opts); err != nil {
 		return res, err
+	}
+	if r.snapshot {
+		list, err := r.seal(ctx, res.LSN)
+		if err != nil {
+			return res, err
+		}
+		res.Files, res.Bytes = len(list.Files), int64(list.Bytes())
 	}
 	return res, r.publish(name, there)
 }
@@ -120,6 +134,8 @@ type restoring struct {
 	parent vfs.Root // the directory in which temp is made
 	temp   string   // in parent
 	dirs   []string // directories made in parent, each after its own parent; the first is temp
+
+	snapshot bool
 }
 
 // run makes the database in temp, and checks it.
@@ -195,7 +211,7 @@ func splitPath(p string) []string {
 }
 
 // verify opens the received files as a database and checks it. Before that it drops the generations
-// that the stream does not hold.
+// that the stream does not hold, and compacts what will be a snapshot.
 func (r *restoring) verify(ctx context.Context) (err error) {
 	db, err := Open(r.parent.Path(r.temp), &Options{MustExist: true, disk: disk{system: r.system, foreign: true}})
 	if err != nil {
@@ -204,6 +220,11 @@ func (r *restoring) verify(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, db.Close()) }()
 	if err := db.forgetMissingGenerations(); err != nil {
 		return err
+	}
+	if r.snapshot {
+		if _, err := db.Compact(ctx, nil); err != nil {
+			return err
+		}
 	}
 	findings, err := db.Check(ctx)
 	if err != nil {

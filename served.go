@@ -242,7 +242,7 @@ func (c *Collection) loadRows(ctx context.Context, table *delta.Table, applied u
 		return nil
 	})
 	if err == nil && loaded != count {
-		err = format.Corrupt(c.db.path(storeFile), "rows of "+strconv.Quote(c.name), 0, "%d rows, want %d", loaded, count)
+		err = format.Corrupt(c.db.path(c.db.storeName), "rows of "+strconv.Quote(c.name), 0, "%d rows, want %d", loaded, count)
 	}
 	return err
 }

@@ -142,7 +142,7 @@ func (db *DB) indexStats(s *CollectionStats, info storage.Info) error {
 
 // diskUse adds up the sizes of the database's files.
 func (db *DB) diskUse() (u DiskUse, err error) {
-	if info, err := db.home.Lstat(storeFile); err == nil {
+	if info, err := db.home.Lstat(db.storeName); err == nil {
 		u.Store = info.Size()
 	}
 	if u.WAL, err = dirBytes(db.fs, walDir); err != nil {

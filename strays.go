@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 
+	"github.com/flashdb/flashdb/internal/snapshot"
 	"github.com/flashdb/flashdb/internal/socket"
 	"github.com/flashdb/flashdb/storage"
 )
@@ -174,6 +175,9 @@ func (db *DB) topStrays() (strays []error) {
 	for _, name := range names {
 		var want fs.FileMode
 		switch {
+		case db.sealed != nil && (name == snapshot.Name || name == snapshot.Store || name == indexDir):
+			continue
+		case db.sealed != nil: // what a database may have, a snapshot has not
 		case name == storeFile, name == walDir, name == indexDir, name == ownerFile:
 			continue // checked by the code that reads it
 		case name == socket.Name:
@@ -181,7 +185,7 @@ func (db *DB) topStrays() (strays []error) {
 		}
 		path := db.path(name)
 		kind, err := db.fs.Type(name)
-		switch own := name == compactFile || name == socket.Name || imageName.MatchString(name); {
+		switch own := db.sealed == nil && (name == compactFile || name == socket.Name || imageName.MatchString(name)); {
 		case errors.Is(err, fs.ErrNotExist): // removed meanwhile
 		case err != nil:
 			strays = append(strays, err)

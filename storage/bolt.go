@@ -33,7 +33,7 @@ import (
 // error of that lookup alone: bbolt holds no lock there, and other pages may be whole.
 type boltFile struct {
 	bolt   *bolt.DB
-	file   *os.File // bbolt's
+	file   *os.File // bbolt's, or the one that is mapped over it
 	path   string
 	broken atomic.Pointer[error] // why bbolt is no longer called
 	stuck  atomic.Bool           // a lock of bbolt's could not be released
@@ -246,5 +246,9 @@ func (b *boltFile) close() error {
 	if b.stuck.Load() {
 		return b.file.Close()
 	}
-	return b.bolt.Close()
+	err := b.bolt.Close()
+	if closed := b.file.Close(); !errors.Is(closed, os.ErrClosed) { // not bbolt's: see remap
+		err = errors.Join(err, closed)
+	}
+	return err
 }

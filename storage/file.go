@@ -76,19 +76,19 @@ func openFile(p place, o Options, readOnly bool) (*boltFile, fs.FileInfo, error)
 		if err != nil {
 			return nil, nil, err
 		}
+		b := &boltFile{bolt: db, file: file, path: p.path()}
 		info, err := file.Stat()
 		var named fs.FileInfo
 		if err == nil {
 			named, err = p.dir.Lstat(p.name)
 		}
 		if err == nil && os.SameFile(info, named) {
-			b := &boltFile{bolt: db, file: file, path: p.path()}
 			if err := b.seen(); err != nil {
 				return nil, nil, errors.Join(err, b.close())
 			}
 			return b, info, nil
 		}
-		if err := errors.Join(err, db.Close()); err != nil {
+		if err := errors.Join(err, b.close()); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -104,6 +104,7 @@ func openOnce(p place, o Options, readOnly bool) (db *bolt.DB, file *os.File, er
 		}
 	}()
 	defer faults(faults(true))
+	var stub *os.File
 	db, err = bolt.Open(p.path(), 0o600, &bolt.Options{
 		Timeout:         max(o.Timeout, 1), // 0 is for ever
 		ReadOnly:        readOnly,
@@ -115,11 +116,24 @@ func openOnce(p place, o Options, readOnly bool) (db *bolt.DB, file *os.File, er
 		InitialMmapSize: mmapBytes(readOnly),
 		OpenFile: func(_ string, flag int, perm os.FileMode) (*os.File, error) {
 			var err error
-			file, err = p.dir.OpenFile(p.name, flag, perm)
-			return file, err
+			if file, err = p.dir.OpenFile(p.name, flag, perm); err != nil || !o.Unlocked {
+				return file, err
+			}
+			if stub = standIn(file); stub != nil {
+				return stub, nil
+			}
+			return file, nil
 		},
 	})
+	if stub != nil && err == nil {
+		if err = remap(db, file); err != nil {
+			err = errors.Join(err, db.Close())
+		}
+	}
 	if err != nil {
+		if stub != nil { // bbolt has closed that one
+			file.Close()
+		}
 		return nil, nil, boltError(p.path(), err)
 	}
 	db.AllocSize = 1 << 20

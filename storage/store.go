@@ -88,6 +88,9 @@ type Options struct {
 	// ReadOnly opens an existing file that other read-only processes may have open too. Changes can
 	// be published to readers, so that a log can be replayed, but not flushed.
 	ReadOnly bool
+	// Unlocked, with ReadOnly, takes no lock. It is for a file that nobody ever writes to. Where
+	// the system has no way around the lock, it is taken all the same.
+	Unlocked bool
 	// Timeout is how long to wait for another process to close the file. Zero means not at all.
 	Timeout time.Duration
 	// PageSize is bbolt's, for a file that is created: a power of two from 1 KiB to 64 KiB. Default

@@ -76,6 +76,16 @@ func TestNewerVersionsAreRefused(t *testing.T) {
 		_, err = decoder.Unmarshal(raised(blob, 4, len(blob)-4))
 		requireVersions(t, err, 3)
 	})
+	t.Run("list of a snapshot", func(t *testing.T) {
+		dir := filepath.Join(t.TempDir(), "snap")
+		_, err := flashdb.Restore(t.Context(), bytes.NewReader(stream), dir, &flashdb.RestoreOptions{Snapshot: true})
+		require.NoError(t, err)
+		list, err := os.ReadFile(filepath.Join(dir, "snapshot.files"))
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "snapshot.files"), raised(list, 8, len(list)-4), 0o600))
+		_, err = flashdb.Open(dir, nil)
+		requireVersions(t, err, 1)
+	})
 	t.Run("backup stream", func(t *testing.T) {
 		d, err := zstd.NewReader(nil)
 		require.NoError(t, err)

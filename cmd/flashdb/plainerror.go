@@ -176,6 +176,5 @@ func isRegular(path string) bool {
 
 // isDatabase tells whether a path looks like a database.
 func isDatabase(path string) bool {
-	_, err := os.Stat(filepath.Join(path, "flash.db"))
-	return err == nil
+	return exists(filepath.Join(path, "flash.db")) || exists(filepath.Join(path, "snapshot.db"))
 }

@@ -34,10 +34,11 @@ var imports = map[string][]string{
 	"decoder/internal/pairwise": {"decoder/internal/fault"},
 	"decoder":                   {"internal/nearest", "internal/simd", "internal/format", "decoder/internal/fault", "decoder/internal/pairwise", "decoder/internal/smooth"},
 	"internal/backup":           {"internal/format"},
+	"internal/snapshot":         {"internal/format"},
 	// L2
 	"encoder":         {"decoder", "internal/simd", "internal/format"},
 	"decoder/weights": {"decoder", "decoder/internal/fault", "decoder/internal/pairwise", "decoder/internal/smooth", "internal/codec", "internal/onnx"},
-	"storage":         {"internal/vfs", "internal/format", "internal/failpoint"},
+	"storage":         {"internal/vfs", "internal/mmap", "internal/format", "internal/failpoint"},
 	"wal":             {"internal/vfs", "internal/format", "internal/failpoint"},
 	"index/pq":        {"internal/simd", "internal/kmeans", "internal/format"},
 	"internal/delta":  {"index", "internal/simd"},
@@ -47,7 +48,7 @@ var imports = map[string][]string{
 	// L4
 	"internal/calibrate": {"index", "decoder", "flashlight", "internal/format"},
 	// L5: the root knows every layer but the kernels
-	"": {"internal/socket", "storage", "wal", "index", "index/ivf", "decoder", "encoder", "flashlight", "internal/delta", "internal/calibrate", "internal/filter", "internal/format", "internal/vfs", "internal/failpoint", "internal/backup", "internal/output", "internal/wire"},
+	"": {"internal/socket", "storage", "wal", "index", "index/ivf", "decoder", "encoder", "flashlight", "internal/delta", "internal/calibrate", "internal/filter", "internal/format", "internal/vfs", "internal/failpoint", "internal/backup", "internal/snapshot", "internal/output", "internal/wire"},
 	// beside the root: neither knows the other
 	"train":       {"decoder", "encoder", "internal/simd", "internal/format"},
 	"train/graph": {"train", "internal/codec"},

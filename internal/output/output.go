@@ -20,8 +20,8 @@ import (
 	"syscall"
 )
 
-// storeFile is in the directory of every database.
-const storeFile = "flash.db"
+// storeFiles are in the directories of databases and of snapshots: one in each.
+var storeFiles = [...]string{"flash.db", "snapshot.db"}
 
 // A Target is where one output goes.
 type Target struct {
@@ -89,8 +89,10 @@ func refused(name, db string) error {
 // Database returns the database that dir, an absolute path without symbolic links, is or lies in.
 func Database(dir string) (db string, ok bool) {
 	for {
-		if _, err := os.Lstat(filepath.Join(dir, storeFile)); err == nil {
-			return dir, true
+		for _, name := range storeFiles {
+			if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+				return dir, true
+			}
 		}
 		parent := filepath.Dir(dir)
 		if parent == dir {
