@@ -72,13 +72,18 @@ func (a *app) backup(ctx context.Context, dir, file string, opts flashdb.BackupO
 	if err != nil {
 		return err
 	}
-	if len(res.LeftOut) > 0 {
-		fmt.Fprintf(a.err, "flashdb: the index of %s is damaged or missing and was left out: `flashdb rebuild` repairs it\n", strings.Join(res.LeftOut, ", "))
-	}
+	a.reportLeftOut(res)
 	if file == stdStream {
 		return nil
 	}
 	return a.printBackup(fmt.Sprintf("backed up %s to %s", show.Text(dir), show.Text(file)), res)
+}
+
+// reportLeftOut names the collections whose index is not in a backup.
+func (a *app) reportLeftOut(res flashdb.BackupResult) {
+	if len(res.LeftOut) > 0 {
+		fmt.Fprintf(a.err, "flashdb: the index of %s is damaged or missing and was left out: `flashdb rebuild` repairs it\n", strings.Join(res.LeftOut, ", "))
+	}
 }
 
 // withReadableDB runs fn on the database in dir, opened read-only where its files cannot be

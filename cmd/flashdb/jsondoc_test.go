@@ -74,6 +74,7 @@ func TestJSONDoc(t *testing.T) {
 		"backup db db.zst",
 		"restore --verify db.zst",
 		"restore db.zst db2",
+		"snapshot db snap",
 		"decoder remove db c d",
 		"drop db c --yes",
 		"version",

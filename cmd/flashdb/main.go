@@ -179,7 +179,7 @@ embedding, and known links that are not predicted again.`,
 		}},
 		{"Look after it:", []*cobra.Command{
 			a.shellCommand(), a.reportCommand(), a.rebuildCommand(), a.serveCommand(), a.calibrateCommand(), a.statsCommand(), a.checkCommand(),
-			a.checkpointCommand(), a.compactCommand(), a.backupCommand(), a.restoreCommand(), a.versionCommand(),
+			a.checkpointCommand(), a.compactCommand(), a.backupCommand(), a.restoreCommand(), a.snapshotCommand(), a.versionCommand(),
 		}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})

@@ -207,6 +207,8 @@ func TestNoDatabaseInADatabase(t *testing.T) {
 		for _, line := range [][]string{
 			{"create", dir, "c", "--dim", "2"},
 			{"restore", "other.zst", dir},
+			{"snapshot", "other.flash", dir},
+			{"snapshot", "x.flash", dir},
 			{"demo", "--dir", dir},
 		} {
 			code, out, errOut := runLine(line...)

@@ -42,7 +42,9 @@ writes their hits in the order of the sources. The format jsonl has one line for
 The formats tsv, csv and parquet have one row for each hit, with the columns source, rank,
 target, score and probability (only parquet has a header). The --out FILE appears when it is
 complete, and is compressed if its name ends in .zst or .gz. The same command continues a run
-that was killed. --shard 2/8 takes every eighth source, so that eight jobs share the work.`,
+that was killed. --shard 2/8 takes the second of eight parts of the sources, so that eight jobs
+share the work: their files, one behind the other, are that of a single run. Let them read a
+snapshot (see ` + "`flashdb snapshot`" + `), since the parts of a collection that grows overlap.`,
 		Example: `  flashdb predict papers.flash papers 1706.03762 1409.0473 -k 5
   flashdb predict papers.flash papers 1706.03762 --mode exact
   flashdb predict papers.flash papers 1706.03762 --filter "cs.CL and not survey" --explain
@@ -93,7 +95,7 @@ that was killed. --shard 2/8 takes every eighth source, so that eight jobs share
 	fs.StringVar(&many.keysFrom, "keys-from", "", "answer for the keys in the first column of this `file`")
 	fs.StringVarP(&many.out, "out", "o", "", "`file` for the answers of --all or --keys-from; default standard output")
 	fs.StringVar(&many.format, "format", "", "`format` of --out: jsonl, tsv, csv or parquet (default by its name, else jsonl)")
-	fs.StringVar(&part, "shard", "", "with --all or --keys-from: the `I/N`-th part of the sources only")
+	fs.StringVar(&part, "shard", "", "with --all or --keys-from: the `I/N`-th part of the sources, in order")
 	fs.BoolVar(&many.restart, "restart", false, "do not go on with an unfinished --out file")
 	completeWords(cmd, "format", answerFormats...)
 	return cmd

@@ -35,12 +35,13 @@ type manyRequest struct {
 	format   string
 	shard    shard
 	restart  bool
+	rows     string // of how many rows the shard is a part; set by sources
 
 	remark func(flashdb.QueryStats) error // on the first answer
 }
 
-// A shard is one of count parts of the sources: those whose position leaves index-1 when divided by
-// count. The zero value is the whole.
+// A shard is one of count parts of the sources, each of which follows on the one before: the files
+// of all parts, one behind the other, are that of the whole. The zero value is the whole.
 type shard struct{ index, count int }
 
 func parseShard(s string) (shard, error) {
@@ -56,8 +57,13 @@ func parseShard(s string) (shard, error) {
 	return shard{index, count}, nil
 }
 
-func (s shard) holds(position uint32) bool {
-	return s.count == 0 || int(position)%s.count == s.index-1
+// of returns which of n rows or keys the shard has: from the first up to the end.
+func (s shard) of(n int) (first, end int) {
+	if s.count == 0 {
+		return 0, n
+	}
+	share := func(i int) int { return int(uint64(n) * uint64(i) / uint64(s.count)) }
+	return share(s.index - 1), share(s.index)
 }
 
 // A manySource is one source and its place in the order of all, which does not change when others
@@ -181,23 +187,36 @@ func (a *app) predictFile(ctx context.Context, r manyRequest, name string, c col
 // sources lists what is to be asked, by position.
 func (r *manyRequest) sources(ctx context.Context, from collection) ([]manySource, error) {
 	var list []manySource
-	add := func(position uint32, key string) {
-		if r.shard.holds(position) {
-			list = append(list, manySource{position, key})
+	add := func(position int, key string) { list = append(list, manySource{uint32(position), key}) }
+	if !r.all {
+		if err := readKeys(r.keysFrom, add); err != nil {
+			return nil, err
 		}
+		first, end := r.shard.of(len(list))
+		return list[first:end], nil
 	}
-	if r.all {
-		keys, err := allRows(ctx, from)
-		for row, key := range keys {
-			if key != "" {
-				add(uint32(row), key)
-			}
-		}
-		return list, err
-	}
-	err := readKeys(r.keysFrom, func(line int, key string) { add(uint32(line), key) })
+	rows, err := rowCount(ctx, from)
 	if err != nil {
 		return nil, err
+	}
+	first, end := r.shard.of(rows)
+	if r.shard.count > 0 {
+		r.rows = fmt.Sprintf(" of %d rows", rows)
+	}
+	for first < end {
+		keys, err := from.RowKeys(ctx, uint32(first), min(rowsPerPage, end-first))
+		if err != nil {
+			return nil, err
+		}
+		if len(keys) == 0 {
+			break // the last ones may have been deleted with their collection
+		}
+		for i, key := range keys {
+			if key != "" {
+				add(first+i, key)
+			}
+		}
+		first += len(keys)
 	}
 	return list, nil
 }
@@ -225,8 +244,8 @@ func readKeys(file string, fn func(line int, key string)) (err error) {
 }
 
 // fingerprint tells apart the requests whose answers must not be mixed in one file: other options,
-// another decoder, other lines of keys. The nodes of a collection may change meanwhile, as they may
-// under any query.
+// another decoder, other lines of keys, a shard of more rows, which begins and ends elsewhere.
+// Otherwise the nodes of a collection may change meanwhile, as they may under any query.
 func (r *manyRequest) fingerprint(ctx context.Context, c collection, sources []manySource) (string, error) {
 	d, err := c.Decoder(ctx, r.opts.Decoder)
 	if err != nil {
@@ -250,7 +269,7 @@ func (r *manyRequest) fingerprint(ctx context.Context, c collection, sources []m
 		Shard              string
 		Decoder, Keys      uint32
 	}{
-		r.collection, r.format, r.k, opts, minScore, fmt.Sprint(r.shard), crc32.ChecksumIEEE(decoder.Marshal(d)), keys.Sum32(),
+		r.collection, r.format, r.k, opts, minScore, fmt.Sprint(r.shard) + r.rows, crc32.ChecksumIEEE(decoder.Marshal(d)), keys.Sum32(),
 	})
 	return string(text), err
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -57,6 +58,24 @@ func allRows(ctx context.Context, c collection) (keys []string, err error) {
 			return keys, nil
 		}
 	}
+}
+
+// rowCount returns how many rows a collection has had, those of deleted nodes included.
+func rowCount(ctx context.Context, c collection) (int, error) {
+	low, high := uint64(0), uint64(math.MaxUint32) // row low-1 was given out, row high was not
+	for low < high {
+		row := low + (high-low)/2
+		keys, err := c.RowKeys(ctx, uint32(row), 1)
+		switch {
+		case err != nil:
+			return 0, err
+		case len(keys) > 0:
+			low = row + 1
+		default:
+			high = row
+		}
+	}
+	return int(low), nil
 }
 
 // rowOf returns the row of the node under key, or -1.
