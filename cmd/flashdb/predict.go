@@ -37,14 +37,12 @@ A decoder of a knowledge graph has relations, and --relation names one of them. 
 the source is linked to by that relation are left out. With --reverse the source is the tail of
 the relation: the example below asks what treats a headache.
 
-With --all, or --keys-from FILE (one key on each line), it answers for very many sources and
-writes their hits in the order of the sources. The format jsonl has one line for each source.
-The formats tsv, csv and parquet have one row for each hit, with the columns source, rank,
-target, score and probability (only parquet has a header). The --out FILE appears when it is
-complete, and is compressed if its name ends in .zst or .gz. The same command continues a run
-that was killed. --shard 2/8 takes the second of eight parts of the sources, so that eight jobs
-share the work: their files, one behind the other, are that of a single run. Let them read a
-snapshot (see ` + "`flashdb snapshot`" + `), since the parts of a collection that grows overlap.`,
+With --all, or --keys-from FILE (one key on each line), it answers for very many sources, in
+their order. The format jsonl has one line for each source. The formats tsv, csv and parquet
+have one row for each hit: source, rank, target, score, probability (only parquet has a header).
+The --out FILE appears when it is complete, and is compressed if its name ends in .zst or .gz.
+The same command continues a run that was killed. --shard 2/8 takes the second of eight parts of
+the sources, for eight jobs that read one snapshot: their files joined are those of a single run.`,
 		Example: `  flashdb predict papers.flash papers 1706.03762 1409.0473 -k 5
   flashdb predict papers.flash papers 1706.03762 --mode exact
   flashdb predict papers.flash papers 1706.03762 --filter "cs.CL and not survey" --explain
