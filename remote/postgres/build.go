@@ -99,11 +99,12 @@ func (e *Engine) create(ctx context.Context, conn *pgx.Conn, of remote.Name, row
 	memory := rows*(nodeBytes+4*dim+neighbour*int64(e.config.M))*5/4 + 64<<20
 	memory = min(memory, e.config.BuildMemory)
 	name := func(index string) string { return pgx.Identifier{index}.Sanitize() }
-	return exec(
+	return execute(
 		ctx, conn.PgConn(),
 		fmt.Sprintf("SET LOCAL maintenance_work_mem = '%dkB'", max(1024, memory>>10)),
 		fmt.Sprintf("SET LOCAL max_parallel_maintenance_workers = %d", workers),
 		"SET LOCAL statement_timeout = 0",
+		"LOCK TABLE "+e.table(of)+" IN SHARE UPDATE EXCLUSIVE MODE", // one build at a time
 		"CREATE INDEX "+name(vectorIndex(of))+" ON "+e.table(of)+" USING hnsw (vector "+e.ext("vector_l2_ops")+
 			fmt.Sprintf(") WITH (m = %d, ef_construction = %d)", e.config.M, e.config.EfConstruction),
 		"CREATE INDEX "+name(bare(of)+"_tags")+" ON "+e.table(of)+" USING gin (tags)",

@@ -34,7 +34,7 @@ type Config struct {
 	// M is the number of neighbours of a row in the index (m of pgvector). Default 16.
 	M int
 	// EfConstruction is the number of candidates while the index is built (ef_construction of
-	// pgvector). Default 128, for which a build takes half as long again as for 64, the default of pgvector.
+	// pgvector). Default 128, with which a build takes half as long again as with pgvector's own, 64.
 	EfConstruction int
 }
 

@@ -21,16 +21,16 @@
 // them, and leaves the table to the next Stage, Publish or Drop of the collection if they go on. No
 // query waits for a drop for longer than two seconds.
 //
-// One statement reads one snapshot. So a Scan sees the rows of one moment, and so do all vectors of
-// a Search.
+// A Scan is one statement, so it sees the rows of one moment.
 //
 // # How a search runs
 //
-// The vectors of a query go to the server in one round trip. The planner chooses between the HNSW
-// index and comparing all rows that match the filter. The index search goes on until enough rows
-// have passed the filter and the exclusions (hnsw.iterative_scan of pgvector). If it ends early, the
-// rows are searched exactly. hnsw.ef_search ends at 1,000. For a larger Effort, the search takes
-// that many rows from the index and returns the nearest.
+// The vectors of a query go to the server in one round trip, as one transaction. The planner
+// chooses between the HNSW index and comparing all rows that match the filter. The index search
+// goes on until enough rows have passed the filter and the exclusions (hnsw.iterative_scan of
+// pgvector). If it ends with fewer rows than were asked for, all rows are compared. The most that
+// hnsw.ef_search may be is 1,000. For a larger Effort, the search takes that many rows from the
+// index and returns the nearest.
 //
 // The index is built by the first Refresh or Publish after the rows, since that is many times
 // faster than to insert rows into it. Until then searches compare every row. The index takes

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -27,6 +28,7 @@ type Engine struct {
 	// background is the context of what goes on when its caller has left: the building of indexes.
 	background context.Context
 	running    sync.WaitGroup
+	sweepTime  time.Duration // less in tests
 
 	mu        sync.Mutex
 	extension string                 // the schema of pgvector, once a connection has been made
@@ -46,7 +48,7 @@ func Open(c Config) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
-	e := &Engine{config: c, builds: map[remote.Name]*build{}}
+	e := &Engine{config: c, sweepTime: sweepTime, builds: map[remote.Name]*build{}}
 	config.AfterConnect = e.prepare
 	e.background, e.stop = context.WithCancel(context.Background())
 	if e.pool, err = pgxpool.NewWithConfig(e.background, config); err != nil {
@@ -136,8 +138,8 @@ func (e *Engine) in(ctx context.Context, fn func(tx pgx.Tx) error) error {
 	return e.with(ctx, func(conn *pgx.Conn) error { return pgx.BeginFunc(ctx, conn, fn) })
 }
 
-// exec runs statements that have no arguments and return nothing, as one transaction.
-func exec(ctx context.Context, conn *pgconn.PgConn, statements ...string) error {
+// execute runs statements that have no arguments and return nothing, as one transaction.
+func execute(ctx context.Context, conn *pgconn.PgConn, statements ...string) error {
 	return conn.Exec(ctx, strings.Join(statements, ";\n")).Close()
 }
 

@@ -92,7 +92,7 @@ func (e *Engine) stage(ctx context.Context, tx pgx.Tx, name remote.Name, dim int
 		return err
 	}
 	if !there {
-		if err := exec(
+		if err := execute(
 			ctx, tx.Conn().PgConn(),
 			"CREATE SCHEMA IF NOT EXISTS "+pgx.Identifier{e.config.Schema}.Sanitize(),
 			"CREATE TABLE "+at+` (
@@ -121,7 +121,7 @@ func (e *Engine) stage(ctx context.Context, tx pgx.Tx, name remote.Name, dim int
 		return nil
 	}
 	rows := e.table(name)
-	return exec(
+	return execute(
 		ctx, tx.Conn().PgConn(),
 		"CREATE TABLE "+rows+` (
 			key text COLLATE "C" PRIMARY KEY,
@@ -201,13 +201,13 @@ const (
 	lastWait = 1500 * time.Millisecond
 	// sweepPause is between two attempts, for the readers that came.
 	sweepPause = 100 * time.Millisecond
-	// sweepTime is how long a drop tries.
+	// sweepTime is how long a drop tries before its last attempt.
 	sweepTime = 5 * time.Second
 )
 
 // sweep drops the tables of the versions of a collection that are to be dropped.
 func (e *Engine) sweep(ctx context.Context, collection string) error {
-	until := time.Now().Add(sweepTime)
+	until := time.Now().Add(e.sweepTime)
 	for wait := lockWait; ; {
 		err := e.with(ctx, func(conn *pgx.Conn) error { return e.sweepOnce(ctx, conn, collection, wait) })
 		switch {
@@ -241,7 +241,7 @@ func (e *Engine) sweepOnce(ctx context.Context, conn *pgx.Conn, collection strin
 	for _, id := range slices.DeleteFunc(ids, func(id string) bool { return !versions.MatchString(id) }) {
 		name := remote.Name{Collection: collection, Version: id}
 		faults = append(faults, pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-			if err := exec(ctx, conn.PgConn(), fmt.Sprintf("SET LOCAL lock_timeout = %d", wait.Milliseconds()), "DROP TABLE IF EXISTS "+e.table(name)); err != nil {
+			if err := execute(ctx, conn.PgConn(), fmt.Sprintf("SET LOCAL lock_timeout = %d", wait.Milliseconds()), "DROP TABLE IF EXISTS "+e.table(name)); err != nil {
 				return err
 			}
 			_, err := tx.Exec(ctx, "DELETE FROM "+at+" WHERE collection = $1 AND version = $2 AND state = $3", collection, id, dropped)
@@ -250,4 +250,3 @@ func (e *Engine) sweepOnce(ctx context.Context, conn *pgx.Conn, collection strin
 	}
 	return errors.Join(faults...)
 }
-
