@@ -1,12 +1,15 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/flashdb/flashdb/remote"
 )
@@ -18,8 +21,8 @@ type build struct {
 }
 
 // Refresh implements remote.Engine. Rows are seen at once, so there is nothing to wait for but the
-// indexes, which the first Refresh builds. A build goes on when ctx has ended, and another call
-// waits for it.
+// indexes, which the first Refresh builds. A build goes on when ctx or this process has ended, and
+// another call waits for it.
 func (e *Engine) Refresh(ctx context.Context, of remote.Name) error {
 	if err := check(of); err != nil {
 		return err
@@ -72,42 +75,75 @@ func (e *Engine) built(ctx context.Context, of remote.Name) (there bool, err err
 
 // build makes the indexes of a version, and the statistics that the planner needs.
 func (e *Engine) build(ctx context.Context, of remote.Name) error {
-	return e.with(ctx, func(conn *pgx.Conn) error {
-		var rows, dim int64
-		if err := conn.QueryRow(ctx, "SELECT count(*), (SELECT atttypmod FROM pg_attribute WHERE attrelid = to_regclass($1) AND attname = 'vector') FROM "+e.table(of), e.table(of)).Scan(&rows, &dim); err != nil {
-			return err
-		}
-		workers := 2
-		err := e.create(ctx, conn, of, rows, dim, workers)
-		if strings.HasPrefix(code(err), "53") { // too little shared memory, which only workers need
-			err = e.create(ctx, conn, of, rows, dim, 0)
-		}
-		if code(err) == duplicateTable || code(err) == uniqueViolation { // another process was first
-			return nil
-		}
-		return err
+	var rows, dim int64
+	err := e.with(ctx, func(conn *pgx.Conn) error {
+		return conn.QueryRow(ctx, "SELECT count(*), (SELECT atttypmod FROM pg_attribute WHERE attrelid = to_regclass($1) AND attname = 'vector') FROM "+e.table(of), e.table(of)).Scan(&rows, &dim)
 	})
+	if err != nil {
+		return err
+	}
+	err = e.finish(ctx, e.building(of, rows, dim, 2))
+	if strings.HasPrefix(code(err), "53") { // too little shared memory, which only workers need
+		err = e.finish(ctx, e.building(of, rows, dim, 0))
+	}
+	if code(err) == duplicateTable || code(err) == uniqueViolation { // another process was first
+		return nil
+	}
+	return err
 }
 
-// nodeBytes is about what the graph of the index needs for a row while it is built, besides the
-// vector and its neighbours.
-const nodeBytes = 250
+// What the graph of the index needs for a row while it is built, besides the vector, is about
+// nodeBytes and neighbourBytes for each of its M.
+const (
+	nodeBytes      = 250
+	neighbourBytes = 48
+)
 
-// create sends all statements at once, so that the server finishes them even if this process ends.
-func (e *Engine) create(ctx context.Context, conn *pgx.Conn, of remote.Name, rows, dim int64, workers int) error {
-	neighbour := int64(24 * 2)
-	memory := rows*(nodeBytes+4*dim+neighbour*int64(e.config.M))*5/4 + 64<<20
+// building returns the statements that make the indexes, which are one transaction.
+func (e *Engine) building(of remote.Name, rows, dim int64, workers int) string {
+	memory := rows*(nodeBytes+4*dim+neighbourBytes*int64(e.config.M))*5/4 + 64<<20
 	memory = min(memory, e.config.BuildMemory)
 	name := func(index string) string { return pgx.Identifier{index}.Sanitize() }
-	return execute(
-		ctx, conn.PgConn(),
+	return strings.Join([]string{
 		fmt.Sprintf("SET LOCAL maintenance_work_mem = '%dkB'", max(1024, memory>>10)),
 		fmt.Sprintf("SET LOCAL max_parallel_maintenance_workers = %d", workers),
 		"SET LOCAL statement_timeout = 0",
-		"LOCK TABLE "+e.table(of)+" IN SHARE UPDATE EXCLUSIVE MODE", // one build at a time
-		"CREATE INDEX "+name(vectorIndex(of))+" ON "+e.table(of)+" USING hnsw (vector "+e.ext("vector_l2_ops")+
+		"SET LOCAL client_min_messages = error",                         // to nobody, if this process has ended
+		"LOCK TABLE " + e.table(of) + " IN SHARE UPDATE EXCLUSIVE MODE", // one build at a time
+		"CREATE INDEX " + name(vectorIndex(of)) + " ON " + e.table(of) + " USING hnsw (vector " + e.ext("vector_l2_ops") +
 			fmt.Sprintf(") WITH (m = %d, ef_construction = %d)", e.config.M, e.config.EfConstruction),
-		"CREATE INDEX "+name(bare(of)+"_tags")+" ON "+e.table(of)+" USING gin (tags)",
-		"ANALYZE "+e.table(of),
-	)
+		"CREATE INDEX " + name(bare(of)+"_tags") + " ON " + e.table(of) + " USING gin (tags)",
+		"ANALYZE " + e.table(of),
+	}, ";\n")
+}
+
+// finish sends statements at once and waits for their end. The server finishes them also if ctx or
+// this process ends: pgx would cancel them, so it is left out.
+func (e *Engine) finish(ctx context.Context, statements string) error {
+	pooled, err := e.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	c, err := pooled.Hijack().PgConn().Hijack()
+	if err != nil {
+		return err
+	}
+	defer c.Conn.Close()
+	defer context.AfterFunc(ctx, func() { c.Conn.Close() })()
+	c.Frontend.SendQuery(&pgproto3.Query{String: statements})
+	if err := c.Frontend.Flush(); err != nil {
+		return err
+	}
+	for {
+		message, err := c.Frontend.Receive()
+		if err != nil {
+			return cmp.Or(ctx.Err(), err)
+		}
+		switch m := message.(type) {
+		case *pgproto3.ErrorResponse:
+			return pgconn.ErrorResponseToPgError(m)
+		case *pgproto3.ReadyForQuery:
+			return nil
+		}
+	}
 }

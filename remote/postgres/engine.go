@@ -25,7 +25,7 @@ type Engine struct {
 	config Config
 	pool   *pgxpool.Pool
 	stop   context.CancelFunc // of background
-	// background is the context of what goes on when its caller has left: the building of indexes.
+	// background is the context of what goes on when its caller has left: waiting for indexes.
 	background context.Context
 	running    sync.WaitGroup
 	sweepTime  time.Duration // less in tests
@@ -57,7 +57,8 @@ func Open(c Config) (*Engine, error) {
 	return e, nil
 }
 
-// Close implements remote.Engine. An index that is being built is given up.
+// Close implements remote.Engine. It does not wait for an index that is being built. The server
+// finishes it.
 func (e *Engine) Close() error {
 	e.stop()
 	e.running.Wait()

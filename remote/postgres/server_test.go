@@ -211,25 +211,31 @@ func TestScanStops(t *testing.T) {
 	}
 }
 
-// TestBuildGoesOn ends the context of a Refresh: a later one finds the index that was begun.
+// TestBuildGoesOn ends the context of a Refresh, and the engine: the index is built nevertheless.
 func TestBuildGoesOn(t *testing.T) {
 	ctx := context.Background()
 	e := opened(t)
-	name, _ := staging(t, e, "papers", 3000)
+	built := func(name remote.Name) bool {
+		there, err := e.built(ctx, name)
+		return assert.NoError(t, err) && there
+	}
+	name, _ := staging(t, e, "papers", 10_000)
+	left := open(t, e.config)
 	limited, cancel := context.WithCancel(ctx)
 	begun := make(chan error, 1)
-	go func() { begun <- e.Refresh(limited, name) }()
-	assert.Eventually(t, func() bool {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		return len(e.builds) > 0 || len(begun) > 0
-	}, time.Minute, time.Millisecond)
+	go func() { begun <- left.Refresh(limited, name) }()
+	running := func() (n int) {
+		assert.NoError(t, e.pool.QueryRow(ctx, "SELECT count(*) FROM pg_stat_progress_create_index WHERE relid = to_regclass($1)", e.table(name)).Scan(&n))
+		return n
+	}
+	require.Eventually(t, func() bool { return running() > 0 || built(name) }, time.Minute, time.Millisecond)
 	cancel()
-	<-begun
-	require.NoError(t, e.Refresh(ctx, name))
-	there, err := e.built(ctx, name)
-	require.NoError(t, err)
-	assert.True(t, there)
+	if err := <-begun; err != nil {
+		require.ErrorIs(t, err, context.Canceled)
+	}
+	require.NoError(t, left.Close())
+	require.Eventually(t, func() bool { return built(name) }, time.Minute, time.Millisecond)
+	require.ErrorContains(t, left.Refresh(ctx, name), "closed")
 
 	// Two engines build the same: one of them waits for the other.
 	other := open(t, e.config)
@@ -241,6 +247,7 @@ func TestBuildGoesOn(t *testing.T) {
 	}
 	require.NoError(t, <-both)
 	require.NoError(t, <-both)
+	assert.True(t, built(name))
 }
 
 // TestIndexIsUsed reads the plans of both kinds of search.
