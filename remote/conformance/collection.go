@@ -531,10 +531,10 @@ func testUsers(t *testing.T, p *pair) {
 	assertSame(t, want.Hits, got.Hits, "for a user")
 	_, err = p.remote.Calibrate(ctx, &remote.CalibrateOptions{SourceCollection: users, Sources: 20, Training: 20})
 	require.NoError(t, err)
-	// Twenty sources show little, and which they are depends on the order of Scan: ask for a low recall.
-	res, err := p.remote.Predict(ctx, "n1", 10, &flashdb.PredictOptions{SourceCollection: users, Recall: .7})
+	// Of 20 sources an approximate engine may show no plan for the default recall.
+	res, err := p.remote.Predict(ctx, "n1", 10, &flashdb.PredictOptions{SourceCollection: users, Recall: .5})
 	require.NoError(t, err)
-	assert.Contains(t, res.Stats.Plan, "calibrated")
+	assert.Contains(t, res.Stats.Plan, "calibrated for recall 0.5")
 	res, err = p.remote.Predict(ctx, "n1", 10, nil)
 	require.NoError(t, err)
 	assert.NotContains(t, res.Stats.Plan, "calibrated for recall", "the sources were users")

@@ -32,13 +32,13 @@
 // hnsw.ef_search may be is 1,000. For a larger Effort, the search takes that many rows from the
 // index and returns the nearest.
 //
-// The index is built by the first Refresh or Publish after the rows, since that is many times
-// faster than to insert rows into it. Until then searches compare every row. The index takes
+// The index is built by the first Refresh or Publish after the rows, since that is several
+// times as fast as to insert rows into it. Until then searches compare every row. The index takes
 // embeddings of at most 1,999 dimensions.
 //
 // # Connections
 //
 // Get sees every Put only on the server that was written to. So where the address names several
-// servers, ask for the primary one: target_session_attrs=read-write. A pooler between must keep a
-// connection for a transaction at least.
+// servers, ask for the primary one: target_session_attrs=read-write. A pooler between must know
+// prepared statements.
 package postgres

@@ -28,7 +28,10 @@ type Engine struct {
 	// background is the context of what goes on when its caller has left: waiting for indexes.
 	background context.Context
 	running    sync.WaitGroup
-	sweepTime  time.Duration // less in tests
+
+	// Constants, but for tests.
+	sweepTime   time.Duration
+	minCompared int
 
 	mu        sync.Mutex
 	extension string                 // the schema of pgvector, once a connection has been made
@@ -48,7 +51,7 @@ func Open(c Config) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
-	e := &Engine{config: c, sweepTime: sweepTime, builds: map[remote.Name]*build{}}
+	e := &Engine{config: c, sweepTime: sweepTime, minCompared: minCompared, builds: map[remote.Name]*build{}}
 	config.AfterConnect = e.prepare
 	e.background, e.stop = context.WithCancel(context.Background())
 	if e.pool, err = pgxpool.NewWithConfig(e.background, config); err != nil {

@@ -63,11 +63,22 @@ func explain(ctx context.Context, err error, format string, args ...any) error {
 	if cause := ctx.Err(); cause != nil {
 		return fmt.Errorf("%s: %w", what, cause)
 	}
+	var opening *pgconn.ConnectError
+	if errors.As(err, &opening) { // its text has a line for each address
+		err = line{err}
+	}
 	if is := kind(err); is != nil && !errors.Is(err, is) {
 		return fmt.Errorf("%s: %w: %w", what, is, err)
 	}
 	return fmt.Errorf("%s: %w", what, err)
 }
+
+// A line is an error whose text is one line.
+type line struct{ error }
+
+func (l line) Error() string { return strings.Join(strings.Fields(l.error.Error()), " ") }
+
+func (l line) Unwrap() error { return l.error }
 
 // kind returns which error of remote.Engine an error is, or nil.
 func kind(err error) error {

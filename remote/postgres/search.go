@@ -12,8 +12,8 @@ import (
 const (
 	// maxEf is the most that hnsw.ef_search may be.
 	maxEf = 1000
-	// perRow is how many rows the index may compare for each row that is wanted or excluded, and
-	// minCompared how many at least, before it gives up.
+	// perRow is how many rows the index may compare for each row that is wanted or excluded before it
+	// gives up, and minCompared how many at least.
 	perRow      = 50
 	minCompared = 40_000
 )
@@ -103,7 +103,7 @@ func (e *Engine) settings(q *remote.Query, exact bool) []any {
 		off, on := "off", "on"
 		indexes, rows = off, &on
 	}
-	compared := max(minCompared, perRow*(max(q.N, q.Effort)+len(q.Exclude)))
+	compared := max(e.minCompared, perRow*(max(q.N, q.Effort)+len(q.Exclude)))
 	return []any{indexes, strconv.Itoa(ef(q)), strconv.Itoa(min(compared, 1<<31-1)), rows}
 }
 

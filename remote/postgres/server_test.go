@@ -276,3 +276,58 @@ func TestIndexIsUsed(t *testing.T) {
 		}
 	}
 }
+
+// TestIndexGivesUp asks for the rows that are furthest away: what the index does not find is found
+// by comparing all rows.
+func TestIndexGivesUp(t *testing.T) {
+	ctx := context.Background()
+	e := open(t, avoiding(t, configured(t)))
+	defer e.Close()
+	e.minCompared = 1
+	name, rows := staging(t, e, "papers", 3000)
+	require.NoError(t, e.Refresh(ctx, name))
+	q := &remote.Query{Vectors: [][]float32{rows[0].Vector}, N: len(rows), Exact: true}
+	a, err := e.Search(ctx, name, q)
+	require.NoError(t, err)
+	var want []string
+	for _, r := range a.Rows[0][len(rows)-10:] {
+		r.Tags = []string{"far"}
+		require.NoError(t, e.Put(ctx, name, []remote.Row{r}))
+		want = append(want, r.Key)
+	}
+	for _, q.N = range []int{5, 10, 20} {
+		q.Exact, q.Effort, q.Filter = false, 10, &remote.Filter{Tag: "far"}
+		a, err := e.Search(ctx, name, q)
+		require.NoError(t, err)
+		require.Len(t, a.Rows[0], min(q.N, len(want)))
+		for i, r := range a.Rows[0] {
+			assert.Equal(t, want[i], r.Key)
+		}
+	}
+}
+
+// TestPutTwice puts one key several times in one call: the last row stays.
+func TestPutTwice(t *testing.T) {
+	ctx := context.Background()
+	e := opened(t)
+	name, rows := staging(t, e, "papers", copyFrom)
+	for _, some := range [][]remote.Row{rows[:3], rows} {
+		var twice []remote.Row
+		for _, tag := range []string{"first", "second"} {
+			for _, r := range some {
+				r.Tags = []string{tag}
+				twice = append(twice, r)
+			}
+		}
+		require.NoError(t, e.Put(ctx, name, twice))
+		got, err := e.Get(ctx, name, []string{some[0].Key, some[len(some)-1].Key})
+		require.NoError(t, err)
+		require.Len(t, got, 2)
+		for _, r := range got {
+			assert.Equal(t, []string{"second"}, r.Tags)
+		}
+	}
+	n, err := e.Count(ctx, name)
+	require.NoError(t, err)
+	assert.Equal(t, len(rows), n)
+}
