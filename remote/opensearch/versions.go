@@ -1,0 +1,283 @@
+package opensearch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/remote"
+)
+
+// acknowledged is the answer to a change of indexes or aliases.
+type acknowledged struct {
+	Acknowledged bool `json:"acknowledged"`
+}
+
+// change sends a change of indexes or aliases.
+func (e *Engine) change(ctx context.Context, r *request) error {
+	var answer acknowledged
+	err := e.client.do(ctx, r, &answer)
+	if err == nil && !answer.Acknowledged {
+		err = fmt.Errorf("opensearch: %s: %w: not all nodes have taken it up in time", r.what, remote.ErrUnavailable)
+	}
+	return err
+}
+
+// Live implements remote.Engine.
+func (e *Engine) Live(ctx context.Context, collection string) (v remote.Version, _ error) {
+	name, err := encode(collection)
+	if err != nil {
+		return v, err
+	}
+	what := "read the live version of " + livePrefix + name
+	docs, err := e.get(ctx, what, livePrefix+name, []string{describing})
+	if errors.Is(err, flashdb.ErrNotFound) {
+		return v, fmt.Errorf("collection %q: %w", collection, err)
+	}
+	if err != nil {
+		return v, err
+	}
+	foreign := func(format string, args ...any) (remote.Version, error) {
+		return remote.Version{}, fmt.Errorf("opensearch: %s: %w: "+format, append([]any{what, remote.ErrForeign}, args...)...)
+	}
+	if !docs[0].Found {
+		return foreign("index %s has no document %q", docs[0].Index, describing)
+	}
+	if err := json.Unmarshal(docs[0].Source.Version, &v); err != nil {
+		return foreign("document %q of index %s does not describe a version", describing, docs[0].Index)
+	}
+	if version, ok := versionOf(docs[0].Index, name); !ok || version != v.ID {
+		return foreign("index %s describes itself as version %q", docs[0].Index, v.ID)
+	}
+	if v.Decoders == nil {
+		v.Decoders = map[string][]byte{}
+	}
+	return v, nil
+}
+
+// aliases are the aliases of indexes.
+type aliases map[string]struct {
+	Aliases map[string]struct{} `json:"aliases"`
+}
+
+// Versions implements remote.Engine.
+func (e *Engine) Versions(ctx context.Context, collection string) (names []remote.Name, _ error) {
+	name, err := encode(collection)
+	if err != nil {
+		return nil, err
+	}
+	var answer aliases
+	r := request{what: "list the versions of " + indexPrefix + name, method: http.MethodGet, path: "/" + indexPrefix + name + "-*/_alias"}
+	err = e.client.do(ctx, &r, &answer)
+	if errors.Is(err, flashdb.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	live := ""
+	for index, a := range answer {
+		version, ok := versionOf(index, name)
+		if !ok {
+			continue // of a collection whose name begins with this one
+		}
+		names = append(names, remote.Name{Collection: collection, Version: version})
+		if _, ok := a.Aliases[livePrefix+name]; ok {
+			live = version
+		}
+	}
+	slices.SortFunc(names, func(a, b remote.Name) int {
+		switch {
+		case a.Version == b.Version:
+			return 0
+		case a.Version == live:
+			return -1
+		case b.Version == live:
+			return 1
+		}
+		return strings.Compare(a.Version, b.Version)
+	})
+	return names, nil
+}
+
+// Stage implements remote.Engine.
+func (e *Engine) Stage(ctx context.Context, collection string, v remote.Version) error {
+	n := remote.Name{Collection: collection, Version: v.ID}
+	p, err := placeOf(n)
+	if err != nil {
+		return err
+	}
+	if v.Dim < 1 || v.Dim+1 > maxDim {
+		return fmt.Errorf("opensearch: stage %s: %w: the Lucene engine holds vectors of at most %d dimensions, this needs %d", p.index, flashdb.ErrDim, maxDim, v.Dim+1)
+	}
+	l, err := e.look(ctx, &p)
+	if errors.Is(err, flashdb.ErrNotFound) {
+		if err = e.create(ctx, &p, &v); err == nil {
+			l, err = e.look(ctx, &p)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if l.dim != v.Dim+1 {
+		return fmt.Errorf("opensearch: stage %s: %w: it is there with %d dimensions, and not %d", p.index, flashdb.ErrDim, l.dim-1, v.Dim)
+	}
+	body := encoded(map[string][]byte{"version": encoded(v)})
+	// Index and document are two calls. One that is interrupted between them is repeated.
+	r := request{what: "describe " + p.index, method: http.MethodPut, path: "/" + p.write + "/_doc/" + describing + "?require_alias=true", body: body}
+	if err := e.client.do(ctx, &r, nil); err != nil {
+		return gone(err, n)
+	}
+	e.known.Store(n, l)
+	return nil
+}
+
+// create creates the index of a version. That it exists by now is no error.
+func (e *Engine) create(ctx context.Context, p *place, v *remote.Version) error {
+	n, replicas, err := e.size(ctx)
+	if err != nil {
+		return err
+	}
+	r := request{what: "create " + p.index, method: http.MethodPut, path: "/" + p.index, body: encoded(map[string]any{
+		"settings": map[string]any{"index": map[string]any{
+			"knn": true, "number_of_shards": n, "number_of_replicas": replicas, "max_result_window": maxWindow,
+		}},
+		"aliases":  map[string]any{p.write: map[string]any{}},
+		"mappings": newMapping(v, &e.config),
+	})}
+	err = e.change(ctx, &r)
+	if err != nil && strings.Contains(err.Error(), "resource_already_exists_exception") {
+		return nil
+	}
+	return err
+}
+
+// size returns how many shards and replicas a new index gets.
+func (e *Engine) size(ctx context.Context) (n, replicas int, _ error) {
+	n, replicas = e.config.Shards, max(0, e.config.Replicas)
+	if n > 0 && e.config.Replicas != 0 {
+		return n, replicas, nil
+	}
+	var health struct {
+		DataNodes int `json:"number_of_data_nodes"`
+	}
+	if err := e.client.do(ctx, &request{what: "count data nodes", method: http.MethodGet, path: "/_cluster/health"}, &health); err != nil {
+		return 0, 0, err
+	}
+	if n == 0 {
+		n = max(1, health.DataNodes)
+	}
+	if e.config.Replicas == 0 && health.DataNodes > 1 {
+		replicas = 1
+	}
+	return n, replicas, nil
+}
+
+// Publish implements remote.Engine. All aliases change, and the indexes of former versions
+// disappear, by one update of the cluster's state.
+func (e *Engine) Publish(ctx context.Context, versions ...remote.Name) error {
+	var actions []any
+	index := func(action, index string) {
+		actions = append(actions, map[string]any{action: map[string]string{"index": index}})
+	}
+	var former []remote.Name
+	for _, n := range versions {
+		p, err := placeOf(n)
+		if err != nil {
+			return err
+		}
+		if _, err := e.look(ctx, &p); err != nil {
+			return e.forget(n, err)
+		}
+		if err := e.Refresh(ctx, n); err != nil {
+			return err
+		}
+		live, err := e.liveOf(ctx, &p)
+		if err != nil {
+			return err
+		}
+		collection := strings.TrimPrefix(p.live, livePrefix)
+		for _, was := range live {
+			if was == p.index {
+				continue
+			}
+			version, ok := versionOf(was, collection)
+			if !ok {
+				return fmt.Errorf("opensearch: publish %s: %w: the alias %s leads to index %s", p.index, remote.ErrForeign, p.live, was)
+			}
+			former = append(former, remote.Name{Collection: n.Collection, Version: version})
+			index("remove_index", was)
+		}
+		if !slices.Contains(live, p.index) {
+			actions = append(actions, map[string]any{"add": map[string]string{"index": p.index, "alias": p.live}})
+		}
+	}
+	if len(actions) == 0 {
+		return nil
+	}
+	r := request{what: "publish", method: http.MethodPost, path: "/_aliases", body: encoded(map[string]any{"actions": actions})}
+	if err := e.change(ctx, &r); err != nil {
+		return err
+	}
+	for _, n := range former {
+		e.known.Delete(n)
+	}
+	return nil
+}
+
+// liveOf returns the indexes that the live alias of a collection leads to: none or one, unless
+// somebody else has changed it.
+func (e *Engine) liveOf(ctx context.Context, p *place) (indexes []string, _ error) {
+	var answer aliases
+	r := request{what: "read alias " + p.live, method: http.MethodGet, path: "/_alias/" + p.live + "?ignore_unavailable=true"}
+	err := e.client.do(ctx, &r, &answer)
+	if isMissingAlias(err) {
+		return nil, nil
+	}
+	for index := range answer {
+		indexes = append(indexes, index)
+	}
+	return indexes, err
+}
+
+// isMissingAlias tells the answer to a question for an alias that is not there. It has no type.
+func isMissingAlias(err error) bool {
+	return errors.Is(err, flashdb.ErrNotFound) || err != nil && strings.Contains(err.Error(), "] missing")
+}
+
+// Drop implements remote.Engine. It leaves an index alone that is not ours.
+func (e *Engine) Drop(ctx context.Context, of remote.Name) error {
+	p, err := placeOf(of)
+	if err != nil {
+		return err
+	}
+	if _, err = e.look(ctx, &p); err == nil {
+		err = e.change(ctx, &request{what: "drop " + p.index, method: http.MethodDelete, path: "/" + p.index})
+	}
+	e.known.Delete(of)
+	if errors.Is(err, flashdb.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// Refresh implements remote.Engine.
+func (e *Engine) Refresh(ctx context.Context, of remote.Name) error {
+	p, _, err := e.find(ctx, of)
+	if err != nil {
+		return err
+	}
+	var answer struct {
+		Shards shards `json:"_shards"`
+	}
+	what := "refresh " + p.index
+	if err := e.client.do(ctx, &request{what: what, method: http.MethodPost, path: "/" + p.index + "/_refresh"}, &answer); err != nil {
+		return e.forget(of, err)
+	}
+	return answer.Shards.whole(what)
+}
