@@ -38,7 +38,7 @@ type Config struct {
 	M, EfConstruction int
 }
 
-// Environment variables that FromURL reads. A variable with _FILE names a file that holds the value.
+// Environment variables that FromURL reads. One that ends in _FILE names a file with the value.
 const (
 	envUsername     = "OPENSEARCH_USERNAME"
 	envPassword     = "OPENSEARCH_PASSWORD"

@@ -1,6 +1,7 @@
 package opensearch_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -16,7 +17,7 @@ import (
 // TestLimits goes beyond the limits that OpenSearch has.
 func TestLimits(t *testing.T) {
 	e := open(t)
-	ctx := t.Context()
+	ctx := context.Background()
 	v := remote.Version{ID: fmt.Sprintf("%016x", rand.Uint64()), Dim: 3, Norm: 1e-3}
 	n := remote.Name{Collection: fmt.Sprintf("Conformance_.%08X-", rand.Uint32()), Version: v.ID}
 	require.NoError(t, e.Stage(ctx, n.Collection, v))

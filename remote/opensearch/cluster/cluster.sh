@@ -28,13 +28,13 @@ alive() {
 	[ -f "$dir/node$1/pid" ] && kill -0 "$(cat "$dir/node$1/pid")" 2>/dev/null
 }
 
-# wait_for waits until one of the $1 nodes counts $1 nodes and no copy of a shard is unassigned.
+# wait_for waits until there are $1 nodes and every copy of a shard is there.
 wait_for() {
 	i=0
 	while [ $i -lt 120 ]; do
 		n=1
 		while [ "$n" -le "$1" ]; do
-			if curl -sf -m 5 "http://127.0.0.1:920$n/_cluster/health?wait_for_nodes=%3E%3D$1&wait_for_no_initializing_shards=true&timeout=4s" >/dev/null 2>&1; then
+			if curl -sf -m 5 "http://127.0.0.1:920$n/_cluster/health?wait_for_nodes=%3E%3D$1&wait_for_status=green&timeout=4s" >/dev/null 2>&1; then
 				return
 			fi
 			n=$((n + 1))
