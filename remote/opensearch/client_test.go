@@ -208,6 +208,43 @@ func TestNodeFails(t *testing.T) {
 	require.NotErrorIs(t, err, remote.ErrUnavailable)
 }
 
+// TestNodeHangs asks another node when one falls silent, and waits for one that is slow.
+func TestNodeHangs(t *testing.T) {
+	release, pinged, hangs := make(chan struct{}), make(chan struct{}, 10), atomic.Bool{}
+	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case hangs.Load():
+			<-release
+		case r.Method == http.MethodHead:
+			pinged <- struct{}{}
+		default:
+			<-pinged
+		}
+		_, _ = w.Write([]byte(`{"count":1}`))
+	}))
+	defer slow.Close()
+	defer close(release)
+	well := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"count":2}`)) }))
+	defer well.Close()
+	e, err := New(Config{Addresses: []string{well.URL, slow.URL}})
+	require.NoError(t, err)
+	ask := func() int {
+		var answer struct {
+			Count int `json:"count"`
+		}
+		require.NoError(t, e.client.do(t.Context(), &request{what: "ask", method: http.MethodGet, path: "/"}, &answer))
+		return answer.Count
+	}
+	e.client.silence = time.Second
+	assert.Equal(t, 1, ask(), "it has given a sign of life")
+	hangs.Store(true)
+	for range 4 {
+		assert.Equal(t, 2, ask())
+	}
+	assert.Positive(t, e.client.nodes[1].failures.Load())
+	assert.LessOrEqual(t, e.client.nodes[1].failures.Load(), int64(2), "it rests")
+}
+
 // TestDeadline ends a call that takes longer than its context.
 func TestDeadline(t *testing.T) {
 	release := make(chan struct{})
