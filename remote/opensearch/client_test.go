@@ -232,7 +232,9 @@ func TestNodeHangs(t *testing.T) {
 		var answer struct {
 			Count int `json:"count"`
 		}
-		require.NoError(t, e.client.do(t.Context(), &request{what: "ask", method: http.MethodGet, path: "/"}, &answer))
+		limited, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		require.NoError(t, e.client.do(limited, &request{what: "ask", method: http.MethodGet, path: "/"}, &answer))
 		return answer.Count
 	}
 	e.client.silence = time.Second

@@ -16,17 +16,20 @@ import (
 
 // TestLimits goes beyond the limits that OpenSearch has.
 func TestLimits(t *testing.T) {
-	e := open(t)
+	e, other := open(t), open(t)
 	ctx := context.Background()
 	v := remote.Version{ID: fmt.Sprintf("%016x", rand.Uint64()), Dim: 3, Norm: 1e-3}
 	n := remote.Name{Collection: fmt.Sprintf("Conformance_.%08X-", rand.Uint32()), Version: v.ID}
 	require.NoError(t, e.Stage(ctx, n.Collection, v))
 	t.Cleanup(func() {
+		_, err := other.Count(ctx, n)
+		require.NoError(t, err)
 		require.NoError(t, e.Drop(ctx, n))
-		require.ErrorIs(t, e.Put(ctx, n, []remote.Row{{Key: "x", Vector: make([]float32, 4)}}), flashdb.ErrNotFound)
+		require.ErrorIs(t, other.Put(ctx, n, []remote.Row{{Key: "x", Vector: make([]float32, 4)}}), flashdb.ErrNotFound)
 		names, err := e.Versions(ctx, n.Collection)
 		require.NoError(t, err)
-		assert.Empty(t, names, "a Put does not create an index")
+		assert.Empty(t, names, "a Put of a process that does not know yet creates no index")
+		require.NoError(t, other.Close())
 		require.NoError(t, e.Close())
 	})
 	const count = 10_500
@@ -37,10 +40,10 @@ func TestLimits(t *testing.T) {
 		rows = append(rows, r)
 	}
 	require.NoError(t, e.Put(ctx, n, rows))
-	require.NoError(t, e.Refresh(ctx, n))
+	require.NoError(t, e.Publish(ctx, n), "it refreshes")
 
 	search := func(q remote.Query) (keys []string) {
-		q.Vectors = [][]float32{rows[0].Vector}
+		q.Vectors = [][]float32{rows[5000].Vector}
 		a, err := e.Search(ctx, n, &q)
 		require.NoError(t, err)
 		require.Empty(t, a.Missing)
@@ -51,7 +54,7 @@ func TestLimits(t *testing.T) {
 	}
 	found := search(remote.Query{N: 10_400, Effort: 10_400})
 	assert.Len(t, found, 10_400, "more than the plugin returns")
-	assert.Equal(t, "k0", found[0])
+	assert.Equal(t, "k5000", found[0])
 	assert.Len(t, search(remote.Query{N: 10_000, Effort: 1 << 30}), 10_000, "any effort")
 	assert.Len(t, search(remote.Query{N: count + 1, Effort: 1, Exact: true}), count)
 

@@ -78,7 +78,7 @@ suite() {
 	start "$1"
 	trap stop EXIT
 	cd "$here/.."
-	OPENSEARCH_URL=$(urls) go test -count=1 -run TestConformance .
+	OPENSEARCH_URL=$(urls) go test -count=1 -run 'TestConformance|TestLimits' .
 	if [ "$1" -gt 1 ]; then
 		OPENSEARCH_URL=$(urls) OPENSEARCH_CLUSTER="$here/cluster.sh" go test -count=1 -v -run TestNodeKilled .
 	fi
