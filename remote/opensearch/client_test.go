@@ -122,6 +122,18 @@ func TestForeign(t *testing.T) {
 	}
 }
 
+// TestLiveWhilePublishing reads the alias on a node that still knows the former version alone.
+func TestLiveWhilePublishing(t *testing.T) {
+	for missing, want := range map[string]error{"flashdb-a-0123456789abcdef": remote.ErrUnavailable, "flashdb_live-a": flashdb.ErrNotFound} {
+		doc := `{"_id":"version","error":{"type":"no_shard_available_action_exception","reason":"No shard available","caused_by":{"type":"index_not_found_exception","reason":"no such index [` + missing + `]"}}}`
+		e := serve(t, answers(t, map[string]string{"/flashdb_live-a/_mget": `200 {"docs":[` + doc + `]}`}))
+		_, err := e.Live(t.Context(), "a")
+		for _, sentinel := range []error{flashdb.ErrNotFound, remote.ErrUnavailable} {
+			assert.Equal(t, sentinel == want, errors.Is(err, sentinel), "%s: %v", missing, err)
+		}
+	}
+}
+
 // TestPartial gives answers of which a part is missing.
 func TestPartial(t *testing.T) {
 	const (

@@ -36,11 +36,14 @@ func (e *Engine) Live(ctx context.Context, collection string) (v remote.Version,
 	}
 	what := "read the live version of " + livePrefix + name
 	docs, err := e.get(ctx, what, livePrefix+name, []string{describing})
-	if errors.Is(err, flashdb.ErrNotFound) {
-		return v, fmt.Errorf("collection %q: %w", collection, err)
-	}
-	if err != nil {
+	switch {
+	case err == nil:
+	case !errors.Is(err, flashdb.ErrNotFound):
 		return v, err
+	case strings.Contains(err.Error(), "["+livePrefix+name+"]"):
+		return v, fmt.Errorf("collection %q: %w", collection, err)
+	default: // the alias led this node to an index that is dropped: it has not heard of the new one
+		return v, fmt.Errorf("opensearch: %s: %w: another version is just being published: %v", what, remote.ErrUnavailable, err)
 	}
 	foreign := func(format string, args ...any) (remote.Version, error) {
 		return remote.Version{}, fmt.Errorf("opensearch: %s: %w: "+format, append([]any{what, remote.ErrForeign}, args...)...)
