@@ -11,7 +11,8 @@
 // upper-case letter of a collection is written as "_" and the lower-case one, and "_" as "__". The
 // alias flashdb_live-<collection> leads to the live version. The alias
 // flashdb_to-<collection>-<version> leads to its index; writes go through it, because OpenSearch
-// would create a missing index. An account needs the rights to create, write, read and delete
+// would create a missing index. The alias flashdb_was-<collection> leads to versions that a Publish
+// has replaced and not dropped yet. An account needs the rights to create, write, read and delete
 // indexes and aliases of the names "flashdb*", and to read the cluster's health.
 //
 // # Documents

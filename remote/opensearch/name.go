@@ -13,9 +13,10 @@ import (
 // The names of indexes and aliases begin with these. No two of them can be equal, as the part after
 // the first seven letters differs.
 const (
-	indexPrefix = "flashdb-"
-	livePrefix  = "flashdb_live-"
-	writePrefix = "flashdb_to-"
+	indexPrefix  = "flashdb-"
+	livePrefix   = "flashdb_live-"
+	formerPrefix = "flashdb_was-"
+	writePrefix  = "flashdb_to-"
 )
 
 // versionLength is the length of a version: 16 lower-case hexadecimal digits.
@@ -46,9 +47,11 @@ func encode(collection string) (string, error) {
 
 // place holds the names of a version.
 type place struct {
-	index string
-	write string // the alias for writes
-	live  string // the alias of its collection
+	collection string // as names have it
+	index      string
+	write      string // the alias for writes
+	live       string // the alias of the collection's live version
+	former     string // the alias of its versions that were live, and are to be dropped
 }
 
 func placeOf(n remote.Name) (place, error) {
@@ -60,9 +63,11 @@ func placeOf(n remote.Name) (place, error) {
 		return place{}, fmt.Errorf("opensearch: version %q: %w: want %d lower-case hexadecimal digits", n.Version, flashdb.ErrInvalid, versionLength)
 	}
 	return place{
-		index: indexPrefix + collection + "-" + n.Version,
-		write: writePrefix + collection + "-" + n.Version,
-		live:  livePrefix + collection,
+		collection: collection,
+		index:      indexPrefix + collection + "-" + n.Version,
+		write:      writePrefix + collection + "-" + n.Version,
+		live:       livePrefix + collection,
+		former:     formerPrefix + collection,
 	}, nil
 }
 

@@ -33,7 +33,7 @@ func TestNames(t *testing.T) {
 		n := remote.Name{Collection: collection, Version: "0123456789abcdef"}
 		p, err := placeOf(n)
 		require.NoError(t, err)
-		for _, name := range []string{p.index, p.write, p.live} {
+		for _, name := range []string{p.index, p.write, p.live, p.former} {
 			of := collection + " " + name[:9]
 			require.Empty(t, taken[name], "%s is the name of %s too", name, of)
 			taken[name] = of

@@ -181,14 +181,15 @@ func (e *Engine) size(ctx context.Context) (n, replicas int, _ error) {
 	return n, replicas, nil
 }
 
-// Publish implements remote.Engine. All aliases change, and the indexes of former versions
-// disappear, by one update of the cluster's state.
+// Publish implements remote.Engine. All aliases change by one update of the cluster's state. The
+// former versions are dropped once every node has taken it up: a node that had not would still call
+// one of them live that is gone elsewhere. Meanwhile an alias tells that they are to be dropped, for
+// a Publish that is repeated.
 func (e *Engine) Publish(ctx context.Context, versions ...remote.Name) error {
 	var actions []any
-	index := func(action, index string) {
-		actions = append(actions, map[string]any{action: map[string]string{"index": index}})
+	act := func(action, index, alias string) {
+		actions = append(actions, map[string]any{action: map[string]string{"index": index, "alias": alias}})
 	}
-	var former []remote.Name
 	for _, n := range versions {
 		p, err := placeOf(n)
 		if err != nil {
@@ -200,44 +201,64 @@ func (e *Engine) Publish(ctx context.Context, versions ...remote.Name) error {
 		if err := e.Refresh(ctx, n); err != nil {
 			return err
 		}
-		live, err := e.liveOf(ctx, &p)
+		live, err := e.leadsTo(ctx, p.live)
 		if err != nil {
 			return err
 		}
-		collection := strings.TrimPrefix(p.live, livePrefix)
 		for _, was := range live {
 			if was == p.index {
 				continue
 			}
-			version, ok := versionOf(was, collection)
-			if !ok {
+			if _, ok := versionOf(was, p.collection); !ok {
 				return fmt.Errorf("opensearch: publish %s: %w: the alias %s leads to index %s", p.index, remote.ErrForeign, p.live, was)
 			}
-			former = append(former, remote.Name{Collection: n.Collection, Version: version})
-			index("remove_index", was)
+			act("remove", was, p.live)
+			act("add", was, p.former)
 		}
 		if !slices.Contains(live, p.index) {
-			actions = append(actions, map[string]any{"add": map[string]string{"index": p.index, "alias": p.live}})
+			act("add", p.index, p.live)
 		}
 	}
-	if len(actions) == 0 {
-		return nil
+	if len(actions) > 0 {
+		r := request{what: "publish", method: http.MethodPost, path: "/_aliases", body: encoded(map[string]any{"actions": actions})}
+		if err := e.change(ctx, &r); err != nil {
+			return err
+		}
 	}
-	r := request{what: "publish", method: http.MethodPost, path: "/_aliases", body: encoded(map[string]any{"actions": actions})}
-	if err := e.change(ctx, &r); err != nil {
-		return err
-	}
-	for _, n := range former {
-		e.known.Delete(n)
+	for _, n := range versions {
+		if err := e.dropFormer(ctx, n); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// liveOf returns the indexes that the live alias of a collection leads to: none or one, unless
-// somebody else has changed it.
-func (e *Engine) liveOf(ctx context.Context, p *place) (indexes []string, _ error) {
+// dropFormer drops the versions that were live before n.
+func (e *Engine) dropFormer(ctx context.Context, n remote.Name) error {
+	p, err := placeOf(n)
+	if err != nil {
+		return err
+	}
+	former, err := e.leadsTo(ctx, p.former)
+	if err != nil {
+		return err
+	}
+	for _, was := range former {
+		version, ok := versionOf(was, p.collection)
+		if !ok || version == n.Version {
+			continue
+		}
+		if err := e.Drop(ctx, remote.Name{Collection: n.Collection, Version: version}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leadsTo returns the indexes that an alias leads to.
+func (e *Engine) leadsTo(ctx context.Context, alias string) (indexes []string, _ error) {
 	var answer aliases
-	r := request{what: "read alias " + p.live, method: http.MethodGet, path: "/_alias/" + p.live + "?ignore_unavailable=true"}
+	r := request{what: "read alias " + alias, method: http.MethodGet, path: "/_alias/" + alias}
 	err := e.client.do(ctx, &r, &answer)
 	if isMissingAlias(err) {
 		return nil, nil
