@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -132,6 +133,28 @@ func TestLiveWhilePublishing(t *testing.T) {
 			assert.Equal(t, sentinel == want, errors.Is(err, sentinel), "%s: %v", missing, err)
 		}
 	}
+}
+
+// TestPublishAgain goes on with a Publish that ended before it dropped the former version.
+func TestPublishAgain(t *testing.T) {
+	const old = "flashdb-a-fedcba9876543210"
+	var dropped []string
+	others := answers(t, map[string]string{
+		"/flashdb-a-0123456789abcdef/_mapping": ours(),
+		"/flashdb-a-0123456789abcdef/_refresh": `200 {"_shards":{"total":1,"successful":1}}`,
+		"/_alias/flashdb_live-a":               `200 {"flashdb-a-0123456789abcdef":{"aliases":{"flashdb_live-a":{}}}}`,
+		"/_alias/flashdb_was-a":                `200 {"` + old + `":{"aliases":{"flashdb_was-a":{}}}}`,
+		"/" + old + "/_mapping":                strings.Replace(ours(), name.Version, "fedcba9876543210", 1),
+		"/" + old:                              `200 {"acknowledged":true}`,
+	})
+	e := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodDelete {
+			dropped = append(dropped, r.URL.Path)
+		}
+		others(w, r)
+	})
+	require.NoError(t, e.Publish(t.Context(), name))
+	assert.Equal(t, []string{"/" + old}, dropped)
 }
 
 // TestPartial gives answers of which a part is missing.
