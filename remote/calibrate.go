@@ -291,7 +291,9 @@ func (t *trial) point() calibrate.Point {
 	}
 }
 
-// promising returns, for each target, the cheapest trials that may reach it, and the best one of all.
+// promising returns, for each target, the cheapest trials that may reach it and the cheapest that
+// miss at most half of what they may, so that some are left if the first ones fail. It also returns
+// the best one of all.
 func promising(trials []*trial) []*trial {
 	const some = 4 // for each target
 	slices.SortStableFunc(trials, func(a, b *trial) int { return cmp.Compare(a.median(), b.median()) })
@@ -301,11 +303,15 @@ func promising(trials []*trial) []*trial {
 	})
 	keep[best] = true
 	for _, target := range targets {
-		n := 0
+		likely, safe := 0, 0
 		for _, t := range trials {
-			if n < some && t.likely() >= target {
+			if likely < some && t.likely() >= target {
 				keep[t] = true
-				n++
+				likely++
+			}
+			if safe < some && calibrate.Mean(t.recalls) >= (1+target)/2 {
+				keep[t] = true
+				safe++
 			}
 		}
 	}

@@ -13,7 +13,7 @@ import (
 
 // Options configure Open. The zero value, or nil, means the defaults.
 type Options struct {
-	// Timeout is how long one call of the engine may take. Default 30 s.
+	// Timeout is how long one call of the engine may take that reads or writes rows. Default 30 s.
 	Timeout time.Duration
 	// Attempts is how often a call is made in all while the engine is not available. Default 4.
 	Attempts int
@@ -64,7 +64,7 @@ func Open(ctx context.Context, dir string, e Engine, opts *Options) (*DB, error)
 	}
 	return &DB{
 		local: local, opts: o, collections: map[string]*Collection{},
-		engine: &patient{Engine: e, attempts: o.Attempts, timeout: o.Timeout},
+		engine: &patient{Engine: e, attempts: o.Attempts, timeout: o.Timeout, partial: o.Partial},
 	}, nil
 }
 

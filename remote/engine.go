@@ -84,7 +84,8 @@ type Answer struct {
 
 // An Engine stores versions of collections and searches them. It is safe for concurrent use.
 //
-// Every call may be repeated after an error, and then does what it would have done at first. A call for a version that the engine does not hold returns flashdb.ErrNotFound.
+// Every call may be repeated after an error, and then does what it would have done at first. A call
+// for a version that the engine does not hold returns flashdb.ErrNotFound.
 type Engine interface {
 	// Live returns the version of a collection that is served, or flashdb.ErrNotFound.
 	Live(ctx context.Context, collection string) (Version, error)

@@ -83,8 +83,6 @@ func (v *view) Search(ctx context.Context, queries [][]float32, n int, probes in
 		return gone(err)
 	case len(a.Rows) != len(queries):
 		return fmt.Errorf("the engine answered %d of %d query vectors", len(a.Rows), len(queries))
-	case a.Missing != "" && !v.c.db.opts.Partial:
-		return fmt.Errorf("%w: %s", ErrUnavailable, a.Missing)
 	case a.Missing != "":
 		v.partial = a.Missing
 	}
