@@ -73,10 +73,13 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	if err == nil {
 		return exitOK
 	}
-	fmt.Fprintln(errOut, a.color.Red(errOut, "flashdb: "+plainError(ctx, cmd, err)))
 	var coded *codedError
+	isCoded := errors.As(err, &coded)
+	if !isCoded || !coded.said {
+		fmt.Fprintln(errOut, a.color.Red(errOut, "flashdb: "+plainError(ctx, cmd, err)))
+	}
 	switch {
-	case errors.As(err, &coded):
+	case isCoded:
 		return coded.code
 	case errors.Is(err, flashdb.ErrLocked):
 		return exitLocked
@@ -96,6 +99,7 @@ const (
 type codedError struct {
 	code int
 	err  error
+	said bool // by the program that failed
 }
 
 func (e *codedError) Error() string { return e.err.Error() }
@@ -179,7 +183,7 @@ embedding, and known links that are not predicted again.`,
 		}},
 		{"Look after it:", []*cobra.Command{
 			a.shellCommand(), a.reportCommand(), a.rebuildCommand(), a.serveCommand(), a.calibrateCommand(), a.statsCommand(), a.checkCommand(),
-			a.checkpointCommand(), a.compactCommand(), a.backupCommand(), a.restoreCommand(), a.snapshotCommand(), a.versionCommand(),
+			a.checkpointCommand(), a.compactCommand(), a.backupCommand(), a.restoreCommand(), a.snapshotCommand(), a.remoteCommand(), a.versionCommand(),
 		}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})

@@ -131,7 +131,7 @@ func (a *app) rebuild(ctx context.Context, dir, collection string, opts flashdb.
 	})
 	whole := errors.Join(err, failed, refused)
 	if err == nil && failed == nil && refused != nil {
-		return &codedError{exitRefused, whole}
+		return &codedError{code: exitRefused, err: whole}
 	}
 	return whole
 }

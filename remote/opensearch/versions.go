@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/flashdb/flashdb"
 	"github.com/flashdb/flashdb/remote"
@@ -140,15 +141,17 @@ func (e *Engine) Stage(ctx context.Context, collection string, v remote.Version)
 	return nil
 }
 
-// create creates the index of a version. That it exists by now is no error.
+// create creates the index of a version. That it exists by now is no error. Until it is published
+// it has no replicas, which would build the graph once more, and is not refreshed by itself, which
+// would make many small graphs.
 func (e *Engine) create(ctx context.Context, p *place, v *remote.Version) error {
-	n, replicas, err := e.size(ctx)
+	n, _, err := e.size(ctx)
 	if err != nil {
 		return err
 	}
 	r := request{what: "create " + p.index, method: http.MethodPut, path: "/" + p.index, body: encoded(map[string]any{
 		"settings": map[string]any{"index": map[string]any{
-			"knn": true, "number_of_shards": n, "number_of_replicas": replicas, "max_result_window": maxWindow,
+			"knn": true, "number_of_shards": n, "number_of_replicas": 0, "refresh_interval": "-1", "max_result_window": maxWindow,
 		}},
 		"aliases":  map[string]any{p.write: map[string]any{}},
 		"mappings": newMapping(v, &e.config),
@@ -198,7 +201,7 @@ func (e *Engine) Publish(ctx context.Context, versions ...remote.Name) error {
 		if _, err := e.look(ctx, &p); err != nil {
 			return e.forget(n, err)
 		}
-		if err := e.Refresh(ctx, n); err != nil {
+		if err := e.complete(ctx, n, &p); err != nil {
 			return err
 		}
 		live, err := e.leadsTo(ctx, p.live)
@@ -231,6 +234,46 @@ func (e *Engine) Publish(ctx context.Context, versions ...remote.Name) error {
 		}
 	}
 	return nil
+}
+
+// complete makes what create left out: replicas, which are copies of files now, and a refresh from
+// time to time. It returns once every copy is there. A copy that no node takes is not waited for.
+func (e *Engine) complete(ctx context.Context, n remote.Name, p *place) error {
+	if err := e.Refresh(ctx, n); err != nil {
+		return err
+	}
+	_, replicas, err := e.size(ctx)
+	if err != nil {
+		return err
+	}
+	r := request{what: "complete " + p.index, method: http.MethodPut, path: "/" + p.index + "/_settings", body: encoded(map[string]any{
+		"index": map[string]any{"number_of_replicas": replicas, "refresh_interval": nil},
+	})}
+	if err := e.change(ctx, &r); err != nil {
+		return e.forget(n, err)
+	}
+	const idle = 3 // seconds without a copy in progress, after which none is expected
+	for waited := 0; ; waited++ {
+		var health struct {
+			Status       string `json:"status"`
+			Initializing int    `json:"initializing_shards"`
+		}
+		r := request{what: "wait for copies of " + p.index, method: http.MethodGet, path: "/_cluster/health/" + p.index}
+		if err := e.client.do(ctx, &r, &health); err != nil {
+			return err
+		}
+		if health.Initializing > 0 {
+			waited = 0
+		}
+		if health.Status == "green" || waited == idle {
+			return nil
+		}
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // dropFormer drops the versions that were live before n.
