@@ -68,6 +68,13 @@ The engine is named by --engine or the environment variable FLASHDB_ENGINE:
 Passwords and API keys are never part of it. They are read from the environment or from files, as
 docs/remote.md says. DIR is a small directory beside the program, for links and calibrations.`,
 		SilenceUsage: true, SilenceErrors: true,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usageError{fmt.Errorf("unknown command %q: flashdb-remote help lists them", args[0])}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	flags := root.PersistentFlags()
