@@ -20,6 +20,8 @@ import (
 type PushOptions struct {
 	// Links also copies the known links into the local directory.
 	Links bool
+	// Restart begins again where an earlier Push did not end, and drops what that one wrote.
+	Restart bool
 	// BatchBytes is about how many bytes of rows go into one call of the engine. Default 4 MiB.
 	BatchBytes int
 	// Verify is how many sampled rows of each collection are read back and compared before they are
@@ -76,7 +78,7 @@ func (db *DB) Push(ctx context.Context, from *flashdb.DB, collections []string, 
 	res.Collections = map[string]string{}
 	states := map[string]*push{}
 	for _, name := range collections {
-		if states[name], err = db.prepare(ctx, from, name); err != nil {
+		if states[name], err = db.prepare(ctx, from, name, o.Restart); err != nil {
 			return res, fmt.Errorf("push %q: %w", name, err)
 		}
 		res.Collections[name] = states[name].Version
@@ -109,7 +111,7 @@ func (db *DB) Push(ctx context.Context, from *flashdb.DB, collections []string, 
 
 // prepare returns the state to go on from: that of an unfinished push of the same rows, or a new
 // one.
-func (db *DB) prepare(ctx context.Context, from *flashdb.DB, name string) (*push, error) {
+func (db *DB) prepare(ctx context.Context, from *flashdb.DB, name string, restart bool) (*push, error) {
 	c, err := from.Collection(name)
 	if err != nil {
 		return nil, err
@@ -127,7 +129,7 @@ func (db *DB) prepare(ctx context.Context, from *flashdb.DB, name string) (*push
 		return nil, err
 	}
 	var old push
-	if ok && json.Unmarshal([]byte(value), &old) == nil && old.Model == fresh.Model && old.Rows == fresh.Rows && old.Norm == fresh.Norm {
+	if ok && json.Unmarshal([]byte(value), &old) == nil && !restart && old.Model == fresh.Model && old.Rows == fresh.Rows && old.Norm == fresh.Norm {
 		names, err := db.engine.Versions(ctx, name)
 		if err != nil {
 			return nil, err
@@ -136,7 +138,7 @@ func (db *DB) prepare(ctx context.Context, from *flashdb.DB, name string) (*push
 			return &old, nil
 		}
 	}
-	if old.Version != "" { // of other rows
+	if old.Version != "" { // of other rows, or to begin again
 		if err := db.dropStaged(ctx, name, old.Version); err != nil {
 			return nil, err
 		}

@@ -135,6 +135,20 @@ func testResume(t *testing.T, p *pair) {
 	res, err = p.db.Push(ctx, p.embedded, []string{p.name}, o)
 	require.NoError(t, err)
 	assert.Zero(t, res.Resumed)
+
+	p.engine.On("put", func(n int) error {
+		if n >= 3 {
+			return Gone(n)
+		}
+		return nil
+	})
+	_, err = p.db.Push(ctx, other, []string{p.name}, o)
+	require.Error(t, err)
+	p.engine.On("put", func(int) error { return nil })
+	res, err = p.db.Push(ctx, other, []string{p.name}, &remote.PushOptions{Restart: true})
+	require.NoError(t, err)
+	assert.Zero(t, res.Resumed)
+	assert.Equal(t, pairRows, res.Rows)
 	names, err := p.engine.Versions(ctx, p.name)
 	require.NoError(t, err)
 	assert.Len(t, names, 1)

@@ -60,6 +60,7 @@ by the same command.`,
 		},
 	}
 	cmd.Flags().BoolVar(&noLinks, "no-links", false, "leave the known links out")
+	cmd.Flags().BoolVar(&o.Restart, "restart", false, "begin again where an earlier push did not end")
 	cmd.Flags().IntVar(&o.Verify, "verify", 1000, "rows to read back")
 	cmd.Flags().IntVar(&o.BatchBytes, "batch-bytes", 4<<20, "size of one call of the engine")
 	return cmd
