@@ -60,7 +60,8 @@ func checksum(version, key string, vector []float32) uint32 {
 }
 
 // NewRow returns the row of a version for a node. The key must be UTF-8 without a zero byte, as not
-// every engine stores other bytes. The embedding must be finite and of the version's Dim. A version with Normalize has it scaled to length 1.
+// every engine stores other bytes. The embedding must be finite and of the version's Dim. A version
+// with Normalize has it scaled to length 1.
 func (v *Version) NewRow(n flashdb.Node) (Row, error) {
 	if len(n.Key) == 0 || len(n.Key) > 1024 || !utf8.ValidString(n.Key) || strings.ContainsRune(n.Key, 0) {
 		return Row{}, fmt.Errorf("node %q: %w: an engine takes keys of 1 to 1024 bytes of UTF-8 without a zero byte", n.Key, flashdb.ErrInvalid)

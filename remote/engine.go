@@ -13,9 +13,9 @@ var (
 	// ErrUnavailable is returned when the engine, or the part of it that was needed, did not answer
 	// or answered that it is overloaded. The call may be repeated.
 	ErrUnavailable = errors.New("engine is not available")
-	// ErrForeign is returned for something of a collection's name that this package has not made, or
-	// that was changed by other means: another schema, or rows with a wrong checksum. Nothing in it
-	// is scored or changed.
+	// ErrForeign is returned for something of a collection's name that this package has not made,
+	// or that was changed by other means: another schema, or rows with a wrong checksum. Nothing in
+	// it is scored or changed.
 	ErrForeign = errors.New("not made by flashdb, or changed since")
 )
 

@@ -51,8 +51,8 @@ func (c *Collection) PredictVector(ctx context.Context, source []float32, k int,
 	return c.predict(ctx, "", source, k, opts)
 }
 
-// batchWorkers is how many queries of a PredictBatch run at a time. Most of their time they wait for
-// the engine.
+// batchWorkers is how many queries of a PredictBatch run at a time. Most of their time they wait
+// for the engine.
 const batchWorkers = 4
 
 // PredictBatch calls Predict for every key, some at a time, and yields the results in the order of

@@ -13,7 +13,8 @@ const firstPause = 50 * time.Millisecond
 
 // patient is an engine whose calls are repeated while it is not available, and have a time limit.
 // Stage, Publish, Drop and Refresh have no limit, because an engine may build or remove an index in
-// them, for minutes. A Scan has no limit either and is not repeated: its rows were passed on already.
+// them, for minutes. A Scan has no limit either and is not repeated: its rows were passed on
+// already.
 type patient struct {
 	Engine
 	attempts int

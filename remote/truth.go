@@ -117,7 +117,8 @@ func (a *asker) recall(hits []flashdb.Hit, k int) float64 {
 	return float64(found) / float64(k)
 }
 
-// askersOf returns askers for sources. Of a decoder with relations, each asks for one that is drawn.
+// askersOf returns askers for sources. Of a decoder with relations, each asks for one that is
+// drawn.
 func (c *Collection) askersOf(ctx context.Context, s *served, t *trained, keys []string, o *flashdb.PredictOptions, rng *rand.Rand) (all []*asker, err error) {
 	q := &query{}
 	for _, key := range keys {
@@ -161,7 +162,8 @@ func (c *Collection) sample(ctx context.Context, of Name, n int, rng *rand.Rand)
 	return keys, gone(err)
 }
 
-// linkedSources returns up to n different keys of sources, drawn in proportion to their known links.
+// linkedSources returns up to n different keys of sources, drawn in proportion to their known
+// links.
 func (c *Collection) linkedSources(ctx context.Context, from string, n int, rng *rand.Rand) (keys []string, err error) {
 	seen, drawn := 0, make([]string, 0, n)
 	for e, err := range c.local.Links(ctx) {

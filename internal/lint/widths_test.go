@@ -20,7 +20,7 @@ const maxTextWidth = 100
 // Preformatted blocks, tables, headings, directives and a single long word may be wider.
 func TestWidths(t *testing.T) {
 	fset := token.NewFileSet()
-	for _, s := range sources(t, fset) {
+	for _, s := range parsed(t, fset, true) {
 		if ast.IsGenerated(s.file) {
 			continue
 		}

@@ -21,8 +21,8 @@
 // little-endian float32, which is what comes back bit for bit, and as a knn_vector, which is
 // indexed and not returned. That one is scaled by a power of two so that a version's rows are 1024
 // to 2048 long: a score of OpenSearch is 1/(1+d*d) as float32, which tells distances far below 1
-// badly apart. An _id is "k" and the key; it may have 512 bytes, so that of a longer key is "h" and a
-// SHA-256 of it. The version's description with its decoders is the document "version" of its
+// badly apart. An _id is "k" and the key; it may have 512 bytes, so that of a longer key is "h" and
+// a SHA-256 of it. The version's description with its decoders is the document "version" of its
 // index, so it appears and disappears with its rows.
 //
 // # Searches

@@ -186,8 +186,8 @@ func (e *Engine) size(ctx context.Context) (n, replicas int, _ error) {
 
 // Publish implements remote.Engine. All aliases change by one update of the cluster's state. The
 // former versions are dropped once every node has taken it up: a node that had not would still call
-// one of them live that is gone elsewhere. Meanwhile an alias tells that they are to be dropped, for
-// a Publish that is repeated.
+// one of them live that is gone elsewhere. Meanwhile an alias tells that they are to be dropped,
+// for a Publish that is repeated.
 func (e *Engine) Publish(ctx context.Context, versions ...remote.Name) error {
 	var actions []any
 	act := func(action, index, alias string) {
@@ -236,11 +236,16 @@ func (e *Engine) Publish(ctx context.Context, versions ...remote.Name) error {
 	return nil
 }
 
-// complete makes what create left out: replicas, which are copies of files now, and a refresh from
-// time to time. It returns once every copy is there. A copy that no node takes is not waited for.
+// complete makes what create left out: replicas, and a refresh from time to time. The flush writes
+// all rows to files, so that a replica is a copy of files: what is in the transaction log alone
+// would be indexed once more. It returns once every copy is there. A copy that no node takes is not
+// waited for.
 func (e *Engine) complete(ctx context.Context, n remote.Name, p *place) error {
 	if err := e.Refresh(ctx, n); err != nil {
 		return err
+	}
+	if err := e.everyShard(ctx, "flush", p); err != nil {
+		return e.forget(n, err)
 	}
 	_, replicas, err := e.size(ctx)
 	if err != nil {
@@ -339,12 +344,17 @@ func (e *Engine) Refresh(ctx context.Context, of remote.Name) error {
 	if err != nil {
 		return err
 	}
+	return e.forget(of, e.everyShard(ctx, "refresh", &p))
+}
+
+// everyShard runs a command on every shard of an index.
+func (e *Engine) everyShard(ctx context.Context, command string, p *place) error {
 	var answer struct {
 		Shards shards `json:"_shards"`
 	}
-	what := "refresh " + p.index
-	if err := e.client.do(ctx, &request{what: what, method: http.MethodPost, path: "/" + p.index + "/_refresh"}, &answer); err != nil {
-		return e.forget(of, err)
+	what := command + " " + p.index
+	if err := e.client.do(ctx, &request{what: what, method: http.MethodPost, path: "/" + p.index + "/_" + command}, &answer); err != nil {
+		return err
 	}
 	return answer.Shards.whole(what)
 }

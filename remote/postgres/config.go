@@ -28,13 +28,14 @@ type Config struct {
 	Schema string
 	// Connections is the most that are open, at least 2. Default 8.
 	Connections int
-	// BuildMemory is the most that the server may use to build an index, in bytes. A build that does
-	// not fit takes several times as long. Default 1 GiB.
+	// BuildMemory is the most that the server may use to build an index, in bytes. A build that
+	// does not fit takes several times as long. Default 1 GiB.
 	BuildMemory int64
 	// M is the number of neighbours of a row in the index (m of pgvector). Default 16.
 	M int
 	// EfConstruction is the number of candidates while the index is built (ef_construction of
-	// pgvector). Default 128, with which a build takes half as long again as with pgvector's own, 64.
+	// pgvector). Default 128, with which a build takes half as long again as with pgvector's own,
+	// 64.
 	EfConstruction int
 }
 

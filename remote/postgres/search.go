@@ -12,8 +12,8 @@ import (
 const (
 	// maxEf is the most that hnsw.ef_search may be.
 	maxEf = 1000
-	// perRow is how many rows the index may compare for each row that is wanted or excluded before it
-	// gives up, and minCompared how many at least.
+	// perRow is how many rows the index may compare for each row that is wanted or excluded before
+	// it gives up, and minCompared how many at least.
 	perRow      = 50
 	minCompared = 40_000
 )

@@ -196,8 +196,8 @@ const (
 	// lockWait is how long a drop waits for the readers of a table at a time. Readers that come
 	// meanwhile wait for it.
 	lockWait = 200 * time.Millisecond
-	// lastWait is how long its last attempt waits. The server ends an automatic vacuum for a drop that
-	// waits for a second.
+	// lastWait is how long its last attempt waits. The server ends an automatic vacuum for a drop
+	// that waits for a second.
 	lastWait = 1500 * time.Millisecond
 	// sweepPause is between two attempts, for the readers that came.
 	sweepPause = 100 * time.Millisecond
