@@ -55,8 +55,9 @@ func (o PutNode) apply(c *Changes, lsn uint64) error {
 		return fmt.Errorf("put node %q into %q: %w", o.Key, col.name, err)
 	}
 	var old []string
+	fresh := o.ID == col.nextID && o.ID <= maxID
 	switch {
-	case o.ID == col.nextID && o.ID <= maxID:
+	case fresh:
 		col.nextID++
 		col.count++
 		c.own.ids[nameKey{o.UID, o.Key}] = idOf{o.ID, true}
@@ -76,6 +77,9 @@ func (o PutNode) apply(c *Changes, lsn uint64) error {
 		record: appendRecord(c.slab.alloc(recordSize(o.Key, tags, o.Payload)), o.Key, tags, o.Payload),
 		row:    c.slab.row(o.Row),
 		lsn:    lsn,
+	}
+	if err := c.replaceAttributes(col, o.ID, fresh, o.Attributes); err != nil {
+		return fmt.Errorf("put node %q into %q: %w", o.Key, col.name, err)
 	}
 	return c.retag(o.UID, o.ID, old, tags)
 }
@@ -175,6 +179,9 @@ func (o DeleteNode) apply(c *Changes, _ uint64) error {
 	c.own.ids[nameKey{o.UID, n.Key}] = idOf{}
 	if !col.ownTombs {
 		col.tombs, col.ownTombs = copyBitmap(col.tombs), true
+	}
+	for _, a := range slices.Clone(col.attributes) {
+		c.removeAttribute(col, o.ID, a.Name)
 	}
 	col.tombs.Add(o.ID)
 	col.count--

@@ -39,6 +39,9 @@ type collection struct {
 	across []uint32        // UIDs of the other collections that its nodes are, or were, linked to nodes of
 	typed  bool            // its nodes have, or had, links with relations
 
+	attributes []Attribute // of its nodes, by name
+	attributed bool        // its nodes have, or had, attributes
+
 	// served is shared by all copies: PublishGeneration, which runs beside the writer, changes it
 	// for all at once.
 	served *atomic.Pointer[generation]
@@ -180,6 +183,12 @@ func loadCollection(root *bolt.Bucket, file string, uid uint32, l layout) (*coll
 		return nil, located(err, file, "info")
 	}
 	col.typed = b.Bucket.Bucket(bucketNames[typedBucket]) != nil
+	if bkt := attributesBucketOf(b.Bucket); bkt != nil {
+		col.attributed = true
+		if col.attributes, err = loadAttributes(l.table(bkt, uid, attributesBucket)); err != nil {
+			return nil, located(err, file, "attributes")
+		}
+	}
 	var served generation
 	value, err = b.get(keyIndex)
 	if err == nil && value != nil {

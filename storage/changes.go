@@ -28,7 +28,8 @@ type Changes struct {
 // An edit is a collection that a Changes has its own copy of.
 type edit struct {
 	*collection
-	ownTombs bool // tombs too
+	ownTombs      bool // tombs too
+	ownAttributes bool // attributes too
 }
 
 // Begin starts a change. A change that was begun before and not staged is dropped. If the file

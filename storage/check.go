@@ -121,6 +121,7 @@ func (c *collectionChecker) run() {
 	})
 	c.across()
 	c.typed()
+	c.attributes()
 	c.dirty()
 	for _, b := range []bucket{decodersBucket, metaBucket, plansBucket} {
 		c.each(b, func(key, stored []byte) { c.sound(b, key, stored) })

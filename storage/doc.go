@@ -52,10 +52,11 @@
 // by that, Compact included. Version 1 has no seals. Up to version 2 the keys of rows and dirty are
 // ids, and their values are one row, and one LSN as a uint64. Version 4 is version 3 with links to
 // other collections, and version 5 is version 4 with links that have a relation: a file is created
-// with version 3, and the first of these links raises it to version 4 or 5. Files of version 1 and
-// 2 cannot have such links.
+// with version 3, and the first of these links raises it to version 4 or 5. Version 6 is version 5
+// with attributes of nodes, the first of which raises it. Files of version 1 and 2 cannot have such
+// links, nor attributes.
 //
-//	meta                       format   -> uint32  version of this layout, 3 to 5
+//	meta                       format   -> uint32  version of this layout, 3 to 6
 //	                           applied  -> uint64  LSN of the last change in this file
 //	                           next     -> uint32  UID of the next collection
 //	names                      name     -> uint32  UID
@@ -71,6 +72,8 @@
 //	   ├─ across               UID, id  -> roaring bitmap of the ids of collection UID that id is linked to, likewise
 //	   ├─ typed                UID, id  -> links that have a relation, between id and ids of collection UID, its own or another; see below
 //	   ├─ tags                 tag      -> roaring bitmap of the ids that carry it
+//	   ├─ attributes           name, 0  -> kind, 1 byte; number of nodes that have it, varint
+//	   │                       name, 0, column -> values of the ids n*1024 to (n+1)*1024-1, for column n; see column.go
 //	   ├─ decoders             name     -> blob of package decoder
 //	   ├─ meta                 name     -> string of the user's
 //	   └─ plans                decoder  -> blob of package internal/calibrate: derived, what was measured of query plans
@@ -126,14 +129,16 @@
 //  5. links, across, typed and dirty hold live ids; linked ids are below next id of their
 //     collection;
 //  6. no LSN in dirty or index exceeds applied;
-//  7. the sequence of the buckets links, across, typed, decoders and meta, which nothing else
-//     vouches for, is the number of their entries (from version 2 on);
+//  7. the sequence of the buckets links, across, typed, attributes, decoders and meta, which nothing
+//     else vouches for, is the number of their entries (from version 2 on);
 //  8. plans has names of decoders as keys;
 //  9. the mask of a block of rows or dirty is not 0 and has no bit beyond the block, and the value
 //     has the length it states (from version 3 on);
 //  10. the collections that across and typed lead to exist, and info names them: links to a
 //     collection end in the transaction that drops it (from version 4 on);
-//  11. of two live nodes, typed has a link between them at both or at neither (from version 5 on).
+//  11. of two live nodes, typed has a link between them at both or at neither (from version 5 on);
+//  12. the columns of an attribute hold values of its kind, ascending and without duplicates, of live
+//     ids, as many as it says; no column is empty (from version 6 on).
 //
 // [EncodeOps] documents the second format of this package, what the log records hold.
 package storage

@@ -16,17 +16,18 @@ import (
 // fillPercent is how full bbolt makes a page that it splits. Ids are put in ascending order and
 // mostly once, so their pages need no free room. Keys, tags and names come in any order.
 var fillPercent = [bucketCount]float64{
-	idsBucket:      0.7,
-	keysBucket:     0.9,
-	rowsBucket:     1,
-	dirtyBucket:    1,
-	linksBucket:    0.7,
-	acrossBucket:   0.7,
-	typedBucket:    0.7,
-	tagsBucket:     0.5,
-	decodersBucket: 0.5,
-	metaBucket:     0.5,
-	plansBucket:    0.5,
+	idsBucket:        0.7,
+	keysBucket:       0.9,
+	rowsBucket:       1,
+	dirtyBucket:      1,
+	linksBucket:      0.7,
+	acrossBucket:     0.7,
+	typedBucket:      0.7,
+	tagsBucket:       0.5,
+	attributesBucket: 0.9,
+	decodersBucket:   0.5,
+	metaBucket:       0.5,
+	plansBucket:      0.5,
 }
 
 // Flush moves everything published into the bbolt file, in one synced transaction, and returns the
@@ -150,12 +151,13 @@ func (s *Store) write(tx *bolt.Tx, st *state) error {
 
 // touched lists what a layer mentions of one collection, in the order bbolt keeps it in.
 type touched struct {
-	nodes []uint32
-	keys  []keyed
-	links []linkKey
-	typed []linkKey
-	tags  []string
-	blobs []blobKey
+	nodes   []uint32
+	keys    []keyed
+	links   []linkKey
+	typed   []linkKey
+	tags    []string
+	columns []columnKey
+	blobs   []blobKey
 }
 
 // keyed is a key and what it leads to.
@@ -197,6 +199,10 @@ func (l *layer) touched() map[uint32]*touched {
 		t := of(k.uid)
 		t.tags = append(t.tags, k.name)
 	}
+	for k := range l.columns {
+		t := of(k.uid)
+		t.columns = append(t.columns, k)
+	}
 	for k := range l.blobs {
 		t := of(k.uid)
 		t.blobs = append(t.blobs, k)
@@ -207,6 +213,7 @@ func (l *layer) touched() map[uint32]*touched {
 		slices.SortFunc(t.links, linkKey.compare)
 		slices.SortFunc(t.typed, linkKey.compare)
 		slices.Sort(t.tags)
+		slices.SortFunc(t.columns, columnKey.compare)
 	}
 	return all
 }
@@ -257,6 +264,7 @@ func (s *Store) writeCollection(b *bolt.Bucket, before *collection, cat *catalog
 		w.links(t.links, cat, all)
 		w.typed(t.typed, cat, all)
 		w.tags(col.uid, t.tags, all)
+		w.attributes(before, col, t.columns, all)
 		for _, k := range t.blobs {
 			if all.blobs[k] == nil && b.Bucket(bucketNames[k.in]) == nil {
 				continue // removed before it was ever written

@@ -194,7 +194,9 @@ func (h *history) randomOp(m *model) storage.Op {
 	if len(c.nodes) == 0 {
 		return h.putNode(c)
 	}
-	switch n := r.IntN(24); {
+	switch n := r.IntN(26); {
+	case n >= 24:
+		return h.setAttributes(c)
 	case n >= 22:
 		return storage.SetPayload{UID: uid, ID: pick(r, c.nodes), Payload: make([]byte, r.IntN(20))}
 	case n >= 20:
@@ -269,6 +271,7 @@ func (h *history) putNode(c *modelCollection) storage.PutNode {
 		o.Row[i] = r.Float32()
 	}
 	o.Tags = h.tags()
+	o.Attributes = h.attributes()
 	if r.IntN(2) == 0 {
 		o.Payload = make([]byte, r.IntN(20))
 	}

@@ -10,12 +10,13 @@ import (
 // the Changes that builds it, and is immutable from Publish on. Everything else is as in the layers
 // below it, and below those as in bbolt.
 type layer struct {
-	nodes map[nodeKey]node
-	ids   map[nameKey]idOf
-	links map[linkKey]*roaring.Bitmap // nil: none any more
-	typed map[linkKey][]Related       // nil: none any more
-	tags  map[nameKey]*roaring.Bitmap // nil: no node carries the tag any more
-	blobs map[blobKey][]byte          // nil: none any more
+	nodes   map[nodeKey]node
+	ids     map[nameKey]idOf
+	links   map[linkKey]*roaring.Bitmap // nil: none any more
+	typed   map[linkKey][]Related       // nil: none any more
+	tags    map[nameKey]*roaring.Bitmap // nil: no node carries the tag any more
+	columns map[columnKey]*column       // nil: no node of it has the attribute any more
+	blobs   map[blobKey][]byte          // nil: none any more
 
 	runs []*run    // by UID and first id; what nodes and ids say of their nodes is newer
 	keys *keyTable // of runs; nil if there are none
@@ -66,18 +67,19 @@ type idOf struct {
 
 func newLayer() *layer {
 	return &layer{
-		nodes: map[nodeKey]node{},
-		ids:   map[nameKey]idOf{},
-		links: map[linkKey]*roaring.Bitmap{},
-		typed: map[linkKey][]Related{},
-		tags:  map[nameKey]*roaring.Bitmap{},
-		blobs: map[blobKey][]byte{},
+		nodes:   map[nodeKey]node{},
+		ids:     map[nameKey]idOf{},
+		links:   map[linkKey]*roaring.Bitmap{},
+		typed:   map[linkKey][]Related{},
+		tags:    map[nameKey]*roaring.Bitmap{},
+		columns: map[columnKey]*column{},
+		blobs:   map[blobKey][]byte{},
 	}
 }
 
 // len returns how many things l mentions.
 func (l *layer) len() int {
-	n := len(l.nodes) + len(l.ids) + len(l.links) + len(l.typed) + len(l.tags) + len(l.blobs)
+	n := len(l.nodes) + len(l.ids) + len(l.links) + len(l.typed) + len(l.tags) + len(l.columns) + len(l.blobs)
 	for _, r := range l.runs {
 		n += r.len()
 	}
@@ -126,6 +128,7 @@ func (l *layer) cover(newer *layer) {
 	cover(l.links, newer.links)
 	cover(l.typed, newer.typed)
 	cover(l.tags, newer.tags)
+	cover(l.columns, newer.columns)
 	cover(l.blobs, newer.blobs)
 	l.join(l, newer)
 }
@@ -166,6 +169,7 @@ func (l *layer) absorb(older *layer) {
 	absorb(l.links, older.links)
 	absorb(l.typed, older.typed)
 	absorb(l.tags, older.tags)
+	absorb(l.columns, older.columns)
 	absorb(l.blobs, older.blobs)
 	l.join(older, l)
 }
@@ -197,7 +201,7 @@ const entryBytes = 96
 
 // size estimates the memory of l.
 func (l *layer) size() int64 {
-	n := int64(len(l.nodes)+len(l.ids)+len(l.links)+len(l.typed)+len(l.tags)+len(l.blobs)) * entryBytes
+	n := int64(len(l.nodes)+len(l.ids)+len(l.links)+len(l.typed)+len(l.tags)+len(l.columns)+len(l.blobs)) * entryBytes
 	for _, r := range l.runs {
 		n += r.size()
 	}
@@ -217,6 +221,11 @@ func (l *layer) size() int64 {
 	}
 	for k, b := range l.tags {
 		n += int64(len(k.name)) + bitmapBytes(b)
+	}
+	for _, c := range l.columns {
+		if c != nil {
+			n += c.size()
+		}
 	}
 	for k, v := range l.blobs {
 		n += int64(len(k.name) + len(v))

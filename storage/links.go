@@ -265,14 +265,16 @@ func (w *writer) dropLinksTo(b bucket, to uint32) {
 	}
 }
 
-// putVersion raises the version of a file that has links to other collections or with relations.
-// Programs of earlier versions would lose such links.
+// putVersion raises the version of a file that has links to other collections or with relations, or
+// attributes. Programs of earlier versions would lose them.
 func (s *Store) putVersion(tx *bolt.Tx, cat *catalog) error {
 	var needed layout
 	for _, col := range cat.byUID {
 		switch {
+		case col.attributed:
+			needed = versionAttributed
 		case col.typed:
-			needed = versionTyped
+			needed = max(needed, versionTyped)
 		case len(col.across) > 0:
 			needed = max(needed, versionAcross)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/flashdb/flashdb/internal/attr"
 	"github.com/flashdb/flashdb/storage"
 )
 
@@ -76,6 +77,8 @@ type modelNode struct {
 	row     []float32
 	tags    []string // sorted, no duplicates
 	payload []byte
+
+	attributes map[string]attr.Value // not changed once it is there
 }
 
 func newModel() *model { return &model{next: 1, collections: map[uint32]*modelCollection{}} }
@@ -133,11 +136,15 @@ func (m *model) apply(op storage.Op, lsn uint64) {
 		}
 		tags := slices.Clone(o.Tags)
 		slices.Sort(tags)
-		c.nodes[o.ID] = modelNode{o.Key, slices.Clone(o.Row), slices.Compact(tags), bytes.Clone(o.Payload)}
+		c.nodes[o.ID] = modelNode{o.Key, slices.Clone(o.Row), slices.Compact(tags), bytes.Clone(o.Payload), attributesOf(nil, o.Attributes, nil)}
 		c.dirty[o.ID] = lsn
 	case storage.SetTags:
 		n := c.nodes[o.ID]
 		n.tags = slices.Compact(slices.Sorted(slices.Values(o.Tags)))
+		c.nodes[o.ID] = n
+	case storage.SetAttributes:
+		n := c.nodes[o.ID]
+		n.attributes = attributesOf(n.attributes, o.Set, o.Remove)
 		c.nodes[o.ID] = n
 	case storage.SetPayload:
 		n := c.nodes[o.ID]
@@ -212,6 +219,7 @@ type getters interface {
 	Meta(uid uint32, name string) (string, bool)
 	Plans(uid uint32, name string) ([]byte, bool)
 	KeysWithPrefix(uid uint32, prefix string, limit int) []string
+	attributeGetters
 }
 
 // equal requires that g shows exactly m.
@@ -311,6 +319,7 @@ func (c *modelCollection) equal(t *testing.T, g getters) {
 	require.Equal(t, counts, g.Tags(uid))
 	require.Nil(t, g.Tag(uid, "carried by none"))
 	require.Equal(t, setOf(c.tombs), arrayOf(g.Tombs(uid)))
+	c.equalAttributes(t, g)
 	c.equalKeys(t, g)
 	c.equalBlobs(t, g)
 }

@@ -1,10 +1,13 @@
 package storage
 
-import "github.com/flashdb/flashdb/internal/format"
+import (
+	"github.com/flashdb/flashdb/internal/attr"
+	"github.com/flashdb/flashdb/internal/format"
+)
 
 // An Op is one logical change: CreateCollection, DropCollection, PutNode, SetTags, SetPayload,
-// DeleteNode, Link, Unlink, PutDecoder, DropDecoder, SetMeta or SetPlans. It says by id what to do,
-// so that applying it to the same state always gives the same state.
+// SetAttributes, DeleteNode, Link, Unlink, PutDecoder, DropDecoder, SetMeta or SetPlans. It says by
+// id what to do, so that applying it to the same state always gives the same state.
 type Op interface {
 	// Collection returns the UID of the collection that the operation changes.
 	Collection() uint32
@@ -32,18 +35,20 @@ type DropCollection struct {
 	UID uint32
 }
 
-// PutNode inserts a node, or replaces row, tags and payload of a live one. A key that has no id yet
-// must come with the collection's NextID, any other with its id.
+// PutNode inserts a node, or replaces row, tags, attributes and payload of a live one. A key that
+// has no id yet must come with the collection's NextID, any other with its id.
 type PutNode struct {
-	UID, ID uint32
-	Key     string
-	Row     []float32
-	Tags    []string // in any order
-	Payload []byte
+	UID, ID    uint32
+	Key        string
+	Row        []float32
+	Tags       []string     // in any order
+	Attributes []attr.Named // each name once
+	Payload    []byte
 }
 
-// DeleteNode removes a live node: its key, row, tags and payload, and the links that start at it,
-// to whatever collection. Those that end at it stay in place; readers subtract [View.Tombs].
+// DeleteNode removes a live node: its key, row, tags, attributes and payload, and the links that
+// start at it, to whatever collection. Those that end at it stay in place; readers subtract
+// [View.Tombs].
 type DeleteNode struct {
 	UID, ID uint32
 }

@@ -13,7 +13,8 @@ const (
 	opsVersion2   = 2 // SetPlans was added
 	opsVersion3   = 3 // links across collections, SetTags and SetPayload were added
 	opsVersion4   = 4 // links with a relation were added
-	newestVersion = opsVersion4
+	opsVersion5   = 5 // nodes with attributes and SetAttributes were added
+	newestVersion = opsVersion5
 )
 
 // The first byte of each operation. These numbers are in log files: they never change their
@@ -35,6 +36,8 @@ const (
 	kindSetPayload
 	kindLinkRelated // from version 4 on, as the next one
 	kindUnlinkRelated
+	kindPutAttributed // from version 5 on, as the next one
+	kindSetAttributes
 )
 
 // flagNormalize is the bit of Schema.Normalize in the flags byte of a schema.
@@ -62,6 +65,11 @@ const flagNormalize = 1
 //	14 SetPayload       id, varint | payload, blob; from version 3 on
 //	15 Link             UID of the targets' collection, varint | relation, string | as 5; from version 4 on
 //	16 Unlink           as 15; from version 4 on
+//	17 PutNode          as 3, and then attributes; from version 5 on, for a node that has some
+//	18 SetAttributes    id, varint | attributes to set | number of names, varint | names to remove, strings; from version 5 on
+//
+// Attributes are their number, varint, and for each its name, string, and its value, blob: the
+// kind, 1 byte, and 8 bytes or a text, as package internal/attr has them.
 //
 // Float32s are little-endian; a string or blob is its length as a varint and its bytes.
 func EncodeOps(ops []Op) []byte {
@@ -98,9 +106,25 @@ func versionOf(ops []Op) uint8 {
 			version = max(version, linkVersion(op.links(), op.Relation))
 		case SetTags, SetPayload:
 			version = max(version, opsVersion3)
+		case PutNode:
+			version = max(version, op.version())
+		case PutNodes:
+			for i := range op {
+				version = max(version, op[i].version())
+			}
+		case SetAttributes:
+			version = opsVersion5
 		}
 	}
 	return version
+}
+
+// version is versionOf one PutNode.
+func (o *PutNode) version() uint8 {
+	if len(o.Attributes) > 0 {
+		return opsVersion5
+	}
+	return opsVersion1
 }
 
 // linkVersion is versionOf one Link or Unlink.
@@ -138,7 +162,7 @@ func encodedSize(ops []Op) int {
 }
 
 func (o *PutNode) encodedSize() int {
-	return len(o.Key) + 4*len(o.Row) + 16*len(o.Tags) + len(o.Payload)
+	return len(o.Key) + 4*len(o.Row) + 16*len(o.Tags) + 32*len(o.Attributes) + len(o.Payload)
 }
 
 func (o CreateCollection) encode(w *format.Writer) {
@@ -154,7 +178,11 @@ func (o DropCollection) encode(w *format.Writer) {
 }
 
 func (o PutNode) encode(w *format.Writer) {
-	w.Uint8(kindPutNode)
+	kind := uint8(kindPutNode)
+	if len(o.Attributes) > 0 {
+		kind = kindPutAttributed
+	}
+	w.Uint8(kind)
 	w.Uvarint(uint64(o.UID))
 	w.Uvarint(uint64(o.ID))
 	w.String(o.Key)
@@ -162,6 +190,9 @@ func (o PutNode) encode(w *format.Writer) {
 	w.Bytes(format.Float32Bytes(o.Row))
 	encodeTags(w, o.Tags)
 	w.Blob(o.Payload)
+	if kind == kindPutAttributed {
+		encodeAttributes(w, o.Attributes)
+	}
 }
 
 func encodeTags(w *format.Writer, tags []string) {
@@ -316,6 +347,12 @@ func decodeOp(r *format.Reader) Op {
 		return SetTags{UID: uid, ID: uvarint32(r), Tags: decodeTags(r)}
 	case kindSetPayload:
 		return SetPayload{UID: uid, ID: uvarint32(r), Payload: r.Blob()}
+	case kindPutAttributed:
+		o := decodePutNode(r, uid)
+		o.Attributes = decodeAttributes(r)
+		return o
+	case kindSetAttributes:
+		return SetAttributes{UID: uid, ID: uvarint32(r), Set: decodeAttributes(r), Remove: decodeTags(r)}
 	}
 	r.Fail("operation of unknown kind %d", kind)
 	return nil

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/flashdb/flashdb/internal/attr"
 	"github.com/flashdb/flashdb/internal/format"
 	"github.com/flashdb/flashdb/storage"
 )
@@ -79,9 +80,47 @@ var opCases = []struct {
 	{"link_related", storage.Link{UID: 1, Source: 5, Relation: "cites", Targets: []uint32{9, 200}}, []part{
 		{1, "UID 1"}, {1, "to UID 1"}, {6, "relation: cites"}, {1, "source 5"}, {1, "2 targets"}, {1, "9"}, {2, "200"},
 	}},
+	{"put_node_with_attributes", storage.PutNode{
+		UID: 1, ID: 2, Key: "a", Row: []float32{1},
+		Attributes: []attr.Named{{Name: "price", Value: attrOf(1.5)}, {Name: "brand", Value: attrOf("A")}},
+	}, []part{
+		{1, "UID 1"},
+		{1, "id 2"},
+		{2, "key: a"},
+		{1, "dim 1"},
+		{4, "1"},
+		{1, "no tags"},
+		{1, "no payload"},
+		{1, "2 attributes"},
+		{6, "name: price"},
+		{2, "value of 9 bytes, a number"},
+		{8, "1.5, in order"},
+		{6, "name: brand"},
+		{3, "value of 2 bytes, a string: A"},
+	}},
+	{"set_attributes", storage.SetAttributes{
+		UID: 1, ID: 70000, Set: []attr.Named{{Name: "sold", Value: attrOf(true)}}, Remove: []string{"price"},
+	}, []part{
+		{1, "UID 1"},
+		{3, "id 70000"},
+		{1, "1 attribute to set"},
+		{5, "name: sold"},
+		{2, "value of 9 bytes, a bool"},
+		{8, "true"},
+		{1, "1 attribute to remove"},
+		{6, "name: price"},
+	}},
 	{"unlink_related", storage.Unlink{UID: 1, Source: 5, To: 300, Relation: "cites", Targets: []uint32{9}}, []part{
 		{1, "UID 1"}, {2, "to UID 300"}, {6, "relation: cites"}, {1, "source 5"}, {1, "1 target"}, {1, "9"},
 	}},
+}
+
+func attrOf(x any) attr.Value {
+	v, err := attr.Of(x)
+	if err != nil {
+		panic(err)
+	}
+	return v
 }
 
 type part struct {
@@ -103,6 +142,8 @@ func TestEncodeOpsGolden(t *testing.T) {
 			version = "version 3"
 		case "link_related", "unlink_related":
 			version = "version 4"
+		case "put_node_with_attributes", "set_attributes":
+			version = "version 5"
 		}
 		parts := append([]part{{1, version}, {1, "1 operation"}, {1, "kind"}}, c.parts...)
 		for _, p := range parts {
@@ -156,7 +197,9 @@ func TestDecodeOpsRefuses(t *testing.T) {
 		want   string
 	}{
 		{"nothing", nil, format.ErrCorrupt, "1 bytes wanted, 0 left"},
-		{"newer version", []byte{5, 0}, format.ErrVersion, "version 5"},
+		{"newer version", []byte{6, 0}, format.ErrVersion, "version 6"},
+		{"attribute of unknown type", []byte{5, 1, 18, 1, 0, 1, 1, 'a', 1, 9, 0}, format.ErrCorrupt, "unknown type"},
+		{"attribute that is no number", []byte{5, 1, 18, 1, 0, 1, 1, 'a', 9, 1, 255, 255, 255, 255, 255, 255, 255, 255, 0}, format.ErrCorrupt, "no number"},
 		{"relation without a name", []byte{4, 1, 15, 1, 1, 0, 0, 0}, format.ErrCorrupt, "a relation without a name"},
 		{"version 0", []byte{0, 0}, format.ErrVersion, "version 0"},
 		{"more operations than bytes", []byte{1, 200, 1, 2, 1}, format.ErrCorrupt, "200 elements"},
@@ -201,6 +244,8 @@ func TestDecodeOpsAllocation(t *testing.T) {
 		"relation":   {4, 1, 16, 1, 1},
 		"set tags":   {3, 1, 13, 1, 0},
 		"set bytes":  {3, 1, 14, 1, 0},
+		"attributes": {5, 1, 18, 1, 0},
+		"names":      {5, 1, 18, 1, 0, 0},
 	} {
 		b := append(append(bytes.Clone(head), huge...), make([]byte, 1000)...)
 		var before, after runtime.MemStats

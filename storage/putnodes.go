@@ -97,6 +97,9 @@ func (c *Changes) putRun(col *edit, nodes []PutNode, lsn uint64) error {
 				return err
 			}
 		}
+		if err := c.setAttributes(col, o.ID, o.Attributes); err != nil {
+			return fmt.Errorf("put node %q into %q: %w", o.Key, col.name, err)
+		}
 	}
 	col.nextID += uint32(len(nodes))
 	col.count += len(nodes)

@@ -61,6 +61,12 @@ func (l layout) shownKey(b bucket, key []byte) string {
 		if len(key) == 4 {
 			return l.shown(b, binary.BigEndian.Uint32(key))
 		}
+	case attributesBucket:
+		if name, n, column, ok := splitAttributeKey(key); column && ok {
+			return shownColumn(name, n)
+		} else if ok {
+			return strconv.Quote(name)
+		}
 	case acrossBucket, typedBucket:
 		if len(key) == acrossKeyBytes {
 			return fmt.Sprintf("%d to UID %d", binary.BigEndian.Uint32(key[4:]), binary.BigEndian.Uint32(key))

@@ -11,12 +11,13 @@ import (
 
 // Versions of the layout that the package comment shows.
 const (
-	versionPlain  layout = 1 // values as they are: a flipped bit in a row is believed
-	versionSealed layout = 2 // values end in a checksum
-	versionBlocks layout = 3 // rows and dirty hold blocks of ids
-	versionAcross layout = 4 // version 3 with links to other collections
-	versionTyped  layout = 5 // version 4 with links that have a relation
-	formatVersion        = versionTyped
+	versionPlain      layout = 1 // values as they are: a flipped bit in a row is believed
+	versionSealed     layout = 2 // values end in a checksum
+	versionBlocks     layout = 3 // rows and dirty hold blocks of ids
+	versionAcross     layout = 4 // version 3 with links to other collections
+	versionTyped      layout = 5 // version 4 with links that have a relation
+	versionAttributed layout = 6 // version 5 with attributes
+	formatVersion            = versionAttributed
 )
 
 // sealBytes is what a seal adds to a value.
@@ -37,7 +38,7 @@ type table struct {
 }
 
 // counted are the buckets whose loss of entries nothing else in the file would show.
-var counted = [bucketCount]bool{linksBucket: true, acrossBucket: true, typedBucket: true, decodersBucket: true, metaBucket: true}
+var counted = [bucketCount]bool{linksBucket: true, acrossBucket: true, typedBucket: true, attributesBucket: true, decodersBucket: true, metaBucket: true}
 
 // table returns bucket b of collection uid.
 func (l layout) table(bkt *bolt.Bucket, uid uint32, b bucket) table {

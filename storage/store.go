@@ -61,6 +61,7 @@ const (
 	acrossBucket
 	typedBucket
 	tagsBucket
+	attributesBucket
 	decodersBucket
 	metaBucket
 	plansBucket
@@ -68,17 +69,18 @@ const (
 )
 
 var bucketNames = [bucketCount][]byte{
-	idsBucket:      []byte("ids"),
-	keysBucket:     []byte("keys"),
-	rowsBucket:     []byte("rows"),
-	dirtyBucket:    []byte("dirty"),
-	linksBucket:    []byte("links"),
-	acrossBucket:   []byte("across"),
-	typedBucket:    []byte("typed"),
-	tagsBucket:     []byte("tags"),
-	decodersBucket: []byte("decoders"),
-	metaBucket:     []byte("meta"),
-	plansBucket:    []byte("plans"),
+	idsBucket:        []byte("ids"),
+	keysBucket:       []byte("keys"),
+	rowsBucket:       []byte("rows"),
+	dirtyBucket:      []byte("dirty"),
+	linksBucket:      []byte("links"),
+	acrossBucket:     []byte("across"),
+	typedBucket:      []byte("typed"),
+	tagsBucket:       []byte("tags"),
+	attributesBucket: []byte("attributes"),
+	decodersBucket:   []byte("decoders"),
+	metaBucket:       []byte("meta"),
+	plansBucket:      []byte("plans"),
 }
 
 func (b bucket) String() string { return string(bucketNames[b]) }

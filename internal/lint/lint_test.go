@@ -26,8 +26,9 @@ const (
 // that stands in a later row.
 var imports = map[string][]string{
 	// L0: no package of ours
-	"internal/simd": {}, "internal/simd/internal/roofline": {}, "internal/format": {}, "internal/mmap": {}, "internal/failpoint": {}, "internal/codec": {}, "internal/onnx": {}, "internal/wire": {}, "internal/socket": {}, "internal/lint": {}, "internal/output": {}, "internal/attempts": {}, "internal/nearest": {}, "internal/filter": {}, "decoder/internal/fault": {}, "decoder/internal/smooth": {},
+	"internal/simd": {}, "internal/simd/internal/roofline": {}, "internal/format": {}, "internal/mmap": {}, "internal/failpoint": {}, "internal/codec": {}, "internal/onnx": {}, "internal/wire": {}, "internal/socket": {}, "internal/lint": {}, "internal/output": {}, "internal/attempts": {}, "internal/nearest": {}, "internal/attr": {}, "decoder/internal/fault": {}, "decoder/internal/smooth": {},
 	// L1
+	"internal/filter":           {"internal/attr", "internal/nearest"},
 	"internal/vfs":              {"internal/mmap"},
 	"internal/kmeans":           {"internal/simd"},
 	"index":                     {},
@@ -38,7 +39,7 @@ var imports = map[string][]string{
 	// L2
 	"encoder":         {"decoder", "internal/simd", "internal/format"},
 	"decoder/weights": {"decoder", "decoder/internal/fault", "decoder/internal/pairwise", "decoder/internal/smooth", "internal/codec", "internal/onnx"},
-	"storage":         {"internal/vfs", "internal/mmap", "internal/format", "internal/failpoint"},
+	"storage":         {"internal/attr", "internal/vfs", "internal/mmap", "internal/format", "internal/failpoint"},
 	"wal":             {"internal/vfs", "internal/format", "internal/failpoint"},
 	"index/pq":        {"internal/simd", "internal/kmeans", "internal/format"},
 	"internal/delta":  {"index", "internal/simd"},
@@ -48,7 +49,7 @@ var imports = map[string][]string{
 	// L4
 	"internal/calibrate": {"index", "decoder", "flashlight", "internal/format"},
 	// L5: the root knows every layer but the kernels
-	"": {"internal/socket", "storage", "wal", "index", "index/ivf", "decoder", "encoder", "flashlight", "internal/delta", "internal/calibrate", "internal/filter", "internal/format", "internal/vfs", "internal/failpoint", "internal/backup", "internal/snapshot", "internal/output", "internal/wire"},
+	"": {"internal/socket", "storage", "wal", "index", "index/ivf", "decoder", "encoder", "flashlight", "internal/delta", "internal/attr", "internal/calibrate", "internal/filter", "internal/format", "internal/vfs", "internal/failpoint", "internal/backup", "internal/snapshot", "internal/output", "internal/wire"},
 	// beside the root: neither knows the other
 	"train":       {"decoder", "encoder", "internal/simd", "internal/format"},
 	"train/graph": {"train", "internal/codec"},
@@ -60,7 +61,7 @@ var imports = map[string][]string{
 	"cmd/flashdb/internal/prometheus": {""}, "cmd/flashdb/internal/shell": {}, "cmd/flashdb/internal/report": {}, "cmd/flashdb/internal/show": {},
 	"cmd/flashdb/internal/terminal": {"cmd/flashdb/internal/show"}, "cmd/flashdb/internal/usage": {"internal/nearest", "cmd/flashdb/internal/show"},
 	"cmd/flashdb/internal/parquet": {"internal/codec"},
-	"cmd/flashdb":                  {"", "control", "internal/nearest", "internal/wire", "cmd/flashdb/internal/prometheus", "cmd/flashdb/internal/shell", "cmd/flashdb/internal/report", "cmd/flashdb/internal/parquet", "cmd/flashdb/internal/show", "cmd/flashdb/internal/terminal", "cmd/flashdb/internal/usage", "decoder", "decoder/weights", "encoder", "flashlight", "index", "internal/codec", "internal/output", "train", "train/graph"},
+	"cmd/flashdb":                  {"", "control", "internal/attr", "internal/nearest", "internal/wire", "cmd/flashdb/internal/prometheus", "cmd/flashdb/internal/shell", "cmd/flashdb/internal/report", "cmd/flashdb/internal/parquet", "cmd/flashdb/internal/show", "cmd/flashdb/internal/terminal", "cmd/flashdb/internal/usage", "decoder", "decoder/weights", "encoder", "flashlight", "index", "internal/codec", "internal/output", "train", "train/graph"},
 }
 
 // third lists the modules outside the standard library that non-test code may import, and the
