@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/flashdb/flashdb/decoder"
@@ -31,6 +32,7 @@ func (b *Batch) Upsert(collection string, nodes ...Node) {
 	for i := range w.nodes {
 		n := &w.nodes[i]
 		n.Embedding, n.Tags, n.Payload = slices.Clone(n.Embedding), slices.Clone(n.Tags), bytes.Clone(n.Payload)
+		n.Attributes = maps.Clone(n.Attributes)
 	}
 	b.writes = append(b.writes, w)
 }

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -341,6 +342,8 @@ func everyWrite(t testing.TB) *flashdb.Batch {
 	b.Upsert("users", flashdb.Node{Key: "\xff\x00", Embedding: []float32{1, -0.5}, Tags: []string{"t"}, Payload: []byte{0, 255}}, flashdb.Node{Key: "b"})
 	b.SetTags("items", "a", []string{"x", "y"})
 	b.SetPayload("items", "a", []byte("p"))
+	b.SetAttributes("items", "a", flashdb.Attributes{"price": 1.5, "brand": nil, "released": time.Date(2025, 1, 2, 0, 0, 0, 0, time.UTC)})
+	b.Upsert("items", flashdb.Node{Key: "c", Attributes: flashdb.Attributes{"sold": true, "brand": "A"}})
 	b.Delete("items", "a", "b")
 	b.Link("items", flashdb.Edge{SourceCollection: "users", Source: "u", Target: "b"}, flashdb.Edge{Source: "a", Target: "b"})
 	b.Unlink("items", flashdb.Edge{Source: "b", Target: "a"}, flashdb.Edge{SourceCollection: "users", Source: "u", Target: "a"})
@@ -365,9 +368,9 @@ func TestBatchTravels(t *testing.T) {
 		require.ErrorIs(t, cut.UnmarshalBinary(encoded[:n]), flashdb.ErrCorrupt, "%d bytes", n)
 		require.Zero(t, cut.Len())
 	}
-	require.ErrorIs(t, got.UnmarshalBinary([]byte{4, 0}), flashdb.ErrVersion)
-	require.ErrorContains(t, got.UnmarshalBinary(append([]byte{3, 1, 77}, make([]byte, 11)...)), "unknown kind 77")
-	require.ErrorContains(t, got.UnmarshalBinary(append([]byte{3, 1, 2}, make([]byte, 11)...)), "0 keys of a write to one node")
+	require.ErrorIs(t, got.UnmarshalBinary([]byte{5, 0}), flashdb.ErrVersion)
+	require.ErrorContains(t, got.UnmarshalBinary(append([]byte{4, 1, 77}, make([]byte, 12)...)), "unknown kind 77")
+	require.ErrorContains(t, got.UnmarshalBinary(append([]byte{4, 1, 2}, make([]byte, 12)...)), "0 keys of a write to one node")
 	var b flashdb.Batch
 	b.PutDecoder("items", "d", nil)
 	_, err = b.MarshalBinary()

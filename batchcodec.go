@@ -8,7 +8,9 @@ import (
 )
 
 // batchVersion is the first byte of an encoded batch.
-const batchVersion = 3 // 2 added CreateCollection and DropCollection; 3 added relations of edges
+//
+// 2 added CreateCollection and DropCollection, 3 relations of edges, 4 attributes.
+const batchVersion = 4
 
 // MarshalBinary returns b as bytes, so that another process can apply it: see package control. The
 // bytes are not a file format. A program of another version may refuse them with ErrVersion.
@@ -16,10 +18,10 @@ const batchVersion = 3 // 2 added CreateCollection and DropCollection; 3 added r
 //	version, 1 byte | number of writes, varint | writes
 //
 // A write is its kind (1 byte), the name of its collection, and all of its fields in this order:
-// nodes (key, embedding, tags, payload), keys, tags, payload, edges (collection of the source,
-// source, target, relation), name, blob of the decoder, value, schema (dim as a varint, and 1 byte
-// that is 1 for normalize). A list is its length as a varint and its elements. A string or blob is
-// its length as a varint and its bytes.
+// nodes (key, embedding, tags, payload, attributes), keys, tags, payload, attributes, edges
+// (collection of the source, source, target, relation), name, blob of the decoder, value, schema
+// (dim as a varint, and 1 byte that is 1 for normalize). A list is its length as a varint and its
+// elements. A string or blob is its length as a varint and its bytes.
 func (b *Batch) MarshalBinary() ([]byte, error) {
 	if err := b.fits(MaxBatchBytes); err != nil {
 		return nil, fmt.Errorf("encode batch: %w", err)
@@ -32,12 +34,14 @@ func (b *Batch) MarshalBinary() ([]byte, error) {
 		if w.kind == writeDecoder && w.decoder == nil {
 			return nil, fmt.Errorf("encode batch: %w", b.failed(i, fmt.Errorf("%w: decoder %q is nil", ErrInvalid, w.name)))
 		}
-		w.encode(&out)
+		if err := w.encode(&out); err != nil {
+			return nil, fmt.Errorf("encode batch: %w", b.failed(i, err))
+		}
 	}
 	return out.Data(), nil
 }
 
-func (w *write) encode(out *format.Writer) {
+func (w *write) encode(out *format.Writer) error {
 	out.Uint8(uint8(w.kind))
 	out.String(w.collection)
 	out.Uvarint(uint64(len(w.nodes)))
@@ -48,10 +52,16 @@ func (w *write) encode(out *format.Writer) {
 		out.Bytes(format.Float32Bytes(n.Embedding))
 		encodeStrings(out, n.Tags)
 		out.Blob(n.Payload)
+		if err := encodeAttributes(out, n.Attributes); err != nil {
+			return fmt.Errorf("node %q: %w", n.Key, err)
+		}
 	}
 	encodeStrings(out, w.keys)
 	encodeStrings(out, w.tags)
 	out.Blob(w.payload)
+	if err := encodeAttributes(out, w.attributes); err != nil {
+		return err
+	}
 	out.Uvarint(uint64(len(w.edges)))
 	for _, e := range w.edges {
 		out.String(e.SourceCollection)
@@ -72,6 +82,7 @@ func (w *write) encode(out *format.Writer) {
 		normalize = 1
 	}
 	out.Uint8(normalize)
+	return nil
 }
 
 func encodeStrings(out *format.Writer, texts []string) {
@@ -93,7 +104,7 @@ func (b *Batch) UnmarshalBinary(data []byte) error {
 		}
 	}
 	var writes []write
-	for range r.Count(12) { // a write has at least its kind, nine lengths and a schema
+	for range r.Count(13) { // a write has at least its kind, ten lengths and a schema
 		w := decodeWrite(r)
 		if r.Err() != nil {
 			break
@@ -114,11 +125,12 @@ func decodeWrite(r *format.Reader) write {
 	if r.Err() == nil && (w.kind < 1 || w.kind > writeKinds) {
 		r.Fail("write of unknown kind %d", w.kind)
 	}
-	for range r.Count(4) {
+	for range r.Count(5) {
 		n := Node{Key: r.String()}
 		n.Embedding = append([]float32(nil), format.Float32s(r.Bytes(4*r.Count(4)))...)
 		n.Tags = decodeStrings(r)
 		n.Payload = append([]byte(nil), r.Blob()...)
+		n.Attributes = decodeAttributes(r)
 		if r.Err() != nil {
 			return write{}
 		}
@@ -126,6 +138,7 @@ func decodeWrite(r *format.Reader) write {
 	}
 	w.keys, w.tags = decodeStrings(r), decodeStrings(r)
 	w.payload = append([]byte(nil), r.Blob()...)
+	w.attributes = decodeAttributes(r)
 	for range r.Count(4) {
 		e := Edge{SourceCollection: r.String(), Source: r.String(), Target: r.String(), Relation: r.String()}
 		if r.Err() != nil {
@@ -147,7 +160,7 @@ func decodeWrite(r *format.Reader) write {
 
 // decodeWeights checks that w has the fields its kind needs, and decodes its decoder.
 func decodeWeights(r *format.Reader, w *write, weights []byte) {
-	if (w.kind == writeTags || w.kind == writePayload) && len(w.keys) != 1 {
+	if (w.kind == writeTags || w.kind == writePayload || w.kind == writeAttributes) && len(w.keys) != 1 {
 		r.Fail("%d keys of a write to one node", len(w.keys))
 		return
 	}

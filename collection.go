@@ -220,8 +220,8 @@ func (c *Collection) Name() string { return c.name }
 func (c *Collection) Schema() Schema { return c.schema }
 
 // Upsert stores nodes. It inserts nodes with new keys. Of nodes that exist it replaces embedding,
-// tags and payload, and keeps the known links. All nodes are one atomic write: after a crash all
-// are there or none. Upsert keeps no reference to the nodes.
+// tags, attributes and payload, and keeps the known links. All nodes are one atomic write: after a
+// crash all are there or none. Upsert keeps no reference to the nodes.
 func (c *Collection) Upsert(ctx context.Context, nodes ...Node) error {
 	_, err := c.write(ctx, write{kind: writeUpsert, nodes: nodes})
 	return err
@@ -236,6 +236,9 @@ func (c *Collection) puts(nodes []Node) (storage.PutNodes, error) {
 			return nil, err
 		}
 		puts[i] = storage.PutNode{UID: c.uid, Key: n.Key, Row: row, Tags: n.Tags, Payload: n.Payload}
+		if puts[i].Attributes, _, err = attributesOf(n.Key, n.Attributes); err != nil {
+			return nil, err
+		}
 	}
 	return puts, nil
 }
@@ -329,6 +332,7 @@ func (c *Collection) Get(ctx context.Context, key string) (n Node, err error) {
 func (c *Collection) node(v *storage.View, id uint32, key string) (Node, error) {
 	stored, _ := v.Node(c.uid, id)
 	n := Node{Key: key, Tags: stored.Tags, Payload: stored.Payload, Embedding: make([]float32, c.schema.Dim)}
+	n.Attributes = anyOf(v.NodeAttributes(c.uid, id))
 	if !v.Row(n.Embedding, c.uid, id) {
 		return Node{}, c.noRow(key)
 	}
@@ -346,8 +350,8 @@ func (db *DB) noRowIn(collection, key string) error {
 	return format.Corrupt(db.path(db.storeName), fmt.Sprintf("rows of collection %q", collection), 0, "node %q has none", key)
 }
 
-// Delete removes nodes with their tags, payload and links, and returns how many it removed. It
-// ignores keys that do not exist.
+// Delete removes nodes with their tags, attributes, payload and links, and returns how many it
+// removed. It ignores keys that do not exist.
 func (c *Collection) Delete(ctx context.Context, keys ...string) (deleted int, err error) {
 	return c.write(ctx, write{kind: writeDelete, keys: keys})
 }

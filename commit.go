@@ -54,7 +54,7 @@ func (db *DB) commit(ctx context.Context, resolve func(r *record) error) error {
 			r = record{changes: db.store.Begin(), lsn: uint64(lsn)}
 			err := resolve(&r)
 			if damage := r.changes.Err(); damage != nil {
-				err = damage // resolve may have drawn a wrong conclusion from what it could not read
+				err = invalidAttribute(damage) // resolve may have drawn a wrong conclusion from what it could not read
 			}
 			if err != nil {
 				return nil, err

@@ -178,3 +178,29 @@ func ExampleCollection_Rebuild() {
 	// Output:
 	// false - 1 rows are scanned exactly; an index is built from 20000 rows on, or when forced
 }
+
+func ExampleCollection_SetAttributes() {
+	ctx := context.Background()
+	dir, err := os.MkdirTemp("", "flashdb")
+	check(err)
+	defer os.RemoveAll(dir)
+	db, err := flashdb.Open(dir, nil)
+	check(err)
+	defer db.Close()
+	items, err := db.CreateCollection("items", flashdb.Schema{Dim: 2})
+	check(err)
+	check(items.Upsert(ctx,
+		flashdb.Node{Key: "dune", Embedding: []float32{1, 0}, Attributes: flashdb.Attributes{"price": 12.5, "brand": "A"}},
+		flashdb.Node{Key: "emma", Embedding: []float32{0.5, 0.5}, Attributes: flashdb.Attributes{"price": 7, "brand": "B"}},
+		flashdb.Node{Key: "idiot", Embedding: []float32{0, 1}, Attributes: flashdb.Attributes{"price": 30, "brand": "B"}},
+	))
+	check(items.SetAttributes(ctx, "idiot", flashdb.Attributes{"price": 15, "sold": true}))
+	res, err := items.Search(ctx, []float32{1, 1}, 10, &flashdb.SearchOptions{Filter: `price < 20 and (brand = "A" or sold)`, WithNode: true})
+	check(err)
+	for _, hit := range res.Hits {
+		fmt.Println(hit.Key, hit.Attributes["price"])
+	}
+	// Output:
+	// dune 12.5
+	// idiot 15
+}

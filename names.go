@@ -62,8 +62,8 @@ func (q *query) nameFromIndex(hits []Hit) (missing int) {
 	return missing
 }
 
-// nameFromStore fills in from the store what the hits lack: keys, or with withNode also tags and
-// payloads.
+// nameFromStore fills in from the store what the hits lack: keys, or with withNode also tags,
+// attributes and payloads.
 func (q *query) nameFromStore(hits []Hit, withNode bool) error {
 	uid := q.c.uid
 	return q.c.db.store.View(func(v *storage.View) error {
@@ -72,6 +72,7 @@ func (q *query) nameFromStore(hits []Hit, withNode bool) error {
 			case withNode:
 				n, _ := v.Node(uid, h.ID)
 				hits[i].Key, hits[i].Tags, hits[i].Payload = n.Key, n.Tags, n.Payload
+				hits[i].Attributes = anyOf(v.NodeAttributes(uid, h.ID))
 			case hits[i].Key == "":
 				hits[i].Key, _ = v.Key(uid, h.ID)
 			}

@@ -28,6 +28,12 @@ type Node struct {
 	Embedding []float32
 	// Tags are what filters select by: at most 1024, each valid UTF-8 of 1 to 256 bytes.
 	Tags []string
+	// Attributes are typed values by name, which filters compare: see PredictOptions.Filter. A
+	// value is a string, a bool, a time.Time, or any integer or float. It is returned as a string,
+	// bool, time.Time in UTC, to the microsecond, or float64. All values under one name in a
+	// collection have one type. A name has 1 to 256 bytes, a string at most 256, and a collection
+	// at most 256 names. A nil value is as if the name were not there.
+	Attributes Attributes
 	// Payload is the caller's own bytes, at most 16 MiB. They are returned unchanged.
 	Payload []byte
 }
@@ -44,6 +50,9 @@ func (n *Node) validate(dim int) error {
 		return fmt.Errorf("node %q: %w: embedding value %d is %v, want a finite number", n.Key, ErrInvalid, i, n.Embedding[i])
 	}
 	if err := validatePayload(n.Key, n.Payload); err != nil {
+		return err
+	}
+	if _, _, err := attributesOf(n.Key, n.Attributes); err != nil {
 		return err
 	}
 	return validateTags(n.Key, n.Tags)

@@ -128,13 +128,27 @@ type PredictOptions struct {
 	// IncludeLinked also returns the nodes that the source is already linked to. Without it they
 	// are left out: the ones linked by Relation, or by any relation where Relation is empty.
 	IncludeLinked bool
-	// Filter is a tag expression, such as `go and not (test or "old name")`. Only nodes that match
-	// are returned.
+	// Filter is an expression of tags and attributes, such as `go and not (test or "old name")` or
+	// `price < 20 and brand in ("A", "B") and released >= 2025-01-01 and not sold`. Only nodes that
+	// match are returned. docs/filters.md has all of it.
 	Filter string
 	// MinScore, if not nil, drops hits with a lower score.
 	MinScore *float32
 
-	// WithNode fills Hit.Tags and Hit.Payload.
+	// Diversity, from 0 to 1, gives up score for variety. The hits are chosen one after the other
+	// from the best nodes, at least four for each hit: next comes the node with the highest
+	//
+	//	(1 - Diversity) * relevance - Diversity * similarity
+	//
+	// (maximal marginal relevance). The relevance is the score, scaled so that the best of those
+	// nodes has 1 and the worst 0. The similarity is the highest cosine between its embedding and
+	// those of the hits before it. Hits come in the order in which they were chosen, with their
+	// exact scores. 0 is the plain order.
+	Diversity float64 `json:",omitempty"`
+	// Per, if not nil, is how many hits may have the same value of an attribute, or the same tag.
+	Per *Cap `json:",omitempty"`
+
+	// WithNode fills Hit.Tags, Hit.Attributes and Hit.Payload.
 	WithNode bool
 	// Explain records a trace of the rounds in QueryStats.Trace.
 	Explain bool
@@ -173,10 +187,28 @@ func (o *PredictOptions) Validate() error {
 			}
 		}
 	}
+	if !(o.Diversity >= 0 && o.Diversity <= 1) {
+		bad("diversity %v is outside [0, 1]", o.Diversity)
+	}
+	if o.Per != nil && o.Per.Most < 1 {
+		bad("at most %d hits of one value leave none: want 1 or more", o.Per.Most)
+	}
+	if o.Verify && o.varied() {
+		bad("the exact scan verifies the best hits, and diversity and per choose others: leave one of them unset")
+	}
 	if _, err := parsedFilter(o.Filter); err != nil {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// A Cap bounds how many hits of one answer have the same value of an attribute. Nodes without the
+// attribute are not bounded. More nodes are scored until there are k hits or no further nodes.
+type Cap struct {
+	// Attribute is its name. Empty means tags: no tag is that of more hits.
+	Attribute string
+	// Most is at least 1.
+	Most int
 }
 
 // ScoreOptions are the options of one Score. The zero value, or nil, means the defaults.

@@ -131,7 +131,11 @@ func (c *Collection) predictWith(ctx context.Context, start time.Time, key strin
 		if o.Verify {
 			excluded = q.excluded.Clone()
 		}
-		res, err := q.answer(ctx, k, q.plan(o, k), answerOptions{start: start, withNode: o.WithNode, probability: true})
+		how := answerOptions{start: start, withNode: o.WithNode, probability: true}
+		if o.varied() {
+			return q.varied(ctx, k, o, how)
+		}
+		res, err := q.answer(ctx, k, q.plan(o, k), how)
 		if err == nil && o.Verify {
 			res.Stats.Verification, err = q.verify(ctx, excluded)
 		}
@@ -148,6 +152,15 @@ type answerOptions struct {
 
 // answer runs the plan and names the hits.
 func (q *query) answer(ctx context.Context, k int, p planned, o answerOptions) (Result, error) {
+	report, err := q.find(ctx, k, p)
+	if err != nil {
+		return Result{}, err
+	}
+	return q.finish(k, p, report, o)
+}
+
+// find runs the plan, and leaves the best k in q.hits.
+func (q *query) find(ctx context.Context, k int, p planned) (report flashlight.Report, err error) {
 	q.run.Source = q.source
 	q.run.K = k
 	q.run.Plan, q.run.Fallback = p.plan, p.fallback
@@ -156,17 +169,17 @@ func (q *query) answer(ctx context.Context, k int, p planned, o answerOptions) (
 	if p.subset {
 		rows = &filteredRows{&q.view, q.allowed}
 	}
-	var report flashlight.Report
-	var err error
 	if p.plan.Method == flashlight.MethodExact {
 		q.hits, report, err = flashlight.Exact(ctx, &q.run, rows, q.c.db.opts.Workers, q.hits[:0])
 	} else {
 		q.hits, report, err = q.executor.Run(ctx, &q.run, &q.view, rows, q.hits[:0])
 	}
-	if err != nil {
-		return Result{}, err
-	}
-	res := Result{Stats: q.stats(report)}
+	return report, err
+}
+
+// finish makes the result of q.hits.
+func (q *query) finish(k int, p planned, report flashlight.Report, o answerOptions) (res Result, err error) {
+	res = Result{Stats: q.stats(report)}
 	if res.Hits, err = q.named(o.withNode, o.probability); err != nil {
 		return Result{}, err
 	}
@@ -191,6 +204,8 @@ func (q *query) short(found int, report flashlight.Report) string {
 	switch {
 	case found < len(q.hits):
 		return fmt.Sprintf("%d nodes that were found have been deleted since", len(q.hits)-found)
+	case q.capped != "":
+		return q.capped
 	case report.Stop == flashlight.StopBudget:
 		return "as many rows were scored as may be (Plan.MaxScored)"
 	case report.Stop == flashlight.StopDeadline:

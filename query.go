@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -17,7 +16,7 @@ import (
 	"github.com/flashdb/flashdb/storage"
 )
 
-// parsedFilter parses a tag expression. It is nil for an empty one.
+// parsedFilter parses an expression of tags and attributes. It is nil for an empty one.
 func parsedFilter(expression string) (*filter.Node, error) {
 	n, err := filter.Parse(expression)
 	if err != nil {
@@ -48,6 +47,8 @@ type query struct {
 	decodes  bool                   // the query is a Predict: its decoder may be calibrated
 	broken   bool                   // a panic ended it halfway: it is not used again
 	hits     []index.Hit
+	capped   string // why Per left fewer than k hits
+	pool     int    // hits from which Diversity or Per chose; 0 without them
 	names    names
 }
 
@@ -70,6 +71,7 @@ func (c *Collection) begin(ctx context.Context, sel selection) (*query, error) {
 		q.excluded.Clear()
 		q.allowed, q.measured, q.decodes = nil, nil, sel.decodes
 		q.hits, q.unknown = q.hits[:0], q.unknown[:0]
+		q.capped, q.pool = "", 0
 		p, err := c.pin(ctx)
 		var lsn uint64
 		if err == nil {
@@ -190,18 +192,11 @@ func (q *query) resolve(sel selection) (lsn uint64, err error) {
 			}
 		}
 		if sel.filter != nil {
-			all := roaring.New()
-			all.AddRange(0, uint64(info.NextID))
-			if tombs := v.Tombs(c.uid); tombs != nil {
-				all.AndNot(tombs)
+			in := filterSource{v: v, info: info}
+			if q.allowed, err = sel.filter.Find(&in); err != nil {
+				return fmt.Errorf("%w: %w", ErrInvalid, err)
 			}
-			q.allowed = sel.filter.Eval(func(tag string) *roaring.Bitmap {
-				ids := v.Tag(c.uid, tag)
-				if (ids == nil || ids.IsEmpty()) && !slices.Contains(q.unknown, tag) {
-					q.unknown = append(q.unknown, tag)
-				}
-				return ids
-			}, all)
+			q.unknown = in.unknown
 		}
 		return nil
 	})
@@ -281,6 +276,7 @@ func (q *query) stats(report flashlight.Report) QueryStats {
 		RowsVisited:  report.Cost.Rows,
 		CodesScanned: report.Cost.Codes,
 		RowsScored:   report.RowsScored,
+		Pool:         q.pool,
 		Stop:         Stop(report.Stop),
 		Generation:   q.view.pinned.number,
 		DeltaRows:    q.view.pinned.delta.Len(),

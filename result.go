@@ -19,10 +19,11 @@ type Hit struct {
 	Score float32
 	// Probability is the sigmoid of Score. It is zero in the results of Search.
 	Probability float32
-	// Tags and Payload are filled when WithNode is set in the options. They are those that the node
-	// has when the query ends.
-	Tags    []string
-	Payload []byte
+	// Tags, Attributes and Payload are filled when WithNode is set in the options. They are those
+	// that the node has when the query ends.
+	Tags       []string
+	Attributes Attributes
+	Payload    []byte
 }
 
 // QueryStats say how a query was answered, what it cost and why it ended.
@@ -38,6 +39,9 @@ type QueryStats struct {
 	CodesScanned int
 	// RowsScored counts the rows that the full decoder scored.
 	RowsScored int
+	// Pool counts the best nodes from which PredictOptions.Diversity or Per chose. It is 0 without
+	// them.
+	Pool int
 	// Stop says why the query ended.
 	Stop Stop
 	// Short says why there are fewer than k hits. It is empty when there are k.

@@ -41,6 +41,7 @@ type CollectionStats struct {
 	Links      uint64 // known links to its nodes, from nodes of any collection
 	Decoders   []string
 	Tags       map[string]uint64 // number of nodes with each tag
+	Attributes []AttributeStats  // by name
 
 	// Generation is the number of the served generation, or 0 without one. The next six fields are
 	// about it.
@@ -93,6 +94,7 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 				Links:      v.LinkCount(info.UID),
 				Decoders:   v.Decoders(info.UID),
 				Tags:       v.Tags(info.UID),
+				Attributes: attributeStats(v, info.UID),
 			})
 		}
 		return nil

@@ -23,6 +23,7 @@ const (
 	writeMeta
 	writeCreate
 	writeDrop
+	writeAttributes
 	writeKinds = iota
 )
 
@@ -32,6 +33,7 @@ func (k writeKind) String() string {
 		writeUpsert: "upsert into", writeTags: "set tags in", writePayload: "set payload in", writeDelete: "delete from",
 		writeLink: "link in", writeUnlink: "unlink in", writeDecoder: "put decoder into", writeNoDecoder: "drop decoder from",
 		writeMeta: "set meta of", writeCreate: "create", writeDrop: "drop",
+		writeAttributes: "set attributes in",
 	}[k]
 }
 
@@ -41,15 +43,16 @@ type write struct {
 	kind       writeKind
 	collection string // set in a Batch only
 
-	nodes   []Node          // upsert
-	keys    []string        // delete; set tags and set payload have exactly one
-	tags    []string        // set tags
-	payload []byte          // set payload
-	edges   []Edge          // link, unlink
-	name    string          // decoders, meta
-	decoder decoder.Decoder // put decoder
-	value   string          // meta
-	schema  Schema          // create
+	nodes      []Node          // upsert
+	keys       []string        // delete; set tags, payload and attributes have exactly one
+	tags       []string        // set tags
+	attributes Attributes      // set attributes
+	payload    []byte          // set payload
+	edges      []Edge          // link, unlink
+	name       string          // decoders, meta
+	decoder    decoder.Decoder // put decoder
+	value      string          // meta
+	schema     Schema          // create
 }
 
 // linkSize estimates what a link takes in a record besides the name of its relation: the id of its
@@ -61,12 +64,12 @@ func (w *write) size() int {
 	n := len(w.payload) + len(w.name) + len(w.value)
 	for i := range w.nodes {
 		node := &w.nodes[i]
-		n += len(node.Key) + 4*len(node.Embedding) + len(node.Payload) + bytesOf(node.Tags)
+		n += len(node.Key) + 4*len(node.Embedding) + len(node.Payload) + bytesOf(node.Tags) + bytesOfAttributes(node.Attributes)
 	}
 	for i := range w.edges {
 		n += linkSize + len(w.edges[i].Relation)
 	}
-	return n + bytesOf(w.keys) + bytesOf(w.tags)
+	return n + bytesOf(w.keys) + bytesOf(w.tags) + bytesOfAttributes(w.attributes)
 }
 
 func bytesOf(texts []string) (n int) {
@@ -100,6 +103,10 @@ func (w *write) prepare(c *Collection) (*prepared, error) {
 	case writePayload:
 		p.do = func(r *record) error { return c.setPayload(r, w.keys[0], w.payload) }
 		return p, validatePayload(w.keys[0], w.payload)
+	case writeAttributes:
+		set, remove, err := attributesOf(w.keys[0], w.attributes)
+		p.do = func(r *record) error { return c.setAttributes(r, w.keys[0], set, remove) }
+		return p, err
 	case writeDelete:
 		p.do = func(r *record) (err error) { p.count, err = c.deleteNodes(r, w.keys); return err }
 	case writeLink:

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -93,7 +94,7 @@ func ask(t *testing.T, c *Client) transcript {
 
 	ok(in.Upsert(
 		ctx,
-		flashdb.Node{Key: "a", Embedding: []float32{1, 0}, Tags: []string{"t"}, Payload: []byte{0, 255}},
+		flashdb.Node{Key: "a", Embedding: []float32{1, 0}, Tags: []string{"t"}, Payload: []byte{0, 255}, Attributes: flashdb.Attributes{"price": 1.5, "sold": true, "brand": "A", "at": time.Unix(1e9, 5000).UTC()}},
 		flashdb.Node{Key: binary, Embedding: []float32{0, 1}},
 		flashdb.Node{Key: "base64:", Embedding: []float32{3e38, 3e38}},
 		flashdb.Node{Key: "gone", Embedding: []float32{1, 1}},
@@ -102,6 +103,7 @@ func ask(t *testing.T, c *Client) transcript {
 	ok(err)
 	ok(in.SetTags(ctx, binary, []string{"u", "t"}))
 	ok(in.SetPayload(ctx, binary, []byte{255, 0}))
+	ok(in.SetAttributes(ctx, binary, flashdb.Attributes{"price": 2, "at": time.Unix(2e9, 0), "never": nil}))
 	said["set"], err = in.Get(ctx, binary)
 	ok(err)
 	from, err := c.CreateCollection(ctx, "from", flashdb.Schema{Dim: 2})

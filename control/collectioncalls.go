@@ -18,7 +18,15 @@ type node struct {
 	Embedding wire.Vector `json:"embedding"`
 	Tags      []string    `json:"tags,omitempty"`
 	Payload   []byte      `json:"payload,omitempty"`
+
+	Attributes flashdb.Attributes `json:"attributes,omitempty"`
 }
+
+func (n node) node() flashdb.Node {
+	return flashdb.Node{Key: n.Key, Embedding: n.Embedding, Tags: n.Tags, Payload: n.Payload, Attributes: n.Attributes}
+}
+
+func sent(n flashdb.Node) node { return node{n.Key, n.Embedding, n.Tags, n.Payload, n.Attributes} }
 
 type nodes struct {
 	Nodes []node `json:"nodes"`
@@ -39,7 +47,7 @@ type edges struct {
 var upsert = onCollection("upsert", func(ctx context.Context, c *flashdb.Collection, r nodes, _ out) (none, error) {
 	all := make([]flashdb.Node, len(r.Nodes))
 	for i, n := range r.Nodes {
-		all[i] = flashdb.Node{Key: n.Key, Embedding: n.Embedding, Tags: n.Tags, Payload: n.Payload}
+		all[i] = n.node()
 	}
 	return none{}, c.Upsert(ctx, all...)
 })
@@ -48,7 +56,7 @@ var upsert = onCollection("upsert", func(ctx context.Context, c *flashdb.Collect
 func (c *Collection) Upsert(ctx context.Context, all ...flashdb.Node) error {
 	r := nodes{make([]node, len(all))}
 	for i, n := range all {
-		r.Nodes[i] = node{n.Key, n.Embedding, n.Tags, n.Payload}
+		r.Nodes[i] = sent(n)
 	}
 	_, err := upsert.ask(ctx, c, r, out{})
 	return err
@@ -56,13 +64,13 @@ func (c *Collection) Upsert(ctx context.Context, all ...flashdb.Node) error {
 
 var get = onCollection("get", func(ctx context.Context, c *flashdb.Collection, r key, _ out) (node, error) {
 	n, err := c.Get(ctx, r.Key)
-	return node{n.Key, n.Embedding, n.Tags, n.Payload}, err
+	return sent(n), err
 })
 
 // Get is that of flashdb.Collection.
 func (c *Collection) Get(ctx context.Context, name string) (flashdb.Node, error) {
 	n, err := get.ask(ctx, c, key{name}, out{})
-	return flashdb.Node{Key: n.Key, Embedding: n.Embedding, Tags: n.Tags, Payload: n.Payload}, err
+	return n.node(), err
 }
 
 var deleteNodes = onCollection("delete", func(ctx context.Context, c *flashdb.Collection, r keys, _ out) (int, error) {
@@ -86,6 +94,21 @@ var setTags = onCollection("settags", func(ctx context.Context, c *flashdb.Colle
 // SetTags is that of flashdb.Collection.
 func (c *Collection) SetTags(ctx context.Context, name string, tags []string) error {
 	_, err := setTags.ask(ctx, c, tagged{name, tags}, out{})
+	return err
+}
+
+type attributed struct {
+	Key        string             `json:"key"`
+	Attributes flashdb.Attributes `json:"attributes"`
+}
+
+var setAttributes = onCollection("setattributes", func(ctx context.Context, c *flashdb.Collection, r attributed, _ out) (none, error) {
+	return none{}, c.SetAttributes(ctx, r.Key, r.Attributes)
+})
+
+// SetAttributes is that of flashdb.Collection.
+func (c *Collection) SetAttributes(ctx context.Context, name string, attributes flashdb.Attributes) error {
+	_, err := setAttributes.ask(ctx, c, attributed{name, attributes}, out{})
 	return err
 }
 

@@ -217,6 +217,9 @@ func (c *Collection) Upsert(ctx context.Context, nodes ...flashdb.Node) error {
 	return c.on(ctx, func(s *served) error {
 		rows := make([]Row, len(nodes))
 		for i, n := range nodes {
+			if len(n.Attributes) > 0 {
+				return fmt.Errorf("%w: node %q: attributes are not supported here, only tags", flashdb.ErrInvalid, n.Key)
+			}
 			var err error
 			if rows[i], err = s.NewRow(n); err != nil {
 				return err

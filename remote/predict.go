@@ -124,6 +124,9 @@ func (c *Collection) check(k int, o *flashdb.PredictOptions) error {
 	if o.Verify {
 		return fmt.Errorf("%w: Verify would read every row of the engine: use Eval", flashdb.ErrInvalid)
 	}
+	if o.Diversity != 0 || o.Per != nil {
+		return fmt.Errorf("%w: Diversity and Per are not supported here: ask a database of this process", flashdb.ErrInvalid)
+	}
 	if o.SourceCollection == c.name {
 		o.SourceCollection = ""
 	}
@@ -152,6 +155,9 @@ func (c *Collection) answer(ctx context.Context, s *served, q *query, key string
 	tags, err := filter.Parse(o.Filter)
 	if err != nil {
 		return flashdb.Result{}, fmt.Errorf("%w: %w", flashdb.ErrInvalid, err)
+	}
+	if tags.Compares() {
+		return flashdb.Result{}, fmt.Errorf("%w: filter: attributes are not supported here, only tags: compare them in a database of this process", flashdb.ErrInvalid)
 	}
 	q.reset(c, s)
 	q.view.filter = tags

@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -41,13 +42,15 @@ type frozenAnswers struct {
 	Exact    []string
 	// By the decoder with relations, by index; from version 5 on.
 	ByRelation map[string][]string `json:",omitempty"`
+	// By a filter of attributes; from version 6 on.
+	Cheap []string `json:",omitempty"`
 }
 
 // TestFrozenDatabase opens a whole database as the first program of its formats left it when it was
 // killed: with a log tail that is not in flash.db, a generation, rows newer than that, deletes,
 // links, tags, decoders, relations. That must work for ever.
 func TestFrozenDatabase(t *testing.T) {
-	for _, version := range []string{"v2", "v3", "v4", "v5"} {
+	for _, version := range []string{"v2", "v3", "v4", "v5", "v6"} {
 		t.Run(version, func(t *testing.T) { testFrozen(t, version) })
 	}
 }
@@ -159,6 +162,9 @@ func answersOf(t *testing.T, db *flashdb.DB) frozenAnswers {
 	a.ByIndex = keys(flashdb.PredictOptions{Plan: &flashlight.Plan{PerRound: 100, Probes: index.Probes{Share: 1}}})
 	a.Exact = keys(flashdb.PredictOptions{Exact: true})
 	a.ByRelation = byRelation(t, db)
+	if of, err := c.Get(context.Background(), "p1"); err == nil && of.Attributes != nil {
+		a.Cheap = keys(flashdb.PredictOptions{Exact: true, Filter: `price > 20 and released < 2025-01-03 and brand in ("A", "B")`, IncludeLinked: true})
+	}
 	return a
 }
 
@@ -243,8 +249,14 @@ func makeFrozen(t *testing.T, packed, answers string) {
 	require.NoError(t, users.PutDecoder(ctx, "knows", related))
 	_, err = users.Rebuild(ctx, &flashdb.RebuildOptions{Force: true, Lists: 2})
 	require.NoError(t, err)
+	for i, key := range []string{"p1", "p2", "p3"} {
+		require.NoError(t, c.SetAttributes(ctx, key, flashdb.Attributes{
+			"price": 1.5 * float64(i), "brand": string(rune('A' + i)), "sold": i == 1, "released": time.Date(2025, 1, 1+i, 0, 0, 0, 0, time.UTC),
+		}))
+	}
 	require.NoError(t, db.Checkpoint(ctx))
 	// From here on the log alone has it.
+	require.NoError(t, c.SetAttributes(ctx, "p2", flashdb.Attributes{"price": 40, "sold": nil}))
 	require.NoError(t, c.Upsert(ctx, flashdb.Node{Key: "new", Embedding: randomVector(rng, dim), Tags: []string{"blue"}}))
 	require.NoError(t, c.Link(ctx, flashdb.Edge{Source: "new", Target: "p1"}))
 	_, err = c.Unlink(ctx, flashdb.Edge{Source: "p1", Target: "p3"})

@@ -134,7 +134,7 @@ func (h *history) draws() map[string]func(w world) []step {
 func (h *history) writes() map[string]func(w world, name string) (write, bool) {
 	all := map[string]func(w world, name string) (write, bool){}
 	for kind, draw := range map[string]func(m *model) (write, bool){
-		"upsert": h.upsert, "delete": h.delete, "set tags": h.setTags, "set payload": h.setPayload,
+		"upsert": h.upsert, "delete": h.delete, "set tags": h.setTags, "set payload": h.setPayload, "set attributes": h.setAttributes,
 		"decoders": h.decoders, "meta": h.meta,
 	} {
 		all[kind] = func(w world, name string) (write, bool) { return draw(w[name]) }
@@ -202,6 +202,7 @@ func (h *history) upsert(*model) (write, bool) {
 		if h.rng.IntN(2) == 0 {
 			n.Tags = []string{"red"}
 		}
+		n.Attributes = attributes(h.rng, "")
 		nodes = append(nodes, n)
 	}
 	return upsertWrite(nodes...), true
@@ -210,6 +211,11 @@ func (h *history) upsert(*model) (write, bool) {
 func (h *history) setTags(m *model) (write, bool) {
 	key := h.existing(m)
 	return setTagsWrite(key, []string{"blue", "red"}[h.rng.IntN(3):]...), key != ""
+}
+
+func (h *history) setAttributes(m *model) (write, bool) {
+	key := h.existing(m)
+	return setAttributesWrite(key, setOrRemoved(h.rng, "")), key != ""
 }
 
 func (h *history) setPayload(m *model) (write, bool) {

@@ -110,7 +110,7 @@ func (m *model) diff(ctx context.Context, c *flashdb.Collection, prefix string) 
 		if err != nil {
 			return err
 		}
-		same := slices.Equal(want.Embedding, got.Embedding) && sameTags(want.Tags, got.Tags) && slices.Equal(want.Payload, got.Payload)
+		same := slices.Equal(want.Embedding, got.Embedding) && sameNode(want, got.Tags, got.Payload, got.Attributes)
 		if !same {
 			return fmt.Errorf("node %v, want %v", got, want)
 		}
@@ -396,8 +396,10 @@ func (a *generator) next() write {
 		return upsertWrite(nodes...)
 	case kind < 55:
 		return setTagsWrite(some(1)[0], a.tags()...)
-	case kind < 60:
+	case kind < 58:
 		return setPayloadWrite(some(1)[0], a.payload())
+	case kind < 60:
+		return setAttributesWrite(some(1)[0], setOrRemoved(a.rng, a.prefix))
 	case kind < 67:
 		return deleteWrite(some(4)...)
 	case kind < 80:
@@ -453,6 +455,8 @@ func (a *generator) node() flashdb.Node {
 		Embedding: randomVector(a.rng, modelDim),
 		Payload:   a.payload(),
 		Tags:      a.tags(),
+
+		Attributes: attributes(a.rng, a.prefix),
 	}
 }
 

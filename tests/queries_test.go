@@ -297,7 +297,7 @@ func (q *question) hits(got flashdb.Result, scores map[string]float32, probable 
 		case probable && !near(h.Probability, decoder.Probability(h.Score)):
 			return fmt.Errorf("hit %d, %q, has probability %v at score %v", i, h.Key, h.Probability, h.Score)
 		case q.o.WithNode && !slices.ContainsFunc(worlds, func(w world) bool {
-			return w[q.name] != nil && sameNode(w[q.name].nodes[h.Key], h.Tags, h.Payload)
+			return w[q.name] != nil && sameNode(w[q.name].nodes[h.Key], h.Tags, h.Payload, h.Attributes)
 		}):
 			return fmt.Errorf("hit %d, %q, comes with %q and payload %x, which it never had", i, h.Key, h.Tags, h.Payload)
 		}

@@ -311,7 +311,7 @@ func get(key string) call {
 		got, err := c.Get(ctx, key)
 		return func(m *model, _ []world, _ int) error {
 			want, ok := m.nodes[key]
-			if !ok || got.Key != key || !slices.Equal(want.Embedding, got.Embedding) || !sameNode(want, got.Tags, got.Payload) {
+			if !ok || got.Key != key || !slices.Equal(want.Embedding, got.Embedding) || !sameNode(want, got.Tags, got.Payload, got.Attributes) {
 				return unequal("node", got, want)
 			}
 			return nil
@@ -319,8 +319,8 @@ func get(key string) call {
 	}
 }
 
-func sameNode(want flashdb.Node, tags []string, payload []byte) bool {
-	return sameTags(want.Tags, tags) && slices.Equal(want.Payload, payload)
+func sameNode(want flashdb.Node, tags []string, payload []byte, attributes flashdb.Attributes) bool {
+	return sameTags(want.Tags, tags) && slices.Equal(want.Payload, payload) && maps.Equal(want.Attributes, attributes)
 }
 
 func keys(ctx context.Context, c *flashdb.Collection) (verdict, error) {

@@ -1,13 +1,13 @@
-// Package filter parses tag expressions, such as `go and not (test or "old name")`.
+// Package filter parses expressions of tags and attributes, such as `go and not (test or "old
+// name")` and `price < 20 and brand in ("A", "B")`.
 package filter
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
-
-	"github.com/RoaringBitmap/roaring/v2"
 )
 
 // maxDepth bounds the nesting of an expression, so that no input can exhaust the stack.
@@ -23,21 +23,37 @@ const (
 	Not Op = "not" // of one argument
 )
 
-// A Node is a parsed tag expression. A leaf has a tag. An inner node has an operator and arguments.
+// A Node is a parsed expression. A leaf has a tag or a comparison. An inner node has an operator
+// and arguments.
 type Node struct {
 	Op   Op // empty for a leaf
 	Tag  string
 	Args []*Node
+
+	// Quoted says that the tag was written in quotes, and so is no attribute.
+	Quoted bool
+	// Compare, if not nil, is what a leaf asks of an attribute. Tag is then empty.
+	Compare *Compare
+}
+
+// Compares reports whether the expression asks something of an attribute.
+func (n *Node) Compares() bool {
+	return n != nil && (n.Compare != nil || slices.ContainsFunc(n.Args, (*Node).Compares))
 }
 
 // Parse parses
 //
 //	expr   = term { "or" term }
 //	term   = factor { "and" factor }
-//	factor = "not" factor | "(" expr ")" | tag
+//	factor = "not" factor | "(" expr ")" | tag | compare
+//	compare = name ("=" | "!=" | "<" | "<=" | ">" | ">=") value
+//	        | name [ "not" ] "in" "(" value { "," value } ")" | "has" name
 //
-// A tag is a bare word or a Go-quoted string. A tag that is spelt like an operator must be quoted.
-// The empty string parses to nil, which means no filter.
+// A tag, a name and a value are a bare word or a Go-quoted string. A tag that is spelt like an
+// operator must be quoted. A bare word ends at a blank, a parenthesis or a quote, and a value in a
+// list also at a comma: `a<b` is one word. It is the tag of that name, as ever, or if no node has
+// that and there is an attribute a, the comparison: see Find. The empty string parses to nil, which
+// means no filter.
 func Parse(s string) (*Node, error) {
 	if strings.TrimSpace(s) == "" {
 		return nil, nil
@@ -72,7 +88,9 @@ type parser struct {
 	at   int // of the current token
 	kind token
 	text string
-	err  error
+	// quoted says that the text of a tokTag was in quotes.
+	quoted bool
+	err    error
 }
 
 // around returns the part of a filter that an error quotes: at most 100 bytes before and after a
@@ -91,7 +109,7 @@ func around(src string, at int) string {
 
 func (p *parser) fail(format string, args ...any) {
 	if p.err == nil {
-		p.err = fmt.Errorf("filter %q at byte %d: %s (example: `go and not (test or \"old name\")`)",
+		p.err = fmt.Errorf("filter %q at byte %d: %s (example: `go and not (test or \"old name\") and price < 20`)",
 			around(p.src, p.at), p.at, fmt.Sprintf(format, args...))
 	}
 	p.kind = tokEnd
@@ -119,7 +137,7 @@ func (p *parser) describe() string {
 func (p *parser) next() {
 	rest := strings.TrimLeftFunc(p.src[p.pos:], unicode.IsSpace)
 	p.at = len(p.src) - len(rest)
-	p.pos = p.at
+	p.pos, p.quoted = p.at, false
 	if rest == "" {
 		p.kind = tokEnd
 		return
@@ -142,7 +160,7 @@ func (p *parser) next() {
 			p.fail("the quoted tag has a bad escape")
 			return
 		}
-		p.kind, p.text, p.pos = tokTag, text, p.at+len(quoted)
+		p.kind, p.text, p.pos, p.quoted = tokTag, text, p.at+len(quoted), true
 		return
 	}
 	end := strings.IndexFunc(rest, func(r rune) bool {
@@ -204,33 +222,8 @@ func (p *parser) factor(depth int) *Node {
 		p.next()
 		return n
 	case tokTag:
-		n := &Node{Tag: p.text}
-		p.next()
-		return n
+		return p.leaf()
 	}
 	p.fail("expected a tag, not or ( but found %s", p.describe())
 	return nil
-}
-
-// Eval returns the ids that match, as a bitmap that the caller owns. tag returns the ids that have
-// a tag, or nil. all holds every live id, from which `not` subtracts.
-func (n *Node) Eval(tag func(string) *roaring.Bitmap, all *roaring.Bitmap) *roaring.Bitmap {
-	switch n.Op {
-	case Not:
-		return roaring.AndNot(all, n.Args[0].Eval(tag, all))
-	case And, Or:
-		b := n.Args[0].Eval(tag, all)
-		for _, a := range n.Args[1:] {
-			if n.Op == And {
-				b.And(a.Eval(tag, all))
-			} else {
-				b.Or(a.Eval(tag, all))
-			}
-		}
-		return b
-	}
-	if b := tag(n.Tag); b != nil {
-		return b.Clone()
-	}
-	return roaring.New()
 }

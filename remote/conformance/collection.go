@@ -243,6 +243,8 @@ func testOptions(t *testing.T, p *pair) {
 	for says, o := range map[string]flashdb.PredictOptions{
 		`decoder "none"`:     {Decoder: "none"},
 		"filter":             {Filter: "((("},
+		"attributes":         {Filter: "price < 20"},
+		"Diversity":          {Diversity: .3},
 		"was not pushed":     {SourceCollection: "users"},
 		"recall":             {Recall: 2},
 		"use Eval":           {Verify: true},
