@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -55,6 +56,9 @@ const (
 	meansKey
 	meansSource // a key of --source-collection
 	meansTag
+	meansFilter         // tags and attributes
+	meansAttribute      // its name
+	meansAttributeValue // name=value
 	meansFile
 )
 
@@ -66,8 +70,14 @@ func flagMeans(f *pflag.Flag) meaning {
 		return meansDecoder
 	case f.Name == "collection", value == "collection":
 		return meansCollection
-	case value == "expression", value == "tag":
+	case value == "expression":
+		return meansFilter
+	case value == "tag":
 		return meansTag
+	case value == "attribute":
+		return meansAttribute
+	case value == "name=value":
+		return meansAttributeValue
 	case value == "key":
 		return meansKey
 	case strings.EqualFold(value, "file"):
@@ -118,6 +128,12 @@ func (c completer) valuesOf(ctx context.Context, m meaning, last string) (words 
 		words = c.keys(ctx, cmp.Or(c.sources, c.collection), last)
 	case meansTag:
 		words = c.tags(ctx, last)
+	case meansFilter:
+		words = append(c.tags(ctx, last), c.attributes(ctx, last[:strings.LastIndexAny(last, " (")+1], "")...)
+	case meansAttribute:
+		words = c.attributes(ctx, "", "")
+	case meansAttributeValue:
+		words = c.attributes(ctx, "", "=")
 	case meansFile:
 		words = filesLike(last)
 	}
@@ -155,6 +171,26 @@ func (c completer) tags(ctx context.Context, expression string) (words []string)
 		if of.Name == c.collection {
 			for tag := range of.Tags {
 				words = append(words, head+tag)
+			}
+		}
+	}
+	return words
+}
+
+// attributes returns the names of attributes between two texts.
+func (c completer) attributes(ctx context.Context, head, tail string) (words []string) {
+	stats, err := c.db.Stats(ctx)
+	if err != nil {
+		return nil
+	}
+	for _, of := range stats.Collections {
+		if of.Name == c.collection {
+			for _, a := range of.Attributes {
+				name := a.Name
+				if tail == "" && strings.ContainsAny(name, " ()\"") {
+					name = strconv.Quote(name)
+				}
+				words = append(words, head+name+tail)
 			}
 		}
 	}

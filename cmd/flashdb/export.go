@@ -46,7 +46,7 @@ func (a *app) exportRowsCommand() *cobra.Command {
 		Use:   "rows DIR COLLECTION FILE [--keys nodes.tsv]",
 		Short: "Write the nodes of a collection to a file",
 		Long: `Rows writes every node, in the order in which they were inserted, to a file of embeddings
-that import reads: .jsonl, .csv, .tsv or .parquet with keys, tags and payloads; .npy,
+that import reads: .jsonl, .csv, .tsv or .parquet with keys, tags, attributes and payloads; .npy,
 .npz, .safetensors or .fvecs with the embeddings alone, and keys and payloads in the
 --keys file. A name that ends in .zst or .gz is compressed; - is standard output, with
 --format. The file must not exist yet; it appears when it is complete.`,
@@ -62,14 +62,22 @@ that import reads: .jsonl, .csv, .tsv or .parquet with keys, tags and payloads; 
 			if keysFile != "" && (codec.HasKeys(kind) || kind == formatParquet) {
 				return fmt.Errorf("--keys is for formats without keys: .%s holds them itself", kind)
 			}
-			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{ReadOnly: true}, func(_ database, c collection) error {
+			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{ReadOnly: true}, func(db database, c collection) error {
 				start := time.Now()
-				rows, err := a.exportRows(cmd.Context(), c, kind, args[2], keysFile)
+				attributes, err := attributesOf(cmd.Context(), db, c.Name())
+				if err != nil {
+					return err
+				}
+				rows, err := a.exportRows(cmd.Context(), c, attributes, kind, args[2], keysFile)
 				if err != nil {
 					return err
 				}
 				if keysFile == "" && !codec.HasKeys(kind) && kind != formatParquet {
-					fmt.Fprintf(a.err, "keys, tags and payloads are not in a .%s; --keys FILE keeps keys and payloads\n", kind)
+					what := "keys, tags and payloads"
+					if len(attributes) > 0 {
+						what = "keys, tags, attributes and payloads"
+					}
+					fmt.Fprintf(a.err, "%s are not in a .%s; --keys FILE keeps keys and payloads\n", what, kind)
 				}
 				return a.printExport(args[2], "row", rows, time.Since(start))
 			})
@@ -117,6 +125,8 @@ type keyCensus struct {
 	nodes  int64
 	rows   uint32 // deleted ones included
 	binary bool   // a key is not UTF-8
+
+	attributes []codec.Attribute // by name
 }
 
 func takeCensus(ctx context.Context, c collection) (census keyCensus, err error) {
@@ -157,11 +167,12 @@ func eachKey(ctx context.Context, c collection, census keyCensus, fn func(key st
 	return nil
 }
 
-func (a *app) exportRows(ctx context.Context, c collection, format, file, keysFile string) (rows int64, err error) {
+func (a *app) exportRows(ctx context.Context, c collection, attributes []codec.Attribute, format, file, keysFile string) (rows int64, err error) {
 	census, err := takeCensus(ctx, c)
 	if err != nil {
 		return 0, err
 	}
+	census.attributes = attributes
 	err = a.writeFile(file, func(w io.Writer) error {
 		out, err := newRowWriter(w, format, c.Schema().Dim, census)
 		if err != nil {
@@ -189,9 +200,9 @@ func (a *app) exportRows(ctx context.Context, c collection, format, file, keysFi
 
 func newRowWriter(w io.Writer, format string, dim int, census keyCensus) (codec.RowWriter, error) {
 	if format == formatParquet {
-		return parquet.NewWriter(w, dim, census.binary), nil
+		return parquet.NewWriter(w, dim, census.binary, census.attributes...), nil
 	}
-	return codec.NewRowWriter(w, format, dim, census.nodes)
+	return codec.NewRowWriter(w, format, dim, census.nodes, census.attributes...)
 }
 
 // writeRows writes every node to out, and its row number, key and payload to names unless that is
@@ -205,7 +216,7 @@ func (a *app) writeRows(ctx context.Context, c collection, census keyCensus, out
 			return nil // deleted meanwhile
 		}
 		if err == nil {
-			err = out.Write(n.Embedding, codec.Row{Key: key, HasKey: true, Tags: n.Tags, Payload: n.Payload})
+			err = out.Write(n.Embedding, codec.Row{Key: key, HasKey: true, Tags: n.Tags, Payload: n.Payload, Attributes: n.Attributes})
 		}
 		if err == nil && names != nil {
 			err = writeName(names, rows, n)

@@ -14,6 +14,7 @@ import (
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/terminal"
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/usage"
+	"github.com/flashdb/flashdb/internal/attr"
 	"github.com/flashdb/flashdb/internal/codec"
 )
 
@@ -35,10 +36,13 @@ A row's key is its name in the --keys file (tab-separated: row number, key; furt
 columns become the payload), else the key a .jsonl, .csv, .tsv or .parquet row has, else
 its row number in decimal. Rows are numbered from 0, by the whole file also under
 --start. Columns of tables are found by name: key, id or name; tags; payload; the
---...-column flags name others. docs/import.md has the details of every format.`,
+--...-column flags name others. --attributes names columns of attributes, which filters compare;
+a type follows a colon, or is what all values look like. docs/import.md has the details of every
+format.`,
 		Example: `  flashdb import papers.flash papers embeddings.npy --keys nodes.tsv
   flashdb import papers.flash papers new.jsonl --tag fresh --dry-run
   flashdb import papers.flash papers rows.parquet --embedding-column vec --tags-column labels
+  flashdb import shop.flash items items.csv --attributes price,brand,released:time
   zcat rows.csv.gz | flashdb import papers.flash papers - --format csv
   flashdb import genes.flash articles embeddings.npy.zst --keys nodes.tsv.zst --start 46898`,
 		Args: usage.Args(3, 3),
@@ -57,6 +61,7 @@ its row number in decimal. Rows are numbered from 0, by the whole file also unde
 				if err := im.use(keysFile, a.err); err != nil {
 					return err
 				}
+				im.types.lookUp = func() (map[string]attr.Kind, error) { return kindsOf(cmd.Context(), db, c.Name()) }
 				if dryRun {
 					return a.dryImport(cmd.Context(), c, &im)
 				}
@@ -82,6 +87,7 @@ its row number in decimal. Rows are numbered from 0, by the whole file also unde
 	fs.StringVar(&im.columns.Tags, "tags-column", "", "`column` of tags: a list, or separated by semicolons")
 	fs.StringVar(&im.columns.Payload, "payload-column", "", "`column` of payloads")
 	fs.StringVar(&im.columns.Embedding, "embedding-column", "", "`column` of embeddings, of .parquet")
+	fs.StringSliceVar(&im.attrFlags, "attributes", nil, "`columns` of attributes, each perhaps with a type: price,brand,code:string")
 	fs.BoolVar(&dryRun, "dry-run", false, "check the whole file and print what would happen, but store nothing")
 	completeWords(cmd, "format", formats()...)
 	return cmd
@@ -90,7 +96,11 @@ its row number in decimal. Rows are numbered from 0, by the whole file also unde
 // use sets what the importer reads.
 func (im *importer) use(keysFile string, notes io.Writer) error {
 	im.name = im.file.name
-	im.notes = notes
+	im.notes, im.stderr = notes, notes
+	var err error
+	if im.columns.Attributes, err = im.types.ask(im.attrFlags); err != nil {
+		return err
+	}
 	im.open = func() (codec.RowReader, error) { return im.file.rows(im.columns) }
 	if keysFile == "" {
 		return nil

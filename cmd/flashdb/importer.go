@@ -21,6 +21,7 @@ type importer struct {
 	name         string // of the file, for messages
 	open         func() (codec.RowReader, error)
 	file         *inputFile // what open opens; nil for the demo
+	stderr       io.Writer  // as notes; nil for the demo
 	notes        io.Writer  // takes what is to be known before the end; nil: nothing is told, or was
 	columns      codec.Columns
 	keysFile     *tableFile // nil without --keys
@@ -30,6 +31,9 @@ type importer struct {
 	start, count int64 // rows to take; count 0: to the end
 	schema       flashdb.Schema
 	upsert       func(ctx context.Context, nodes ...flashdb.Node) error // nil: the collection's
+
+	types     columnTypes
+	attrFlags []string // of --attributes
 
 	keys  *rowNames // nil without --keys
 	state importState
@@ -130,6 +134,10 @@ func (im *importer) node(row int64, meta codec.Row, embedding []float32) (flashd
 	if len(meta.Tags) > 0 {
 		n.Tags = append(meta.Tags, im.tags...)
 	}
+	var err error
+	if n.Attributes, err = im.types.of(meta.Attributes); err != nil {
+		return n, err
+	}
 	switch {
 	case im.keys != nil:
 		name, ok := im.keys.of(row)
@@ -156,7 +164,7 @@ func (im *importer) node(row int64, meta codec.Row, embedding []float32) (flashd
 func (im *importer) check(ctx context.Context, p *terminal.Progress, sound func(flashdb.Node)) (int64, error) {
 	embedding := make([]float32, im.schema.Dim)
 	keys := fileKeys{}
-	return im.scan(ctx, p, "check", func() []float32 { return embedding }, func(r scannedRow) error {
+	rows, err := im.scan(ctx, p, "check", func() []float32 { return embedding }, func(r scannedRow) error {
 		if im.keys == nil {
 			if err := keys.add(r); err != nil {
 				return err
@@ -168,6 +176,11 @@ func (im *importer) check(ctx context.Context, p *terminal.Progress, sound func(
 		sound(r.node)
 		return nil
 	})
+	if said := im.types.settle(); err == nil && said != "" && im.stderr != nil {
+		p.Clear()
+		fmt.Fprintf(im.stderr, "%s: %s\n", im.name, said)
+	}
+	return rows, err
 }
 
 // fileKeys are the keys that a file of embeddings gives its rows: all of them one each, or none at

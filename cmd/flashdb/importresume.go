@@ -25,7 +25,11 @@ func (im *importer) source() string {
 	if im.file == nil || im.file.identity == "" {
 		return ""
 	}
-	text, err := json.Marshal([]any{im.file.identity, im.file.format, im.columns, im.keysIdentity, im.tags, im.start, im.count})
+	parts := []any{im.file.identity, im.file.format, im.columns, im.keysIdentity, im.tags, im.start, im.count}
+	if len(im.attrFlags) > 0 {
+		parts = append(parts, im.attrFlags)
+	}
+	text, err := json.Marshal(parts)
 	if err != nil {
 		return ""
 	}

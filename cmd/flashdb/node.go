@@ -21,7 +21,7 @@ import (
 func (a *app) getCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "get DIR COLLECTION KEY...",
-		Short:   "Print nodes: tags, payload, known links, embedding",
+		Short:   "Print nodes: tags, attributes, payload, known links, embedding",
 		Example: `  flashdb get papers.flash papers 1706.03762 --json`,
 		Args:    usage.Args(3, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -59,6 +59,9 @@ func (a *app) get(ctx context.Context, db database, c collection, key string) er
 	return a.table(0, func(w io.Writer) {
 		fmt.Fprintf(w, "key\t%s\n", show.Text(n.Key))
 		fmt.Fprintf(w, "tags\t%s\n", orDash(shownList(n.Tags, len(n.Tags))))
+		if len(n.Attributes) > 0 {
+			fmt.Fprintf(w, "attributes\t%s\n", shownAttributes(n.Attributes))
+		}
 		fmt.Fprintf(w, "payload\t%s\n", orDash(show.Clip(show.Text(string(n.Payload)), 100)))
 		fmt.Fprintf(w, "links\t%s\n", orDash(countedList(links)))
 		for _, name := range slices.Sorted(maps.Keys(across)) {
@@ -107,6 +110,7 @@ type jsonNode struct {
 	Key           string              `json:"key"`
 	Embedding     []float32           `json:"embedding"`
 	Tags          []string            `json:"tags"`
+	Attributes    map[string]any      `json:"attributes,omitempty"`
 	Links         []string            `json:"links"`
 	LinksTo       map[string][]string `json:"links_to,omitempty"` // nodes of other collections, by their names
 	Payload       string              `json:"payload,omitempty"`
@@ -116,6 +120,7 @@ type jsonNode struct {
 func newJSONNode(n flashdb.Node, links []string, across map[string][]string) jsonNode {
 	j := jsonNode{Key: show.JSON(n.Key), Embedding: n.Embedding, Tags: []string{}, Links: show.JSONs(links)}
 	j.Tags = append(j.Tags, n.Tags...)
+	j.Attributes = jsonAttributes(n.Attributes)
 	if len(across) > 0 {
 		j.LinksTo = map[string][]string{}
 	}
@@ -182,8 +187,8 @@ func (a *app) deleteCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:        "delete DIR COLLECTION KEY...",
 		SuggestFor: []string{"remove", "rm", "del"},
-		Short:      "Delete nodes with their tags, payload and links",
-		Long:       "Delete removes nodes with their tags, payload and links, all in one atomic batch.\nA key that does not exist is skipped and counted.",
+		Short:      "Delete nodes with their tags, attributes, payload and links",
+		Long:       "Delete removes nodes with their tags, attributes, payload and links, all in one atomic batch.\nA key that does not exist is skipped and counted.",
 		Example:    `  flashdb delete papers.flash papers 2209.10100`,
 		Args:       usage.Args(3, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -46,6 +46,7 @@ the sources, for eight jobs that read one snapshot: their files joined are those
 		Example: `  flashdb predict papers.flash papers 1706.03762 1409.0473 -k 5
   flashdb predict papers.flash papers 1706.03762 --mode exact
   flashdb predict papers.flash papers 1706.03762 --filter "cs.CL and not survey" --explain
+  flashdb predict shop.flash items dune --filter "price < 20 and not sold" --diversity 0.3 --per brand=2
   flashdb predict shop.flash items user-17 --source-collection users --probes 10%
   flashdb predict kg.flash entities headache --relation treats --reverse
   flashdb predict papers.flash papers --all -k 50 --out links.jsonl.zst --shard 2/8
@@ -84,9 +85,8 @@ the sources, for eight jobs that read one snapshot: their files joined are those
 	plan.register(cmd)
 	fs.StringVar(&r.opts.SourceCollection, "source-collection", "", "the sources are nodes of this `collection`")
 	fs.BoolVar(&r.opts.IncludeLinked, "include-linked", false, "also print nodes the source is linked to")
-	fs.StringArrayVar(&r.opts.Exclude, "exclude", nil, "`key` to leave out; may be repeated")
-	fs.StringVar(&r.opts.Filter, "filter", "", "tag `expression`: tags, and, or, not, parentheses")
 	fs.Float32Var(&minScore, "min-score", 0, "leave out nodes whose `score` is lower")
+	r.registerChoice(fs)
 	fs.BoolVar(&r.opts.Explain, "explain", false, "print what each round did")
 	fs.BoolVar(&r.opts.Verify, "verify", false, "also scan exactly, and print which hits were missed and why")
 	fs.BoolVar(&many.all, "all", false, "answer for every node of the collection, or of --source-collection")
@@ -102,6 +102,7 @@ the sources, for eight jobs that read one snapshot: their files joined are those
 // refine sets the options that the plan's flags give, beside those of predict alone.
 func (r *predictRequest) refine(o flashdb.PredictOptions) {
 	o.Exclude, o.IncludeLinked, o.Filter = r.opts.Exclude, r.opts.IncludeLinked, r.opts.Filter
+	o.Diversity, o.Per = r.opts.Diversity, r.opts.Per
 	o.SourceCollection, o.Explain, o.Verify = r.opts.SourceCollection, r.opts.Explain, r.opts.Verify
 	r.opts = o
 }
@@ -116,6 +117,7 @@ func (a *app) predict(ctx context.Context, r predictRequest) error {
 		if err != nil {
 			return err
 		}
+		r.opts.WithNode = a.json // which prints attributes
 		first := true
 		for res, err := range c.PredictBatch(ctx, r.keys, r.k, &r.opts) {
 			if err != nil {

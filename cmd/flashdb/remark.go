@@ -39,8 +39,12 @@ func (a *app) remarkOn(ctx context.Context, db database, c collection, s flashdb
 		return err
 	}
 	tags := slices.Sorted(maps.Keys(of.Tags))
+	names := slices.Clone(tags) // that a tag may be meant for
+	for _, a := range of.Attributes {
+		names = append(names, a.Name)
+	}
 	for _, tag := range s.UnknownTags {
-		what := show.DidYouMean(nearest.Among(tag, tags, 2))
+		what := show.DidYouMean(nearest.Among(tag, names, 2))
 		switch {
 		case strings.HasPrefix(tag, "!"):
 			what = "to leave a tag out, say not"

@@ -160,6 +160,8 @@ type jsonHit struct {
 	Key         string      `json:"key"`
 	Score       jsonNumber  `json:"score"`
 	Probability *jsonNumber `json:"probability,omitempty"` // of a decoder's score
+
+	Attributes map[string]any `json:"attributes,omitempty"` // of single answers
 }
 
 // newJSONHits writes hits of a decoder.
@@ -167,7 +169,7 @@ func newJSONHits(hits []flashdb.Hit) []jsonHit {
 	out := make([]jsonHit, len(hits))
 	for i, h := range hits {
 		p := jsonScore(h.Probability)
-		out[i] = jsonHit{Key: show.JSON(h.Key), Score: jsonScore(h.Score), Probability: &p}
+		out[i] = jsonHit{Key: show.JSON(h.Key), Score: jsonScore(h.Score), Probability: &p, Attributes: jsonAttributes(h.Attributes)}
 	}
 	return out
 }
@@ -181,6 +183,7 @@ type jsonQueryStats struct {
 	RowsScored   int               `json:"rows_scored"`
 	Stop         flashdb.Stop      `json:"stop"`
 	Short        string            `json:"short,omitempty"`
+	Pool         int               `json:"pool,omitempty"`
 	Generation   uint64            `json:"generation"`
 	DeltaRows    int               `json:"delta_rows"`
 	Damaged      bool              `json:"index_damaged,omitempty"`
@@ -250,7 +253,7 @@ func newJSONResult(res flashdb.Result, columns resultColumns) jsonResult {
 		Hits:   newJSONHits(res.Hits),
 		Stats: jsonQueryStats{
 			Plan: s.Plan, Rounds: s.Rounds, ListsProbed: s.ListsProbed, RowsVisited: s.RowsVisited,
-			CodesScanned: s.CodesScanned, RowsScored: s.RowsScored, Stop: s.Stop, Short: s.Short,
+			CodesScanned: s.CodesScanned, RowsScored: s.RowsScored, Stop: s.Stop, Short: s.Short, Pool: s.Pool,
 			Generation: s.Generation, DeltaRows: s.DeltaRows, ElapsedMS: show.Millis(s.Elapsed),
 			Verification: newJSONVerification(s.Verification), Damaged: s.IndexDamaged,
 		},

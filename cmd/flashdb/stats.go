@@ -162,6 +162,9 @@ func (a *app) printStats(s flashdb.Stats, scans map[string][]string, scores map[
 				folded("score", show.Text(score.Decoder+": "+score.Text))
 			}
 			folded("tags", orDash(topTags(c.Tags, 8)))
+			for _, attribute := range c.Attributes {
+				folded("attribute", describeAttribute(attribute))
+			}
 			for _, text := range scans[c.Name] {
 				folded("scans", text)
 			}
@@ -245,6 +248,7 @@ type jsonCollection struct {
 	Drift       jsonDrift         `json:"drift"`
 	Decoders    []string          `json:"decoders"`
 	Tags        map[string]uint64 `json:"tags"`
+	Attributes  []jsonAttribute   `json:"attributes,omitempty"`
 	Score       *jsonTrained      `json:"score,omitempty"`
 }
 
@@ -280,6 +284,7 @@ func newJSONStats(s flashdb.Stats, scores map[string]*storedScore) jsonStats {
 			jc.Written = &written
 		}
 		maps.Copy(jc.Tags, c.Tags)
+		jc.Attributes = newJSONAttributes(c.Attributes)
 		if s := scores[c.Name]; s != nil {
 			jc.Score = &jsonTrained{show.JSON(s.Decoder), s.HeldOut, s.Dot, s.NewNodes}
 		}

@@ -21,6 +21,8 @@ import (
 //     or if its first value is not a number.
 //   - The columns of tags and of payloads are those named; else those under "tags" and "payload" in
 //     a header whose first column holds the keys.
+//   - The columns of attributes are those named, and in a header whose first column holds the keys
+//     those whose names begin with @, such as "@price:number", as flashdb writes them.
 //   - All others hold one value of the embedding each.
 //
 // Tags are separated by semicolons, or a JSON array of strings. With commas a field may be in
@@ -31,6 +33,7 @@ type csvRows struct {
 	roles  []csvRole // of the columns; values beyond
 	keyed  bool
 	dim    int
+	names  []string // of the columns that are attributes
 	fields [][]byte // of the line read last
 	ahead  bool     // fields holds the first row, not yet returned
 	err    error
@@ -44,6 +47,7 @@ const (
 	csvKey
 	csvTags
 	csvPayload
+	csvAttribute
 )
 
 func newCSVRows(in *blob, sep byte, columns Columns) (RowReader, error) {
@@ -131,6 +135,27 @@ func (c *csvRows) header(columns Columns, keyFirst bool) error {
 			return c.lines.fault(0, "no column is named %s; the header has %s", quote(w.name), list(texts(c.fields)))
 		}
 	}
+	return c.attributes(columns.Attributes, keyFirst)
+}
+
+// attributes gives the columns of attributes their role.
+func (c *csvRows) attributes(named []string, keyFirst bool) error {
+	c.names = make([]string, len(c.fields))
+	for _, name := range named {
+		at := slices.IndexFunc(c.fields, func(field []byte) bool { return string(bytes.TrimSpace(field)) == name })
+		switch {
+		case at < 0:
+			return c.lines.fault(0, "no column is named %s; the header has %s", quote(name), list(texts(c.fields)))
+		case c.roles[at] != csvValue:
+			return c.lines.fault(0, "column %s is named for two things", quote(name))
+		}
+		c.roles[at], c.names[at] = csvAttribute, name
+	}
+	for at, field := range c.fields {
+		if name, ok := strings.CutPrefix(string(field), "@"); ok && keyFirst && c.roles[at] == csvValue {
+			c.roles[at], c.names[at] = csvAttribute, name
+		}
+	}
 	return nil
 }
 
@@ -176,6 +201,14 @@ func (c *csvRows) row(dst []float32) (Row, error) {
 			row.Key = string(field)
 		case csvPayload:
 			row.Payload = bytes.Clone(field)
+		case csvAttribute:
+			if len(field) == 0 {
+				continue // the node has none
+			}
+			if row.Attributes == nil {
+				row.Attributes = map[string]any{}
+			}
+			row.Attributes[c.names[i]] = Field(field)
 		case csvTags:
 			tags, err := SplitTags(string(field))
 			if err != nil {

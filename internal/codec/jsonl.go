@@ -8,6 +8,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
@@ -15,13 +16,15 @@ import (
 //
 //	{"key": "a", "embedding": [0.1, -2], "tags": ["x"], "payload": {"any": "JSON"}}
 //
-// All but the embedding may be left out. A key may be an integer. A payload that is a string stands
-// for its text, any other for its JSON as written. JSON holds Unicode only: bytes that are not
-// stand in "key_base64" and "payload_base64", in place of the fields of that name. Other fields are
-// refused, so that a misspelt one does not get lost.
+// There may also be "attributes", an object of numbers, strings, bools and times, a time as
+// {"time": "2025-01-01T10:00:00Z"}. All but the embedding may be left out. A key may be an integer.
+// A payload that is a string stands for its text, any other for its JSON as written. JSON holds
+// Unicode only: bytes that are not stand in "key_base64" and "payload_base64", in place of the
+// fields of that name. Other fields are refused, so that a misspelt one does not get lost.
 type jsonRows struct {
 	lines *lines
 	dim   int
+	named []string // fields that are attributes
 	ahead *jsonRow // the first line, read at opening to learn the width
 	buf   []float32
 	err   error
@@ -35,14 +38,16 @@ type jsonRow struct {
 
 	KeyBase64     *[]byte `json:"key_base64"`
 	PayloadBase64 []byte  `json:"payload_base64"`
+
+	Attributes map[string]json.RawMessage `json:"attributes"`
 }
 
-func newJSONRows(in *blob) (RowReader, error) {
+func newJSONRows(in *blob, named []string) (RowReader, error) {
 	l, err := openLines(in)
 	if err != nil {
 		return nil, err
 	}
-	r := &jsonRows{lines: l}
+	r := &jsonRows{lines: l, named: named}
 	if r.ahead, err = r.read(); err != nil {
 		if errors.Is(err, io.EOF) {
 			err = in.fault(0, "holds no rows")
@@ -88,16 +93,26 @@ func (r *jsonRows) read() (*jsonRow, error) {
 		return nil, r.lines.fault(0, "not UTF-8")
 	}
 	parsed := &jsonRow{Embedding: r.buf[:0]}
+	line, fields, err := r.takeNamed(line)
+	if err != nil {
+		return nil, err
+	}
 	dec := json.NewDecoder(bytes.NewReader(line))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(parsed); err != nil {
 		if _, name, ok := strings.Cut(err.Error(), "json: unknown field "); ok {
-			return nil, r.lines.fault(jsonOffset(err, dec), "unknown field %s: the fields are key, embedding, tags and payload", name)
+			return nil, r.lines.fault(jsonOffset(err, dec), "unknown field %s: the fields are key, embedding, tags, attributes and payload", name)
 		}
 		return nil, r.lines.fault(jsonOffset(err, dec), "%w", noEOF(err))
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return nil, r.lines.fault(int(dec.InputOffset()), "text after the JSON object")
+	}
+	for name, value := range fields {
+		if parsed.Attributes == nil {
+			parsed.Attributes = map[string]json.RawMessage{}
+		}
+		parsed.Attributes[name] = value
 	}
 	r.buf = parsed.Embedding
 	switch n := len(parsed.Embedding); {
@@ -107,6 +122,55 @@ func (r *jsonRows) read() (*jsonRow, error) {
 		return nil, r.lines.fault(0, "the embedding has %d values, the first had %d", n, r.dim)
 	}
 	return parsed, nil
+}
+
+// takeNamed takes the fields that are attributes out of a line.
+func (r *jsonRows) takeNamed(line []byte) (rest []byte, fields map[string]json.RawMessage, err error) {
+	if len(r.named) == 0 {
+		return line, nil, nil
+	}
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(line, &all); err != nil {
+		return nil, nil, r.lines.fault(0, "%w", err)
+	}
+	fields = map[string]json.RawMessage{}
+	for _, name := range r.named {
+		if value, ok := all[name]; ok {
+			fields[name] = value
+			delete(all, name)
+		}
+	}
+	rest, err = json.Marshal(all)
+	return rest, fields, err
+}
+
+// attributes returns the values of attributes.
+func (j *jsonRow) attributes() (map[string]any, error) {
+	var all map[string]any
+	for name, text := range j.Attributes {
+		var x any
+		if err := json.Unmarshal(text, &x); err != nil {
+			return nil, fmt.Errorf("attribute %s: %w", quote(name), err)
+		}
+		switch of := x.(type) {
+		case nil:
+			continue
+		case []any:
+			return nil, fmt.Errorf("attribute %s is a list: want a number, string, bool or time", quote(name))
+		case map[string]any:
+			text, _ := of["time"].(string)
+			t, err := time.Parse(time.RFC3339Nano, text)
+			if err != nil || len(of) != 1 {
+				return nil, fmt.Errorf(`attribute %s is an object: a time is {"time": "2025-01-01T10:00:00Z"}`, quote(name))
+			}
+			x = t
+		}
+		if all == nil {
+			all = map[string]any{}
+		}
+		all[name] = x
+	}
+	return all, nil
 }
 
 // jsonOffset finds where in the line a JSON error lies.
@@ -123,7 +187,11 @@ func jsonOffset(err error, dec *json.Decoder) int {
 }
 
 func (j *jsonRow) row() (Row, error) {
-	row := Row{Tags: j.Tags, Payload: j.PayloadBase64}
+	attributes, err := j.attributes()
+	if err != nil {
+		return Row{}, err
+	}
+	row := Row{Tags: j.Tags, Payload: j.PayloadBase64, Attributes: attributes}
 	if j.KeyBase64 != nil {
 		row.Key, row.HasKey = string(*j.KeyBase64), true
 	}

@@ -23,7 +23,16 @@ type Row struct {
 	HasKey  bool
 	Tags    []string
 	Payload []byte // the caller's own
+	// Attributes are values by name: float64, string, bool, time.Time, or a Field. In the header of
+	// a table that flashdb wrote, the name ends in a colon and the type.
+	Attributes map[string]any
 }
+
+// A Field is an attribute as a table has it, which may be of any type.
+type Field string
+
+// An Attribute is a column of attributes to write. Type is number, string, bool or time.
+type Attribute struct{ Name, Type string }
 
 // RowReader streams the embeddings of a file in order. It holds one block of rows, or one line,
 // whatever the size of the file. One goroutine.
@@ -58,10 +67,14 @@ type Columns struct {
 	// Embedding is the column of lists of a format that has such: not of .csv and .tsv, where every
 	// column not named here holds one value.
 	Embedding string
+	// Attributes are columns of attributes, or in .jsonl fields.
+	Attributes []string `json:",omitempty"`
 }
 
 // none tells whether nothing is named.
-func (c Columns) none() bool { return c == Columns{} }
+func (c Columns) none() bool {
+	return c.Key+c.Tags+c.Payload+c.Embedding == "" && len(c.Attributes) == 0
+}
 
 // Formats are the values of RowOptions.Format.
 func Formats() []string {
@@ -107,9 +120,10 @@ func ParseRows(name string, data []byte) (RowReader, error) {
 func newRows(in *blob, selected string, columns Columns) (RowReader, error) {
 	format := in.format()
 	switch {
+	case columns.none(), format == ".jsonl" && columns.Key+columns.Tags+columns.Payload+columns.Embedding == "":
 	case columns.Embedding != "":
 		return nil, in.fault(0, "this format has no columns of embeddings")
-	case !columns.none() && format != ".csv" && format != ".tsv":
+	case format != ".csv" && format != ".tsv":
 		return nil, in.fault(0, "this format has no named columns: only .csv, .tsv and .parquet have")
 	}
 	switch format {
@@ -118,7 +132,7 @@ func newRows(in *blob, selected string, columns Columns) (RowReader, error) {
 	case ".bvecs":
 		return newVecs(in, u8)
 	case ".jsonl", ".ndjson":
-		return newJSONRows(in)
+		return newJSONRows(in, columns.Attributes)
 	case ".csv":
 		return newCSVRows(in, ',', columns)
 	case ".tsv":

@@ -36,7 +36,7 @@ func HasKeys(format string) bool { return format == "jsonl" || format == "csv" |
 
 // NewRowWriter begins a file of rows embeddings of dim values. As many must be written: .npy, .npz
 // and .safetensors say how many there are in front.
-func NewRowWriter(w io.Writer, format string, dim int, rows int64) (RowWriter, error) {
+func NewRowWriter(w io.Writer, format string, dim int, rows int64, attributes ...Attribute) (RowWriter, error) {
 	b := bufio.NewWriterSize(w, 1<<16)
 	values := &valueWriter{w: b, left: rows}
 	switch format {
@@ -64,9 +64,9 @@ func NewRowWriter(w io.Writer, format string, dim int, rows int64) (RowWriter, e
 	case "jsonl":
 		return &jsonWriter{w: b}, nil
 	case "csv":
-		return newCSVWriter(b, ',', dim)
+		return newCSVWriter(b, ',', dim, attributes)
 	case "tsv":
-		return newCSVWriter(b, '\t', dim)
+		return newCSVWriter(b, '\t', dim, attributes)
 	}
 	return nil, fmt.Errorf("format %s is not written; want one of %s", quote(format), strings.Join(WriteFormats(), ", "))
 }

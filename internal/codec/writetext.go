@@ -10,6 +10,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
@@ -37,6 +38,13 @@ func (j *jsonWriter) Write(embedding []float32, row Row) error {
 		}
 		b = append(append(b, `,"tags":`...), tags...)
 	}
+	if len(row.Attributes) > 0 {
+		attributes, err := json.Marshal(jsonAttributes(row.Attributes))
+		if err != nil {
+			return err
+		}
+		b = append(append(b, `,"attributes":`...), attributes...)
+	}
 	if len(row.Payload) > 0 {
 		b = appendJSON(append(b, ','), "payload", string(row.Payload))
 	}
@@ -47,6 +55,18 @@ func (j *jsonWriter) Write(embedding []float32, row Row) error {
 	}
 	_, err := j.w.Write(b)
 	return err
+}
+
+// jsonAttributes are attributes as jsonRows reads them.
+func jsonAttributes(all map[string]any) map[string]any {
+	out := make(map[string]any, len(all))
+	for name, x := range all {
+		if t, ok := x.(time.Time); ok {
+			x = map[string]time.Time{"time": t}
+		}
+		out[name] = x
+	}
+	return out
 }
 
 // appendJSON appends a field of text, or of base64 where the text is not UTF-8.
@@ -64,16 +84,25 @@ func appendJSON(b []byte, name, text string) []byte {
 
 func (j *jsonWriter) Close() error { return j.w.Flush() }
 
-// csvWriter writes what csvRows reads, with a header: key, tags, payload, e0, e1 and so on.
+// csvWriter writes what csvRows reads, with a header: key, tags, payload, attributes such as
+// @price:number, e0, e1 and so on. An attribute that is the empty string is not there.
 type csvWriter struct {
 	w   *bufio.Writer
 	sep byte
 	buf []byte
+
+	attributes []Attribute
 }
 
-func newCSVWriter(w *bufio.Writer, sep byte, dim int) (*csvWriter, error) {
-	c := &csvWriter{w: w, sep: sep}
+func newCSVWriter(w *bufio.Writer, sep byte, dim int, attributes []Attribute) (*csvWriter, error) {
+	c := &csvWriter{w: w, sep: sep, attributes: attributes}
 	c.buf = fmt.Appendf(c.buf, "key%ctags%cpayload", sep, sep)
+	for _, a := range attributes {
+		var err error
+		if c.buf, err = appendField(append(c.buf, sep), "@"+a.Name+":"+a.Type, sep); err != nil {
+			return nil, fmt.Errorf("attribute %s %w", quote(a.Name), err)
+		}
+	}
 	for i := range dim {
 		c.buf = fmt.Appendf(c.buf, "%ce%d", sep, i)
 	}
@@ -92,6 +121,11 @@ func (c *csvWriter) Write(embedding []float32, row Row) (err error) {
 			return fmt.Errorf("its %s %w", field.what, err)
 		}
 	}
+	for _, a := range c.attributes {
+		if c.buf, err = appendField(append(c.buf, c.sep), attributeField(row.Attributes[a.Name]), c.sep); err != nil {
+			return fmt.Errorf("its attribute %s %w", quote(a.Name), err)
+		}
+	}
 	for _, v := range embedding {
 		c.buf = strconv.AppendFloat(append(c.buf, c.sep), float64(v), 'g', -1, 32)
 	}
@@ -101,6 +135,21 @@ func (c *csvWriter) Write(embedding []float32, row Row) (err error) {
 	}
 	_, err = c.w.Write(c.buf)
 	return err
+}
+
+// attributeField is the text of an attribute, empty for none.
+func attributeField(x any) string {
+	switch x := x.(type) {
+	case float64:
+		return strconv.FormatFloat(x, 'g', -1, 64)
+	case bool:
+		return strconv.FormatBool(x)
+	case time.Time:
+		return x.Format(time.RFC3339Nano)
+	case string:
+		return x
+	}
+	return ""
 }
 
 func (c *csvWriter) Close() error { return c.w.Flush() }

@@ -83,16 +83,17 @@ func (f *file) close() error {
 
 // Rows streams the embeddings of a file. It is a codec.RowReader.
 type Rows struct {
-	file      *file
-	embedding *cursor
-	key       *cursor // the next three are nil where the file has no such column
-	tags      *cursor
-	payload   *cursor
-	ahead     []float32 // the first row, read at opening to learn the width
-	values    []float32
-	dim       int
-	row       int64 // the next row
-	err       error
+	file       *file
+	embedding  *cursor
+	key        *cursor // the next three are nil where the file has no such column
+	tags       *cursor
+	payload    *cursor
+	attributes []attribute
+	ahead      []float32 // the first row, read at opening to learn the width
+	values     []float32
+	dim        int
+	row        int64 // the next row
+	err        error
 }
 
 var _ codec.RowReader = (*Rows)(nil)
@@ -178,7 +179,7 @@ func (r *Rows) choose(columns codec.Columns) (err error) {
 			*w.to = newCursor(f, leaf)
 		}
 	}
-	return nil
+	return r.chooseAttributes(columns.Attributes)
 }
 
 // Dim is the number of values of an embedding.
@@ -194,6 +195,9 @@ func (r *Rows) Position() string { return fmt.Sprintf("row %d", r.row-1) }
 func (r *Rows) Close() error {
 	for _, c := range []*cursor{r.embedding, r.key, r.tags, r.payload} {
 		c.close()
+	}
+	for _, a := range r.attributes {
+		a.close()
 	}
 	return r.file.close()
 }
@@ -274,8 +278,11 @@ func (r *Rows) meta() (row codec.Row, err error) {
 		}
 	}
 	if r.tags != nil {
-		row.Tags, err = r.readTags()
+		if row.Tags, err = r.readTags(); err != nil {
+			return row, err
+		}
 	}
+	row.Attributes, err = r.readAttributes()
 	return row, err
 }
 

@@ -23,6 +23,7 @@ type value struct {
 	rep    int
 	null   bool // or an empty list
 	number float32
+	double float64 // number, as exact as it is in the file
 	whole  int64
 	bytes  []byte // shares the memory of its page
 }
@@ -57,8 +58,10 @@ func (p physical) decode(v *value, b []byte) {
 		v.whole = int64(le.Uint64(b))
 	case parquet.Float:
 		v.number = math.Float32frombits(le.Uint32(b))
+		v.double = float64(v.number)
 	case parquet.Double:
-		v.number = float32(math.Float64frombits(le.Uint64(b)))
+		v.double = math.Float64frombits(le.Uint64(b))
+		v.number = float32(v.double)
 	default:
 		v.number = half(le.Uint16(b))
 	}
@@ -68,6 +71,8 @@ func (p physical) decode(v *value, b []byte) {
 func (c *cursor) source(enc format.Encoding, b []byte, values int64) (source, error) {
 	t := c.physical
 	switch {
+	case t.kind == parquet.Boolean:
+		return newBools(enc, b)
 	case enc == format.Plain && t.size > 0:
 		return &fixed{b, t}, nil
 	case enc == format.Plain:
@@ -111,6 +116,35 @@ func (s *fixed) next(v *value) error {
 	s.decode(v, s.b)
 	s.b = s.b[s.size:]
 	return nil
+}
+
+// bools reads bits, PLAIN or RLE.
+type bools struct {
+	plain packed
+	runs  *runs // nil for PLAIN
+}
+
+func newBools(enc format.Encoding, b []byte) (source, error) {
+	switch {
+	case enc == format.Plain || len(b) == 0: // only nulls
+		return &bools{plain: packed{b: b}}, nil
+	case enc == format.RLE && len(b) >= 4 && uint64(le.Uint32(b)) <= uint64(len(b)-4):
+		return &bools{runs: &runs{b: b[4 : 4+le.Uint32(b)], width: 1}}, nil
+	case enc == format.RLE:
+		return nil, errEnds
+	}
+	return nil, fmt.Errorf("bools encoded as %s are not supported", enc)
+}
+
+func (s *bools) next(v *value) error {
+	if s.runs != nil {
+		bit, err := s.runs.next()
+		v.whole = int64(bit)
+		return err
+	}
+	bit, err := s.plain.next(1)
+	v.whole = int64(bit)
+	return err
 }
 
 // texts reads strings with their lengths before them, PLAIN.
