@@ -4,7 +4,8 @@
 
 FIRST is the first row to write; keys are row numbers in decimal. A row has the tags r50, r10, r1 and r01 at random, each
 with the probability that its name says in percent (r01: 0.1), and p50, p10, p1 and p01 when it is among that share of
-the rows that lie farthest to one side of a random plane. Needs numpy and pyarrow.
+the rows that lie farthest to one side of a random plane. It also has the attributes hash, a random number from 0 to 1,
+and side, the share of the rows that lie farther to the other side. Needs numpy and pyarrow.
 """
 
 import sys
@@ -31,6 +32,8 @@ def main():
         "id": [str(first + i) for i in range(len(rows))],
         "embedding": pa.FixedSizeListArray.from_arrays(pa.array(rows.ravel()), rows.shape[1]),
         "tags": tags,
+        "hash": rng.random(len(rows)),
+        "side": side.argsort().argsort() / len(rows),
     })
     pq.write_table(table, out)
 
