@@ -3,7 +3,6 @@ package storage
 import (
 	"fmt"
 	"slices"
-	"sync/atomic"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -24,8 +23,7 @@ func (o CreateCollection) apply(c *Changes, _ uint64) error {
 	case o.UID == maxID:
 		return fmt.Errorf("create collection %q: no UID is left", o.Name)
 	}
-	col := &collection{uid: o.UID, name: o.Name, schema: o.Schema, served: new(atomic.Pointer[generation])}
-	col.served.Store(&generation{})
+	col := &collection{uid: o.UID, name: o.Name, schema: o.Schema, set: newSet(o.UID)}
 	cat := c.ownCatalog()
 	cat.put(col)
 	cat.nextUID++
@@ -41,6 +39,7 @@ func (o DropCollection) apply(c *Changes, _ uint64) error {
 		return collectionNotFound(o.UID)
 	}
 	c.ownCatalog().remove(col)
+	c.catalog.releases = withoutCollection(c.catalog.releases, o.UID)
 	delete(c.edits, o.UID)
 	return c.dropLinksTo(o.UID)
 }
@@ -73,6 +72,7 @@ func (o PutNode) apply(c *Changes, lsn uint64) error {
 	default:
 		return fmt.Errorf("put node %q into %q: id %d is deleted, or not the next one, which is %d", o.Key, col.name, o.ID, col.nextID)
 	}
+	col.hold(o.ID)
 	c.own.nodes[nodeKey{o.UID, o.ID}] = node{
 		record: appendRecord(c.slab.alloc(recordSize(o.Key, tags, o.Payload)), o.Key, tags, o.Payload),
 		row:    c.slab.row(o.Row),
@@ -184,6 +184,7 @@ func (o DeleteNode) apply(c *Changes, _ uint64) error {
 		c.removeAttribute(col, o.ID, a.Name)
 	}
 	col.tombs.Add(o.ID)
+	col.unhold(o.ID)
 	col.count--
 	return c.retag(o.UID, o.ID, n.Tags, nil)
 }
@@ -227,7 +228,7 @@ func (o SetPlans) apply(c *Changes, _ uint64) error {
 }
 
 func (o SetMeta) apply(c *Changes, _ uint64) error {
-	return c.putBlob(blobKey{o.UID, metaBucket, o.Name}, "meta", []byte(o.Value))
+	return c.putBlob(blobKey{o.UID, metaOf(o.Name), o.Name}, "meta", []byte(o.Value))
 }
 
 func (c *Changes) putBlob(k blobKey, what string, blob []byte) error {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync/atomic"
 
 	"github.com/RoaringBitmap/roaring/v2"
 	bolt "go.etcd.io/bbolt"
@@ -24,6 +23,10 @@ type Info struct {
 	NextID     uint32 // id of the next new node; every id used so far is below it
 	Generation uint64 // served index, 0 if none was published
 	BuildLSN   uint64 // the generation holds every change up to this LSN
+	Rows       int    // live nodes that have a row
+	// Stamp changes whenever another release becomes the live one, and of a staged one whenever it
+	// is written to. It is counted since Open.
+	Stamp uint64
 }
 
 // A collection is what is kept in memory about a collection. It is small, except for about a bit
@@ -42,9 +45,9 @@ type collection struct {
 	attributes []Attribute // of its nodes, by name
 	attributed bool        // its nodes have, or had, attributes
 
-	// served is shared by all copies: PublishGeneration, which runs beside the writer, changes it
-	// for all at once.
-	served *atomic.Pointer[generation]
+	set   *rowSet         // of the live release
+	held  *roaring.Bitmap // live ids that have a row in set; nil: all live ids
+	stamp uint64          // see Info.Stamp
 }
 
 // A generation is what the key index of a collection holds.
@@ -54,8 +57,14 @@ type generation struct {
 }
 
 func (c *collection) info() Info {
-	g := c.served.Load()
+	g := c.set.served.Load()
+	rows := c.count
+	if c.held != nil {
+		rows = int(c.held.GetCardinality())
+	}
 	return Info{
+		Rows:       rows,
+		Stamp:      c.stamp,
 		UID:        c.uid,
 		Name:       c.name,
 		Schema:     c.schema,
@@ -76,6 +85,8 @@ type catalog struct {
 	byUID   map[uint32]*collection
 	byName  map[string]*collection
 	nextUID uint32
+
+	releases []*release // by number; none in a database that never staged one
 }
 
 func newCatalog() *catalog {
@@ -83,7 +94,7 @@ func newCatalog() *catalog {
 }
 
 func (c *catalog) clone() *catalog {
-	return &catalog{byUID: maps.Clone(c.byUID), byName: maps.Clone(c.byName), nextUID: c.nextUID}
+	return &catalog{byUID: maps.Clone(c.byUID), byName: maps.Clone(c.byName), nextUID: c.nextUID, releases: c.releases}
 }
 
 // put adds col, or replaces an older copy of it.
@@ -165,6 +176,9 @@ func loadCatalog(tx *bolt.Tx, file string, l layout) (*catalog, error) {
 		cat.put(col)
 		return nil
 	})
+	if err == nil {
+		cat.releases, err = loadReleases(tx, file, l)
+	}
 	return cat, err
 }
 
@@ -189,16 +203,9 @@ func loadCollection(root *bolt.Bucket, file string, uid uint32, l layout) (*coll
 			return nil, located(err, file, "attributes")
 		}
 	}
-	var served generation
-	value, err = b.get(keyIndex)
-	if err == nil && value != nil {
-		served, err = decodeGeneration(value)
+	if err := col.loadSet(root.Tx(), b, file); err != nil {
+		return nil, err
 	}
-	if err != nil {
-		return nil, located(err, file, "index")
-	}
-	col.served = new(atomic.Pointer[generation])
-	col.served.Store(&served)
 	value, err = b.get(keyTombs)
 	if err == nil && value != nil {
 		col.tombs, err = decodeBitmap(value)

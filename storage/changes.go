@@ -30,6 +30,7 @@ type edit struct {
 	*collection
 	ownTombs      bool // tombs too
 	ownAttributes bool // attributes too
+	ownHeld       bool // held too
 }
 
 // Begin starts a change. A change that was begun before and not staged is dropped. If the file

@@ -195,7 +195,7 @@ func TestDropAndRecreate(t *testing.T) {
 		require.NoError(t, s.View(func(v *storage.View) error {
 			info, ok := v.Collection("papers")
 			require.True(t, ok)
-			assert.Equal(t, storage.Info{UID: uid, Name: "papers", Schema: storage.Schema{Dim: 1}, Count: 1, NextID: 1}, info)
+			assert.Equal(t, storage.Info{UID: uid, Name: "papers", Schema: storage.Schema{Dim: 1}, Count: 1, NextID: 1, Rows: 1}, info)
 			_, ok = v.ID(uid-1, "a")
 			assert.False(t, ok)
 			_, ok = v.Node(uid-1, 0)

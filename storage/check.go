@@ -68,6 +68,7 @@ func (c *checker) collections(tx *bolt.Tx) error {
 		return err
 	}
 	defer c.bothEnds()
+	c.sets(tx)
 	return tx.Bucket(bucketOfCollections).ForEachBucket(func(key []byte) error {
 		if len(key) != 4 {
 			c.report(fmt.Sprintf("bucket %x in c: its name has %d bytes, want 4", key, len(key)))
@@ -80,6 +81,7 @@ func (c *checker) collections(tx *bolt.Tx) error {
 			return nil
 		}
 		newCollectionChecker(c, tx.Bucket(bucketOfCollections).Bucket(key), col).run()
+		c.releases(tx, col)
 		return nil
 	})
 }
@@ -87,6 +89,7 @@ func (c *checker) collections(tx *bolt.Tx) error {
 // A collectionChecker looks for damage in one collection.
 type collectionChecker struct {
 	*checker
+	of      string // which release, if not the live one
 	col     *collection
 	buckets [bucketCount]table
 	tags    map[string]*roaring.Bitmap // what is left of each tag once the nodes that say they carry it are taken out
@@ -94,14 +97,24 @@ type collectionChecker struct {
 
 func newCollectionChecker(c *checker, b *bolt.Bucket, col *collection) *collectionChecker {
 	cc := &collectionChecker{checker: c, col: col, tags: map[string]*roaring.Bitmap{}}
-	for i, name := range bucketNames {
-		cc.buckets[i] = c.layout.table(b.Bucket(name), col.uid, bucket(i))
+	cc.bucketsOf(b, col.uid, false)
+	if set := setBucket(b.Tx(), col.uid, col.set.uid); set != nil {
+		cc.bucketsOf(set, col.set.uid, true)
 	}
 	return cc
 }
 
+// bucketsOf finds the buckets of the collection, or those of one of its sets.
+func (c *collectionChecker) bucketsOf(b *bolt.Bucket, uid uint32, set bool) {
+	for i, name := range bucketNames {
+		if ofRelease[i] == set && (bucket(i) != encoderBucket || uid != c.col.uid) { // that is meta, checked as such
+			c.buckets[i] = c.layout.table(b.Bucket(name), uid, bucket(i))
+		}
+	}
+}
+
 func (c *collectionChecker) found(text string, args ...any) {
-	c.report(fmt.Sprintf("collection %q: ", c.col.name) + fmt.Sprintf(text, args...))
+	c.report(fmt.Sprintf("%scollection %q: ", c.of, c.col.name) + fmt.Sprintf(text, args...))
 }
 
 func (c *collectionChecker) run() {
@@ -122,13 +135,19 @@ func (c *collectionChecker) run() {
 	c.across()
 	c.typed()
 	c.attributes()
+	c.each(metaBucket, func(key, stored []byte) { c.sound(metaBucket, key, stored) })
+	c.set(c.col.set)
+}
+
+// set checks what a set has beside rows.
+func (c *collectionChecker) set(s *rowSet) {
 	c.dirty()
-	for _, b := range []bucket{decodersBucket, metaBucket, plansBucket} {
+	for _, b := range []bucket{decodersBucket, encoderBucket, plansBucket} {
 		c.each(b, func(key, stored []byte) { c.sound(b, key, stored) })
 	}
 	c.each(plansBucket, c.plans)
 	c.entries()
-	if g := c.col.served.Load(); g.buildLSN > c.applied {
+	if g := s.served.Load(); g.buildLSN > c.applied {
 		c.found("index: generation %d was built at LSN %d, the last change applied is %d", g.number, g.buildLSN, c.applied)
 	}
 }
@@ -199,8 +218,11 @@ func (c *collectionChecker) nodes() {
 	rows := c.rows()
 	nodes := 0
 	c.eachID(keysBucket, func(id uint32, key, record []byte) {
-		if !rows.CheckedRemove(id) {
+		switch has, should := rows.CheckedRemove(id), c.col.held == nil || c.col.held.Contains(id); {
+		case !has && should:
 			c.found("rows: the row of id %d is missing", id)
+		case has && !should:
+			c.found("held: id %d has a row, and is not in it", id)
 		}
 		c.node(id, key, record)
 		nodes++

@@ -83,6 +83,11 @@ func removeCopy(p place) {
 // copyTo copies the store's file to a new bbolt file, and leaves that open and synced. Nothing may
 // write to the store's file meanwhile.
 func (s *Store) copyTo(ctx context.Context, to place, progress func(int64)) (dst *boltFile, id fs.FileInfo, err error) {
+	return s.copyPart(ctx, to, nil, progress)
+}
+
+// copyPart is copyTo without what skip says: a key in the bucket that path leads to.
+func (s *Store) copyPart(ctx context.Context, to place, skip func(path [][]byte, key []byte) bool, progress func(int64)) (dst *boltFile, id fs.FileInfo, err error) {
 	if info, err := to.dir.Lstat(to.name); err == nil && !info.Mode().IsRegular() {
 		return nil, nil, fmt.Errorf("%s is not a regular file: move it away", to.path())
 	}
@@ -105,7 +110,7 @@ func (s *Store) copyTo(ctx context.Context, to place, progress func(int64)) (dst
 		}
 	}()
 	err = src.view(func(tx *bolt.Tx) error {
-		c := &copier{ctx: ctx, src: src, dst: dst, progress: progress}
+		c := &copier{ctx: ctx, src: src, dst: dst, skip: skip, progress: progress}
 		return c.copy(tx)
 	})
 	if err == nil && !s.opts.NoSync {
@@ -185,6 +190,7 @@ func (s *Store) swapClosed(fsys vfs.FS, temp place, copied *boltFile) error {
 type copier struct {
 	ctx      context.Context
 	src, dst *boltFile
+	skip     func(path [][]byte, key []byte) bool // may be nil
 	progress func(copied int64)
 
 	tx      *bolt.Tx // nil before the first and after the last
@@ -272,7 +278,12 @@ func (c *copier) bucket(path [][]byte, from *bolt.Bucket) error {
 	if err := c.setSequence(to, from.Sequence()); err != nil {
 		return err
 	}
-	return from.ForEach(func(key, value []byte) error {
+	skipped := uint64(0)
+	err = from.ForEach(func(key, value []byte) error {
+		if c.skip != nil && c.skip(path, key) {
+			skipped++
+			return nil
+		}
 		if value == nil {
 			err := c.bucket(append(slices.Clip(path), key), from.Bucket(key))
 			to = nil
@@ -294,6 +305,13 @@ func (c *copier) bucket(path [][]byte, from *bolt.Bucket) error {
 		c.copied += int64(n)
 		return c.put(to, key, value)
 	})
+	if err != nil || skipped == 0 || from.Sequence() == 0 {
+		return err
+	}
+	if to, err = c.open(path); err != nil {
+		return err
+	}
+	return c.setSequence(to, from.Sequence()-skipped) // it counts the entries
 }
 
 func (c *copier) setSequence(to *bolt.Bucket, n uint64) (err error) {

@@ -75,17 +75,25 @@ func (s *Store) Dirty(uid uint32, fn func(id uint32, lsn uint64) error) error {
 	if s.opts.ReadOnly {
 		return s.tailDirty(uid, fn)
 	}
-	return s.fileDirty(uid, fn)
+	return s.fileDirty("", uid, fn)
 }
 
-func (s *Store) fileDirty(uid uint32, fn func(id uint32, lsn uint64) error) error {
+// DirtyOf is Dirty of a release: see ViewOf.
+func (s *Store) DirtyOf(release string, uid uint32, fn func(id uint32, lsn uint64) error) error {
+	if release == "" {
+		return s.Dirty(uid, fn)
+	}
+	return s.fileDirty(release, uid, fn)
+}
+
+func (s *Store) fileDirty(release string, uid uint32, fn func(id uint32, lsn uint64) error) error {
 	const most = 4096 // ids a transaction, and those of one block more
 	var ids []uint32
 	var lsns []uint64
 	for from, more := uint32(0), true; more; {
 		ids, lsns = ids[:0], lsns[:0]
 		more = false
-		err := s.scan(uid, dirtyBucket, from, func(e entry) (bool, error) {
+		err := s.scan(release, uid, dirtyBucket, from, func(e entry) (bool, error) {
 			if more = len(ids) >= most; more {
 				from = e.number
 				return false, nil

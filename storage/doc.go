@@ -24,8 +24,9 @@
 // Begin, Apply, the getters of Changes, Stage, Publish and Discard belong to the writer: one
 // goroutine at a time, by a lock of the caller's. [Store.View] and the streams [Store.Rows] and
 // [Store.Dirty] may run at any time, beside anything. [Store.Flush], [Store.PublishGeneration],
-// [Store.Snapshot], [Store.Compact] and [Store.Check] wait for each other and may run beside the
-// readers and the writer.
+// [Store.Snapshot], [Store.Compact], [Store.Check], [Store.PutStagedRows], [Store.PutStaged] and
+// [Store.Purge] wait for each other and may run beside the readers and the writer. The calls that
+// change which releases there are need the writer kept out: see [Store.StageRelease].
 //
 // A View is a snapshot: it sees every change published before it began and none published later,
 // whatever is flushed meanwhile. The overlay is a short list of immutable layers, so a reader needs
@@ -33,6 +34,18 @@
 // flush that commits in between, because it still holds the layers just written. A flush that
 // started in between may have written more than those layers. The reader notices that and starts
 // again (see [Store.View]).
+//
+// # Releases
+//
+// A node owns its key, tags, payload and links. A release owns rows, decoders, plans, encoder and
+// generation. What it has of one collection is a set. One set of each collection is live: it is
+// what a View sees, and what changes of the log are about. Other sets belong to staged releases or
+// to the former one. A staged release is filled beside the log, by transactions of its own.
+//
+// To publish a release is to exchange the sets of its collections with those of the release, in one
+// transaction. The overlay is empty then, so that what it holds later is of the sets that are live
+// then. No row is read or written. Views that began before go on with the sets from before: nothing
+// is removed from those.
 //
 // # Layout of the bbolt file
 //
@@ -53,10 +66,10 @@
 // ids, and their values are one row, and one LSN as a uint64. Version 4 is version 3 with links to
 // other collections, and version 5 is version 4 with links that have a relation: a file is created
 // with version 3, and the first of these links raises it to version 4 or 5. Version 6 is version 5
-// with attributes of nodes, the first of which raises it. Files of version 1 and 2 cannot have such
-// links, nor attributes.
+// with attributes of nodes, and version 7 is version 6 with releases, the first of which raises it.
+// Files of version 1 and 2 cannot have such links, nor attributes, nor releases.
 //
-//	meta                       format   -> uint32  version of this layout, 3 to 6
+//	meta                       format   -> uint32  version of this layout, 3 to 7
 //	                           applied  -> uint64  LSN of the last change in this file
 //	                           next     -> uint32  UID of the next collection
 //	names                      name     -> uint32  UID
@@ -77,6 +90,21 @@
 //	   ├─ decoders             name     -> blob of package decoder
 //	   ├─ meta                 name     -> string of the user's
 //	   └─ plans                decoder  -> blob of package internal/calibrate: derived, what was measured of query plans
+//
+// and from version 7 on
+//
+//	c
+//	└─ UID (4 bytes)           set      -> uint32  UID of the live set; absent: that of the collection
+//	sets
+//	└─ UID (4 bytes)           index    -> as in c, of the set
+//	   │                       held     -> roaring bitmap of the ids that have a row in the set
+//	   └─ rows, dirty, decoders, plans, and of meta the values of the encoder: as in c
+//	releases                   name     -> see below
+//
+// The first set of a collection has the UID of the collection, and its buckets, index and held lie
+// in the bucket of the collection as before. Without held each live id has a row in it. UIDs of
+// sets are counted with those of collections. A set is sealed under its own UID, so that nothing of
+// it changes when it becomes live.
 //
 //	info:  +-------------+-------------------+--------------+----------------+-------------+
 //	       | dim, varint | flags, 1 byte     | live, varint | next id,       | name,       |
@@ -104,6 +132,17 @@
 //	       | varint      |                   | 1 byte       | of ids, blob   |     and direction, ascending
 //	       +-------------+-------------------+--------------+----------------+
 //
+//	releases:
+//	       +-------------+-------------------+--------------+----------------+
+//	       | number,     | state, 1 byte:    | staged at,   | published at,  |
+//	       | varint      | 1 staged, 2 live, | varint, s    | varint, s      |
+//	       |             | 3 former, 4       | since 1970   | 0: never       |
+//	       |             | dropped           |              |                |
+//	       +-------------+-------------------+--------------+----------------+
+//	       | number of sets, varint; the UID of the collection and that of   |
+//	       | its set, varints, for each; none of the live release            |
+//	       +-----------------------------------------------------------------+
+//
 // A link with a relation is kept at both of its ends: at the source with direction 0, at the target
 // with direction 1, in reverse.
 //
@@ -122,7 +161,7 @@
 //
 //  1. names and the buckets in c name each other;
 //  2. an id is live, that is in keys and in rows, if and only if it is below next id and not in
-//     tombs;
+//     tombs; see 14 for rows;
 //  3. ids maps the key of each live id to it, and nothing else;
 //  4. tags holds an id under a tag if and only if its node says so; no bitmap of links, across,
 //     typed or tags is empty;
@@ -138,7 +177,11 @@
 //     collection end in the transaction that drops it (from version 4 on);
 //  11. of two live nodes, typed has a link between them at both or at neither (from version 5 on);
 //  12. the columns of an attribute hold values of its kind, ascending and without duplicates, of live
-//     ids, as many as it says; no column is empty (from version 6 on).
+//     ids, as many as it says; no column is empty (from version 6 on);
+//  13. each set is that of one collection or of one release, and none is that of two; one release
+//     is live (from version 7 on);
+//  14. rows of the live set holds the ids in held, where there is one, in place of all live ids;
+//     rows of another set holds those ids in held that are live; 5 to 9 hold for each set.
 //
 // [EncodeOps] documents the second format of this package, what the log records hold.
 package storage

@@ -20,3 +20,12 @@ func Seal(uid uint32, bucket, key string, value []byte) []byte {
 	t := table{seed: sealSeed(uid, []byte(bucket))}
 	return binary.LittleEndian.AppendUint32(append([]byte{}, value...), t.crc([]byte(key), value))
 }
+
+// RoundTripRelease decodes the record of a release and encodes it again.
+func RoundTripRelease(name string, b []byte) ([]byte, error) {
+	r, err := decodeRelease(name, b)
+	if err != nil {
+		return nil, err
+	}
+	return encodeRelease(r), nil
+}

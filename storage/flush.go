@@ -28,6 +28,7 @@ var fillPercent = [bucketCount]float64{
 	decodersBucket:   0.5,
 	metaBucket:       0.5,
 	plansBucket:      0.5,
+	encoderBucket:    0.5,
 }
 
 // Flush moves everything published into the bbolt file, in one synced transaction, and returns the
@@ -88,7 +89,8 @@ func (s *Store) update(fn func(tx *bolt.Tx) error) (err error) {
 		return fmt.Errorf("an earlier write failed, open the database again: %w", s.failed)
 	}
 	defer func() {
-		if err != nil && !errors.Is(err, ErrClosed) && !errors.Is(err, ErrReadOnly) {
+		var no refusal
+		if err != nil && !errors.Is(err, ErrClosed) && !errors.Is(err, ErrReadOnly) && !errors.As(err, &no) {
 			s.failed = err
 		}
 	}()
@@ -102,6 +104,12 @@ func (s *Store) update(fn func(tx *bolt.Tx) error) (err error) {
 	}
 	return nil
 }
+
+// A refusal is the error of a transaction that was given up before it wrote a page: it says that
+// what was asked for is not possible, and nothing of the file.
+type refusal struct{ error }
+
+func (r refusal) Unwrap() error { return r.error }
 
 // lendBriefly sets whether the read transaction of the open Changes ends after every lookup.
 func (s *Store) lendBriefly(writing bool) {
@@ -120,7 +128,7 @@ func (s *Store) write(tx *bolt.Tx, st *state) error {
 	var mem slab
 	for _, uid := range slices.Sorted(maps.Keys(s.flushed.byUID)) {
 		if col := s.flushed.byUID[uid]; st.catalog.byUID[uid] == nil {
-			if err := errors.Join(names.Delete([]byte(col.name)), root.DeleteBucket(bigEndian(&key, uid))); err != nil {
+			if err := errors.Join(names.Delete([]byte(col.name)), root.DeleteBucket(bigEndian(&key, uid)), s.flushed.dropSets(tx, uid)); err != nil {
 				return fmt.Errorf("drop collection %q: %w", col.name, err)
 			}
 		}
@@ -144,6 +152,11 @@ func (s *Store) write(tx *bolt.Tx, st *state) error {
 		}
 		if err != nil {
 			return fmt.Errorf("collection %q: %w", col.name, err)
+		}
+	}
+	if !slices.Equal(s.flushed.releases, st.catalog.releases) { // a collection was dropped
+		if err := s.layout.putReleases(tx, st.catalog.releases); err != nil {
+			return err
 		}
 	}
 	return errors.Join(s.putVersion(tx, st.catalog), s.layout.putState(tx, st.lsn, st.catalog.nextUID))
@@ -235,6 +248,7 @@ func (l *layer) touchedOf(r *run, t *touched) {
 // A writer puts values into the buckets of one collection. Its error is sticky.
 type writer struct {
 	parent  table
+	set     table // in which the buckets are that belong to a release
 	file    string
 	uid     uint32
 	dim     int
@@ -248,6 +262,10 @@ type writer struct {
 
 func (s *Store) writeCollection(b *bolt.Bucket, before *collection, cat *catalog, col *collection, all *layer, t *touched) error {
 	w := &writer{parent: s.layout.collection(b, col.uid), file: s.path, uid: col.uid, dim: col.schema.Dim}
+	w.set = w.parent
+	if set := col.set.uid; set != col.uid {
+		w.set = s.layout.collection(setBucket(b.Tx(), col.uid, set), set)
+	}
 	if before != nil {
 		w.nextID = before.nextID
 	}
@@ -258,15 +276,19 @@ func (s *Store) writeCollection(b *bolt.Bucket, before *collection, cat *catalog
 		w.fail(err)
 		w.put(w.parent, keyTombs, tombs)
 	}
+	if col.held != nil && before != nil && before.held != col.held {
+		w.putHeld(w.set, col.held)
+	}
 	if t != nil {
 		w.nodes(t.nodes, all)
+		w.takeOut(cat.releases, t.nodes, all)
 		w.ids(t.keys)
 		w.links(t.links, cat, all)
 		w.typed(t.typed, cat, all)
 		w.tags(col.uid, t.tags, all)
 		w.attributes(before, col, t.columns, all)
 		for _, k := range t.blobs {
-			if all.blobs[k] == nil && b.Bucket(bucketNames[k.in]) == nil {
+			if all.blobs[k] == nil && w.in(k.in).Bucket.Bucket(bucketNames[k.in]) == nil {
 				continue // removed before it was ever written
 			}
 			w.put(w.table(k.in), []byte(k.name), all.blobs[k])
@@ -293,13 +315,14 @@ func (w *writer) table(b bucket) table {
 	if w.err != nil {
 		return table{}
 	}
-	bkt, err := w.parent.CreateBucketIfNotExists(bucketNames[b])
+	in := w.in(b)
+	bkt, err := in.CreateBucketIfNotExists(bucketNames[b])
 	if err != nil {
 		w.err = err
 		return table{}
 	}
 	bkt.FillPercent = fillPercent[b]
-	return w.parent.layout.table(bkt, w.uid, b)
+	return in.layout.table(bkt, in.uid, b)
 }
 
 func (w *writer) ids(keys []keyed) {

@@ -44,7 +44,7 @@ func testFrozen(t *testing.T, path string) {
 	assert.Equal(t, uint64(1), s.Applied())
 	require.NoError(t, s.View(func(v *storage.View) error {
 		assert.Equal(t, []storage.Info{
-			{UID: 1, Name: "papers", Schema: storage.Schema{Dim: 2}, Count: 2, NextID: 3, Generation: 4, BuildLSN: 1},
+			{UID: 1, Name: "papers", Schema: storage.Schema{Dim: 2}, Count: 2, NextID: 3, Generation: 4, BuildLSN: 1, Rows: 2},
 		}, v.Collections())
 		n, ok := v.Node(1, 0)
 		assert.True(t, ok)

@@ -12,6 +12,11 @@ import (
 // transaction, which is all that publishing changes on disk. The generation must not hold more than
 // has been flushed.
 func (s *Store) PublishGeneration(uid uint32, number, buildLSN uint64) error {
+	return s.PublishGenerationOf("", uid, number, buildLSN)
+}
+
+// PublishGenerationOf is PublishGeneration in a release: see ViewOf.
+func (s *Store) PublishGenerationOf(release string, uid uint32, number, buildLSN uint64) error {
 	s.file.Lock()
 	defer s.file.Unlock()
 	col := s.flushed.byUID[uid]
@@ -24,15 +29,18 @@ func (s *Store) PublishGeneration(uid uint32, number, buildLSN uint64) error {
 	if buildLSN > s.Applied() {
 		return fmt.Errorf("publish generation %d of %q: it was built at LSN %d, and only %d has been flushed", number, col.name, buildLSN, s.Applied())
 	}
+	set, err := s.flushed.set(release, uid)
+	if err != nil {
+		return fmt.Errorf("publish generation %d of %q: %w", number, col.name, err)
+	}
 	g := generation{number: number, buildLSN: buildLSN}
-	err := s.update(func(tx *bolt.Tx) error {
-		var key [4]byte
-		b := s.layout.collection(tx.Bucket(bucketOfCollections).Bucket(bigEndian(&key, uid)), uid)
-		return errors.Join(b.put(keyIndex, encodeGeneration(g), &slab{}), b.dropDirty(s.path, uid, buildLSN))
+	err = s.update(func(tx *bolt.Tx) error {
+		b := s.layout.collection(setBucket(tx, uid, set.uid), set.uid)
+		return errors.Join(b.put(keyIndex, encodeGeneration(g), &slab{}), b.dropDirty(s.path, set.uid, buildLSN))
 	})
 	if err != nil {
 		return fmt.Errorf("publish generation %d of %q: %w", number, col.name, err)
 	}
-	col.served.Store(&g)
+	set.served.Store(&g)
 	return nil
 }

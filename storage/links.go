@@ -265,8 +265,8 @@ func (w *writer) dropLinksTo(b bucket, to uint32) {
 	}
 }
 
-// putVersion raises the version of a file that has links to other collections or with relations, or
-// attributes. Programs of earlier versions would lose them.
+// putVersion raises the version of a file that has links to other collections or with relations,
+// attributes, or releases. Programs of earlier versions would lose them.
 func (s *Store) putVersion(tx *bolt.Tx, cat *catalog) error {
 	var needed layout
 	for _, col := range cat.byUID {
@@ -278,6 +278,9 @@ func (s *Store) putVersion(tx *bolt.Tx, cat *catalog) error {
 		case len(col.across) > 0:
 			needed = max(needed, versionAcross)
 		}
+	}
+	if len(cat.releases) > 0 {
+		needed = versionSets
 	}
 	if needed == 0 {
 		return nil

@@ -14,7 +14,8 @@ const (
 	opsVersion3   = 3 // links across collections, SetTags and SetPayload were added
 	opsVersion4   = 4 // links with a relation were added
 	opsVersion5   = 5 // nodes with attributes and SetAttributes were added
-	newestVersion = opsVersion5
+	opsVersion6   = 6 // AddNode was added
+	newestVersion = opsVersion6
 )
 
 // The first byte of each operation. These numbers are in log files: they never change their
@@ -38,6 +39,7 @@ const (
 	kindUnlinkRelated
 	kindPutAttributed // from version 5 on, as the next one
 	kindSetAttributes
+	kindAddNode // from version 6 on
 )
 
 // flagNormalize is the bit of Schema.Normalize in the flags byte of a schema.
@@ -67,6 +69,7 @@ const flagNormalize = 1
 //	16 Unlink           as 15; from version 4 on
 //	17 PutNode          as 3, and then attributes; from version 5 on, for a node that has some
 //	18 SetAttributes    id, varint | attributes to set | number of names, varint | names to remove, strings; from version 5 on
+//	19 AddNode          id, varint | key, string | number of tags, varint | tags, strings | payload, blob; from version 6 on
 //
 // Attributes are their number, varint, and for each its name, string, and its value, blob: the
 // kind, 1 byte, and 8 bytes or a text, as package internal/attr has them.
@@ -114,6 +117,8 @@ func versionOf(ops []Op) uint8 {
 			}
 		case SetAttributes:
 			version = opsVersion5
+		case AddNode:
+			version = max(version, opsVersion6)
 		}
 	}
 	return version
@@ -353,6 +358,8 @@ func decodeOp(r *format.Reader) Op {
 		return o
 	case kindSetAttributes:
 		return SetAttributes{UID: uid, ID: uvarint32(r), Set: decodeAttributes(r), Remove: decodeTags(r)}
+	case kindAddNode:
+		return AddNode{UID: uid, ID: uvarint32(r), Key: r.String(), Tags: decodeTags(r), Payload: r.Blob()}
 	}
 	r.Fail("operation of unknown kind %d", kind)
 	return nil

@@ -113,6 +113,9 @@ var opCases = []struct {
 	{"unlink_related", storage.Unlink{UID: 1, Source: 5, To: 300, Relation: "cites", Targets: []uint32{9}}, []part{
 		{1, "UID 1"}, {2, "to UID 300"}, {6, "relation: cites"}, {1, "source 5"}, {1, "1 target"}, {1, "9"},
 	}},
+	{"add_node", storage.AddNode{UID: 1, ID: 70000, Key: "1706.03762", Tags: []string{"cs.CL"}, Payload: []byte("{}")}, []part{
+		{1, "UID 1"}, {3, "id 70000"}, {11, "key: 1706.03762"}, {1, "1 tag"}, {6, "cs.CL"}, {3, "payload: {}"},
+	}},
 }
 
 func attrOf(x any) attr.Value {
@@ -197,7 +200,7 @@ func TestDecodeOpsRefuses(t *testing.T) {
 		want   string
 	}{
 		{"nothing", nil, format.ErrCorrupt, "1 bytes wanted, 0 left"},
-		{"newer version", []byte{6, 0}, format.ErrVersion, "version 6"},
+		{"newer version", []byte{7, 0}, format.ErrVersion, "version 7"},
 		{"attribute of unknown type", []byte{5, 1, 18, 1, 0, 1, 1, 'a', 1, 9, 0}, format.ErrCorrupt, "unknown type"},
 		{"attribute that is no number", []byte{5, 1, 18, 1, 0, 1, 1, 'a', 9, 1, 255, 255, 255, 255, 255, 255, 255, 255, 0}, format.ErrCorrupt, "no number"},
 		{"relation without a name", []byte{4, 1, 15, 1, 1, 0, 0, 0}, format.ErrCorrupt, "a relation without a name"},

@@ -61,16 +61,16 @@ const (
 type level uint8
 
 const (
-	levelRoot        level = iota // meta, names and c
-	levelCollections              // c: the collections
-	levelCollection               // one collection: info, index, tombs, and its buckets
+	levelRoot        level = iota // meta, names, c, sets and releases
+	levelCollections              // c or sets: the collections, or sets of what releases have of them
+	levelCollection               // one collection or set: info, index, tombs, and its buckets
 	levelTable                    // no buckets
 )
 
 // below returns the level of the bucket of that name in a bucket.
 func (l level) below(name []byte) level {
 	switch {
-	case l == levelRoot && bytes.Equal(name, bucketOfCollections):
+	case l == levelRoot && (bytes.Equal(name, bucketOfCollections) || bytes.Equal(name, bucketOfSets)):
 		return levelCollections
 	case l == levelCollections:
 		return levelCollection

@@ -101,6 +101,7 @@ func (c *Changes) putRun(col *edit, nodes []PutNode, lsn uint64) error {
 			return fmt.Errorf("put node %q into %q: %w", o.Key, col.name, err)
 		}
 	}
+	col.holdRange(col.nextID, len(nodes))
 	col.nextID += uint32(len(nodes))
 	col.count += len(nodes)
 	c.own.addRun(r, keys)

@@ -20,6 +20,8 @@ type reader struct {
 	reading
 	ended bool
 
+	as *release // the staged or former release that is seen instead of the live one; nil: none
+
 	// lender is set in a Changes. Its transaction is opened when first needed, and may be taken
 	// away between any two lookups: Store.lease must be held to use it, and what was found must be
 	// copied.
@@ -33,6 +35,8 @@ type reader struct {
 	// them.
 	uid     uint32 // 0: none yet
 	parent  *bolt.Bucket
+	set     *bolt.Bucket // of what belongs to a release
+	setUID  uint32
 	buckets [bucketCount]table
 	key     [4]byte              // scratch for the bbolt key of an id
 	linkKey [acrossKeyBytes]byte // scratch for that of links
@@ -123,7 +127,7 @@ func (r *reader) rollback() {
 	if r.tx != nil {
 		_ = r.tx.Rollback() // it fails only on a transaction that has ended
 	}
-	r.reading, r.uid, r.parent, r.buckets = reading{}, 0, nil, [bucketCount]table{}
+	r.reading, r.uid, r.parent, r.set, r.buckets = reading{}, 0, nil, nil, [bucketCount]table{}
 }
 
 // table returns a bucket of a collection. It may panic.
@@ -132,9 +136,20 @@ func (r *reader) table(uid uint32, b bucket) table {
 		var key [4]byte
 		r.uid, r.buckets = uid, [bucketCount]table{}
 		r.parent = r.tx.Bucket(bucketOfCollections).Bucket(bigEndian(&key, uid))
+		r.set, r.setUID = r.parent, uid
+		if set := r.setOf(uid); set != nil && set.uid != uid {
+			r.set, r.setUID = setBucket(r.tx, uid, set.uid), set.uid
+		}
 	}
-	if r.buckets[b].Bucket == nil && r.parent != nil {
-		r.buckets[b] = r.layout.table(r.parent.Bucket(bucketNames[b]), uid, b)
+	if t := r.buckets[b]; t.Bucket != nil {
+		return t
+	}
+	parent, of := r.parent, uid
+	if ofRelease[b] {
+		parent, of = r.set, r.setUID
+	}
+	if parent != nil {
+		r.buckets[b] = r.layout.table(parent.Bucket(bucketNames[b]), of, b)
 	}
 	return r.buckets[b]
 }
@@ -255,7 +270,7 @@ func (r *reader) bitmap(uid uint32, b bucket, key []byte) *roaring.Bitmap {
 // blob returns a value of decoders or meta, or nil. It may be a part of bbolt's memory.
 func (r *reader) blob(uid uint32, in bucket, name string) []byte {
 	k := blobKey{uid, in, name}
-	for i := len(r.layers) - 1; i >= 0; i-- {
+	for i := len(r.layers) - 1; i >= 0 && !r.redirected(uid, in); i-- {
 		if b, ok := r.layers[i].blobs[k]; ok {
 			return b
 		}
@@ -264,7 +279,13 @@ func (r *reader) blob(uid uint32, in bucket, name string) []byte {
 }
 
 // Collections returns all collections in the order they were created in.
-func (r *reader) Collections() []Info { return r.catalog.infos() }
+func (r *reader) Collections() []Info {
+	infos := r.catalog.infos()
+	for i := range infos {
+		infos[i] = r.ofRelease(infos[i])
+	}
+	return infos
+}
 
 // Collection returns the collection of that name.
 func (r *reader) Collection(name string) (Info, bool) {
@@ -272,7 +293,7 @@ func (r *reader) Collection(name string) (Info, bool) {
 	if c == nil {
 		return Info{}, false
 	}
-	return c.info(), true
+	return r.ofRelease(c.info()), true
 }
 
 // ID returns the id of a live node.
@@ -408,7 +429,7 @@ func (r *reader) Meta(uid uint32, name string) (string, bool) {
 	if r.catalog.byUID[uid] == nil {
 		return "", false
 	}
-	b := r.blob(uid, metaBucket, name)
+	b := r.blob(uid, metaOf(name), name)
 	return string(b), b != nil
 }
 
@@ -420,7 +441,7 @@ func (r *reader) blobNames(uid uint32, in bucket) []string {
 	r.each(uid, in, func(name, _ []byte) { found[string(name)] = true })
 	for _, l := range r.layers {
 		for k, v := range l.blobs {
-			if k.uid == uid && k.in == in {
+			if k.uid == uid && k.in == in && !r.redirected(uid, in) {
 				found[k.name] = v != nil
 			}
 		}

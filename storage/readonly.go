@@ -36,7 +36,7 @@ func (l *layer) withRows(uid uint32, ids []uint32) []uint32 {
 // tailDirty is Dirty of what the file and the overlay have together. Ids of the overlay come last.
 func (s *Store) tailDirty(uid uint32, fn func(id uint32, lsn uint64) error) error {
 	tail, ids := s.tail(uid)
-	err := s.fileDirty(uid, func(id uint32, lsn uint64) error {
+	err := s.fileDirty("", uid, func(id uint32, lsn uint64) error {
 		if tail.rowIn(nodeKey{uid, id}) {
 			return nil
 		}
@@ -57,7 +57,7 @@ func (s *Store) tailDirty(uid uint32, fn func(id uint32, lsn uint64) error) erro
 // one per block.
 func (s *Store) tailRows(ctx context.Context, uid, fromID uint32, fn func(ids []uint32, rows []float32) error) error {
 	tail, ids := s.tail(uid)
-	err := s.fileRows(ctx, uid, fromID, func(ids []uint32, rows []float32) error {
+	err := s.fileRows(ctx, "", uid, fromID, func(ids []uint32, rows []float32) error {
 		dim, kept := len(rows)/len(ids), 0
 		for i, id := range ids {
 			if tail.rowIn(nodeKey{uid, id}) {

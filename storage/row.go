@@ -16,6 +16,9 @@ func (r *reader) Row(dst []float32, uid, id uint32) bool {
 		panic(fmt.Sprintf("storage: row of %d values read into %d", col.schema.Dim, len(dst)))
 	}
 	k := nodeKey{uid, id}
+	if r.redirected(uid, rowsBucket) {
+		return col.live(id) && r.row(dst, uid, id)
+	}
 	for i := len(r.layers) - 1; i >= 0; i-- {
 		if n, ok := r.layers[i].node(k); ok && !n.recordOnly() {
 			copy(dst, n.row)

@@ -25,10 +25,18 @@ func (s *Store) Rows(ctx context.Context, uid, fromID uint32, fn func(ids []uint
 	if s.opts.ReadOnly {
 		return s.tailRows(ctx, uid, fromID, fn)
 	}
-	return s.fileRows(ctx, uid, fromID, fn)
+	return s.fileRows(ctx, "", uid, fromID, fn)
 }
 
-func (s *Store) fileRows(ctx context.Context, uid, fromID uint32, fn func(ids []uint32, rows []float32) error) error {
+// RowsOf is Rows of a release: see ViewOf.
+func (s *Store) RowsOf(ctx context.Context, release string, uid, fromID uint32, fn func(ids []uint32, rows []float32) error) error {
+	if release == "" {
+		return s.Rows(ctx, uid, fromID, fn)
+	}
+	return s.fileRows(ctx, release, uid, fromID, fn)
+}
+
+func (s *Store) fileRows(ctx context.Context, release string, uid, fromID uint32, fn func(ids []uint32, rows []float32) error) error {
 	col := s.state.Load().catalog.byUID[uid]
 	if col == nil {
 		return fmt.Errorf("read rows: %w", collectionNotFound(uid))
@@ -47,7 +55,7 @@ func (s *Store) fileRows(ctx context.Context, uid, fromID uint32, fn func(ids []
 		}
 		ids, rows = ids[:0], rows[:0]
 		more = false
-		err := s.scan(uid, rowsBucket, uint32(from)/uint32(size), func(e entry) (bool, error) {
+		err := s.scan(release, uid, rowsBucket, uint32(from)/uint32(size), func(e entry) (bool, error) {
 			if more = len(ids)+size > chunk; more {
 				return false, nil
 			}
@@ -116,8 +124,8 @@ func (e entry) value() ([]byte, error) { return e.table.open(e.key, e.stored) }
 
 // scan calls fn for the entries of a bucket whose keys are ids or numbers of blocks, from one on,
 // in one transaction. Values are valid until fn returns.
-func (s *Store) scan(uid uint32, b bucket, from uint32, fn func(e entry) (more bool, err error)) error {
-	return s.View(func(v *View) error {
+func (s *Store) scan(release string, uid uint32, b bucket, from uint32, fn func(e entry) (more bool, err error)) error {
+	return s.ViewOf(release, func(v *View) error {
 		if v.catalog.byUID[uid] == nil {
 			return fmt.Errorf("read %s: %w", b, collectionNotFound(uid))
 		}

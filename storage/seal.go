@@ -17,7 +17,8 @@ const (
 	versionAcross     layout = 4 // version 3 with links to other collections
 	versionTyped      layout = 5 // version 4 with links that have a relation
 	versionAttributed layout = 6 // version 5 with attributes
-	formatVersion            = versionAttributed
+	versionSets       layout = 7 // version 6 with releases
+	formatVersion            = versionSets
 )
 
 // sealBytes is what a seal adds to a value.
@@ -33,21 +34,22 @@ func (l layout) blocked() bool { return l >= versionBlocks }
 type table struct {
 	*bolt.Bucket
 	layout  layout
+	uid     uint32 // of the collection, or of the set of rows, that it is of
 	seed    uint32 // checksum of what names the bucket: a page of another one does not pass for it
 	counted bool   // the bucket's sequence is the number of its entries
 }
 
 // counted are the buckets whose loss of entries nothing else in the file would show.
-var counted = [bucketCount]bool{linksBucket: true, acrossBucket: true, typedBucket: true, attributesBucket: true, decodersBucket: true, metaBucket: true}
+var counted = [bucketCount]bool{linksBucket: true, acrossBucket: true, typedBucket: true, attributesBucket: true, decodersBucket: true, metaBucket: true, encoderBucket: true}
 
 // table returns bucket b of collection uid.
 func (l layout) table(bkt *bolt.Bucket, uid uint32, b bucket) table {
-	return table{bkt, l, sealSeed(uid, bucketNames[b]), counted[b]}
+	return table{bkt, l, uid, sealSeed(uid, bucketNames[b]), counted[b]}
 }
 
 // collection returns the bucket of a collection, whose values are info, index and tombs.
 func (l layout) collection(bkt *bolt.Bucket, uid uint32) table {
-	return table{Bucket: bkt, layout: l, seed: sealSeed(uid, nil)}
+	return table{Bucket: bkt, layout: l, uid: uid, seed: sealSeed(uid, nil)}
 }
 
 // top returns the bucket meta or names of the whole file.

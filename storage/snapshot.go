@@ -1,8 +1,12 @@
 package storage
 
 import (
+	"bytes"
+	"context"
+	"encoding/binary"
 	"errors"
 	"io"
+	"slices"
 )
 
 // A Snapshot is the bbolt file as the last Flush or PublishGeneration left it. It is valid until
@@ -32,6 +36,45 @@ func (s *Snapshot) Applied() uint64 { return s.store.Applied() }
 
 // Collections describes the collections in the snapshot, by UID.
 func (s *Snapshot) Collections() []Info { return s.store.flushed.infos() }
+
+// Releases describes the releases in the snapshot.
+func (s *Snapshot) Releases() []Release {
+	return (&reader{catalog: s.store.flushed}).Releases()
+}
+
+// WriteLive makes a file of that name, in the directory of the store, that holds the snapshot with
+// the live release only.
+func (s *Snapshot) WriteLive(ctx context.Context, name string) error {
+	cat := s.store.flushed
+	live := map[uint32]bool{}
+	for _, col := range cat.byUID {
+		live[col.set.uid] = true
+	}
+	skip := func(path [][]byte, key []byte) bool {
+		switch {
+		case bytes.Equal(path[0], bucketOfReleases):
+			r, err := cat.find(string(key))
+			return err != nil || r.state != Live
+		case bytes.Equal(path[0], bucketOfSets):
+			return len(path) == 1 && len(key) == 4 && !live[binary.BigEndian.Uint32(key)]
+		case !bytes.Equal(path[0], bucketOfCollections) || len(path) == 1 || len(path[1]) != 4:
+			return false
+		}
+		if live[binary.BigEndian.Uint32(path[1])] {
+			return false
+		}
+		if len(path) == 3 {
+			return bytes.Equal(path[2], bucketNames[encoderBucket]) && metaOf(string(key)) == encoderBucket
+		}
+		return string(key) == string(keyIndex) || string(key) == string(keyHeld) || slices.ContainsFunc(
+			[]bucket{rowsBucket, dirtyBucket, decodersBucket, plansBucket}, func(b bucket) bool { return bytes.Equal(key, bucketNames[b]) })
+	}
+	dst, _, err := s.store.copyPart(ctx, place{s.store.place.dir, name}, skip, nil)
+	if err != nil {
+		return err
+	}
+	return dst.close()
+}
 
 // Size returns how many bytes WriteTo writes.
 func (s *Snapshot) Size() int64 { return s.tx.Size() }

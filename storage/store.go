@@ -39,6 +39,8 @@ var (
 	bucketOfMeta        = []byte("meta")
 	bucketOfNames       = []byte("names")
 	bucketOfCollections = []byte("c")
+	bucketOfSets        = []byte("sets")
+	bucketOfReleases    = []byte("releases")
 
 	metaFormat  = []byte("format")
 	metaApplied = []byte("applied")
@@ -47,6 +49,8 @@ var (
 	keyInfo  = []byte("info")
 	keyIndex = []byte("index")
 	keyTombs = []byte("tombs")
+	keySet   = []byte("set")
+	keyHeld  = []byte("held")
 )
 
 // A bucket is one of the buckets that each collection has.
@@ -65,6 +69,7 @@ const (
 	decodersBucket
 	metaBucket
 	plansBucket
+	encoderBucket // of the same name as metaBucket: the values of it that belong to a release
 	bucketCount
 )
 
@@ -81,6 +86,7 @@ var bucketNames = [bucketCount][]byte{
 	decodersBucket:   []byte("decoders"),
 	metaBucket:       []byte("meta"),
 	plansBucket:      []byte("plans"),
+	encoderBucket:    []byte("meta"),
 }
 
 func (b bucket) String() string { return string(bucketNames[b]) }
@@ -173,6 +179,8 @@ type Store struct {
 	flushing atomic.Pointer[chan struct{}] // closed when the flush under way ends; nil: there is none
 
 	staged *staged // the writer's
+
+	stamps atomic.Uint64 // see Info.Stamp
 
 	// lease guards the transaction of the open Changes, and the next two. While the file is written
 	// that transaction lasts for one lookup: bbolt cannot make the file grow while it is open, and

@@ -15,13 +15,23 @@ type View struct {
 //
 // The snapshot keeps bbolt from reusing pages and, now and then, from growing the file: fn should
 // be short, and must not call Flush, PublishGeneration or Close.
-func (s *Store) View(fn func(*View) error) error {
+func (s *Store) View(fn func(*View) error) error { return s.ViewOf("", fn) }
+
+// ViewOf is View with the rows, decoders, plans, encoder and generation of a release that is not
+// the live one. In collections that the release does not name it sees what is live. "" is the live
+// release.
+func (s *Store) ViewOf(name string, fn func(*View) error) error {
 	st, r, err := s.snapshot()
 	if err != nil {
 		return err
 	}
 	v := &View{reader{file: s.path, layout: s.layout, catalog: st.catalog, layers: st.layers, reading: r}}
 	defer v.end()
+	if name != "" {
+		if v.as, err = st.catalog.other(name); err != nil {
+			return err
+		}
+	}
 	err = v.guarded(fn)
 	if v.err != nil {
 		return v.err

@@ -37,6 +37,11 @@ const (
 	CompactRename  Point = "compact.rename"  // the copy of the bbolt file is whole and synced, under its temporary name
 	CompactRenamed Point = "compact.renamed" // it is renamed, the directory not synced
 
+	ReleaseFill  Point = "release.fill"  // a batch is put into a transaction of bbolt, which has not committed
+	ReleaseWrite Point = "release.write" // what is live or staged changes in a transaction, which has not committed
+	ReleaseAfter Point = "release.after" // bbolt has committed it, queries still use what was live before
+	ReleasePurge Point = "release.purge" // the rows of a collection are taken from a dropped release
+
 	DropRemove Point = "drop.remove" // a collection is dropped, its index is there
 
 	OpenReplay Point = "open.replay" // the log is open, nothing replayed
@@ -45,7 +50,8 @@ const (
 
 var points = []Point{
 	WALAppend, WALSync, WALDurable, WALRotate, WALDrop, WALDropped, FlushBefore, FlushWrite, FlushAfter, IndexSync, IndexRename,
-	IndexRenamed, PublishBefore, PublishAfter, PublishRemove, CompactRename, CompactRenamed, DropRemove, OpenReplay, OpenSweep,
+	IndexRenamed, PublishBefore, PublishAfter, PublishRemove, CompactRename, CompactRenamed,
+	ReleaseFill, ReleaseWrite, ReleaseAfter, ReleasePurge, DropRemove, OpenReplay, OpenSweep,
 }
 
 // Points returns all points.
