@@ -21,6 +21,9 @@ type BackupOptions struct {
 	// WithoutIndex leaves the generation files out. The restored database scans exactly until its
 	// first Rebuild.
 	WithoutIndex bool
+	// AllReleases also takes the staged releases and the former one. By default the backup holds
+	// the live release only. Of a database that was opened read-only it holds all.
+	AllReleases bool
 	// Progress is called from time to time, with the stage "back up" and the bytes of the files
 	// written so far and in all.
 	Progress func(stage string, done, total int64)
@@ -163,13 +166,20 @@ func (db *DB) image(ctx context.Context, o BackupOptions) (im *image, err error)
 	}()
 	err = db.store.Snapshot(func(s *storage.Snapshot) error {
 		im.lsn = s.Applied()
-		if err := im.hold(ctx, s); err != nil {
+		all := o.AllReleases || im.copied == ""
+		if err := im.hold(ctx, s, all); err != nil {
 			return err
 		}
 		if o.WithoutIndex {
 			return nil
 		}
-		for _, info := range s.Collections() {
+		infos := s.Collections()
+		for _, r := range s.Releases() {
+			if all && r.State != storage.Live {
+				infos = append(infos, r.Collections...)
+			}
+		}
+		for _, info := range infos {
 			if err := im.pin(db, info); err != nil {
 				return err
 			}
@@ -189,9 +199,19 @@ func (db *DB) image(ctx context.Context, o BackupOptions) (im *image, err error)
 
 // hold adds the bbolt file: a copy of it, or the file itself in a database that was opened
 // read-only.
-func (im *image) hold(ctx context.Context, s *storage.Snapshot) error {
+func (im *image) hold(ctx context.Context, s *storage.Snapshot, all bool) error {
 	if im.copied == "" {
 		f, err := im.fs.Open(im.store)
+		if err == nil {
+			im.add(backup.Store, storeFile, f)
+		}
+		return err
+	}
+	if !all && len(s.Releases()) > 1 {
+		if err := s.WriteLive(ctx, im.copied); err != nil {
+			return fmt.Errorf("copy %s: %w", storeFile, err)
+		}
+		f, err := im.fs.Open(im.copied)
 		if err == nil {
 			im.add(backup.Store, storeFile, f)
 		}

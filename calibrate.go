@@ -159,7 +159,7 @@ func (c *Collection) calibrateNew(ctx context.Context, name string) error {
 
 // info returns the state of the collection.
 func (c *Collection) info() (info storage.Info, err error) {
-	err = c.db.store.View(func(v *storage.View) error {
+	err = c.view(func(v *storage.View) error {
 		var ok bool
 		if info, ok = v.Collection(c.name); !ok || info.UID != c.uid {
 			return fmt.Errorf("collection %w: it was dropped", ErrNotFound)
@@ -190,14 +190,14 @@ func (c *Collection) rememberSources(ctx context.Context, name string) error {
 // where there is none that can be used.
 func (c *Collection) sourcesFrom() *Collection {
 	var name string
-	_ = c.db.store.View(func(v *storage.View) error {
+	_ = c.view(func(v *storage.View) error {
 		name, _ = v.Meta(c.uid, metaSources)
 		return nil
 	})
 	if name == "" || name == c.name {
 		return c
 	}
-	from, err := c.db.collection(name)
+	from, err := c.sibling(name)
 	if err == nil && from.schema.Dim != c.schema.Dim {
 		err = fmt.Errorf("%w: it holds %d values", ErrDim, from.schema.Dim)
 	}
@@ -279,15 +279,15 @@ func (c *Collection) sampleSources(ctx context.Context, t *trained, from *Collec
 	var rows []float32
 	wanted, compared := calibrate.Pool(n)
 	ask := newRelationDraw(t, seed)
-	err := c.db.store.View(func(v *storage.View) error {
+	err := c.view(func(v *storage.View) error {
 		info, ok := v.Collection(from.name)
 		if !ok || info.UID != from.uid {
 			return fmt.Errorf("collection %q %w", from.name, ErrNotFound)
 		}
-		if info.Count == 0 {
+		if info.Rows == 0 {
 			return fmt.Errorf("%w: collection %q has no nodes to take as sources", ErrInvalid, from.name)
 		}
-		for _, id := range sampleIDs(info, v.Tombs(from.uid), wanted, seed) {
+		for _, id := range sampleIDs(info, v.Tombs(from.uid), v.RowIDs(from.uid), wanted, seed) {
 			s := calibrate.Source{ID: id, Vector: make([]float32, c.schema.Dim)}
 			if !v.Row(s.Vector, from.uid, id) {
 				continue
@@ -317,7 +317,7 @@ func (c *Collection) sampleSources(ctx context.Context, t *trained, from *Collec
 			return fmt.Errorf("collection %w: it was dropped", ErrNotFound)
 		}
 		rows = make([]float32, 0, compared*c.schema.Dim)
-		for _, id := range sampleIDs(info, v.Tombs(c.uid), compared, seed+1) {
+		for _, id := range sampleIDs(info, v.Tombs(c.uid), v.RowIDs(c.uid), compared, seed+1) {
 			at := len(rows)
 			rows = rows[:at+c.schema.Dim]
 			if !v.Row(rows[at:], c.uid, id) {
@@ -332,12 +332,15 @@ func (c *Collection) sampleSources(ctx context.Context, t *trained, from *Collec
 	return calibrate.Pick(ctx, t.measured(), pool, rows, n, rand.New(rand.NewPCG(seed, 0x11c5)), enough)
 }
 
-// sampleIDs draws up to n live ids, in random order.
-func sampleIDs(info storage.Info, tombs *roaring.Bitmap, n int, seed uint64) []uint32 {
+// sampleIDs draws up to n live ids, in random order. held, if not nil, are those that have a row:
+// only these are drawn.
+func sampleIDs(info storage.Info, tombs, held *roaring.Bitmap, n int, seed uint64) []uint32 {
 	rng := rand.New(rand.NewPCG(seed, 0x5ca1ab1e))
-	dead := func(id uint32) bool { return tombs != nil && tombs.Contains(id) }
-	n = min(n, info.Count)
-	if 2*n >= info.Count { // few: shuffle all
+	dead := func(id uint32) bool {
+		return tombs != nil && tombs.Contains(id) || held != nil && !held.Contains(id)
+	}
+	n = min(n, info.Rows)
+	if 2*n >= info.Rows { // few: shuffle all
 		var live []uint32
 		for id := range info.NextID {
 			if !dead(id) {
@@ -370,6 +373,9 @@ func (c *Collection) storePlans(ctx context.Context, t *trained, of calibrate.Ca
 	stored = slices.DeleteFunc(stored, func(other calibrate.Calibration) bool { return other.Generation == of.Generation })
 	slices.SortFunc(stored, func(a, b calibrate.Calibration) int { return cmp.Compare(b.Generation, a.Generation) })
 	set := append(calibrate.Set{of}, stored[:min(1, len(stored))]...)
+	if c.release != "" {
+		return c.putStaged(storage.SetPlans{UID: c.uid, Name: t.name, Blob: set.Marshal()})
+	}
 	return c.commit(ctx, "store plans in", func(r *record, _ storage.Info) error {
 		blob, ok := r.changes.Decoder(c.uid, t.name)
 		if !ok || hashOf(blob) != t.hash {
@@ -382,7 +388,7 @@ func (c *Collection) storePlans(ctx context.Context, t *trained, of calibrate.Ca
 // plansOf returns the stored calibrations of a decoder that were measured with the same weights.
 func (c *Collection) plansOf(t *trained) (calibrate.Set, error) {
 	var blob []byte
-	err := c.db.store.View(func(v *storage.View) error {
+	err := c.view(func(v *storage.View) error {
 		blob, _ = v.Plans(c.uid, t.name)
 		return nil
 	})

@@ -58,17 +58,13 @@ func (db *DB) Check(ctx context.Context) (findings []string, err error) {
 			found("store: %v", unsettled)
 			return nil
 		}
-		var infos []storage.Info
-		err := db.store.View(func(v *storage.View) error {
-			infos = v.Collections()
-			return nil
-		})
-		for _, info := range infos {
+		checks, err := db.toCheck(found)
+		for _, c := range checks {
 			if err == nil {
 				err = ctx.Err()
 			}
 			if err == nil {
-				err = db.checkCollection(ctx, info, found)
+				err = c.collection(ctx)
 			}
 			if damaged && errors.Is(err, ErrCorrupt) {
 				err = nil // it is among the findings of the store; what depends on it cannot be compared
@@ -82,18 +78,47 @@ func (db *DB) Check(ctx context.Context) (findings []string, err error) {
 	return findings, nil
 }
 
-func (db *DB) checkCollection(ctx context.Context, info storage.Info, found func(string, ...any)) error {
-	db.checkPlans(info, found)
+// A checked is a collection to check, as one release has it.
+type checked struct {
+	db      *DB
+	info    storage.Info
+	release string // "" is the live one
+	found   func(string, ...any)
+}
+
+// toCheck lists the collections, and then those of the releases that are not live.
+func (db *DB) toCheck(found func(string, ...any)) (all []*checked, err error) {
+	err = db.store.View(func(v *storage.View) error {
+		for _, info := range v.Collections() {
+			all = append(all, &checked{db, info, "", found})
+		}
+		for _, r := range v.Releases() {
+			if r.State == storage.Live {
+				continue
+			}
+			of := func(format string, args ...any) { found("release %q: "+format, append([]any{r.Name}, args...)...) }
+			for _, info := range r.Collections {
+				all = append(all, &checked{db, info, r.Name, of})
+			}
+		}
+		return nil
+	})
+	return all, err
+}
+
+func (c *checked) collection(ctx context.Context) error {
+	info := c.info
+	c.plans()
 	live, tombs := roaring.New(), roaring.New()
-	err := db.store.View(func(v *storage.View) error {
+	err := c.db.store.ViewOf(c.release, func(v *storage.View) error {
 		for _, name := range v.Decoders(info.UID) {
 			blob, _ := v.Decoder(info.UID, name)
 			d, err := decoder.Unmarshal(blob)
 			switch {
 			case err != nil:
-				found("collection %q: decoder %q: %v", info.Name, name, err)
+				c.found("collection %q: decoder %q: %v", info.Name, name, err)
 			case d.Dim() != info.Schema.Dim:
-				found("collection %q: decoder %q takes %d values, the collection holds %d", info.Name, name, d.Dim(), info.Schema.Dim)
+				c.found("collection %q: decoder %q takes %d values, the collection holds %d", info.Name, name, d.Dim(), info.Schema.Dim)
 			}
 		}
 		if t := v.Tombs(info.UID); t != nil {
@@ -101,24 +126,28 @@ func (db *DB) checkCollection(ctx context.Context, info storage.Info, found func
 		}
 		live.AddRange(0, uint64(info.NextID))
 		live.AndNot(tombs)
+		if held := v.RowIDs(info.UID); held != nil { // the others are in no index
+			live.And(held)
+		}
 		return nil
 	})
 	if err != nil || info.Generation == 0 {
 		return err
 	}
-	return db.checkIndex(ctx, info, live, found)
+	return c.index(ctx, live)
 }
 
-// checkPlans verifies the stored calibrations. They are derived data, so damage in them is a
+// plans verifies the stored calibrations. They are derived data, so damage in them is a
 // finding and does not stop the check.
-func (db *DB) checkPlans(info storage.Info, found func(string, ...any)) {
+func (c *checked) plans() {
+	info := c.info
 	var names []string
-	_ = db.store.View(func(v *storage.View) error {
+	_ = c.db.store.ViewOf(c.release, func(v *storage.View) error {
 		names = v.Decoders(info.UID)
 		return nil
 	})
 	for _, name := range names {
-		err := db.store.View(func(v *storage.View) error {
+		err := c.db.store.ViewOf(c.release, func(v *storage.View) error {
 			blob, ok := v.Plans(info.UID, name)
 			if !ok {
 				return nil
@@ -127,7 +156,7 @@ func (db *DB) checkPlans(info storage.Info, found func(string, ...any)) {
 			return err
 		})
 		if err != nil {
-			found("collection %q: calibration of decoder %q: %v (it is not used; calibrate repairs it)", info.Name, name, err)
+			c.found("collection %q: calibration of decoder %q: %v (it is not used; calibrate repairs it)", info.Name, name, err)
 		}
 	}
 }

@@ -11,8 +11,9 @@ import (
 	"github.com/flashdb/flashdb/storage"
 )
 
-// checkIndex verifies the served generation of a collection, by itself and against the store.
-func (db *DB) checkIndex(ctx context.Context, info storage.Info, live *roaring.Bitmap, found func(string, ...any)) error {
+// index verifies the generation of a collection, by itself and against the store.
+func (c *checked) index(ctx context.Context, live *roaring.Bitmap) error {
+	db, info, found := c.db, c.info, c.found
 	gen, err := db.mapGeneration(info)
 	if err != nil {
 		found("collection %q: index: %v (queries scan exactly; rebuild repairs it)", info.Name, err)
@@ -24,7 +25,7 @@ func (db *DB) checkIndex(ctx context.Context, info storage.Info, live *roaring.B
 		return nil
 	}
 	dirty := roaring.New()
-	err = db.store.Dirty(info.UID, func(id uint32, _ uint64) error {
+	err = db.store.DirtyOf(c.release, info.UID, func(id uint32, _ uint64) error {
 		dirty.Add(id)
 		return nil
 	})
@@ -32,11 +33,11 @@ func (db *DB) checkIndex(ctx context.Context, info storage.Info, live *roaring.B
 		return err
 	}
 	err = gen.Guard(func() error {
-		db.checkCoverage(info, gen, live, dirty, found)
-		if err := db.checkKeys(info, gen, live, found); err != nil {
+		c.coverage(gen, live, dirty)
+		if err := c.keys(gen, live); err != nil {
 			return err
 		}
-		return db.checkRows(ctx, info, gen, roaring.AndNot(live, dirty), found)
+		return c.rows(ctx, gen, roaring.AndNot(live, dirty))
 	})
 	var corrupt *CorruptError
 	if errors.As(err, &corrupt) && corrupt.File == db.generationPath(info) {
@@ -46,9 +47,10 @@ func (db *DB) checkIndex(ctx context.Context, info storage.Info, live *roaring.B
 	return err
 }
 
-// checkCoverage verifies that each live node is in the generation or the delta, so that queries can
+// coverage verifies that each live node is in the generation or the delta, so that queries can
 // find it, and that the generation holds no id that was never given out.
-func (db *DB) checkCoverage(info storage.Info, gen *ivf.Index, live, dirty *roaring.Bitmap, found func(string, ...any)) {
+func (c *checked) coverage(gen *ivf.Index, live, dirty *roaring.Bitmap) {
+	info, found := c.info, c.found
 	covered := roaring.New()
 	covered.AddMany(gen.IDs())
 	if !covered.IsEmpty() && covered.Maximum() >= info.NextID {
@@ -61,9 +63,10 @@ func (db *DB) checkCoverage(info storage.Info, gen *ivf.Index, live, dirty *roar
 	}
 }
 
-// checkKeys compares the keys in the generation with those in the store. Queries take the keys of
+// keys compares the keys in the generation with those in the store. Queries take the keys of
 // their hits from the generation.
-func (db *DB) checkKeys(info storage.Info, gen *ivf.Index, live *roaring.Bitmap, found func(string, ...any)) error {
+func (c *checked) keys(gen *ivf.Index, live *roaring.Bitmap) error {
+	db, info, found := c.db, c.info, c.found
 	const page = 4096 // ids read in one transaction
 	var wrong mismatch
 	for ids := range slices.Chunk(gen.IDs(), page) {
@@ -106,9 +109,10 @@ func (m *mismatch) report(collection, what string, found func(string, ...any)) {
 	}
 }
 
-// checkRows compares the rows in the generation with those in the store. It passes over the rows
+// rows compares the rows in the generation with those in the store. It passes over the rows
 // that the delta hides.
-func (db *DB) checkRows(ctx context.Context, info storage.Info, gen *ivf.Index, served *roaring.Bitmap, found func(string, ...any)) error {
+func (c *checked) rows(ctx context.Context, gen *ivf.Index, served *roaring.Bitmap) error {
+	db, info, found := c.db, c.info, c.found
 	if !gen.Info().HasRows {
 		return nil
 	}
@@ -116,7 +120,7 @@ func (db *DB) checkRows(ctx context.Context, info storage.Info, gen *ivf.Index, 
 	stored := make([]float32, dim)
 	var wrong mismatch
 	err := gen.Rows(ctx, func(ids []uint32, rows []float32) error {
-		return db.store.View(func(v *storage.View) error {
+		return db.store.ViewOf(c.release, func(v *storage.View) error {
 			for i, id := range ids {
 				if served.Contains(id) && (!v.Row(stored, info.UID, id) || !slices.Equal(stored, rows[i*dim:(i+1)*dim])) {
 					wrong.add(id)

@@ -38,6 +38,9 @@ type Collection struct {
 	uid    uint32
 	name   string
 	schema Schema
+	// release is the release that is not live whose rows the handle sees. Such a handle is only
+	// read: see Release.Collection. It is empty for the live release.
+	release string
 
 	served  served
 	queries sync.Pool // of *query
@@ -135,24 +138,34 @@ func (db *DB) collection(name string) (*Collection, error) {
 	defer db.mu.Unlock()
 	c := db.collections[info.UID]
 	if c == nil {
-		dot, err := decoder.NewDot(info.Schema.Dim)
-		if err != nil {
+		if c, err = db.handle(info, ""); err != nil {
 			return nil, err
 		}
-		c = &Collection{
-			db:       db,
-			uid:      info.UID,
-			name:     name,
-			schema:   Schema{Dim: info.Schema.Dim, Normalize: info.Schema.Normalize},
-			dot:      dot,
-			decoders: map[string]*trained{},
-		}
-		c.queries.New = func() any { return newQuery(c) }
 		// Batches that are published from here on are applied to c: apply needs db.mu to find the
 		// open collections.
-		_, c.served.lsn, _ = db.store.Collection(name)
+		info, c.served.lsn, _ = db.store.Collection(name)
+		c.served.stamp = info.Stamp
 		db.collections[info.UID] = c
 	}
+	return c, nil
+}
+
+// handle makes a handle on a collection as of a release.
+func (db *DB) handle(info storage.Info, release string) (*Collection, error) {
+	dot, err := decoder.NewDot(info.Schema.Dim)
+	if err != nil {
+		return nil, err
+	}
+	c := &Collection{
+		db:       db,
+		uid:      info.UID,
+		name:     info.Name,
+		release:  release,
+		schema:   Schema{Dim: info.Schema.Dim, Normalize: info.Schema.Normalize},
+		dot:      dot,
+		decoders: map[string]*trained{},
+	}
+	c.queries.New = func() any { return newQuery(c) }
 	return c, nil
 }
 
@@ -207,8 +220,9 @@ func (db *DB) forget(uid uint32, name string) {
 	delete(db.collections, uid)
 	db.mu.Unlock()
 	if c != nil {
-		c.release()
+		c.close()
 	}
+	db.closeStaged(func(k stagedKey) bool { return k.uid == uid })
 	failpoint.DropRemove.Reach()
 	db.removeFolder(name)
 }
@@ -334,20 +348,30 @@ func (c *Collection) node(v *storage.View, id uint32, key string) (Node, error) 
 	n := Node{Key: key, Tags: stored.Tags, Payload: stored.Payload, Embedding: make([]float32, c.schema.Dim)}
 	n.Attributes = anyOf(v.NodeAttributes(c.uid, id))
 	if !v.Row(n.Embedding, c.uid, id) {
-		return Node{}, c.noRow(key)
+		if !hasNoRow(v, c.uid, id) {
+			return Node{}, c.db.noRowIn(v, c.itself(), id, key)
+		}
+		n.Embedding = nil
 	}
 	return n, nil
+}
+
+// hasNoRow reports whether the release that v sees has no row of a live node.
+func hasNoRow(v *storage.View, uid, id uint32) bool {
+	held := v.RowIDs(uid)
+	return held != nil && !held.Contains(id)
 }
 
 func (c *Collection) noNode(key string) error {
 	return noNodeIn(c.name, key)
 }
 
-// noRow is the error for a node that is there without its row.
-func (c *Collection) noRow(key string) error { return c.db.noRowIn(c.name, key) }
-
-func (db *DB) noRowIn(collection, key string) error {
-	return format.Corrupt(db.path(db.storeName), fmt.Sprintf("rows of collection %q", collection), 0, "node %q has none", key)
+// noRowIn is the error for a node without a row. The release may have none of it.
+func (db *DB) noRowIn(v *storage.View, in storage.Info, id uint32, key string) error {
+	if hasNoRow(v, in.UID, id) {
+		return fmt.Errorf("embedding of node %q of collection %q %w: the release has none, and upsert stores one", key, in.Name, ErrNotFound)
+	}
+	return format.Corrupt(db.path(db.storeName), fmt.Sprintf("rows of collection %q", in.Name), 0, "node %q has none", key)
 }
 
 // Delete removes nodes with their tags, attributes, payload and links, and returns how many it
@@ -424,8 +448,8 @@ func (c *Collection) apply(ops []storage.Op, lsn uint64) {
 	})
 }
 
-// release releases the served generation.
-func (c *Collection) release() {
+// close releases the served generation.
+func (c *Collection) close() {
 	if err := c.served.close(); err != nil && !errors.Is(err, ErrClosed) {
 		c.db.slog.Warn("release index", "collection", c.name, "err", err)
 	}

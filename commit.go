@@ -145,6 +145,9 @@ func (db *DB) apply(r *record) {
 		if c := db.loaded(uid); c != nil {
 			c.apply(ops[uid], r.lsn)
 		}
+		for _, c := range db.loadedStaged(uid) {
+			c.applyDeletes(ops[uid], r.lsn)
+		}
 	}
 }
 

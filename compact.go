@@ -157,11 +157,11 @@ func (c *Collection) retireEmpty(number uint64) error {
 			return err
 		}
 		var info storage.Info
-		err := c.db.store.View(func(v *storage.View) error {
+		err := c.view(func(v *storage.View) error {
 			info, _ = v.Collection(c.name)
 			return nil
 		})
-		if err != nil || info.UID != c.uid || info.Count > 0 {
+		if err != nil || info.UID != c.uid || info.Rows > 0 {
 			return err
 		}
 		if err := c.db.store.PublishGeneration(c.uid, 0, 0); err != nil {

@@ -55,9 +55,11 @@ type DB struct {
 	shutdown context.CancelFunc
 	leaving  closingList
 
-	mu          sync.Mutex // guards collections
+	mu          sync.Mutex // guards collections and staged
 	collections map[uint32]*Collection
+	staged      map[stagedKey]*Collection // open handles on releases that are not live
 
+	releasing turn // held while a release is made, filled, built, published or dropped; taken before rebuilds
 	rebuilds  turn // held while a collection is rebuilt or dropped, or the database compacted
 	flusher   flusher
 	scheduler scheduler
@@ -84,7 +86,9 @@ func Open(dir string, opts *Options) (*DB, error) {
 		dir:         abs,
 		opts:        o,
 		rebuilds:    make(turn, 1),
+		releasing:   make(turn, 1),
 		collections: map[uint32]*Collection{},
+		staged:      map[stagedKey]*Collection{},
 	}
 	db.disk, db.slog = db.opts.disk, db.opts.Logger
 	db.events = events{log: db.slog, dir: abs, metrics: &db.metrics}
@@ -268,7 +272,10 @@ func (db *DB) releaseAll() {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	for _, c := range db.collections {
-		c.release()
+		c.close()
+	}
+	for _, c := range db.staged {
+		c.close()
 	}
 }
 

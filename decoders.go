@@ -75,7 +75,7 @@ func (c *Collection) Decoders(ctx context.Context) ([]string, error) {
 }
 
 func (c *Collection) storedDecoders() (names []string, err error) {
-	err = c.db.store.View(func(v *storage.View) error {
+	err = c.view(func(v *storage.View) error {
 		names = v.Decoders(c.uid)
 		return nil
 	})
@@ -143,17 +143,21 @@ func (c *Collection) trained(name string) (*trained, error) {
 // agree, because a batch may hold rows and the decoder that was trained on them.
 func (c *Collection) viewedWith(ctx context.Context, name string, fn func(v *storage.View, t *trained) error) error {
 	for {
-		lsn := c.served.applied() // the decoder looked up next is as of this batch or a later one
+		at, open := c.served.applied() // the decoder looked up next is as of this batch or a later one
+		if !open {
+			return c.gone()
+		}
 		t, err := c.trained(name)
 		if err != nil {
 			return err
 		}
 		later := false
-		err = c.db.store.View(func(v *storage.View) error {
-			if info, ok := v.Collection(c.name); !ok || info.UID != c.uid {
+		err = c.view(func(v *storage.View) error {
+			info, ok := v.Collection(c.name)
+			if !ok || info.UID != c.uid {
 				return fmt.Errorf("collection %q %w: it was dropped", c.name, ErrNotFound)
 			}
-			if later = v.LSN(c.uid) != lsn; later {
+			if later = at != (moment{v.LSN(c.uid), info.Stamp}); later {
 				return ctx.Err()
 			}
 			return fn(v, t)
@@ -186,7 +190,7 @@ func (c *Collection) parsed(name string) (*trained, error) {
 		return t, nil
 	}
 	var blob []byte
-	err := c.db.store.View(func(v *storage.View) error {
+	err := c.view(func(v *storage.View) error {
 		stored, ok := v.Decoder(c.uid, name)
 		if !ok {
 			has := "none"

@@ -37,7 +37,7 @@ type Drift struct {
 // drift compares the rows of the store with gen, the served generation, and counts the newer rows.
 func (c *Collection) drift(info storage.Info, gen *ivf.Index) (d Drift, newer uint64, err error) {
 	var dirty []uint32
-	err = c.db.store.Dirty(c.uid, func(id uint32, lsn uint64) error {
+	err = c.db.store.DirtyOf(c.release, c.uid, func(id uint32, lsn uint64) error {
 		if len(dirty) == 0 || lsn < d.OldestLSN {
 			d.OldestLSN = lsn
 		}
@@ -50,7 +50,7 @@ func (c *Collection) drift(info storage.Info, gen *ivf.Index) (d Drift, newer ui
 	newer = uint64(len(dirty))
 	rows := make([]float32, 0, driftSample*c.schema.Dim)
 	var gone *roaring.Bitmap
-	err = c.db.store.View(func(v *storage.View) error {
+	err = c.view(func(v *storage.View) error {
 		if gone = v.Tombs(c.uid); gone != nil {
 			gone = gone.Clone()
 		} else {

@@ -185,6 +185,11 @@ func (c *Collection) embed(v *storage.View, links EmbedLinks, features []float32
 	if err != nil {
 		return nil, err
 	}
+	return c.embedWith(v, e, use, links, features)
+}
+
+// embedWith is embed with the encoder of the collection.
+func (c *Collection) embedWith(v *storage.View, e *encoder.Encoder, use EncoderUse, links EmbedLinks, features []float32) (row []float32, err error) {
 	between := use.Neighbours != c.name
 	if len(links.From) > 0 && (between || !use.Directed) {
 		return nil, fmt.Errorf("%w: the links of this model have no two directions: give all of them as To", ErrInvalid)
@@ -233,7 +238,7 @@ func (c *Collection) rowsOf(v *storage.View, collection string, keys []string) (
 			return nil, noNodeIn(collection, key)
 		}
 		if !v.Row(rows[i*dim:(i+1)*dim], info.UID, id) {
-			return nil, c.db.noRowIn(collection, key)
+			return nil, c.db.noRowIn(v, info, id, key)
 		}
 	}
 	return rows, nil

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"regexp"
+	"slices"
 
 	"github.com/flashdb/flashdb/index/ivf"
 	"github.com/flashdb/flashdb/internal/vfs"
@@ -112,14 +113,14 @@ func generationFiles(fsys vfs.FS, dir string) (own []string, strays []error) {
 	return own, strays
 }
 
-// sweepGenerations removes from dir every generation file but the served one, and the temporary
-// files of rebuilds that were killed. With served 0 it keeps none. It removes only regular files
+// sweepGenerations removes from dir every generation file but the kept ones, and the temporary
+// files of rebuilds that were killed. The number 0 is no generation. It removes only regular files
 // with names that rebuilds give. It returns the names it removed, and one error for each other
 // entry that it left.
-func sweepGenerations(fsys vfs.FS, dir string, served uint64) (removed []string, left []error) {
+func sweepGenerations(fsys vfs.FS, dir string, kept ...uint64) (removed []string, left []error) {
 	own, left := generationFiles(fsys, dir)
 	for _, name := range own {
-		if served != 0 && name == generationFile(served) {
+		if slices.ContainsFunc(kept, func(n uint64) bool { return n != 0 && name == generationFile(n) }) {
 			continue
 		}
 		if err := fsys.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {

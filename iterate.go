@@ -166,7 +166,7 @@ func (c *Collection) viewed(ctx context.Context, fn func(v *storage.View) error)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return c.db.store.View(fn)
+	return c.view(fn)
 }
 
 // itself returns the uid and name of c as a storage.Info.

@@ -66,7 +66,7 @@ func (q *query) nameFromIndex(hits []Hit) (missing int) {
 // attributes and payloads.
 func (q *query) nameFromStore(hits []Hit, withNode bool) error {
 	uid := q.c.uid
-	return q.c.db.store.View(func(v *storage.View) error {
+	return q.c.view(func(v *storage.View) error {
 		for i, h := range q.hits {
 			switch {
 			case withNode:

@@ -21,7 +21,7 @@ type Node struct {
 	Key string
 	// Embedding has as many values as Schema.Dim says. Any finite float32 is allowed. A NaN or an
 	// infinity is refused with ErrInvalid, and so is an all-zero embedding where Schema.Normalize
-	// is set.
+	// is set. It is nil in a node that was read and has none in the live release: see Release.
 	//
 	// A score beyond the range of a float32 is infinite. Of equal scores, the node that was stored
 	// first comes first. A decoder whose hidden layers overflow may score NaN, which ranks last.

@@ -40,7 +40,7 @@ type query struct {
 	excluded *roaring.Bitmap
 	allowed  *roaring.Bitmap        // nil when there is no filter
 	unknown  []string               // tags of the filter that no node has
-	nodes    uint64                 // live nodes of the collection
+	nodes    uint64                 // live nodes of the collection that have a row
 	decoder  *trained               // of selection.decoder
 	asked    decoder.Decoder        // decoder, for the relation of the selection
 	measured *calibrate.Calibration // calibration of decoder on the pinned generation; nil if there is none
@@ -73,7 +73,7 @@ func (c *Collection) begin(ctx context.Context, sel selection) (*query, error) {
 		q.hits, q.unknown = q.hits[:0], q.unknown[:0]
 		q.capped, q.pool = "", 0
 		p, err := c.pin(ctx)
-		var lsn uint64
+		var at moment
 		if err == nil {
 			q.view.open(p)
 			if sel.decodes {
@@ -83,9 +83,9 @@ func (c *Collection) begin(ctx context.Context, sel selection) (*query, error) {
 			}
 		}
 		if err == nil {
-			lsn, err = q.resolve(sel)
+			at, err = q.resolve(sel)
 		}
-		if err == nil && lsn == p.lsn {
+		if err == nil && at == p.at {
 			return q, nil
 		}
 		if err == nil {
@@ -109,15 +109,21 @@ func (q *query) end() {
 	}
 }
 
+// errReplaced is the error of a query that needs rows of bbolt after another release became live.
+var errReplaced = errors.New("another release is live")
+
 // ask runs one query. If the served generation turns out damaged, it is no longer served, and the
-// query runs again on the rows in bbolt.
+// query runs again on the rows in bbolt. It also runs again if it needs rows that only bbolt has
+// and another release has become live meanwhile.
 func (c *Collection) ask(ctx context.Context, sel selection, run func(*query) (Result, error)) (Result, error) {
 	for {
 		res, damaged, err := c.askOnce(ctx, sel, run)
-		if damaged == 0 {
+		switch {
+		case damaged != 0:
+			c.giveUp(damaged, err)
+		case !errors.Is(err, errReplaced):
 			return res, err
 		}
-		c.giveUp(damaged, err)
 	}
 }
 
@@ -164,23 +170,23 @@ type selection struct {
 }
 
 // resolve reads from the store what the selection names: the row of the source into q.source, and
-// the excluded and allowed ids. It returns the LSN of the last batch on the collection that it saw.
-func (q *query) resolve(sel selection) (lsn uint64, err error) {
+// the excluded and allowed ids. It returns the moment on the collection that it saw.
+func (q *query) resolve(sel selection) (at moment, err error) {
 	c := q.c
-	if sel.source == "" && len(sel.exclude) == 0 && sel.filter == nil { // nothing to look up
+	if sel.source == "" && len(sel.exclude) == 0 && sel.filter == nil && c.release == "" { // nothing to look up
 		info, lsn, ok := c.db.store.Collection(c.name)
 		if !ok || info.UID != c.uid {
-			return 0, fmt.Errorf("collection %q %w: it was dropped", c.name, ErrNotFound)
+			return at, fmt.Errorf("collection %q %w: it was dropped", c.name, ErrNotFound)
 		}
-		q.nodes = uint64(info.Count)
-		return lsn, nil
+		q.nodes = uint64(info.Rows)
+		return moment{lsn, info.Stamp}, nil
 	}
-	err = c.db.store.View(func(v *storage.View) error {
+	err = c.view(func(v *storage.View) error {
 		info, ok := v.Collection(c.name)
 		if !ok || info.UID != c.uid {
 			return fmt.Errorf("collection %q %w: it was dropped", c.name, ErrNotFound)
 		}
-		lsn, q.nodes = v.LSN(c.uid), uint64(info.Count)
+		at, q.nodes = moment{v.LSN(c.uid), info.Stamp}, uint64(info.Rows)
 		if sel.source != "" {
 			if err := q.resolveSource(v, sel); err != nil {
 				return err
@@ -200,7 +206,7 @@ func (q *query) resolve(sel selection) (lsn uint64, err error) {
 		}
 		return nil
 	})
-	return lsn, err
+	return at, err
 }
 
 // resolveSource reads the row of the source into q.source. It excludes the source itself and, if
@@ -245,7 +251,7 @@ func (c *Collection) sourceRow(v *storage.View, from storage.Info, dst []float32
 		return 0, noNodeIn(from.Name, key)
 	}
 	if !v.Row(dst, from.UID, id) {
-		return 0, c.db.noRowIn(from.Name, key)
+		return 0, c.db.noRowIn(v, from, id, key)
 	}
 	if c.schema.Normalize && from.UID != c.uid {
 		row, err := unit(dst)

@@ -166,7 +166,11 @@ func (c *Collection) rebuildOnce(ctx context.Context, o RebuildOptions) (res Reb
 	if err := c.db.checkFolder(c.name); err != nil {
 		return RebuildResult{}, err
 	}
-	number := freeGeneration(c.db.fs, filepath.Join(indexDir, c.name), info.Generation+1)
+	last, err := c.lastGeneration()
+	if err != nil {
+		return RebuildResult{}, err
+	}
+	number := freeGeneration(c.db.fs, filepath.Join(indexDir, c.name), last+1)
 	c.db.events.rebuildStarted(c.name, number)
 	gen, err := buildGeneration(ctx, c.db.fs, filepath.Join(indexDir, c.name), number, storeRows{c}, ivf.BuildOptions{
 		Dim:        c.schema.Dim,
@@ -210,7 +214,7 @@ func (c *Collection) needsRebuild(o RebuildOptions) (info storage.Info, reason s
 	if info, err = c.info(); err != nil {
 		return info, "", err
 	}
-	if info.Count == 0 {
+	if info.Rows == 0 {
 		return info, "the collection is empty", nil
 	}
 	if o.Force {
@@ -225,8 +229,8 @@ func (c *Collection) needsRebuild(o RebuildOptions) (info storage.Info, reason s
 		}
 	case info.Generation != 0:
 		return info, "", nil // the index is damaged or missing, and is rebuilt whatever the number of rows
-	case info.Count < minIndexedRows:
-		return info, fmt.Sprintf("%d rows are scanned exactly; an index is built from %d rows on, or when forced", info.Count, minIndexedRows), nil
+	case info.Rows < minIndexedRows:
+		return info, fmt.Sprintf("%d rows are scanned exactly; an index is built from %d rows on, or when forced", info.Rows, minIndexedRows), nil
 	}
 	unchanged, err := c.unchangedSince(info, gen)
 	if unchanged {
@@ -240,11 +244,11 @@ func (c *Collection) needsRebuild(o RebuildOptions) (info storage.Info, reason s
 
 // unchangedSince reports whether gen, the served generation, holds exactly the rows of the store.
 func (c *Collection) unchangedSince(info storage.Info, gen *ivf.Index) (bool, error) {
-	if gen == nil || gen.Info().Rows != info.Count {
+	if gen == nil || gen.Info().Rows != info.Rows {
 		return false, nil
 	}
 	dirty := false
-	err := c.db.store.Dirty(c.uid, func(uint32, uint64) error {
+	err := c.db.store.DirtyOf(c.release, c.uid, func(uint32, uint64) error {
 		dirty = true
 		return errNoChange // one is enough
 	})
@@ -260,7 +264,7 @@ func (c *Collection) publish(gen *ivf.Index, old, number, buildLSN uint64) error
 	var retired *ivf.Index
 	err := c.db.log.Locked(func(wal.LSN) error {
 		failpoint.PublishBefore.Reach()
-		if err := c.db.store.PublishGeneration(c.uid, number, buildLSN); err != nil {
+		if err := c.db.store.PublishGenerationOf(c.release, c.uid, number, buildLSN); err != nil {
 			return err
 		}
 		failpoint.PublishAfter.Reach()
@@ -303,7 +307,7 @@ type storeRows struct{ c *Collection }
 
 // Rows implements ivf.RowSource.
 func (s storeRows) Rows(ctx context.Context, fn func(ids []uint32, rows []float32) error) error {
-	return s.c.db.store.Rows(ctx, s.c.uid, 0, fn)
+	return s.c.db.store.RowsOf(ctx, s.c.release, s.c.uid, 0, fn)
 }
 
 // Keys implements ivf.KeySource.

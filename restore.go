@@ -239,20 +239,27 @@ func (r *restoring) verify(ctx context.Context) (err error) {
 // forgetMissingGenerations makes each collection whose generation file is missing one without an
 // index. It must run before any query.
 func (db *DB) forgetMissingGenerations() error {
-	var infos []storage.Info
+	of := map[string][]storage.Info{} // by release; "" is the live one
 	err := db.store.View(func(v *storage.View) error {
-		infos = v.Collections()
+		of[""] = v.Collections()
+		for _, r := range v.Releases() {
+			if r.State != storage.Live {
+				of[r.Name] = r.Collections
+			}
+		}
 		return nil
 	})
-	for _, info := range infos {
-		if err != nil {
-			break
-		}
-		if info.Generation == 0 {
-			continue
-		}
-		if _, err = db.fs.Size(generationName(info.Name, info.Generation)); errors.Is(err, fs.ErrNotExist) {
-			err = db.store.PublishGeneration(info.UID, 0, 0)
+	for release, infos := range of {
+		for _, info := range infos {
+			if err != nil {
+				return err
+			}
+			if info.Generation == 0 {
+				continue
+			}
+			if _, err = db.fs.Size(generationName(info.Name, info.Generation)); errors.Is(err, fs.ErrNotExist) {
+				err = db.store.PublishGenerationOf(release, info.UID, 0, 0)
+			}
 		}
 	}
 	return err

@@ -22,7 +22,8 @@ func TestScoreIsOfOneBatch(t *testing.T) {
 	hits, err := score()
 	require.NoError(t, err)
 	assert.Equal(t, float32(3), hits[0].Score)
-	applied := c.served.applied()
+	at, _ := c.served.applied()
+	applied := at.lsn
 	for _, other := range []uint64{applied - 1, applied + 1} {
 		c.served.lsn = other
 		_, err = score()

@@ -27,6 +27,7 @@ type served struct {
 	gen       *ivf.Index                // nil when none is served
 	number    uint64                    // of gen
 	lsn       uint64                    // of the last batch that Collection.apply has applied
+	stamp     uint64                    // of the release: see storage.Info.Stamp
 	positions atomic.Pointer[positions] // of the generation that a filter last needed them for
 	closed    bool
 
@@ -39,8 +40,14 @@ type served struct {
 type pinned struct {
 	gen    *ivf.Index
 	number uint64
-	lsn    uint64 // of the last batch that it holds: see storage.View.LSN
+	at     moment
 	delta  *delta.Snapshot
+}
+
+// A moment says as of which batch, and of which release, something was read of a collection.
+type moment struct {
+	lsn   uint64 // of the last batch: see storage.View.LSN
+	stamp uint64 // see storage.Info.Stamp
 }
 
 func (p *pinned) release() {
@@ -57,10 +64,10 @@ func (c *Collection) pin(ctx context.Context) (pinned, error) {
 		s.mu.RLock()
 		if s.closed {
 			s.mu.RUnlock()
-			return pinned{}, fmt.Errorf("collection %q %w: it was dropped", c.name, ErrNotFound)
+			return pinned{}, c.gone()
 		}
 		if s.table != nil {
-			p := pinned{gen: s.gen, number: s.number, lsn: s.lsn, delta: s.table.Snapshot()}
+			p := pinned{gen: s.gen, number: s.number, at: moment{s.lsn, s.stamp}, delta: s.table.Snapshot()}
 			if p.gen != nil {
 				p.gen.Retain()
 			}
@@ -85,11 +92,20 @@ func (s *served) update(lsn uint64, fn func(*delta.Table)) {
 	}
 }
 
-// applied returns the LSN of the last batch on the collection that was applied.
-func (s *served) applied() uint64 {
+// applied returns the moment of the last batch on the collection that was applied.
+// It returns false if the handle is closed.
+func (s *served) applied() (at moment, open bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.lsn
+	return moment{s.lsn, s.stamp}, !s.closed
+}
+
+// gone is the error for a collection, or a release of it, that is there no more.
+func (c *Collection) gone() error {
+	if c.release != "" {
+		return fmt.Errorf("release %q of collection %q %w: it was published or dropped", c.release, c.name, ErrNotFound)
+	}
+	return fmt.Errorf("collection %q %w: it was dropped", c.name, ErrNotFound)
 }
 
 // openServed maps the served generation and fills the delta. No batch is published meanwhile, so
@@ -105,12 +121,12 @@ func (c *Collection) openServed(ctx context.Context) error {
 		}
 		applied, unflushed := c.db.settle()
 		var info storage.Info
-		err := c.db.store.View(func(v *storage.View) error {
+		err := c.view(func(v *storage.View) error {
 			var ok bool
 			if info, ok = v.Collection(c.name); !ok || info.UID != c.uid {
 				return ErrNotFound
 			}
-			s.lsn = v.LSN(c.uid)
+			s.lsn, s.stamp = v.LSN(c.uid), info.Stamp
 			return nil
 		})
 		if err != nil {
@@ -126,7 +142,7 @@ func (c *Collection) openServed(ctx context.Context) error {
 		}
 		gen := c.openGeneration(info)
 		if gen == nil {
-			err = c.loadRows(ctx, table, applied, info.Count)
+			err = c.loadRows(ctx, table, applied, info.Rows)
 		} else {
 			err = c.loadDirty(ctx, table, applied)
 		}
@@ -234,7 +250,7 @@ func (c *Collection) giveUp(number uint64, cause error) {
 func (c *Collection) loadRows(ctx context.Context, table *delta.Table, applied uint64, count int) error {
 	dim := c.schema.Dim
 	loaded := 0
-	err := c.db.store.Rows(ctx, c.uid, 0, func(ids []uint32, rows []float32) error {
+	err := c.db.store.RowsOf(ctx, c.release, c.uid, 0, func(ids []uint32, rows []float32) error {
 		for i, id := range ids {
 			table.Put(id, rows[i*dim:(i+1)*dim], applied)
 		}
@@ -256,7 +272,7 @@ func (c *Collection) loadVisible(ctx context.Context, table *delta.Table, lsn ui
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		err := c.db.store.View(func(v *storage.View) error {
+		err := c.view(func(v *storage.View) error {
 			for id := from; id < min(uint64(next), from+page); id++ {
 				if v.Row(row, c.uid, uint32(id)) {
 					table.Put(uint32(id), row, lsn)
@@ -275,7 +291,7 @@ func (c *Collection) loadVisible(ctx context.Context, table *delta.Table, lsn ui
 // the generation.
 func (c *Collection) loadDirty(ctx context.Context, table *delta.Table, applied uint64) error {
 	var dirty []uint32
-	err := c.db.store.Dirty(c.uid, func(id uint32, _ uint64) error {
+	err := c.db.store.DirtyOf(c.release, c.uid, func(id uint32, _ uint64) error {
 		dirty = append(dirty, id)
 		return ctx.Err()
 	})
@@ -283,7 +299,7 @@ func (c *Collection) loadDirty(ctx context.Context, table *delta.Table, applied 
 		return err
 	}
 	row := make([]float32, c.schema.Dim)
-	return c.db.store.View(func(v *storage.View) error {
+	return c.view(func(v *storage.View) error {
 		for _, id := range dirty {
 			if v.Row(row, c.uid, id) {
 				table.Put(id, row, applied)
@@ -296,6 +312,34 @@ func (c *Collection) loadDirty(ctx context.Context, table *delta.Table, applied 
 		}
 		return nil
 	})
+}
+
+// replace serves what another handle has opened, and returns the generation that the caller must
+// release. Without other nothing is open, and the first query opens it. It runs while no batch is
+// published.
+func (s *served) replace(other *served, stamp uint64) (retired *ivf.Index) {
+	var gen *ivf.Index
+	var number uint64
+	var table *delta.Table
+	if other != nil {
+		other.mu.Lock()
+		gen, number, table = other.gen, other.number, other.table
+		other.gen, other.table = nil, nil
+		other.mu.Unlock()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	retired = s.gen
+	s.gen, s.number, s.table, s.stamp = gen, number, table, stamp
+	for _, of := range []*atomic.Uint64{&s.unusable, &s.damaged, &s.verified} {
+		of.Store(0) // what was found out is of other files, whose numbers may come again
+	}
+	return retired
+}
+
+// reset forgets what is open, so that the next query opens it again: with rows that were put since.
+func (s *served) reset(stamp uint64) (retired *ivf.Index) {
+	return s.replace(nil, stamp)
 }
 
 // publish makes gen the served generation and removes its rows from the delta. It runs while no

@@ -20,7 +20,11 @@ type Stats struct {
 	// DurableLSN is the number of the last acknowledged batch, AppliedLSN that of the last batch in
 	// bbolt.
 	DurableLSN, AppliedLSN uint64
-	Collections            []CollectionStats
+	// Release is the name of the live release, and empty if none was ever staged. Staged is how
+	// many are.
+	Release     string
+	Staged      int
+	Collections []CollectionStats
 }
 
 // DiskUse is the size in bytes of the bbolt file, of the log segments, and of the files of all
@@ -37,6 +41,7 @@ type CollectionStats struct {
 	Name       string
 	Schema     Schema
 	Nodes      uint64
+	WithoutRow uint64 // nodes that have no embedding in the live release, and are never predicted
 	Tombstones uint64 // deleted ids; ids are never reused
 	Links      uint64 // known links to its nodes, from nodes of any collection
 	Decoders   []string
@@ -85,11 +90,20 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 	var infos []storage.Info
 	err = db.store.View(func(v *storage.View) error {
 		infos = v.Collections()
+		for _, r := range v.Releases() {
+			switch r.State {
+			case storage.Live:
+				s.Release = r.Name
+			case storage.Staged:
+				s.Staged++
+			}
+		}
 		for _, info := range infos {
 			s.Collections = append(s.Collections, CollectionStats{
 				Name:       info.Name,
 				Schema:     Schema(info.Schema),
 				Nodes:      uint64(info.Count),
+				WithoutRow: uint64(info.Count - info.Rows),
 				Tombstones: cardinality(v.Tombs(info.UID)),
 				Links:      v.LinkCount(info.UID),
 				Decoders:   v.Decoders(info.UID),
@@ -122,12 +136,12 @@ func (db *DB) indexStats(s *CollectionStats, info storage.Info) error {
 		return err
 	}
 	if info.Generation == 0 {
-		s.DeltaRows = s.Nodes
+		s.DeltaRows = uint64(info.Rows)
 		return nil
 	}
 	gen, err := c.checkedGeneration(info)
 	if err != nil { // the queries report it
-		s.DeltaRows, s.IndexDamaged = s.Nodes, true
+		s.DeltaRows, s.IndexDamaged = uint64(info.Rows), true
 		return nil
 	}
 	defer gen.Release()

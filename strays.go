@@ -24,7 +24,10 @@ var imageName = regexp.MustCompile(`^` + imagePrefix + `[0-9a-f]{8}` + regexp.Qu
 // names that flashdb gives, and folders that are then empty. It logs other entries and files that
 // cannot be removed: they do not keep the database from being opened.
 func (db *DB) sweep() error {
-	served, err := db.servedGenerations()
+	if err := db.purge(); err != nil {
+		return err
+	}
+	kept, err := db.keptGenerations()
 	if err != nil {
 		return err
 	}
@@ -37,8 +40,8 @@ func (db *DB) sweep() error {
 	}
 	folders, strays := db.indexFolders()
 	for _, name := range folders {
-		generation, live := served[name]
-		removed, left := sweepGenerations(db.fs, filepath.Join(indexDir, name), generation)
+		generations, live := kept[name]
+		removed, left := sweepGenerations(db.fs, filepath.Join(indexDir, name), generations...)
 		strays = append(strays, left...)
 		if len(removed) > 0 {
 			db.slog.Info("swept index files that nobody serves", "collection", name, "files", removed)
@@ -67,7 +70,7 @@ func (db *DB) removeFolder(name string) {
 	if _, err := db.fs.Type(dir); errors.Is(err, fs.ErrNotExist) {
 		return
 	}
-	_, left := sweepGenerations(db.fs, dir, 0)
+	_, left := sweepGenerations(db.fs, dir)
 	if len(left) == 0 {
 		if err := db.fs.Remove(dir); err != nil {
 			left = append(left, err)
@@ -112,17 +115,22 @@ func (db *DB) Strays(ctx context.Context) ([]string, error) {
 	return lines, nil
 }
 
-// servedGenerations maps the name of each collection to its generation, which is 0 without an
-// index.
-func (db *DB) servedGenerations() (map[string]uint64, error) {
-	served := map[string]uint64{}
+// keptGenerations maps the name of each collection to its generations: that of the live release and
+// those of the others.
+func (db *DB) keptGenerations() (map[string][]uint64, error) {
+	kept := map[string][]uint64{}
 	err := db.store.View(func(v *storage.View) error {
 		for _, info := range v.Collections() {
-			served[info.Name] = info.Generation
+			kept[info.Name] = append(kept[info.Name], info.Generation)
+		}
+		for _, r := range v.Releases() {
+			for _, info := range r.Collections {
+				kept[info.Name] = append(kept[info.Name], info.Generation)
+			}
 		}
 		return nil
 	})
-	return served, err
+	return kept, err
 }
 
 // images lists the temporary copies that killed backups left.

@@ -63,7 +63,7 @@ type Aim struct {
 // trace returns rounds with keys in place of ids.
 func (q *query) trace(rounds []flashlight.Round) ([]Round, error) {
 	out := make([]Round, len(rounds))
-	err := q.c.db.store.View(func(v *storage.View) error {
+	err := q.c.view(func(v *storage.View) error {
 		sources := q.c.uid
 		if q.measured != nil && q.measured.SourcesFrom != "" {
 			info, _ := v.Collection(q.measured.SourcesFrom)

@@ -52,7 +52,7 @@ func (q *query) verify(ctx context.Context, excluded *roaring.Bitmap) (*Verifica
 	}
 	v := &Verification{Recall: 1}
 	missed := map[uint32]int{} // index in v.Missed by id
-	err = q.c.db.store.View(func(view *storage.View) error {
+	err = q.c.view(func(view *storage.View) error {
 		for i, h := range hits {
 			if found.Contains(h.ID) {
 				continue

@@ -160,7 +160,10 @@ func (v *view) Gather(dst []float32, cands []index.Candidate) error {
 // never returned.
 func (v *view) gatherStored(dst []float32, cands []index.Candidate) error {
 	dim := v.Dim()
-	return v.c.db.store.View(func(s *storage.View) error {
+	return v.c.view(func(s *storage.View) error {
+		if err := v.still(s); err != nil {
+			return err
+		}
 		for i, cand := range cands {
 			row := dst[i*dim : (i+1)*dim]
 			if !s.Row(row, v.c.uid, cand.ID) {
@@ -169,6 +172,14 @@ func (v *view) gatherStored(dst []float32, cands []index.Candidate) error {
 		}
 		return nil
 	})
+}
+
+// still returns an error if another release is live than when the query began.
+func (v *view) still(s *storage.View) error {
+	if info, ok := s.Collection(v.c.name); ok && info.Stamp != v.pinned.at.stamp {
+		return errReplaced
+	}
+	return nil
 }
 
 // Rows implements flashlight.Rows: it passes every live row to fn once, in blocks.
@@ -181,9 +192,12 @@ func (v *view) Rows(ctx context.Context, fn func(ids []uint32, rows []float32) e
 		if v.pinned.gen.Info().HasRows {
 			err = v.pinned.gen.Rows(ctx, unmasked)
 		} else {
-			err = v.c.db.store.Rows(ctx, v.c.uid, 0, func(ids []uint32, rows []float32) error {
+			err = v.c.db.store.RowsOf(ctx, v.c.release, v.c.uid, 0, func(ids []uint32, rows []float32) error {
 				return unmasked(slices.Clone(ids), slices.Clone(rows)) // the store reuses its memory
 			})
+			if err == nil { // rows of another release may be among those read
+				err = v.c.view(v.still)
+			}
 		}
 		if err != nil {
 			return err

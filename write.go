@@ -169,7 +169,11 @@ func (c *Collection) write(ctx context.Context, w write) (count int, err error) 
 		return 0, err
 	}
 	defer leave()
-	p, err := w.prepare(c)
+	var p *prepared
+	err = c.writable()
+	if err == nil {
+		p, err = w.prepare(c)
+	}
 	if err == nil {
 		err = c.db.commit(ctx, p.resolve)
 	}

@@ -164,11 +164,52 @@ func ask(t *testing.T, c *Client) transcript {
 	said["decoder"] = decoder.Marshal(d)
 	askQuestions(t, in, said)
 	askUpkeep(t, c, in, said)
+	askReleases(t, c, said)
 
 	require.NoError(t, c.DropCollection(ctx, "c"))
 	said["dropped"], err = c.Collections(ctx)
 	ok(err)
 	return said
+}
+
+// askReleases stages, fills, builds, compares, publishes, rolls back and drops a release.
+func askReleases(t *testing.T, c *Client, said transcript) {
+	t.Helper()
+	ctx := context.Background()
+	require.NoError(t, c.StageRelease(ctx, "next", "c", "from"))
+	dot, err := decoder.NewDot(2)
+	require.NoError(t, err)
+	var b flashdb.Batch
+	b.Upsert("c", flashdb.Node{Key: "a", Embedding: []float32{2, 0}}, flashdb.Node{Key: "added\xff", Embedding: []float32{2, 2}, Tags: []string{"x"}})
+	b.Upsert("from", flashdb.Node{Key: binary, Embedding: []float32{2, 4}})
+	b.PutDecoder("c", binary, dot)
+	b.PutEncoder("c", meanEncoder(t), flashdb.EncoderUse{Decoder: binary, Directed: true})
+	said["release added"], err = c.FillRelease(ctx, "next", &b)
+	require.NoError(t, err)
+	told := false
+	tell := func(string, int64, int64) { told = true }
+	built, err := c.BuildRelease(ctx, "next", &flashdb.RebuildOptions{Force: true, Progress: tell})
+	require.NoError(t, err)
+	require.Len(t, built, 2)
+	assert.True(t, told)
+	said["release built"] = built[0].Built
+	edges := map[string][]flashdb.Edge{"c": {{Source: "a", Target: "added\xff"}}}
+	compared, err := c.CompareRelease(ctx, "next", &flashdb.CompareOptions{Edges: edges, Progress: tell})
+	require.NoError(t, err)
+	said["release compared"] = compared
+	res, err := c.Publish(ctx, "next", &flashdb.PublishOptions{Force: true, Compare: flashdb.CompareOptions{Progress: tell}})
+	require.NoError(t, err)
+	said["release former"] = res.Former
+	said["release rolled back"], err = c.Rollback(ctx)
+	require.NoError(t, err)
+	all, err := c.Releases(ctx)
+	require.NoError(t, err)
+	for i := range all {
+		all[i].Created, all[i].Published = time.Time{}, time.Time{}
+	}
+	said["releases"] = all
+	require.NoError(t, c.DropRelease(ctx, "next"))
+	require.ErrorIs(t, c.DropRelease(ctx, "next"), flashdb.ErrNotFound)
 }
 
 // askBatch makes one write of many.

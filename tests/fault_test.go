@@ -135,7 +135,7 @@ func (r *trial) run() error {
 	writes := func(n int) func() error { return func() error { return r.writes(n) } }
 	steps := []func() error{
 		r.open, writes(10), r.checkpoint, writes(4), r.rebuild, writes(3), r.predict, r.rebuild, writes(2), r.close,
-		r.open, writes(3), r.predict, writes(2), r.checkpoint, r.other, writes(2), r.rebuild, r.checkpoint, writes(3), r.close,
+		r.open, writes(3), r.predict, writes(2), r.checkpoint, r.other, r.release, writes(2), r.rebuild, r.checkpoint, writes(3), r.close,
 		r.open, writes(1), r.close,
 	}
 	for _, step := range steps {
@@ -189,6 +189,7 @@ func (l *ledger) verify(t *testing.T, dir string, fs vfs.FS) {
 	d := dotDecoder(t, modelDim)
 	require.NoError(t, c.PutDecoder(ctx, "verify", d))
 	a.m.predicts(t, c, d, "verify", 3)
+	wholeRelease(ctx, t, db)
 }
 
 // replayed returns a generator that has done as many writes as c shows: all that were acknowledged,

@@ -44,13 +44,16 @@ type frozenAnswers struct {
 	ByRelation map[string][]string `json:",omitempty"`
 	// By a filter of attributes; from version 6 on.
 	Cheap []string `json:",omitempty"`
+	// The releases, with their states, and what the staged one answers; from version 7 on.
+	Releases []string `json:",omitempty"`
+	Staged   []string `json:",omitempty"`
 }
 
 // TestFrozenDatabase opens a whole database as the first program of its formats left it when it was
 // killed: with a log tail that is not in flash.db, a generation, rows newer than that, deletes,
 // links, tags, decoders, relations. That must work for ever.
 func TestFrozenDatabase(t *testing.T) {
-	for _, version := range []string{"v2", "v3", "v4", "v5", "v6"} {
+	for _, version := range []string{"v2", "v3", "v4", "v5", "v6", "v7"} {
 		t.Run(version, func(t *testing.T) { testFrozen(t, version) })
 	}
 }
@@ -165,7 +168,32 @@ func answersOf(t *testing.T, db *flashdb.DB) frozenAnswers {
 	if of, err := c.Get(context.Background(), "p1"); err == nil && of.Attributes != nil {
 		a.Cheap = keys(flashdb.PredictOptions{Exact: true, Filter: `price > 20 and released < 2025-01-03 and brand in ("A", "B")`, IncludeLinked: true})
 	}
+	a.Releases, a.Staged = released(t, db)
 	return a
+}
+
+// released returns the releases with their states, and what the staged one answers.
+func released(t *testing.T, db *flashdb.DB) (all, staged []string) {
+	t.Helper()
+	ctx := context.Background()
+	releases, err := db.Releases(ctx)
+	require.NoError(t, err)
+	for _, info := range releases {
+		all = append(all, info.Name+" "+info.State)
+		if info.State != flashdb.ReleaseStaged {
+			continue
+		}
+		r, err := db.Release(ctx, info.Name)
+		require.NoError(t, err)
+		c, err := r.Collection("papers")
+		require.NoError(t, err)
+		res, err := c.Predict(ctx, "p1", 5, &flashdb.PredictOptions{Decoder: "cites", Exact: true})
+		require.NoError(t, err)
+		for _, h := range res.Hits {
+			staged = append(staged, h.Key)
+		}
+	}
+	return all, staged
 }
 
 // byRelation asks the decoder with relations, where there is one.
@@ -254,6 +282,17 @@ func makeFrozen(t *testing.T, packed, answers string) {
 			"price": 1.5 * float64(i), "brand": string(rune('A' + i)), "sold": i == 1, "released": time.Date(2025, 1, 1+i, 0, 0, 0, 0, time.UTC),
 		}))
 	}
+	r, err := db.StageRelease(ctx, "next", "papers", "users")
+	require.NoError(t, err)
+	var next []flashdb.Node
+	for _, n := range nodes[:40] {
+		next = append(next, flashdb.Node{Key: n.Key, Embedding: randomVector(rng, dim)})
+	}
+	_, err = r.Put(ctx, "papers", append(next[:4:4], next[6:]...)...)
+	require.NoError(t, err)
+	require.NoError(t, r.PutDecoder(ctx, "papers", "cites", randomMLP(t, rng, dim, 3)))
+	_, err = r.Build(ctx, &flashdb.RebuildOptions{Force: true, Lists: 3})
+	require.NoError(t, err)
 	require.NoError(t, db.Checkpoint(ctx))
 	// From here on the log alone has it.
 	require.NoError(t, c.SetAttributes(ctx, "p2", flashdb.Attributes{"price": 40, "sold": nil}))

@@ -38,6 +38,7 @@ const writers = 3
 //	open            the collection is there
 //	try W, ack W    the next write of writer W
 //	generation N    a rebuild was acknowledged
+//	value ...       see life.release
 //	error TEXT      of a writer, which ends it
 //	closed
 type life struct {
@@ -127,7 +128,7 @@ func (l *life) chores(db *flashdb.DB, c *flashdb.Collection, over *atomic.Bool) 
 	ctx := context.Background()
 	rng := rand.New(rand.NewPCG(l.Seed, uint64(l.Done[0])))
 	for !over.Load() {
-		switch rng.IntN(9) {
+		switch rng.IntN(12) {
 		case 0, 1:
 			if res, err := c.Rebuild(ctx, &flashdb.RebuildOptions{Force: true, Lists: 3}); err == nil && res.Built {
 				say("generation %d", res.Generation)
@@ -150,6 +151,10 @@ func (l *life) chores(db *flashdb.DB, c *flashdb.Collection, over *atomic.Bool) 
 			_, _ = db.Backup(ctx, io.Discard, nil)
 		case 8:
 			_, _ = c.Calibrate(ctx, &flashdb.CalibrateOptions{Sources: 4})
+		default:
+			if err := l.release(ctx, db, rng); err != nil && l.Point == "" {
+				say("error release: %v", err)
+			}
 		}
 	}
 }
@@ -163,6 +168,8 @@ type saga struct {
 	acked      [writers]int64 // in the last life
 	tried      [writers]int64
 	errors     []string // of the last life
+	value      int      // of the live release, acknowledged
+	tryValue   int      // that it may have become
 	closed     bool
 	total      int64 // writes acknowledged in all lives
 }
@@ -215,6 +222,12 @@ func (s *saga) hear(line string) {
 		s.generation = uint64(n)
 	case "error":
 		s.errors = append(s.errors, rest)
+	case "value":
+		if of, ok := strings.CutPrefix(rest, "try "); ok {
+			s.tryValue, _ = strconv.Atoi(of)
+		} else {
+			s.value, _ = strconv.Atoi(strings.TrimPrefix(rest, "is "))
+		}
 	case "closed":
 		s.closed = true
 	default:
@@ -259,6 +272,7 @@ func (s *saga) verify() {
 		}
 	}
 	all.predictsLike(s.t, c)
+	s.verifyReleases(ctx, s.t, db)
 }
 
 // predictsLike compares queries by inner product with an exact scan.
