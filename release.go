@@ -154,9 +154,9 @@ func (r *Release) Name() string { return r.name }
 
 // Put stores the embeddings of nodes of a collection in a staged release. All of them are one
 // write, which is durable when Put returns: after a crash all are there or none. It does not go
-// through the log. Of a node that exists, tags, attributes and payload stay as they are. A node with
-// a new key is added with them, and has no embedding in the live release until Upsert stores one.
-// Put returns how many nodes it added.
+// through the log. Of a node that exists, tags, attributes and payload stay as they are. A node
+// with a new key is added with them, and has no embedding in the live release until Upsert stores
+// one. Put returns how many nodes it added.
 //
 // It returns ErrNotFound for a collection that does not exist, and ErrInvalid for a release that is
 // not staged or does not name the collection. Other embeddings are refused as by Upsert.

@@ -6,8 +6,9 @@ import (
 )
 
 // An Op is one logical change: CreateCollection, DropCollection, PutNode, AddNode, SetTags,
-// SetPayload, SetAttributes, DeleteNode, Link, Unlink, PutDecoder, DropDecoder, SetMeta or SetPlans.
-// It says by id what to do, so that applying it to the same state always gives the same state.
+// SetPayload, SetAttributes, DeleteNode, Link, Unlink, PutDecoder, DropDecoder, SetMeta or
+// SetPlans. It says by id what to do, so that applying it to the same state always gives the same
+// state.
 type Op interface {
 	// Collection returns the UID of the collection that the operation changes.
 	Collection() uint32

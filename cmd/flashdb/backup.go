@@ -41,6 +41,7 @@ flash.db takes, or none if the files of DIR are read-only.`,
 		},
 	}
 	cmd.Flags().BoolVar(&opts.WithoutIndex, "without-index", false, "leave the index out: smaller, and rebuilt after the restore")
+	cmd.Flags().BoolVar(&opts.AllReleases, "all-releases", false, "also the staged releases and the former one (default the live one only)")
 	return cmd
 }
 

@@ -28,9 +28,7 @@ func (a *app) decoderCommand() *cobra.Command {
 }
 
 func (a *app) decoderAddCommand() *cobra.Command {
-	var specFile, casesFile string
-	var opts weights.Options
-	names := relationNames{&opts.Relations}
+	var flags decoderFlags
 	cmd := &cobra.Command{
 		Use:   "add DIR COLLECTION NAME FILE [--spec decoder.json | --layout NAME] [--check scores.jsonl]",
 		Short: "Store a decoder from .safetensors, .npz, PyTorch .pt or .onnx",
@@ -65,14 +63,7 @@ shapes; its activations are guesses.`,
   flashdb decoder add kg.flash entities kg model.pt --kind complex --relations relation_to_id.tsv.gz`,
 		Args: usage.Args(4, 4),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			d, err := readDecoder(args[3], specFile, opts)
-			if err != nil {
-				if hint := notWeights(args[3]); hint != "" {
-					return fmt.Errorf("%w%s", err, hint)
-				}
-				return a.withDraft(cmd.Context(), args, opts.Prefix, err)
-			}
-			checked, err := checkDecoder(d, casesFile)
+			d, checked, err := flags.read(a, cmd, args)
 			if err != nil {
 				return err
 			}
@@ -88,19 +79,42 @@ shapes; its activations are guesses.`,
 			})
 		},
 	}
-	fs := cmd.Flags()
-	fs.StringVar(&specFile, "spec", "", "`file` that describes the decoder (default: the layout does)")
+	flags.add(cmd)
+	return cmd
+}
+
+// decoderFlags say what a file of weights is.
+type decoderFlags struct {
+	spec, cases string // files
+	opts        weights.Options
+}
+
+func (f *decoderFlags) add(cmd *cobra.Command) {
+	fs, opts := cmd.Flags(), &f.opts
+	fs.StringVar(&f.spec, "spec", "", "`file` that describes the decoder (default: the layout does)")
 	fs.StringVar(&opts.Layout, "layout", "", "`name` of the layout of the weights (default: told by their keys)")
 	fs.StringVar(&opts.Prefix, "prefix", "", "`prefix` of the decoder's keys in a larger model")
 	fs.StringVar((*string)(&opts.Kind), "kind", "", "what a network reads: hadamard_mlp or concat_mlp; of layout pykeen: distmult or complex")
 	fs.StringVar((*string)(&opts.Activation), "activation", "", "`name` of the activation between layers (default relu)")
 	fs.StringVar(&opts.Residual, "residual", "", "z, input or none: what is added to each layer but the last")
-	fs.Var(names, "relations", "`file` of the names of the decoder's relations, in the order of its table")
-	fs.StringVar(&casesFile, "check", "", "`file` of scored cases that the decoder must agree with")
+	fs.Var(relationNames{&opts.Relations}, "relations", "`file` of the names of the decoder's relations, in the order of its table")
+	fs.StringVar(&f.cases, "check", "", "`file` of scored cases that the decoder must agree with")
 	completeWords(cmd, "layout", weights.Layouts()...)
 	completeWords(cmd, "kind", string(decoder.HadamardMLP), string(decoder.ConcatMLP), string(decoder.DistMult), string(decoder.ComplEx))
 	completeWords(cmd, "residual", "z", "input", "none")
-	return cmd
+}
+
+// read reads the decoder, and says how many cases agree with it. The last of args is the file; the
+// others are DIR, COLLECTION and NAME.
+func (f *decoderFlags) read(a *app, cmd *cobra.Command, args []string) (d decoder.Decoder, checked int, err error) {
+	if d, err = readDecoder(args[3], f.spec, f.opts); err != nil {
+		if hint := notWeights(args[3]); hint != "" {
+			return nil, 0, fmt.Errorf("%w%s", err, hint)
+		}
+		return nil, 0, a.withDraft(cmd.Context(), args, f.opts.Prefix, err)
+	}
+	checked, err = checkDecoder(d, f.cases)
+	return d, checked, err
 }
 
 func (a *app) printAdded(name string, d decoder.Decoder, checked int) error {

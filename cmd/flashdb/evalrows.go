@@ -25,7 +25,7 @@ func (k *ranking) readEmbeddings(ctx context.Context, edges, negatives []idPair)
 					continue
 				}
 				first[e.source] = uint32(len(first))
-				n, err := k.sources.Get(ctx, k.of.keys[e.source])
+				n, err := embedded(ctx, k.sources, k.of.keys[e.source])
 				if err != nil {
 					return err
 				}
@@ -61,12 +61,16 @@ func (k *ranking) readEmbeddings(ctx context.Context, edges, negatives []idPair)
 func (k *ranking) readTargets(ctx context.Context) error {
 	k.numbers = make([]int32, len(k.nodes.keys))
 	total := int64(len(k.nodes.keys))
-	add := func(id int, n flashdb.Node) {
+	add := func(id int, n flashdb.Node) error {
+		if len(n.Embedding) == 0 {
+			return fmt.Errorf("embedding of node %q %w: the live release has none, and all nodes are to be ranked", n.Key, flashdb.ErrNotFound)
+		}
 		k.numbers[id] = int32(len(k.task.Embeddings) / k.task.Dim)
 		k.task.Embeddings = append(k.task.Embeddings, n.Embedding...)
 		if id%1024 == 0 {
 			k.progress.Update("read "+k.target.Name(), int64(id), total)
 		}
+		return nil
 	}
 	if db := k.db.DB(); db != nil {
 		c, err := db.Collection(k.target.Name())
@@ -84,7 +88,9 @@ func (k *ranking) readTargets(ctx context.Context) error {
 			if id == len(k.nodes.keys) {
 				break // the others are newer than the keys
 			}
-			add(id, n)
+			if err := add(id, n); err != nil {
+				return err
+			}
 			id++
 		}
 		return nil
@@ -94,10 +100,12 @@ func (k *ranking) readTargets(ctx context.Context) error {
 			continue
 		}
 		n, err := k.target.Get(ctx, key)
+		if err == nil {
+			err = add(id, n)
+		}
 		if err != nil {
 			return err
 		}
-		add(id, n)
 	}
 	return nil
 }

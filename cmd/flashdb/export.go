@@ -210,10 +210,20 @@ func newRowWriter(w io.Writer, format string, dim int, census keyCensus) (codec.
 func (a *app) writeRows(ctx context.Context, c collection, census keyCensus, out codec.RowWriter, names *codec.TableWriter) (rows int64, err error) {
 	p := terminal.NewProgress(a.err)
 	defer p.Clear()
+	without := 0
+	defer func() {
+		if p.Clear(); without > 0 && err == nil {
+			a.remark("%s left out: the live release has no embedding of them", show.Count(without, "node"))
+		}
+	}()
 	err = eachKey(ctx, c, census, func(key string) error {
 		n, err := c.Get(ctx, key)
 		if errors.Is(err, flashdb.ErrNotFound) {
 			return nil // deleted meanwhile
+		}
+		if err == nil && len(n.Embedding) == 0 {
+			without++
+			return nil
 		}
 		if err == nil {
 			err = out.Write(n.Embedding, codec.Row{Key: key, HasKey: true, Tags: n.Tags, Payload: n.Payload, Attributes: n.Attributes})

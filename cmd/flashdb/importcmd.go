@@ -19,9 +19,9 @@ import (
 )
 
 func (a *app) importCommand() *cobra.Command {
-	var keysFile, format string
+	var flags importFlags
 	var dryRun bool
-	im := importer{}
+	im := &flags.im
 	cmd := &cobra.Command{
 		Use:        "import DIR COLLECTION FILE [--keys nodes.tsv] [--tag TAG]... [--dry-run]",
 		SuggestFor: []string{"load", "ingest"},
@@ -47,26 +47,19 @@ format.`,
   flashdb import genes.flash articles embeddings.npy.zst --keys nodes.tsv.zst --start 46898`,
 		Args: usage.Args(3, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if im.start < 0 {
-				return fmt.Errorf("--start is %d: rows are numbered from 0", im.start)
-			}
-			if cmd.Flags().Changed("count") && im.count < 1 {
-				return fmt.Errorf("--count is %d: want a positive number", im.count)
+			if err := flags.validate(cmd); err != nil {
+				return err
 			}
 			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{ReadOnly: dryRun, FlushBytes: importFlushBytes}, func(db database, c collection) (err error) {
-				if im.file, err = a.openInput(args[2], format); err != nil {
+				if err := flags.open(cmd.Context(), a, db, c.Name(), args[2]); err != nil {
 					return err
 				}
 				defer func() { err = errors.Join(err, im.file.remove()) }()
-				if err := im.use(keysFile, a.err); err != nil {
-					return err
-				}
-				im.types.lookUp = func() (map[string]attr.Kind, error) { return kindsOf(cmd.Context(), db, c.Name()) }
 				if dryRun {
-					return a.dryImport(cmd.Context(), c, &im)
+					return a.dryImport(cmd.Context(), c, im)
 				}
 				start := time.Now()
-				rows, err := a.importRows(cmd.Context(), c, &im)
+				rows, err := a.importRows(cmd.Context(), c, im)
 				if err != nil {
 					return goesOn(err)
 				}
@@ -77,20 +70,53 @@ format.`,
 			})
 		},
 	}
-	fs := cmd.Flags()
-	fs.StringVar(&keysFile, "keys", "", "`file` of row numbers, keys and payloads")
+	flags.add(cmd)
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "check the whole file and print what would happen, but store nothing")
+	return cmd
+}
+
+// importFlags say what a file of embeddings is.
+type importFlags struct {
+	keysFile, format string
+	im               importer
+}
+
+func (f *importFlags) add(cmd *cobra.Command) {
+	fs, im := cmd.Flags(), &f.im
+	fs.StringVar(&f.keysFile, "keys", "", "`file` of row numbers, keys and payloads")
 	fs.StringArrayVar(&im.tags, "tag", nil, "`tag` of every node; may be repeated")
 	fs.Int64Var(&im.start, "start", 0, "first `row` to import")
 	fs.Int64Var(&im.count, "count", 0, "`number` of rows to import at most (default to the end)")
-	fs.StringVar(&format, "format", "", "`format` of the file (default by its name)")
+	fs.StringVar(&f.format, "format", "", "`format` of the file (default by its name)")
 	fs.StringVar(&im.columns.Key, "key-column", "", "`column` of keys, of .csv, .tsv and .parquet")
 	fs.StringVar(&im.columns.Tags, "tags-column", "", "`column` of tags: a list, or separated by semicolons")
 	fs.StringVar(&im.columns.Payload, "payload-column", "", "`column` of payloads")
 	fs.StringVar(&im.columns.Embedding, "embedding-column", "", "`column` of embeddings, of .parquet")
 	fs.StringSliceVar(&im.attrFlags, "attributes", nil, "`columns` of attributes, each perhaps with a type: price,brand,code:string")
-	fs.BoolVar(&dryRun, "dry-run", false, "check the whole file and print what would happen, but store nothing")
 	completeWords(cmd, "format", formats()...)
-	return cmd
+}
+
+func (f *importFlags) validate(cmd *cobra.Command) error {
+	if f.im.start < 0 {
+		return fmt.Errorf("--start is %d: rows are numbered from 0", f.im.start)
+	}
+	if cmd.Flags().Changed("count") && f.im.count < 1 {
+		return fmt.Errorf("--count is %d: want a positive number", f.im.count)
+	}
+	return nil
+}
+
+// open makes the importer ready to read a file for a collection. Its input must be removed after
+// that.
+func (f *importFlags) open(ctx context.Context, a *app, db database, collection, file string) (err error) {
+	f.im.types.lookUp = func() (map[string]attr.Kind, error) { return kindsOf(ctx, db, collection) }
+	if f.im.file, err = a.openInput(file, f.format); err != nil {
+		return err
+	}
+	if err := f.im.use(f.keysFile, a.err); err != nil {
+		return errors.Join(err, f.im.file.remove())
+	}
+	return nil
 }
 
 // use sets what the importer reads.

@@ -66,6 +66,15 @@ func TestJSONDoc(t *testing.T) {
 		"export rows db c rows.npy",
 		"export links db c links.tsv",
 		"export decoder db c d d.json",
+		"release stage db night c",
+		"release add db night c rows.jsonl",
+		"release decoder db night c d dot.json",
+		"release build db night --force",
+		"release compare db night --edges edges.tsv",
+		"release publish db night --force",
+		"release list db",
+		"release rollback db",
+		"release drop db night",
 		"report db c -o r.html --sources 2",
 		"stats db",
 		"check db",
@@ -83,7 +92,7 @@ func TestJSONDoc(t *testing.T) {
 		code, out, errOut := runLine(append(words, "--json")...)
 		require.Zero(t, code, "%s: %s", line, errOut)
 		verb := words[0]
-		if verb == "decoder" || verb == "export" {
+		if verb == "decoder" || verb == "export" || verb == "release" {
 			verb += " " + words[1]
 		}
 		if strings.Contains(line, "--out") {

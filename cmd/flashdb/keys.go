@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -130,7 +131,11 @@ func (a *app) nearKeys(ctx context.Context, c collection, err error, keys ...str
 			}
 			near.Add(key)
 		}
-		if words := near.Words(); len(words) == 0 && strings.Contains(key, ",") {
+		words := near.Words()
+		if slices.Contains(words, key) { // it is there: something else of it is not
+			return err
+		}
+		if len(words) == 0 && strings.Contains(key, ",") {
 			return fmt.Errorf("%w: several keys are separated by blanks", err)
 		} else if len(words) > 0 {
 			return fmt.Errorf("%w: %s", err, show.DidYouMean(words))

@@ -176,7 +176,7 @@ embedding, and known links that are not predicted again.`,
 	}{
 		{"See it work:", []*cobra.Command{a.demoCommand()}},
 		{"Build a database:", []*cobra.Command{
-			a.trainCommand(), a.createCommand(), a.importCommand(), a.putCommand(), a.embedCommand(), a.linkCommand(), a.decoderCommand(), a.deleteCommand(), a.unlinkCommand(), a.dropCommand(),
+			a.trainCommand(), a.createCommand(), a.importCommand(), a.putCommand(), a.embedCommand(), a.linkCommand(), a.decoderCommand(), a.releaseCommand(), a.deleteCommand(), a.unlinkCommand(), a.dropCommand(),
 		}},
 		{"Ask it:", []*cobra.Command{
 			a.predictCommand(), a.scoreCommand(), a.searchCommand(), a.keysCommand(), a.getCommand(), a.evalCommand(), a.exportCommand(),

@@ -105,6 +105,16 @@ func countedList(texts []string) string {
 	return fmt.Sprintf("%s: %s", show.Number(len(texts)), shownList(texts, 8))
 }
 
+// embedded returns a node with its embedding. Of a node that the live release has none for it
+// returns an error that matches ErrNotFound.
+func embedded(ctx context.Context, c collection, key string) (flashdb.Node, error) {
+	n, err := c.Get(ctx, key)
+	if err == nil && len(n.Embedding) == 0 {
+		err = fmt.Errorf("embedding of node %q %w: the live release has none", key, flashdb.ErrNotFound)
+	}
+	return n, err
+}
+
 // A jsonNode is a node as `get --json` prints it. A payload that is not UTF-8 is in PayloadBase64.
 type jsonNode struct {
 	Key           string              `json:"key"`

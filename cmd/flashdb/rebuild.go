@@ -149,7 +149,7 @@ func (a *app) rebuildOne(ctx context.Context, db database, name string, opts fla
 	if err != nil {
 		return err
 	}
-	return a.printRebuild(name, res, p)
+	return a.printRebuild(name, nil, res, p)
 }
 
 // rebuildWith rebuilds and shows the progress.
@@ -161,7 +161,9 @@ func rebuildWith(ctx context.Context, c collection, opts flashdb.RebuildOptions,
 	return c.Rebuild(ctx, &opts)
 }
 
-func (a *app) printRebuild(name string, res flashdb.RebuildResult, p *terminal.Progress) error {
+// printRebuild prints what was built. embedded, if not nil, is how many nodes of a release were
+// embedded before.
+func (a *app) printRebuild(name string, embedded *int, res flashdb.RebuildResult, p *terminal.Progress) error {
 	for _, of := range res.Calibrations {
 		if text := describeScans(of); text != "" {
 			if text = "decoder " + text; !p.Remark(text) {
@@ -179,8 +181,12 @@ func (a *app) printRebuild(name string, res flashdb.RebuildResult, p *terminal.P
 			Lists      int     `json:"lists"`
 			Bytes      int64   `json:"bytes"`
 			Calibrated int     `json:"calibrated_decoders"`
+			Embedded   *int    `json:"embedded,omitempty"`
 			Seconds    float64 `json:"seconds"`
-		}{name, res.Built, res.Reason, res.Generation, res.Rows, res.Lists, res.Bytes, len(res.Calibrations), res.Elapsed.Seconds()})
+		}{name, res.Built, res.Reason, res.Generation, res.Rows, res.Lists, res.Bytes, len(res.Calibrations), embedded, res.Elapsed.Seconds()})
+	}
+	if embedded != nil && *embedded > 0 {
+		fmt.Fprintf(a.out, "%s: embedded %s from their links\n", name, show.Count(*embedded, "node"))
 	}
 	var err error
 	if res.Built {

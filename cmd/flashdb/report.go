@@ -247,7 +247,7 @@ func (r *reporter) norms(ctx context.Context) ([]float64, error) {
 	}
 	var norms []float64
 	for _, key := range keys {
-		n, err := r.c.Get(ctx, key)
+		n, err := embedded(ctx, r.c, key)
 		if errors.Is(err, flashdb.ErrNotFound) {
 			continue // deleted since
 		}
@@ -274,7 +274,7 @@ func (r *reporter) ask(ctx context.Context, p *report.Page, decoderName string) 
 	act := newActivity(r.c, p, decoderName)
 	for i, key := range keys {
 		r.progress.Update("ask", int64(i), int64(len(keys)))
-		n, err := r.from.Get(ctx, key)
+		n, err := embedded(ctx, r.from, key)
 		if errors.Is(err, flashdb.ErrNotFound) {
 			continue
 		}

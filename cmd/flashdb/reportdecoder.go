@@ -103,7 +103,7 @@ func (a *activity) count(ctx context.Context, key string, active []float64, pair
 	if !ok {
 		return nil
 	}
-	n, err := a.c.Get(ctx, key)
+	n, err := embedded(ctx, a.c, key)
 	if errors.Is(err, flashdb.ErrNotFound) {
 		return nil // deleted since, or of the sources' collection
 	}

@@ -111,7 +111,7 @@ func (r *reporter) sampleNodes(ctx context.Context, c collection, n int) ([]flas
 // nodesOf returns the embeddings of nodes, but for those deleted since.
 func nodesOf(ctx context.Context, c collection, keys []string) (nodes []flashdb.Node, err error) {
 	for _, key := range keys {
-		n, err := c.Get(ctx, key)
+		n, err := embedded(ctx, c, key)
 		if errors.Is(err, flashdb.ErrNotFound) {
 			continue
 		}

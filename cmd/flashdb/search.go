@@ -33,7 +33,7 @@ func (a *app) searchCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				n, err := from.Get(cmd.Context(), args[2])
+				n, err := embedded(cmd.Context(), from, args[2])
 				if err != nil {
 					return a.nearKeys(cmd.Context(), from, err, args[2])
 				}

@@ -130,6 +130,9 @@ func trainedScores(ctx context.Context, db database, s flashdb.Stats) (map[strin
 func (a *app) printStats(s flashdb.Stats, scans map[string][]string, scores map[string]*storedScore) error {
 	fmt.Fprintf(a.out, "database %s: store %s, log %s, %s applied\n",
 		show.Text(s.Dir), show.Bytes(s.Disk.Store), show.Bytes(s.Disk.WAL), show.Count(s.AppliedLSN, "write"))
+	if s.Release != "" {
+		fmt.Fprintf(a.out, "release %s is live, %s staged\n", show.Text(s.Release), show.Number(s.Staged))
+	}
 	for _, c := range s.Collections {
 		fmt.Fprintf(a.out, "\ncollection %s\n", c.Name)
 		err := a.table(0, func(w io.Writer) {
@@ -141,6 +144,9 @@ func (a *app) printStats(s flashdb.Stats, scans map[string][]string, scores map[
 				normalized = ", normalized"
 			}
 			fmt.Fprintf(w, "  nodes\t%s of dimension %d%s\n", show.Number(c.Nodes), c.Schema.Dim, normalized)
+			if c.WithoutRow > 0 {
+				fmt.Fprintf(w, "  without a row\t%s\n", show.Number(c.WithoutRow))
+			}
 			if c.Tombstones > 0 {
 				fmt.Fprintf(w, "  deleted\t%s\n", show.Number(c.Tombstones))
 			}
@@ -227,6 +233,8 @@ type jsonStats struct {
 	WALBytes    int64            `json:"wal_bytes"`
 	DurableLSN  uint64           `json:"durable_lsn"`
 	AppliedLSN  uint64           `json:"applied_lsn"`
+	Release     string           `json:"release,omitempty"`
+	Staged      int              `json:"staged_releases,omitempty"`
 	Collections []jsonCollection `json:"collections"`
 }
 
@@ -235,6 +243,7 @@ type jsonCollection struct {
 	Dim         int               `json:"dim"`
 	Normalize   bool              `json:"normalize"`
 	Nodes       uint64            `json:"nodes"`
+	WithoutRow  uint64            `json:"without_row,omitempty"`
 	Tombstones  uint64            `json:"tombstones"`
 	Links       uint64            `json:"links"`
 	Generation  uint64            `json:"generation"`
@@ -271,11 +280,11 @@ type jsonDrift struct {
 func newJSONStats(s flashdb.Stats, scores map[string]*storedScore) jsonStats {
 	j := jsonStats{
 		Dir: s.Dir, StoreBytes: s.Disk.Store, WALBytes: s.Disk.WAL,
-		DurableLSN: s.DurableLSN, AppliedLSN: s.AppliedLSN, Collections: []jsonCollection{},
+		DurableLSN: s.DurableLSN, AppliedLSN: s.AppliedLSN, Release: show.JSON(s.Release), Staged: s.Staged, Collections: []jsonCollection{},
 	}
 	for _, c := range s.Collections {
 		jc := jsonCollection{
-			Name: c.Name, Dim: c.Schema.Dim, Normalize: c.Schema.Normalize, Nodes: c.Nodes, Tombstones: c.Tombstones, Links: c.Links,
+			Name: c.Name, Dim: c.Schema.Dim, Normalize: c.Schema.Normalize, Nodes: c.Nodes, WithoutRow: c.WithoutRow, Tombstones: c.Tombstones, Links: c.Links,
 			Generation: c.Generation, IndexedRows: c.IndexedRows, Lists: c.Lists, IndexBytes: c.IndexBytes, Damaged: c.IndexDamaged, BuildLSN: c.BuildLSN,
 			DeltaRows: c.DeltaRows, Drift: jsonDrift{c.Drift.Moved, c.Drift.Dead, c.Drift.OldestLSN, c.Drift.Residual, c.Drift.RecallLoss}, Decoders: show.JSONs(c.Decoders), Tags: map[string]uint64{},
 		}

@@ -42,6 +42,7 @@ type trainRequest struct {
 	memory        sizeFlag
 	decoderName   string
 	replace       bool
+	release       string // to make of the model; empty: it is stored in the collections
 	calibrateTime time.Duration
 	progressMode  string
 	progress      *terminal.Progress

@@ -23,12 +23,15 @@ func (a *app) mayTrain(ctx context.Context, r *trainRequest) (mostBytes int, err
 	if err := checkNames(r.names()...); err != nil {
 		return 0, err
 	}
-	if a.shared == nil {
+	if a.shared == nil && r.release == "" {
 		if empty, err := isNewDir(r.dir); err != nil || empty {
 			return 0, err
 		}
 	}
 	err = a.withDB(ctx, r.dir, flashdb.Options{}, func(db database) error {
+		if r.release != "" {
+			return r.mayRelease(ctx, db)
+		}
 		mostBytes = db.MaxBatchBytes()
 		for _, name := range r.names() {
 			if err := r.mayFill(ctx, db, name); err != nil {
@@ -124,6 +127,9 @@ func isNewDir(dir string) (bool, error) {
 // there whole or not at all. In a database that is there the model is one batch: a process that is
 // killed leaves the collections as they were, or the model whole.
 func (t *trainRun) publish(ctx context.Context) error {
+	if t.r.release != "" {
+		return t.withDB(ctx, t.r.dir, t.options(), func(db database) error { return t.publishRelease(ctx, db) })
+	}
 	isNew, err := isNewDir(t.r.dir)
 	if err != nil {
 		return err
@@ -172,10 +178,11 @@ func (t *trainRun) options() flashdb.Options {
 // A modelWriter collects what is stored of a model, and writes it in batches of some size or as a
 // whole.
 type modelWriter struct {
-	db    database
-	whole bool
-	batch flashdb.Batch
-	bytes int // of the batch, about
+	db      database
+	release string // that is filled; empty: what is written is live at once
+	whole   bool
+	batch   flashdb.Batch
+	bytes   int // of the batch, about
 }
 
 // add makes room for a write of some bytes.
@@ -188,7 +195,12 @@ func (w *modelWriter) add(ctx context.Context, bytes int) error {
 }
 
 func (w *modelWriter) flush(ctx context.Context) error {
-	err := w.db.Apply(ctx, &w.batch)
+	var err error
+	if w.release != "" {
+		_, err = w.db.FillRelease(ctx, w.release, &w.batch)
+	} else {
+		err = w.db.Apply(ctx, &w.batch)
+	}
 	w.batch = flashdb.Batch{}
 	return err
 }
@@ -286,7 +298,7 @@ func (t *trainRun) storeNodes(ctx context.Context, w *modelWriter, collection st
 		nodes = nodes[:0]
 		t.r.progress.Update("store "+collection, int64(i+1-from), int64(to-from))
 	}
-	if t.g.Keys[from] == "0" || t.payloads != nil {
+	if w.release == "" && (t.g.Keys[from] == "0" || t.payloads != nil) {
 		w.batch.SetMeta(collection, metaFirstRow, "0")
 		w.batch.SetMeta(collection, metaRowCount, strconv.Itoa(to-from))
 	}

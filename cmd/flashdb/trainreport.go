@@ -15,40 +15,43 @@ import (
 
 // A trainReport is what train prints.
 type trainReport struct {
-	Collection       string          `json:"collection"`
-	SourceCollection string          `json:"source_collection,omitempty"`
-	Decoders         []string        `json:"decoders"`
-	Decoder          string          `json:"decoder"` // in words
-	Encoder          string          `json:"encoder"`
-	Nodes            int             `json:"nodes"`
-	Sources          int             `json:"sources"` // of the nodes, those of source_collection
-	Edges            int             `json:"edges"`
-	Directed         bool            `json:"directed"`
-	LeadBack         float64         `json:"lead_back"`
-	Relations        int             `json:"relations"`
-	Features         int             `json:"features"`
-	UnusedFeatures   int             `json:"unused_feature_rows"`
-	Components       int             `json:"components"`
-	Largest          int             `json:"largest_component"`
-	Links            int             `json:"links"`
-	Layout           jsonLayout      `json:"layout"`
-	Cleaned          jsonCleaned     `json:"cleaned"`
-	Split            jsonSplit       `json:"split"`
-	Dim              int             `json:"dim"`
-	Epochs           int             `json:"epochs"`
-	BestEpoch        int             `json:"best_epoch"`
-	Stopped          string          `json:"stopped"`
-	ValidMetric      string          `json:"valid_metric"`
-	Valid            float64         `json:"valid"`
-	HeldOut          *jsonMetrics    `json:"held_out,omitempty"`
-	Dot              *jsonMetrics    `json:"dot,omitempty"` // the same by plain inner products
-	NoScore          string          `json:"no_score,omitempty"`
-	NewNodes         *jsonMetrics    `json:"new_nodes,omitempty"` // of --new-nodes
-	Index            jsonTrainIndex  `json:"index"`
-	Plans            []jsonTrainPlan `json:"plans"`
-	NoPlan           string          `json:"no_plan,omitempty"`
-	TrainSeconds     float64         `json:"train_seconds"`
-	Seconds          float64         `json:"seconds"`
+	Collection       string `json:"collection"`
+	SourceCollection string `json:"source_collection,omitempty"`
+
+	Release *jsonTrainRelease `json:"release,omitempty"`
+
+	Decoders       []string        `json:"decoders"`
+	Decoder        string          `json:"decoder"` // in words
+	Encoder        string          `json:"encoder"`
+	Nodes          int             `json:"nodes"`
+	Sources        int             `json:"sources"` // of the nodes, those of source_collection
+	Edges          int             `json:"edges"`
+	Directed       bool            `json:"directed"`
+	LeadBack       float64         `json:"lead_back"`
+	Relations      int             `json:"relations"`
+	Features       int             `json:"features"`
+	UnusedFeatures int             `json:"unused_feature_rows"`
+	Components     int             `json:"components"`
+	Largest        int             `json:"largest_component"`
+	Links          int             `json:"links"`
+	Layout         jsonLayout      `json:"layout"`
+	Cleaned        jsonCleaned     `json:"cleaned"`
+	Split          jsonSplit       `json:"split"`
+	Dim            int             `json:"dim"`
+	Epochs         int             `json:"epochs"`
+	BestEpoch      int             `json:"best_epoch"`
+	Stopped        string          `json:"stopped"`
+	ValidMetric    string          `json:"valid_metric"`
+	Valid          float64         `json:"valid"`
+	HeldOut        *jsonMetrics    `json:"held_out,omitempty"`
+	Dot            *jsonMetrics    `json:"dot,omitempty"` // the same by plain inner products
+	NoScore        string          `json:"no_score,omitempty"`
+	NewNodes       *jsonMetrics    `json:"new_nodes,omitempty"` // of --new-nodes
+	Index          jsonTrainIndex  `json:"index"`
+	Plans          []jsonTrainPlan `json:"plans"`
+	NoPlan         string          `json:"no_plan,omitempty"`
+	TrainSeconds   float64         `json:"train_seconds"`
+	Seconds        float64         `json:"seconds"`
 }
 
 type jsonLayout struct {
@@ -245,6 +248,9 @@ func (t *trainRun) print() error {
 		stored += ", " + show.Count(r.Links, "known link")
 	}
 	fmt.Fprintf(t.out, "stored   %s, %s\n", t.nodesText(), stored)
+	if r.Release != nil {
+		fmt.Fprintf(t.out, "release  %s is live, %s is kept for rollback\n", r.Release.Release, r.Release.Former)
+	}
 	if r.Index.Built {
 		fmt.Fprintf(t.out, "index    %s, %s\n", show.Count(r.Index.Lists, "list"), show.Bytes(r.Index.Bytes))
 		for _, p := range r.Plans {

@@ -1,0 +1,383 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/terminal"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/usage"
+)
+
+func (a *app) releaseCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "release",
+		Short: "Replace embeddings, decoders and indexes all at once, and go back",
+		Long: `A release holds the embeddings, decoders, encoders and indexes of one or several collections.
+Keys, tags, payloads and links are of the nodes, and the same in every release. One release is
+live: it is what queries use. Others are staged: they are filled and indexed beside it, also
+while another process answers queries, and then published in one step. The release that was
+live before is kept, and rollback goes back to it. docs/releases.md has the details.
+
+  flashdb release stage shop.flash night users items
+  flashdb release add shop.flash night users users.npy --keys users.tsv
+  flashdb release add shop.flash night items items.npy --keys items.tsv
+  flashdb release decoder shop.flash night items buys decoder.safetensors
+  flashdb release build shop.flash night
+  flashdb release publish shop.flash night`,
+		Args: usage.NoCommand,
+		RunE: help,
+	}
+	cmd.AddCommand(
+		a.releaseStageCommand(), a.releaseAddCommand(), a.releaseDecoderCommand(), a.releaseBuildCommand(), a.releaseCompareCommand(),
+		a.releasePublishCommand(), a.releaseRollbackCommand(), a.releaseListCommand(), a.releaseDropCommand(),
+	)
+	return cmd
+}
+
+func (a *app) releaseStageCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "stage DIR NAME COLLECTION...",
+		Short:   "Begin a release over some collections",
+		Long:    `Stage makes an empty release. Nothing changes for queries and writes until it is published.`,
+		Example: `  flashdb release stage shop.flash night users items`,
+		Args:    usage.Args(3, 100),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withDB(cmd.Context(), args[0], flashdb.Options{}, func(db database) error {
+				if err := db.StageRelease(cmd.Context(), args[1], args[2:]...); err != nil {
+					return err
+				}
+				if a.json {
+					return a.emit(map[string]any{"release": args[1], "state": flashdb.ReleaseStaged, "collections": args[2:]})
+				}
+				_, err := fmt.Fprintf(a.out, "staged release %s of %s\n", show.Text(args[1]), strings.Join(args[2:], ", "))
+				return err
+			})
+		},
+	}
+}
+
+func (a *app) releaseAddCommand() *cobra.Command {
+	var flags importFlags
+	cmd := &cobra.Command{
+		Use:   "add DIR NAME COLLECTION FILE [--keys nodes.tsv] [--tag TAG]...",
+		Short: "Store the embeddings of a file in a staged release",
+		Long: `Add stores every row of a file as the embedding of a node, as import does, but in a staged
+release: docs/import.md describes the files. The whole file is checked before anything is
+stored; then every 10,000 rows are one atomic write.
+
+Of nodes that exist, tags, attributes and payload stay as they are. A node with a new key is
+added with those that the file gives it. It is predicted once the release is published.
+To continue an add that was interrupted, run it again.`,
+		Example: `  flashdb release add shop.flash night items items.npy --keys items.tsv`,
+		Args:    usage.Args(4, 4),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := flags.validate(cmd); err != nil {
+				return err
+			}
+			ctx := cmd.Context()
+			return a.withCollection(ctx, args[0], args[2], flashdb.Options{FlushBytes: importFlushBytes}, func(db database, c collection) (err error) {
+				if err := flags.open(ctx, a, db, c.Name(), args[3]); err != nil {
+					return err
+				}
+				defer func() { err = errors.Join(err, flags.im.file.remove()) }()
+				return a.releaseAdd(ctx, db, c, args[1], &flags.im)
+			})
+		},
+	}
+	flags.add(cmd)
+	return cmd
+}
+
+// releaseAdd checks a file and then stores its rows in a staged release.
+func (a *app) releaseAdd(ctx context.Context, db database, c collection, release string, im *importer) error {
+	p := terminal.NewProgress(a.err)
+	defer p.Clear()
+	began := time.Now()
+	if err := mayFillRelease(ctx, db, release, c.Name()); err != nil {
+		return err
+	}
+	im.schema = c.Schema()
+	if err := im.loadKeys(); err != nil {
+		return err
+	}
+	rows, err := im.check(ctx, p, nil)
+	if err != nil {
+		return err
+	}
+	im.end = im.start + rows
+	dim := im.schema.Dim
+	size := min(batchRows, max(1, min(batchBytes, db.MaxBatchBytes()/2)/(4*dim)))
+	added := 0
+	var nodes []flashdb.Node
+	flush := func() error {
+		var b flashdb.Batch
+		b.Upsert(c.Name(), nodes...)
+		nodes = nodes[:0]
+		n, err := db.FillRelease(ctx, release, &b)
+		added += n
+		return err
+	}
+	_, err = im.scan(ctx, p, "add", func() []float32 { return make([]float32, dim) }, func(r scannedRow) error {
+		if nodes = append(nodes, r.node); len(nodes) < size {
+			return nil
+		}
+		return flush()
+	})
+	if err == nil && len(nodes) > 0 {
+		err = flush()
+	}
+	if err != nil {
+		return goesOn(err)
+	}
+	p.Clear()
+	elapsed := time.Since(began)
+	if a.json {
+		return a.emit(map[string]any{"release": release, "collection": c.Name(), "rows": rows, "new_nodes": added, "seconds": elapsed.Seconds()})
+	}
+	_, err = fmt.Fprintf(a.out, "added %s of %s to release %s in %s, %s new\n", show.Count(rows, "row"), c.Name(), show.Text(release), show.Duration(elapsed), show.Count(added, "node"))
+	return err
+}
+
+// mayFillRelease refuses before a file is read what could not be stored.
+func mayFillRelease(ctx context.Context, db database, release, collection string) error {
+	all, err := db.Releases(ctx)
+	if err != nil {
+		return err
+	}
+	for _, r := range all {
+		if r.Name != release {
+			continue
+		}
+		if r.State != flashdb.ReleaseStaged {
+			return fmt.Errorf("release %s is %s, and only a staged one is filled", show.Text(release), r.State)
+		}
+		for _, c := range r.Collections {
+			if c.Name == collection {
+				return nil
+			}
+		}
+		return fmt.Errorf("release %s does not name collection %s", show.Text(release), collection)
+	}
+	return fmt.Errorf("release %s: %w: `flashdb release stage` makes one", show.Text(release), flashdb.ErrNotFound)
+}
+
+func (a *app) releaseDecoderCommand() *cobra.Command {
+	var flags decoderFlags
+	cmd := &cobra.Command{
+		Use:     "decoder DIR NAME COLLECTION DECODER FILE [--spec FILE | --layout NAME] [--check FILE]",
+		Short:   "Store a decoder in a staged release",
+		Long:    `Decoder stores trained weights in a staged release. File and flags are those of decoder add.`,
+		Example: `  flashdb release decoder shop.flash night items buys decoder.safetensors --check scores.jsonl`,
+		Args:    usage.Args(5, 5),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx := cmd.Context()
+			d, checked, err := flags.read(a, cmd, []string{args[0], args[2], args[3], args[4]})
+			if err != nil {
+				return err
+			}
+			return a.withDB(ctx, args[0], flashdb.Options{}, func(db database) error {
+				var b flashdb.Batch
+				b.PutDecoder(args[2], args[3], d)
+				if _, err := db.FillRelease(ctx, args[1], &b); err != nil {
+					return err
+				}
+				if a.json {
+					return a.emit(newJSONDecoder(args[3], d, &checked))
+				}
+				return a.printAdded(args[3], d, checked)
+			})
+		},
+	}
+	flags.add(cmd)
+	return cmd
+}
+
+func (a *app) releaseBuildCommand() *cobra.Command {
+	var opts flashdb.RebuildOptions
+	cmd := &cobra.Command{
+		Use:   "build DIR NAME",
+		Short: "Build and calibrate the indexes of a staged release",
+		Long: `Build builds the index of each collection of a staged release, and calibrates its decoders.
+Below 20,000 embeddings queries scan every node: an index is built only with --force. Run it
+again after more was added.`,
+		Example: `  flashdb release build shop.flash night`,
+		Args:    usage.Args(2, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx := cmd.Context()
+			return a.withDB(ctx, args[0], flashdb.Options{}, func(db database) error {
+				return a.releaseBuild(ctx, db, args[1], opts)
+			})
+		},
+	}
+	fs := cmd.Flags()
+	fs.BoolVar(&opts.Force, "force", false, "build below 20,000 embeddings or without changes")
+	fs.DurationVar(&opts.CalibrateTime, "calibrate-time", 0, "`time` to calibrate a decoder (default 10s; negative: not at all)")
+	fs.IntVar(&opts.Workers, "workers", 0, "threads at most (default all cores; half of them in a process that serves queries)")
+	fs.IntVar(&opts.Lists, "lists", 0, "number of inverted lists (default min(n/16, 16 sqrt n) of n rows)")
+	fs.IntVar(&opts.Bits, "bits", 0, "bits per sub-quantizer, 4 or 8 (default 4)")
+	fs.Uint64Var(&opts.RandomSeed, "seed", 0, "seed of random numbers: the same rows and seed give the same index")
+	fs.BoolVar(&opts.OmitRows, "omit-rows", false, "leave full rows out of the index: half the disk, slower scoring")
+	return cmd
+}
+
+// releaseBuild builds a release and prints what came of each collection.
+func (a *app) releaseBuild(ctx context.Context, db database, release string, opts flashdb.RebuildOptions) error {
+	p := terminal.NewProgress(a.err)
+	defer p.Clear()
+	if a.shared == nil && db.DB() != nil && opts.Workers == 0 {
+		opts.Workers = runtime.GOMAXPROCS(0) // nobody else asks meanwhile
+	}
+	opts.Progress = func(stage string, done, total int64) { p.Update("build "+show.Text(release)+": "+stage, done, total) }
+	built, err := db.BuildRelease(ctx, release, &opts)
+	if err != nil {
+		return err
+	}
+	p.Clear()
+	for _, b := range built {
+		if err := a.printRebuild(b.Collection, &b.Embedded, b.RebuildResult, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *app) releaseRollbackCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "rollback DIR",
+		Short: "Go back to the release that was live before",
+		Long: `Rollback makes the former release the live one again, in one step. What was live is staged
+then, and can be published again or dropped.`,
+		Example: `  flashdb release rollback shop.flash`,
+		Args:    usage.Args(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withDB(cmd.Context(), args[0], flashdb.Options{}, func(db database) error {
+				name, err := db.Rollback(cmd.Context())
+				if err != nil {
+					return err
+				}
+				if a.json {
+					return a.emit(map[string]any{"release": name, "state": flashdb.ReleaseLive})
+				}
+				_, err = fmt.Fprintf(a.out, "release %s is live again\n", show.Text(name))
+				return err
+			})
+		},
+	}
+}
+
+func (a *app) releaseDropCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "drop DIR NAME",
+		Short: "Remove a staged release or the former one",
+		Long: `Drop removes a release that is not live: its embeddings, decoders and indexes. Nodes that
+add has made stay. The space in flash.db is used again; compact gives it back to the file
+system.`,
+		Example: `  flashdb release drop shop.flash night`,
+		Args:    usage.Args(2, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withDB(cmd.Context(), args[0], flashdb.Options{}, func(db database) error {
+				if err := db.DropRelease(cmd.Context(), args[1]); err != nil {
+					return err
+				}
+				if a.json {
+					return a.emit(map[string]any{"release": args[1], "dropped": true})
+				}
+				_, err := fmt.Fprintf(a.out, "dropped release %s\n", show.Text(args[1]))
+				return err
+			})
+		},
+	}
+}
+
+func (a *app) releaseListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "list DIR",
+		Short:   "List the releases and what they hold",
+		Example: `  flashdb release list shop.flash --json`,
+		Args:    usage.Args(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withDB(cmd.Context(), args[0], flashdb.Options{ReadOnly: true}, func(db database) error {
+				all, err := db.Releases(cmd.Context())
+				if err != nil {
+					return err
+				}
+				return a.printReleases(all)
+			})
+		},
+	}
+}
+
+// A jsonRelease is one line of release list.
+type jsonRelease struct {
+	Release     string                  `json:"release"`
+	Number      uint64                  `json:"number"`
+	State       string                  `json:"state"`
+	Created     time.Time               `json:"created"`
+	Published   *time.Time              `json:"published,omitempty"`
+	Collections []jsonReleaseCollection `json:"collections"`
+}
+
+type jsonReleaseCollection struct {
+	Name       string   `json:"name"`
+	Rows       uint64   `json:"rows"`
+	WithoutRow uint64   `json:"without_row"`
+	Decoders   []string `json:"decoders"`
+	Encoder    bool     `json:"encoder"`
+	Generation uint64   `json:"generation"`
+}
+
+func (a *app) printReleases(all []flashdb.ReleaseInfo) error {
+	if a.json {
+		for _, r := range all {
+			line := jsonRelease{Release: r.Name, Number: r.Number, State: r.State, Created: r.Created}
+			if !r.Published.IsZero() {
+				line.Published = &r.Published
+			}
+			for _, c := range r.Collections {
+				of := jsonReleaseCollection{c.Name, c.Rows, c.WithoutRow, []string{}, c.Encoder, c.Generation}
+				for _, name := range c.Decoders {
+					of.Decoders = append(of.Decoders, show.JSON(name))
+				}
+				line.Collections = append(line.Collections, of)
+			}
+			if err := a.emit(line); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if len(all) == 0 {
+		_, err := fmt.Fprintln(a.out, "no release was ever staged")
+		return err
+	}
+	return a.titled(func(w io.Writer) {
+		fmt.Fprintln(w, "release\tstate\tcollection\trows\twithout a row\tdecoders\tindex")
+		for _, r := range all {
+			name, state := show.Text(r.Name), r.State
+			if len(r.Collections) == 0 {
+				fmt.Fprintf(w, "%s\t%s\t\t\t\t\t\n", name, state)
+			}
+			for _, c := range r.Collections {
+				index := "none"
+				if c.Generation != 0 {
+					index = fmt.Sprint("generation ", c.Generation)
+				}
+				names := make([]string, len(c.Decoders))
+				for i, d := range c.Decoders {
+					names[i] = show.Text(d)
+				}
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", name, state, c.Name, show.Number(c.Rows), show.Number(c.WithoutRow), strings.Join(names, " "), index)
+				name, state = "", ""
+			}
+		}
+	})
+}

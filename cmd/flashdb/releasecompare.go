@@ -1,0 +1,299 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/terminal"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/usage"
+)
+
+// compareFlags say how a staged release is compared with the live one.
+type compareFlags struct {
+	opts       flashdb.CompareOptions
+	tolerance  shareFlag
+	edges      edgeFlags
+	file       string // of edges
+	collection string // of their targets
+}
+
+func (f *compareFlags) add(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	fs.IntVarP(&f.opts.K, "k", "k", 10, "`number` of nodes that each source asks for")
+	fs.IntVar(&f.opts.Sources, "sources", 200, "`number` of sources to ask at most, for each decoder")
+	fs.DurationVar(&f.opts.Time, "time", 0, "`time` for the sources of a decoder at most, and for its edges (default 10s)")
+	fs.Var(&f.tolerance, "tolerance", "recall at equal cost and MRR may fall by this `share`, such as 2% (default 1%)")
+	fs.Uint64Var(&f.opts.RandomSeed, "seed", 0, "seed of the samples")
+	fs.StringVar(&f.file, "edges", "", "`file` of edges to rank in both releases, which neither was trained on")
+	fs.StringVar(&f.collection, "collection", "", "`collection` of the targets of --edges (default the only one of the release)")
+	fs.StringVar(&f.edges.sourceCollection, "source-collection", "", "the sources of --edges are nodes of this `collection`")
+	fs.StringVar(&f.edges.relation, "relation", "", "`name` of the relation of all --edges")
+	fs.BoolVar(&f.edges.triples, "triples", false, "--edges has three columns: source, relation and target")
+	fs.StringVar(&f.edges.format, "format", "", "`format` of --edges: tsv, csv or parquet (default by its name)")
+	completeWords(cmd, "format", formatTSV, formatCSV, formatParquet)
+}
+
+// options reads the edges.
+func (f *compareFlags) options(ctx context.Context, a *app, db database, release string) (o flashdb.CompareOptions, err error) {
+	o = f.opts
+	o.Tolerance = float64(f.tolerance)
+	if f.file == "" {
+		return o, o.Validate()
+	}
+	name := f.collection
+	if name == "" {
+		if name, err = onlyCollection(ctx, db, release); err != nil {
+			return o, err
+		}
+	}
+	into, err := collectionOf(ctx, db, name)
+	if err != nil {
+		return o, err
+	}
+	from, err := sourceCollectionOf(ctx, db, into, f.edges.sourceCollection)
+	if err != nil {
+		return o, err
+	}
+	file, table, err := a.openEdges(f.file, f.edges)
+	if err != nil {
+		return o, err
+	}
+	defer func() { err = errors.Join(err, file.remove()) }()
+	links, err := a.readLinks(ctx, from, into, table, f.edges)
+	if err != nil {
+		return o, err
+	}
+	var edges []flashdb.Edge
+	err = a.inBatches(ctx, "read", links, func(_ context.Context, some ...flashdb.Edge) error {
+		edges = append(edges, slices.Clone(some)...)
+		return nil
+	})
+	o.Edges = map[string][]flashdb.Edge{name: edges}
+	return o, errors.Join(err, o.Validate())
+}
+
+// onlyCollection returns the one collection of a release.
+func onlyCollection(ctx context.Context, db database, release string) (string, error) {
+	all, err := db.Releases(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, r := range all {
+		if r.Name == release && len(r.Collections) == 1 {
+			return r.Collections[0].Name, nil
+		}
+	}
+	return "", errors.New("--edges needs --collection: the release is not over exactly one")
+}
+
+func (a *app) releaseCompareCommand() *cobra.Command {
+	var flags compareFlags
+	cmd := &cobra.Command{
+		Use:   "compare DIR NAME [--edges FILE]",
+		Short: "Compare a staged release with the live one",
+		Long: `Compare asks the same sources of a staged release and of the live one, for each decoder that
+both have. It prints the recall of both at equal cost, how much of the exact answers is the
+same, and the sources whose answers have changed most. With --edges it ranks these edges in
+both releases, and prints MRR and Hits with the 95% interval of the difference.
+
+Exit code: 0 not worse, 2 worse: publish would refuse it.`,
+		Example: `  flashdb release compare shop.flash night
+  flashdb release compare shop.flash night --edges today.tsv --collection items --source-collection users`,
+		Args: usage.Args(2, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx := cmd.Context()
+			return a.withDB(ctx, args[0], flashdb.Options{}, func(db database) error {
+				return a.releaseCompare(ctx, db, args[1], &flags)
+			})
+		},
+	}
+	flags.add(cmd)
+	return cmd
+}
+
+// releaseCompare prints a comparison. If the release is worse, it returns an error with the exit
+// code of a refusal.
+func (a *app) releaseCompare(ctx context.Context, db database, release string, flags *compareFlags) error {
+	o, err := flags.options(ctx, a, db, release)
+	if err != nil {
+		return err
+	}
+	p := terminal.NewProgress(a.err)
+	defer p.Clear()
+	o.Progress = p.Update
+	c, err := db.CompareRelease(ctx, release, &o)
+	if err != nil {
+		return err
+	}
+	p.Clear()
+	if err := a.printComparison(c); err != nil {
+		return err
+	}
+	if len(c.Worse) > 0 {
+		return &codedError{code: exitRefused, err: fmt.Errorf("release %s: %w: %s", show.Text(release), flashdb.ErrQuality, strings.Join(c.Worse, "; "))}
+	}
+	return nil
+}
+
+// jsonComparison is one line of release compare, for one decoder.
+type jsonComparison struct {
+	Release          string            `json:"release"`
+	Live             string            `json:"live"`
+	Collection       string            `json:"collection"`
+	Decoder          string            `json:"decoder"`
+	SourceCollection string            `json:"source_collection"`
+	Sources          int               `json:"sources"`
+	K                int               `json:"k"`
+	LiveRecall       *float64          `json:"live_recall,omitempty"`
+	StagedRecall     *float64          `json:"staged_recall,omitempty"`
+	Agreement        float64           `json:"agreement"`
+	Changed          []jsonChanged     `json:"changed"`
+	Edges            *jsonEdgeCompared `json:"edges,omitempty"`
+	Worse            []string          `json:"worse"`
+}
+
+type jsonChanged struct {
+	Source string `json:"source"`
+	Kept   int    `json:"kept"`
+}
+
+type jsonEdgeCompared struct {
+	Edges      int       `json:"edges"`
+	LeftOut    int       `json:"left_out"`
+	Candidates int       `json:"candidates"`
+	Live       jsonRanks `json:"live"`
+	Staged     jsonRanks `json:"staged"`
+	Difference float64   `json:"mrr_difference"`
+	Margin     float64   `json:"mrr_margin"`
+}
+
+type jsonRanks struct {
+	MRR    float64 `json:"mrr"`
+	Hits1  float64 `json:"hits@1"`
+	Hits10 float64 `json:"hits@10"`
+	Hits50 float64 `json:"hits@50"`
+}
+
+func (a *app) printComparison(c flashdb.Comparison) error {
+	if !a.json {
+		return a.describeComparison(c)
+	}
+	worse := append([]string{}, c.Worse...)
+	if len(c.Decoders) == 0 {
+		return a.emit(map[string]any{"release": c.Release, "live": c.Live, "worse": worse})
+	}
+	for _, d := range c.Decoders {
+		line := jsonComparison{
+			Release: c.Release, Live: c.Live, Collection: d.Collection, Decoder: show.JSON(d.Decoder), SourceCollection: d.SourceCollection,
+			Sources: d.Sources, K: d.K, Agreement: d.Agreement, Changed: []jsonChanged{}, Worse: worse,
+		}
+		if d.Indexed {
+			line.LiveRecall, line.StagedRecall = &d.LiveRecall, &d.StagedRecall
+		}
+		for _, s := range d.Changed {
+			line.Changed = append(line.Changed, jsonChanged{show.JSON(s.Key), s.Kept})
+		}
+		if e := d.Edges; e != nil {
+			line.Edges = &jsonEdgeCompared{e.Edges, e.LeftOut, e.Candidates, jsonRanks(e.Live), jsonRanks(e.Staged), e.Difference, e.Margin}
+		}
+		if err := a.emit(line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *app) describeComparison(c flashdb.Comparison) error {
+	fmt.Fprintf(a.out, "release %s, compared with %s, which is live\n", show.Text(c.Release), show.Text(c.Live))
+	for _, d := range c.Decoders {
+		fmt.Fprintf(a.out, "%s, decoder %s, %s of %s\n", d.Collection, show.Text(d.Decoder), show.Count(d.Sources, "source"), d.SourceCollection)
+		if d.Indexed {
+			fmt.Fprintf(a.out, "  recall at equal cost  %.4f, live %.4f\n", d.StagedRecall, d.LiveRecall)
+		} else {
+			fmt.Fprintln(a.out, "  recall at equal cost  not measured: one of the two scans every node")
+		}
+		fmt.Fprintf(a.out, "  new in the top %d      %.0f%%\n", d.K, 100*(1-d.Agreement))
+		if e := d.Edges; e != nil {
+			fmt.Fprintf(a.out, "  MRR                   %.4f, live %.4f, difference %+.4f (95%% within %.4f)\n", e.Staged.MRR, e.Live.MRR, e.Difference, e.Margin)
+			fmt.Fprintf(a.out, "  Hits@1, 10, 50        %.3f %.3f %.3f, live %.3f %.3f %.3f\n", e.Staged.Hits1, e.Staged.Hits10, e.Staged.Hits50, e.Live.Hits1, e.Live.Hits10, e.Live.Hits50)
+			fmt.Fprintf(a.out, "  edges                 %s ranked among %s, %s left out\n", show.Number(e.Edges), show.Count(e.Candidates, "node"), show.Number(e.LeftOut))
+		}
+		if len(d.Changed) == 0 || d.Changed[0].Kept == d.K {
+			continue
+		}
+		fmt.Fprintf(a.out, "  changed most          ")
+		for i, s := range d.Changed {
+			if i > 0 {
+				fmt.Fprint(a.out, ", ")
+			}
+			fmt.Fprintf(a.out, "%s keeps %d", show.Text(s.Key), s.Kept)
+		}
+		fmt.Fprintln(a.out)
+	}
+	return nil
+}
+
+func (a *app) releasePublishCommand() *cobra.Command {
+	var flags compareFlags
+	var force bool
+	cmd := &cobra.Command{
+		Use:   "publish DIR NAME [--edges FILE] [--force]",
+		Short: "Make a staged release the live one",
+		Long: `Publish compares a staged release with the live one, as compare does, and makes it the live
+one, in all of its collections at once. No query fails or waits, and none mixes the two. The
+release that was live is kept until the next publish: rollback goes back to it. The one before
+that is dropped.
+
+A release that is worse by more than --tolerance is refused and stays staged. --force
+publishes it without a comparison.
+
+Exit code: 0 published, 1 error, 2 refused.`,
+		Example: `  flashdb release publish shop.flash night
+  flashdb release publish shop.flash night --edges today.tsv --collection items --source-collection users`,
+		Args: usage.Args(2, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx := cmd.Context()
+			return a.withDB(ctx, args[0], flashdb.Options{}, func(db database) error {
+				return a.releasePublish(ctx, db, args[1], &flags, force)
+			})
+		},
+	}
+	flags.add(cmd)
+	cmd.Flags().BoolVar(&force, "force", false, "publish without a comparison")
+	return cmd
+}
+
+// releasePublish compares, which it prints, and publishes.
+func (a *app) releasePublish(ctx context.Context, db database, release string, flags *compareFlags, force bool) error {
+	if !force {
+		if err := a.releaseCompare(ctx, db, release, flags); err != nil {
+			return err
+		}
+	}
+	res, err := db.Publish(ctx, release, &flashdb.PublishOptions{Force: true})
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.emit(struct {
+			Release string  `json:"release"`
+			Former  string  `json:"former"`
+			Dropped string  `json:"dropped,omitempty"`
+			Seconds float64 `json:"seconds"`
+		}{release, res.Former, res.Dropped, res.Switch.Seconds()})
+	}
+	fmt.Fprintf(a.out, "release %s is live; the switch took %s\n", show.Text(release), show.Duration(res.Switch))
+	_, err = fmt.Fprintf(a.out, "release %s is kept for rollback", show.Text(res.Former))
+	if res.Dropped != "" {
+		fmt.Fprintf(a.out, "; release %s was dropped", show.Text(res.Dropped))
+	}
+	fmt.Fprintln(a.out)
+	return err
+}

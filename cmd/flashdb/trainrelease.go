@@ -1,0 +1,142 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
+	"github.com/flashdb/flashdb/train"
+)
+
+// mayRelease refuses before a long run what could not be released after it.
+func (r *trainRequest) mayRelease(ctx context.Context, db database) error {
+	for _, name := range r.names() {
+		c, err := collectionOf(ctx, db, name)
+		if err != nil {
+			return fmt.Errorf("--release: %w: a release replaces what collections hold", err)
+		}
+		if dim := cmp.Or(r.opts.Dim, train.DefaultDim); dim != c.Schema().Dim {
+			return fmt.Errorf("--release: collection %s holds embeddings of %d values, and %d are to be trained: say --dim %d", name, c.Schema().Dim, dim, c.Schema().Dim)
+		}
+	}
+	state, err := releaseState(ctx, db, r.release)
+	switch {
+	case err != nil:
+		return err
+	case state == "", state == flashdb.ReleaseStaged && r.replace:
+		return nil
+	case state == flashdb.ReleaseStaged:
+		return fmt.Errorf("release %s is staged already: name another, or say --replace to drop it once the training has ended", show.Text(r.release))
+	}
+	return fmt.Errorf("release %s is the %s one: name another", show.Text(r.release), state)
+}
+
+// releaseState returns the state of a release, empty if there is none.
+func releaseState(ctx context.Context, db database, name string) (state string, err error) {
+	all, err := db.Releases(ctx)
+	for _, r := range all {
+		if r.Name == name {
+			state = r.State
+		}
+	}
+	return state, err
+}
+
+// jsonTrainRelease says what became of the release.
+type jsonTrainRelease struct {
+	Release string `json:"release"`
+	Former  string `json:"former"`
+}
+
+// publishRelease stages a release of the model, fills and builds it, and publishes it unless it is
+// worse than the live one. The links are of the nodes: they are known in both.
+func (t *trainRun) publishRelease(ctx context.Context, db database) error {
+	name := t.r.release
+	state, err := releaseState(ctx, db, name)
+	if err == nil && state == flashdb.ReleaseStaged && t.r.replace {
+		err = db.DropRelease(ctx, name)
+	}
+	if err == nil {
+		err = db.StageRelease(ctx, name, t.r.names()...)
+	}
+	if err != nil {
+		return err
+	}
+	w := &modelWriter{db: db, release: name}
+	if err := t.fillRelease(ctx, w); err != nil {
+		return err
+	}
+	if err := t.buildRelease(ctx, db); err != nil {
+		return err
+	}
+	c, err := db.CompareRelease(ctx, name, &flashdb.CompareOptions{Progress: t.r.progress.Update})
+	if err != nil {
+		return err
+	}
+	t.r.progress.Clear()
+	if !t.json {
+		if err := t.describeComparison(c); err != nil {
+			return err
+		}
+	}
+	if len(c.Worse) > 0 {
+		return &codedError{code: exitRefused, err: fmt.Errorf("release %s: %w: it stays staged: %s", show.Text(name), flashdb.ErrQuality, strings.Join(c.Worse, "; "))}
+	}
+	res, err := db.Publish(ctx, name, &flashdb.PublishOptions{Force: true})
+	if err != nil {
+		return err
+	}
+	t.report.Release = &jsonTrainRelease{show.JSON(name), show.JSON(res.Former)}
+	score, err := t.score()
+	if err != nil {
+		return err
+	}
+	var b flashdb.Batch
+	b.SetMeta(t.r.collection, metaScore, score)
+	return db.Apply(ctx, &b)
+}
+
+// fillRelease stores embeddings, decoder and encoders in the release, and the links.
+func (t *trainRun) fillRelease(ctx context.Context, w *modelWriter) error {
+	if t.r.sourceCollection != "" {
+		if err := t.storeNodes(ctx, w, t.r.sourceCollection, 0, t.g.Sources); err != nil {
+			return err
+		}
+	}
+	if err := t.storeNodes(ctx, w, t.r.collection, t.g.Sources, t.g.Nodes); err != nil {
+		return err
+	}
+	for name, use := range t.encodersOf() {
+		w.batch.PutEncoder(name, t.model.Encoder, use)
+	}
+	w.batch.PutDecoder(t.r.collection, t.r.decoderName, t.model.Decoder)
+	if err := w.flush(ctx); err != nil {
+		return err
+	}
+	links := &modelWriter{db: w.db}
+	return errors.Join(t.storeLinks(ctx, links), links.flush(ctx))
+}
+
+// buildRelease builds the indexes.
+func (t *trainRun) buildRelease(ctx context.Context, db database) error {
+	opts := flashdb.RebuildOptions{CalibrateTime: t.r.calibrateTime}
+	if opts.CalibrateTime == 0 { // little beside the training
+		opts.CalibrateTime = min(max(10*time.Second, t.model.Elapsed/10), time.Minute)
+	}
+	opts.Progress = t.r.progress.Update
+	built, err := db.BuildRelease(ctx, t.r.release, &opts)
+	for _, b := range built {
+		if b.Collection == t.r.collection {
+			t.report.Index = jsonTrainIndex{Built: b.Built, Reason: b.Reason, Lists: b.Lists, Bytes: b.Bytes}
+			for _, of := range b.Calibrations {
+				t.describePlans(of)
+			}
+		}
+	}
+	return err
+}
