@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -15,8 +16,9 @@ import (
 )
 
 // rankCandidates is among how many nodes a target is ranked at most. Their embeddings in both
-// releases are held in memory.
-const rankCandidates = 20_000
+// releases are held in memory. More of them would leave time for fewer links, and the number of
+// links is what a difference is judged by.
+const rankCandidates = 2000
 
 // A ranker ranks the same links in two releases.
 type ranker struct {
@@ -39,7 +41,9 @@ func (r *ranker) run(ctx context.Context) ([2][]float64, error) {
 	}
 	e := &EdgeComparison{Candidates: len(r.ids)}
 	r.d.Edges = e
-	for i, edge := range r.edges {
+	// In any order: there may be time for some of them only.
+	for i, at := range rand.New(rand.NewPCG(r.o.RandomSeed, 0xed6e)).Perm(len(r.edges)) {
+		edge := r.edges[at]
 		if ctx.Err() != nil {
 			return r.inverse, context.Cause(ctx)
 		}
@@ -49,7 +53,7 @@ func (r *ranker) run(ctx context.Context) ([2][]float64, error) {
 		}
 		ok, err := r.rank(edge)
 		if err != nil {
-			return r.inverse, fmt.Errorf("link %d, from %q to %q: %w", i+1, edge.Source, edge.Target, err)
+			return r.inverse, fmt.Errorf("link %d, from %q to %q: %w", at+1, edge.Source, edge.Target, err)
 		}
 		if !ok {
 			e.LeftOut++

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -112,4 +114,82 @@ func TestReleaseEmbedsLaterNodes(t *testing.T) {
 			require.Equal(t, []float32{5, 0}, n.Embedding, "the live release is as before")
 		})
 	}
+}
+
+// TestReleaseBesideWrites stages, fills, builds, publishes, goes back and drops beside writers,
+// readers, rebuilds and compactions of the same collections. Nothing is damaged, and each writer
+// finds its own nodes.
+func TestReleaseBesideWrites(t *testing.T) {
+	ctx := context.Background()
+	d, r := releasedShop(t, 60, true, false)
+	require.NoError(t, r.Drop(ctx))
+	items, err := d.Collection("items")
+	require.NoError(t, err)
+	var over atomic.Bool
+	var beside sync.WaitGroup
+	var failed atomic.Pointer[error]
+	fail := func(err error) {
+		if err != nil {
+			failed.CompareAndSwap(nil, &err)
+		}
+	}
+	for w := range 2 {
+		beside.Go(func() {
+			for i := 0; !over.Load(); i++ {
+				key := fmt.Sprintf("w%d-%d", w, i%30)
+				fail(items.Upsert(ctx, node(key, float32(i%7)+1, 0, "mine")))
+				fail(items.Link(ctx, flashdb.Edge{Source: key, Target: "item1"}))
+				if i%3 == 0 {
+					_, err := items.Delete(ctx, key)
+					fail(err)
+				}
+			}
+		})
+	}
+	beside.Go(func() {
+		for !over.Load() {
+			_, err := items.Predict(ctx, "user1", 5, &flashdb.PredictOptions{SourceCollection: "users"})
+			fail(err)
+			_, err = d.Stats(ctx)
+			fail(err)
+		}
+	})
+	beside.Go(func() {
+		for !over.Load() {
+			_, err := items.Rebuild(ctx, &flashdb.RebuildOptions{Force: true, Lists: 2})
+			fail(err)
+			_, err = d.Compact(ctx, nil)
+			fail(err)
+		}
+	})
+	for i := range 8 {
+		r, err := d.StageRelease(ctx, fmt.Sprint("n", i), "users", "items")
+		require.NoError(t, err)
+		_, err = r.Put(ctx, "users", versionTwo.users(20)...)
+		require.NoError(t, err)
+		_, err = r.Put(ctx, "items", append(versionTwo.items(40), node(fmt.Sprint("only", i), 1, 1), node("w0-1", 1, 1))...)
+		require.NoError(t, err)
+		require.NoError(t, r.PutDecoder(ctx, "items", "buys", versionTwo.decoder(t)))
+		_, err = r.Build(ctx, &flashdb.RebuildOptions{Force: true, Lists: 2})
+		require.NoError(t, err)
+		_, err = d.Publish(ctx, r.Name(), &flashdb.PublishOptions{Force: true})
+		require.NoError(t, err)
+		if i%2 == 0 {
+			_, err = d.Rollback(ctx)
+			require.NoError(t, err)
+			require.NoError(t, r.Drop(ctx))
+		}
+		findings, err := d.Check(ctx)
+		require.NoError(t, err)
+		require.Empty(t, findings)
+	}
+	over.Store(true)
+	beside.Wait()
+	if err := failed.Load(); err != nil {
+		require.NoError(t, *err)
+	}
+	d.reopen()
+	all, err := d.Releases(ctx)
+	require.NoError(t, err)
+	require.Len(t, all, 2, "the live one and the former one")
 }
