@@ -165,6 +165,7 @@ func TestCompare(t *testing.T) {
 func TestCompareRefuses(t *testing.T) {
 	for expr, says := range map[string]string{
 		"prise < 20":              `no node has an attribute "prise": did you mean price?`,
+		"prise<20":                "did you mean price?",
 		"has colour":              `there is brand, price, released, sold, unit price`,
 		"new = 1":                 "new is a tag",
 		"price = A":               "price is a number, and A a string",

@@ -33,7 +33,8 @@ type Source interface {
 // or a value of another type than its, is an error.
 //
 // A bare word is a tag. If no node has that tag, it may also be an attribute of type bool, which
-// must then be true, or a comparison written as one word, such as price<20.
+// must then be true, or a comparison written as one word, such as price<20. Where the name in such
+// a word is a letter away from that of an attribute, it is an error.
 func (n *Node) Find(in Source) (*roaring.Bitmap, error) {
 	switch {
 	case n.Op == Not:
@@ -60,6 +61,9 @@ func (n *Node) Find(in Source) (*roaring.Bitmap, error) {
 				}
 				return (&Compare{Name: name, Op: op, Values: []Literal{{Text: rest}}}).find(in)
 			}
+			if mistyped(name, in.Attributes()) {
+				return nil, fmt.Errorf("filter: %w", (&Compare{Name: name}).unknown(in))
+			}
 		}
 	}
 	if !known {
@@ -67,6 +71,14 @@ func (n *Node) Find(in Source) (*roaring.Bitmap, error) {
 		return roaring.New(), nil
 	}
 	return tagged.Clone(), nil
+}
+
+// mistyped reports whether a name is a letter or so away from one of others.
+func mistyped(name string, others []string) bool {
+	return slices.ContainsFunc(nearest.Among(name, others, 2), func(other string) bool {
+		longer := len(other) - len(name)
+		return max(longer, -longer) <= 1 && len(name) > 2
+	})
 }
 
 func (n *Node) join(in Source) (*roaring.Bitmap, error) {
