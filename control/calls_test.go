@@ -310,6 +310,9 @@ func askQuestions(t *testing.T, in *Collection, said transcript) {
 	said["vectors"] = many
 	said["score"], err = in.Score(ctx, "a", []string{binary, "base64:"}, nil)
 	require.NoError(t, err)
+	said["why"], err = in.Why(ctx, "a", []string{"base64:", binary}, &flashdb.WhyOptions{Named: 2})
+	require.NoError(t, err)
+	require.Equal(t, []string{"base64:", binary}, []string{said["why"].([]flashdb.Reason)[0].Key, said["why"].([]flashdb.Reason)[1].Key})
 	res, err = in.Search(ctx, []float32{0, 1}, 2, &flashdb.SearchOptions{Similarity: flashdb.SimilarityL2})
 	require.NoError(t, err)
 	said["search"] = timeless(res)

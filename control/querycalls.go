@@ -128,6 +128,21 @@ func (c *Collection) Score(ctx context.Context, source string, of []string, opts
 	return score.ask(ctx, c, candidates{source, of, opts}, out{})
 }
 
+type whyQuestion struct {
+	Source  string              `json:"source"`
+	Hits    []string            `json:"hits"`
+	Options *flashdb.WhyOptions `json:"options,omitempty"`
+}
+
+var why = onCollection("why", func(ctx context.Context, c *flashdb.Collection, r whyQuestion, _ out) ([]flashdb.Reason, error) {
+	return c.Why(ctx, r.Source, r.Hits, r.Options)
+})
+
+// Why is that of flashdb.Collection.
+func (c *Collection) Why(ctx context.Context, source string, hits []string, opts *flashdb.WhyOptions) ([]flashdb.Reason, error) {
+	return why.ask(ctx, c, whyQuestion{source, hits, opts}, out{})
+}
+
 type nearest struct {
 	Vector  wire.Vector            `json:"vector"`
 	K       int                    `json:"k"`

@@ -52,7 +52,7 @@ func TestJSONDoc(t *testing.T) {
 		"rebuild db --force --progress json",
 		"rebuild db",
 		"calibrate db c --sources 5",
-		"predict db c n1 --explain --verify",
+		"predict db c n1 --explain --verify --why",
 		"predict db c n1 --filter none",
 		"predict db c --all -k 2 --out all.jsonl",
 		"score db c n1 n2",

@@ -15,6 +15,7 @@ type predictRequest struct {
 	dir, collection string
 	keys            []string
 	k               int
+	why             bool
 	opts            flashdb.PredictOptions
 }
 
@@ -37,6 +38,9 @@ A decoder of a knowledge graph has relations, and --relation names one of them. 
 the source is linked to by that relation are left out. With --reverse the source is the tail of
 the relation: the example below asks what treats a headache.
 
+With --why it also says what supports each hit: known links of the source that resemble it,
+paths of two stored links, and the dimensions that carry its score. That is an indication.
+
 With --all, or --keys-from FILE (one key on each line), it answers for very many sources, in
 their order. The format jsonl has one line for each source. The formats tsv, csv and parquet
 have one row for each hit: source, rank, target, score, probability (only parquet has a header).
@@ -47,6 +51,7 @@ the sources, for eight jobs that read one snapshot: their files joined are those
   flashdb predict papers.flash papers 1706.03762 --mode exact
   flashdb predict papers.flash papers 1706.03762 --filter "cs.CL and not survey" --explain
   flashdb predict shop.flash items dune --filter "price < 20 and not sold" --diversity 0.3 --per brand=2
+  flashdb predict papers.flash papers 1706.03762 -k 3 --why
   flashdb predict shop.flash items user-17 --source-collection users --probes 10%
   flashdb predict kg.flash entities headache --relation treats --reverse
   flashdb predict papers.flash papers --all -k 50 --out links.jsonl.zst --shard 2/8
@@ -80,15 +85,10 @@ the sources, for eight jobs that read one snapshot: their files joined are those
 			return a.predict(cmd.Context(), r)
 		},
 	}
-	fs := cmd.Flags()
-	fs.IntVarP(&r.k, "k", "k", r.k, "number of nodes")
 	plan.register(cmd)
-	fs.StringVar(&r.opts.SourceCollection, "source-collection", "", "the sources are nodes of this `collection`")
-	fs.BoolVar(&r.opts.IncludeLinked, "include-linked", false, "also print nodes the source is linked to")
+	r.register(cmd)
+	fs := cmd.Flags()
 	fs.Float32Var(&minScore, "min-score", 0, "leave out nodes whose `score` is lower")
-	r.registerChoice(fs)
-	fs.BoolVar(&r.opts.Explain, "explain", false, "print what each round did")
-	fs.BoolVar(&r.opts.Verify, "verify", false, "also scan exactly, and print which hits were missed and why")
 	fs.BoolVar(&many.all, "all", false, "answer for every node of the collection, or of --source-collection")
 	fs.StringVar(&many.keysFrom, "keys-from", "", "answer for the keys in the first column of this `file`")
 	fs.StringVarP(&many.out, "out", "o", "", "`file` for the answers of --all or --keys-from; default standard output")
@@ -97,6 +97,18 @@ the sources, for eight jobs that read one snapshot: their files joined are those
 	fs.BoolVar(&many.restart, "restart", false, "do not go on with an unfinished --out file")
 	completeWords(cmd, "format", answerFormats...)
 	return cmd
+}
+
+// register adds the flags about the answers for single sources.
+func (r *predictRequest) register(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	fs.IntVarP(&r.k, "k", "k", r.k, "number of nodes")
+	fs.StringVar(&r.opts.SourceCollection, "source-collection", "", "the sources are nodes of this `collection`")
+	fs.BoolVar(&r.opts.IncludeLinked, "include-linked", false, "also print nodes the source is linked to")
+	r.registerChoice(fs)
+	fs.BoolVar(&r.opts.Explain, "explain", false, "print what each round did")
+	fs.BoolVar(&r.why, "why", false, "print what supports each hit, in at most five lines")
+	fs.BoolVar(&r.opts.Verify, "verify", false, "also scan exactly, and print which hits were missed and why")
 }
 
 // refine sets the options that the plan's flags give, beside those of predict alone.
@@ -131,7 +143,13 @@ func (a *app) predict(ctx context.Context, r predictRequest) error {
 				fmt.Fprintln(a.out)
 			}
 			first = false
-			if err := a.printResult(res, a.predicted(d)); err != nil {
+			var reasons []flashdb.Reason
+			if r.why {
+				if reasons, err = r.reasons(ctx, c, res); err != nil {
+					return a.nearKeys(ctx, from, err, r.keys...)
+				}
+			}
+			if err := a.printResult(res, a.predicted(d), reasons...); err != nil {
 				return err
 			}
 		}

@@ -80,8 +80,8 @@ func (r *manyRequest) validate() error {
 		return errors.New("--all and --keys-from exclude each other")
 	case len(r.keys) > 0:
 		return errors.New("--all and --keys-from take the place of the KEYs: name none")
-	case r.opts.Explain, r.opts.Verify:
-		return errors.New("--explain and --verify are for single sources, not for --all or --keys-from")
+	case r.opts.Explain, r.opts.Verify, r.why:
+		return errors.New("--explain, --verify and --why are for single sources, not for --all or --keys-from")
 	}
 	var err error
 	r.format, err = answerFormat(r.format, r.out)

@@ -25,10 +25,14 @@ func (a *app) predicted(d decoder.Decoder) resultColumns {
 	return resultColumns{score: "score", probability: a.tables != nil || d.Kind() != decoder.Dot || d.Spec().Output == "sigmoid"}
 }
 
-// printResult prints the answer of one query.
-func (a *app) printResult(res flashdb.Result, columns resultColumns) error {
+// printResult prints the answer of one query, with the reasons of its hits if there are any.
+func (a *app) printResult(res flashdb.Result, columns resultColumns, reasons ...flashdb.Reason) error {
 	if a.json {
-		return a.emit(newJSONResult(res, columns))
+		j := newJSONResult(res, columns)
+		for i := range reasons {
+			j.Hits[i].Why = newJSONReason(reasons[i])
+		}
+		return a.emit(j)
 	}
 	fmt.Fprintln(a.out, show.Text(res.Source))
 	err := a.titled(func(w io.Writer) {
@@ -57,6 +61,7 @@ func (a *app) printResult(res flashdb.Result, columns resultColumns) error {
 		fmt.Fprintf(a.out, "  %s: %s\n", show.Count(len(res.Hits), "hit"), s)
 	}
 	fmt.Fprintf(a.out, "%s\n%s\n", a.dim(a.folded("  "+describeStats(res.Stats), 4)), a.dim(terminal.Fold(a.out, "  plan: "+res.Stats.Plan, 8)))
+	a.printReasons(res.Source, reasons)
 	a.printTrace(res.Stats)
 	a.printVerification(len(res.Hits), res.Stats.Verification)
 	return nil
@@ -160,6 +165,7 @@ type jsonHit struct {
 	Key         string      `json:"key"`
 	Score       jsonNumber  `json:"score"`
 	Probability *jsonNumber `json:"probability,omitempty"` // of a decoder's score
+	Why         *jsonReason `json:"why,omitempty"`
 
 	Attributes map[string]any `json:"attributes,omitempty"` // of single answers
 }

@@ -17,15 +17,21 @@ func Is(stream any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// Fold breaks a text at spaces so that it fits w: a terminal, or 108 columns of anything else.
-// Lines but the first are indented by so much.
-func Fold(w io.Writer, text string, indent int) string {
+// Width is how many columns a line of text may have on w: those of a terminal, and at most 108.
+func Width(w io.Writer) int {
 	width := 108
 	if f, ok := w.(*os.File); ok {
 		if columns, _, err := term.GetSize(int(f.Fd())); err == nil {
 			width = max(40, min(width, columns-1))
 		}
 	}
+	return width
+}
+
+// Fold breaks a text at spaces so that it fits w: see Width. Lines but the first are indented by so
+// much.
+func Fold(w io.Writer, text string, indent int) string {
+	width := Width(w)
 	var b strings.Builder
 	column := 0
 	for i, word := range strings.Split(text, " ") {
