@@ -21,10 +21,9 @@ import (
 )
 
 const (
-	reportNorms    = 2000 // embeddings whose lengths are drawn
-	reportExamples = 6
-	reportHits     = 5 // of an example
-	reportK        = 100
+	reportNorms = 2000 // embeddings whose lengths are drawn
+	reportHits  = 5    // of an example
+	reportK     = 100
 )
 
 func (a *app) reportCommand() *cobra.Command {
@@ -34,9 +33,10 @@ func (a *app) reportCommand() *cobra.Command {
 		Use:   "report DIR COLLECTION -o report.html",
 		Short: "Write one HTML page about a collection: charts, recall, examples",
 		Long: `Report writes one HTML page that needs no network. It shows what the collection and its index
-hold, the recall and cost of the planner's plans, the query times of sampled sources beside the
-exact scan and how they grow with the rows, what has changed since the index was built, how
-active the decoder's neurons are, and some predictions.
+hold, predictions for nodes with many links, the query times of sampled sources beside the exact
+scan and how they grow with the rows, the recall and cost of the planner's plans, how active the
+decoder's neurons are, and what has changed since the index was built. It explains its words. With
+one decoder it prints on two sheets.
 
 To see how times grow, report builds databases of an eighth, a quarter and a half of the rows
 in a temporary directory, as far as --growth-time allows.`,
@@ -163,6 +163,9 @@ func (r *reporter) page(ctx context.Context, dir, decoderName, sources string) (
 	if err := r.ask(ctx, &p, decoderName); err != nil {
 		return p, err
 	}
+	if err := r.examples(ctx, &p, decoderName); err != nil {
+		return p, err
+	}
 	p.Growth, err = r.growth(ctx, stats, decoderName)
 	return p, err
 }
@@ -269,7 +272,7 @@ func (r *reporter) ask(ctx context.Context, p *report.Page, decoderName string) 
 	if err != nil {
 		return err
 	}
-	p.Asked = &report.Asked{K: reportK}
+	p.Asked = &report.Asked{K: reportK, Wanted: defaultRecall}
 	opts := flashdb.PredictOptions{Decoder: decoderName, SourceCollection: r.from.Name(), Verify: true}
 	act := newActivity(r.c, p, decoderName)
 	for i, key := range keys {
@@ -288,8 +291,9 @@ func (r *reporter) ask(ctx context.Context, p *report.Page, decoderName string) 
 		p.Asked.Recalls = append(p.Asked.Recalls, res.Stats.Verification.Recall)
 		p.Asked.Times = append(p.Asked.Times, res.Stats.Elapsed)
 		p.Asked.Exact = append(p.Asked.Exact, res.Stats.Verification.Elapsed)
-		if i%max(1, len(keys)/reportExamples) == 0 && len(p.Examples) < reportExamples {
-			p.Examples = append(p.Examples, reportExample(key, res))
+		if res.Stats.Stop == flashdb.StopExact {
+			p.Asked.Scanned++
+			p.Asked.Plan = res.Stats.Plan
 		}
 		if err := act.add(ctx, n.Embedding, res.Hits[:min(reportHits, len(res.Hits))], keys[(i+1)%len(keys)]); err != nil {
 			return err
@@ -297,15 +301,4 @@ func (r *reporter) ask(ctx context.Context, p *report.Page, decoderName string) 
 	}
 	act.done()
 	return nil
-}
-
-func reportExample(source string, res flashdb.Result) report.Example {
-	e := report.Example{
-		Source: show.Text(source),
-		Note:   fmt.Sprintf("%s, %s scored; recall@%d %.2f", show.Duration(res.Stats.Elapsed), show.Count(res.Stats.RowsScored, "row"), reportK, res.Stats.Verification.Recall),
-	}
-	for _, h := range res.Hits[:min(reportHits, len(res.Hits))] {
-		e.Hits = append(e.Hits, report.Hit{Key: show.Text(h.Key), Score: float64(h.Score), Probability: float64(h.Probability)})
-	}
-	return e
 }

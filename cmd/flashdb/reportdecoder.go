@@ -40,7 +40,7 @@ func (r *reporter) decoder(ctx context.Context, name string, calibrations []flas
 		}
 		for _, f := range of.Frontiers {
 			frontier := report.Frontier{
-				K: f.K, Rows: of.Rows, Exact: of.Exact, Relations: namesRelations(of),
+				K: f.K, Rows: of.Rows, Exact: of.Exact, Wanted: defaultRecall, Relations: namesRelations(of),
 				Sources: fmt.Sprintf("%s of %s", show.Count(of.Sources, "sampled source"), show.Text(of.SourceCollection)),
 			}
 			for _, p := range f.Plans {

@@ -58,7 +58,7 @@ func (r *reporter) growth(ctx context.Context, stats flashdb.CollectionStats, de
 }
 
 func (g *grower) measure(ctx context.Context, dir string, deadline time.Time) (*report.Growth, error) {
-	out := &report.Growth{K: reportK, Note: fmt.Sprintf("Not all was measured within --growth-time %v; more time allows it.", g.growthTime)}
+	out := &report.Growth{K: reportK, Wanted: defaultRecall, Note: fmt.Sprintf("Not all was measured within --growth-time %v; more time allows it.", g.growthTime)}
 	if err := g.prepare(ctx); err != nil {
 		return out, err
 	}
@@ -204,6 +204,7 @@ func (g *grower) timed(ctx context.Context, c collection, rows int) (point repor
 			continue // the first query of an index verifies its file
 		}
 		planned, exact = append(planned, res.Stats.Elapsed), append(exact, res.Stats.Verification.Elapsed)
+		point.Scanned = point.Scanned || res.Stats.Stop == flashdb.StopExact
 		point.Recall += res.Stats.Verification.Recall / float64(len(g.sources))
 	}
 	slices.Sort(planned)

@@ -14,8 +14,8 @@ type chart struct{ b strings.Builder }
 
 // Coordinates of every chart: the whole, and the frame inside the labels.
 const (
-	width, height            = 640.0, 300.0
-	left, right, top, bottom = 56.0, 16.0, 14.0, 46.0
+	width, height            = 520.0, 310.0
+	left, right, top, bottom = 66.0, 22.0, 38.0, 54.0
 	frameWidth, frameHeight  = width - left - right, height - top - bottom
 )
 
@@ -35,7 +35,7 @@ func (c *chart) text(class string, x, y float64, text string) {
 func (c *chart) xTick(at float64, label string) {
 	x := left + at*frameWidth
 	c.printf(`<path class="grid" d="M%.1f %.1fv%.1f"/>`, x, top, frameHeight)
-	c.text("x", x, height-bottom+18, label)
+	c.text("x", x, height-bottom+19, label)
 }
 
 func (c *chart) yTick(at float64, label string) {
@@ -45,6 +45,9 @@ func (c *chart) yTick(at float64, label string) {
 }
 
 func (c *chart) xTitle(title string) { c.text("x title", left+frameWidth/2, height-6, title) }
+
+// yTitle stands above the frame, where it need not be turned.
+func (c *chart) yTitle(title string) { c.text("top title", 0, 14, title) }
 
 // point draws a dot with a text that shows under the pointer.
 func (c *chart) point(class string, x, y float64, tip string) {
@@ -81,7 +84,7 @@ func (s logScale) at(d time.Duration) float64 {
 // ticks are 1, 2 and 5 times the powers of ten, or fewer where they would crowd.
 func (s logScale) ticks() (ticks []time.Duration) {
 	steps := []float64{1, 2, 5}
-	if s.hi-s.lo > 2.5 {
+	if s.hi-s.lo > 2.1 {
 		steps = steps[:1]
 	}
 	for e := math.Floor(s.lo); e <= s.hi; e++ {
@@ -132,7 +135,8 @@ func drawFrontier(f Frontier) template.HTML {
 		}
 	}
 	c.yTick(1, "1")
-	c.xTitle("time of a query on one core (dot: mean recall; line down to its lower 95% bound)")
+	c.xTitle("time of a query, on a logarithmic scale")
+	c.yTitle("mean recall, spread by what is missed")
 	for _, p := range f.Plans {
 		x := left + s.at(p.Time)*frameWidth
 		c.printf(`<path class="bound" d="M%.1f %.1fV%.1f"/>`, x, top+(1-missScale(lo, p.Mean))*frameHeight, top+(1-missScale(lo, p.Bound))*frameHeight)
@@ -144,13 +148,13 @@ func drawFrontier(f Frontier) template.HTML {
 	return c.done()
 }
 
-// drawHistogram draws how values are spread.
-func drawHistogram(title string, values []float64) template.HTML {
+// drawHistogram draws how lengths are spread.
+func drawHistogram(values []float64) template.HTML {
 	if len(values) == 0 {
 		return ""
 	}
 	lo, hi, counts := bins(values, 32)
-	c := newChart(title)
+	c := newChart("lengths of embeddings")
 	most := float64(slices.Max(counts))
 	for i, n := range counts {
 		from, to := float64(i)/float64(len(counts)), float64(i+1)/float64(len(counts))
@@ -161,7 +165,8 @@ func drawHistogram(title string, values []float64) template.HTML {
 	}
 	c.yTick(1, count(most))
 	c.yTick(0, "0")
-	c.xTitle(title)
+	c.xTitle("length (Euclidean norm)")
+	c.yTitle("embeddings")
 	return c.done()
 }
 
@@ -179,7 +184,8 @@ func drawLatency(a Asked) template.HTML {
 	for _, q := range []float64{0, .25, .5, .75, 1} {
 		c.yTick(q, fmt.Sprintf("%.0f%%", 100*q))
 	}
-	c.xTitle("share of queries answered within")
+	c.xTitle("time, on a logarithmic scale")
+	c.yTitle("share of queries answered within a time")
 	for _, line := range []struct {
 		class string
 		times []time.Duration

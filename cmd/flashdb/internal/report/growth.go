@@ -15,6 +15,8 @@ type Growth struct {
 	// Points are in order of their rows, the last one being the collection itself. Fewer than two
 	// are not drawn.
 	Points []GrowthPoint
+	// Wanted is the recall that was asked for.
+	Wanted float64
 	// Note says why there are no points, or not all.
 	Note string
 }
@@ -24,6 +26,7 @@ type GrowthPoint struct {
 	Rows           int
 	Planned, Exact time.Duration
 	Recall         float64 // mean of the planned queries
+	Scanned        bool    // they were answered by the exact scan
 }
 
 // PlannedExponent is that of the power law that fits the planned queries best.
@@ -73,7 +76,8 @@ func drawGrowth(g Growth) template.HTML {
 	for _, p := range g.Points {
 		c.xTick(x(p), count(float64(p.Rows)))
 	}
-	c.xTitle("rows")
+	c.xTitle("rows, on a logarithmic scale")
+	c.yTitle("median time of a query")
 	for _, line := range []struct {
 		class, what string
 		of          func(GrowthPoint) time.Duration

@@ -31,6 +31,10 @@ type Page struct {
 	Asked    *Asked
 	Growth   *Growth
 	Examples []Example
+	// ExamplesNote says which sources the examples have. Scores says that they show the scores of
+	// hits, because these are no logits and have no probability.
+	ExamplesNote string
+	Scores       bool
 }
 
 // A Fact is one number worth knowing.
@@ -68,6 +72,7 @@ type Frontier struct {
 	Sources string // how many, of what
 	Exact   time.Duration
 	Plans   []Plan
+	Wanted  float64 // recall that queries ask for
 	// Relations says that the plans name relations.
 	Relations bool
 }
@@ -89,11 +94,15 @@ type Asked struct {
 	Recalls []float64
 	Times   []time.Duration
 	Exact   []time.Duration
+	Wanted  float64 // recall that was asked for
+	Scanned int     // queries that were answered by the exact scan
+	Plan    string  // why, of the last one
 }
 
 // An Example is one answer.
 type Example struct {
 	Source string
+	Known  string // what is known of the source
 	Hits   []Hit
 	Note   string
 }
@@ -130,6 +139,10 @@ var page = template.Must(template.New("page.html").Funcs(template.FuncMap{
 	"mean":      mean,
 	"power":     func(exponent float64) string { return fmt.Sprintf("%.2f", exponent) },
 	"add":       func(a, b int) int { return a + b },
+
+	"breaks": breaks, "probability": probability, "words": words, "unreached": unreached,
+	"scanned": func(a *Asked) string { return scanned(*a) }, "below": func(a *Asked) string { return below(*a) },
+	"scannedPoints": func(g *Growth) string { return scannedPoints(*g) }, "belowPoints": func(g *Growth) string { return belowPoints(*g) },
 }).ParseFS(files, "page.html"))
 
 // Write writes the page.

@@ -22,18 +22,19 @@ func full() Page {
 			Name: "cites", Kind: "hadamard_mlp 2-4-1",
 			Layers: []Layer{{In: 2, Out: 4, After: "relu", HasActive: true, ActiveHits: .5, ActiveAny: .25}, {In: 4, Out: 1, Output: true}},
 			Frontiers: []Frontier{
-				{K: 10, Rows: 3, Exact: time.Millisecond, Plans: []Plan{{Text: "a plan", Mean: .99, P5: .9, Bound: .98, Time: 50 * time.Microsecond}, {Mean: 1, Bound: 1, Time: time.Second}}},
-				{K: 50, Exact: time.Millisecond, Relations: true, Plans: []Plan{{Relation: "treats <", RelationMean: .87}}},
+				{K: 10, Rows: 3, Exact: time.Millisecond, Wanted: .98, Plans: []Plan{{Text: "a plan", Mean: .99, P5: .9, Bound: .98, Time: 50 * time.Microsecond}, {Mean: 1, Bound: 1, Time: time.Second}}},
+				{K: 50, Exact: time.Millisecond, Wanted: .995, Relations: true, Plans: []Plan{{Relation: "treats <", RelationMean: .87}}},
 				{K: 100, Rows: 3, Exact: time.Millisecond}, // nothing beats the exact scan
 			},
 		}, {Name: "dot"}},
-		Asked: &Asked{K: 100, Recalls: []float64{1, .98}, Times: []time.Duration{time.Millisecond, 2 * time.Millisecond}, Exact: []time.Duration{time.Second, time.Second}},
+		Asked: &Asked{K: 100, Recalls: []float64{1, .98}, Times: []time.Duration{time.Millisecond, 2 * time.Millisecond}, Exact: []time.Duration{time.Second, time.Second}, Wanted: .995, Scanned: 2, Plan: "exact: no index"},
 		Delta: &Delta{Facts: []Fact{{"newer rows", "12", "of write 7"}}, Text: "writes & rows"},
-		Growth: &Growth{K: 100, Sources: 30, Note: "no more time", Points: []GrowthPoint{
-			{Rows: 1000, Planned: time.Millisecond, Exact: 3 * time.Millisecond, Recall: 1},
+		Growth: &Growth{K: 100, Sources: 30, Wanted: .995, Note: "no more time", Points: []GrowthPoint{
+			{Rows: 1000, Planned: time.Millisecond, Exact: 3 * time.Millisecond, Recall: 1, Scanned: true},
 			{Rows: 4000, Planned: 2 * time.Millisecond, Exact: 12 * time.Millisecond, Recall: .98},
 		}},
-		Examples: []Example{{Source: "<script>alert(1)</script>", Hits: []Hit{{"x\"y", 1.5, .82}}, Note: "1 ms"}},
+		ExamplesNote: "of 400 sampled.",
+		Examples:     []Example{{Source: "<script>alert(1)</script>", Known: "12 known links", Hits: []Hit{{"x\"y", 1.5, .82}, {"z", 9, .9999}}, Note: "1 ms"}},
 	}
 }
 
@@ -76,15 +77,46 @@ func TestPageShowsWhatItIsGiven(t *testing.T) {
 	require.NoError(t, Write(&out, full()))
 	text := out.String()
 	for _, want := range []string{
-		"&lt;b&gt;&#34;papers&#34;&lt;/b&gt;", "rebuild &amp; see", "<b>.9900</b>", "0.820", "50 µs", "20×",
-		`<meter value="0.5">`, "25%", "exact scan: 1 ms",
+		"&lt;b&gt;&#34;papers&#34;&lt;/b&gt;", "rebuild &amp; see", "<b>.9900</b>", "0.820", "&gt;.999", "50 µs", "20×",
+		`<meter value="0.5">`, "25%", "exact scan: 1 ms", `<td class="plan" colspan="7">a plan</td>`, `colspan="8"`,
+		"12 known links", "of 400 sampled", "x&#34;y", "both curves are times of the same work. The planner says: exact: no index.",
+		"of these 2 sources, .9900, lies below the .995 that was asked for", "Of 4,000 rows the mean recall lies below the .995",
+		"The planned queries of 1,000 rows are the exact scan", "No plan reaches a recall of .995", "No plan is faster than the exact scan",
+		"<dt>seed</dt>", "<dt>anchors</dt>", "<dt>mean, p5, worst</dt>",
 		"writes &amp; rows", "rows<sup>0.50</sup>", "rows<sup>1.00</sup>", "<td>4,000</td><td>2 ms</td><td>.9800</td><td>12 ms</td><td>6×</td>", "no more time",
 		"<td>.8700 treats &lt;</td>",
 	} {
 		assert.Contains(t, text, want)
 	}
 	assert.Equal(t, 1, strings.Count(text, "lowest relation"), "no column where plans name none")
+	assert.Equal(t, 1, strings.Count(text, "No plan reaches"), "one plan reaches .98")
+	assert.Less(t, strings.Index(text, "<h2>Predictions"), strings.Index(text, "<h2>Times"), "predictions come first")
+	assert.Equal(t, strings.Count(text, "<svg"), strings.Count(text, `class="x title"`), "every axis has a title")
+	assert.Equal(t, strings.Count(text, "<svg"), strings.Count(text, `class="top title"`))
 	assert.Equal(t, 5, strings.Count(text, "<svg"), "latency, growth, two frontiers, norms, and no chart of an empty frontier")
+}
+
+// TestBreaks lets a key break after its separators, and nowhere else.
+func TestBreaks(t *testing.T) {
+	assert.Equal(t, "a/<wbr/>b&lt;.<wbr/>é", string(breaks("a/b<.é")))
+	assert.Equal(t, "", string(breaks("")))
+}
+
+func TestRemarksAreSilentWhereAllIsWell(t *testing.T) {
+	fine := Asked{Times: make([]time.Duration, 3), Recalls: []float64{.98, 1}, Wanted: .98}
+	assert.Empty(t, scanned(fine))
+	assert.Empty(t, below(fine))
+	fine.Scanned = 1
+	assert.Equal(t, "1 of the 3 planned queries were the exact scan.", scanned(fine))
+	g := Growth{Wanted: .98, Points: []GrowthPoint{{Rows: 1000, Recall: .98}, {Rows: 2000, Recall: 1}}}
+	assert.Empty(t, scannedPoints(g))
+	assert.Empty(t, belowPoints(g))
+	g.Points[0].Scanned, g.Points[1].Scanned = true, true
+	assert.Contains(t, scannedPoints(g), "The planned queries of all sizes are the exact scan")
+	assert.Empty(t, unreached(Frontier{Wanted: .98, Plans: []Plan{{Bound: .9}, {Bound: .98}}}))
+	for p, want := range map[float64]string{0: "0.000", .00001: "<.001", .25: "0.250", .99999: ">.999", 1: "1.000"} {
+		assert.Equal(t, want, probability(p))
+	}
 }
 
 func TestMissScale(t *testing.T) {
