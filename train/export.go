@@ -12,6 +12,8 @@ func (h *head) decoder() (decoder.Decoder, error) {
 	switch h.kind {
 	case decoder.HadamardMLP, decoder.ConcatMLP:
 		return h.net.decoder(h.kind, h.dim)
+	case decoder.MoL:
+		return h.mix.decoder(h.dim)
 	case decoder.Bilinear:
 		return decoder.NewBilinear(h.dim, slices.Clone(h.p.of(h.weight)))
 	case decoder.DistMult, decoder.ComplEx:
@@ -39,12 +41,37 @@ func (h *head) relationDecoder() (decoder.Decoder, error) {
 func (n *network) decoder(kind decoder.Kind, dim int) (decoder.Decoder, error) {
 	spec := decoder.Spec{Kind: kind, Dim: dim, Output: decoder.OutputSigmoid}
 	tensors := map[string]decoder.Tensor{}
+	spec.Layers = n.specs("", tensors)
+	return decoder.New(spec, tensors)
+}
+
+// decoder returns the mixture in the form the database keeps.
+func (m *mixture) decoder(dim int) (decoder.Decoder, error) {
+	tensors := map[string]decoder.Tensor{}
+	layers := map[string][]decoder.LayerSpec{}
+	for name, n := range m.networks() {
+		layers[name] = n.specs(name+".", tensors)
+	}
+	temperature := mixtureTemperature
+	return decoder.New(decoder.Spec{Kind: decoder.MoL, Dim: dim, Mixture: &decoder.MixtureSpec{
+		Source:    decoder.SideSpec{Components: m.components, Layers: layers["source"]},
+		Candidate: decoder.SideSpec{Components: m.components, Layers: layers["target"]},
+		Cosine:    true, Temperature: &temperature,
+		Gate: decoder.GateSpec{
+			Source: layers["gate.source"], Candidate: layers["gate.target"], Logits: layers["gate.logits"],
+			Combine: decoder.CombineGLUSiLU,
+		},
+	}}, tensors)
+}
+
+// specs describes the layers of a network, and adds their tensors under names that begin with at.
+func (n *network) specs(at string, tensors map[string]decoder.Tensor) (layers []decoder.LayerSpec) {
 	add := func(name string, w param, shape ...int) string {
 		tensors[name] = decoder.Tensor{Shape: shape, Data: slices.Clone(n.p.of(w))}
 		return name
 	}
 	for i, l := range n.layers {
-		prefix := "lins." + strconv.Itoa(i) + "."
+		prefix := at + "lins." + strconv.Itoa(i) + "."
 		layer := decoder.LayerSpec{Activation: decoder.ReLU}
 		if i == len(n.layers)-1 {
 			layer.Activation = decoder.Identity
@@ -52,13 +79,16 @@ func (n *network) decoder(kind decoder.Kind, dim int) (decoder.Decoder, error) {
 		layer.Weight = add(prefix+"weight", l.weight, l.out, l.in)
 		layer.Bias = add(prefix+"bias", l.bias, l.out)
 		if l.norm {
-			norms := "norms." + strconv.Itoa(i) + "."
+			norms := at + "norms." + strconv.Itoa(i) + "."
 			layer.Norm = &decoder.NormSpec{
 				Kind:   decoder.LayerNorm,
 				Weight: add(norms+"weight", l.gamma, l.out), Bias: add(norms+"bias", l.beta, l.out),
 			}
 		}
-		spec.Layers = append(spec.Layers, layer)
+		if l.residual {
+			layer.Residual = decoder.ResidualInput
+		}
+		layers = append(layers, layer)
 	}
-	return decoder.New(spec, tensors)
+	return layers
 }

@@ -19,6 +19,7 @@ type head struct {
 	dim      int
 	p        *params
 	net      *network // HadamardMLP and ConcatMLP
+	mix      *mixture // MoL
 	weight   param    // Bilinear: W, dim x dim; DistMult and ComplEx: a row of dim values per relation
 	packed   *simd.Matrix
 	back     *simd.Matrix
@@ -33,9 +34,13 @@ func newHead(p *params, o *Options, relations int, names []string, rng *rand.Ran
 	switch o.Decoder {
 	case decoder.HadamardMLP:
 		h.net = newNetwork(p, rng, o.DecoderNorm, o.Dropout, append(widths, 1)...)
+		h.net.addInputs(o.DecoderResidual)
 	case decoder.ConcatMLP:
 		widths[0] = 2 * o.Dim
 		h.net = newNetwork(p, rng, o.DecoderNorm, o.Dropout, append(widths, 1)...)
+		h.net.addInputs(o.DecoderResidual)
+	case decoder.MoL:
+		h.mix = newMixture(p, o, rng)
 	case decoder.Bilinear:
 		h.weight = p.matrix(rng, o.Dim, o.Dim)
 	case decoder.DistMult:
@@ -70,6 +75,8 @@ func (h *head) pack() {
 	switch {
 	case h.net != nil:
 		h.net.pack()
+	case h.mix != nil:
+		h.mix.pack()
 	case h.kind == decoder.Bilinear:
 		w := h.p.of(h.weight)
 		h.packed = simd.Pack(h.packed, w, h.dim, h.dim, nil)  // W v
@@ -80,6 +87,7 @@ func (h *head) pack() {
 // pairTape is the working memory for a chunk of pairs. One goroutine uses it at a time.
 type pairTape struct {
 	net    *tape
+	mix    *mixtureTape
 	u, v   []float32 // the embeddings of the pairs, n x dim
 	z      []float32 // what the network reads
 	turned []float32 // Bilinear: W^T u
@@ -93,6 +101,9 @@ func (h *head) newTape(n int) *pairTape {
 	if h.net != nil {
 		t.net = h.net.newTape(n, n)
 		t.z = make([]float32, n*h.net.in())
+	}
+	if h.mix != nil {
+		t.mix = h.mix.newTape(n)
 	}
 	if h.kind == decoder.Bilinear {
 		t.turned = make([]float32, n*h.dim)
@@ -123,6 +134,8 @@ func (h *head) forward(t *pairTape, pairs []pair, rng *rand.PCG) []float32 {
 			copy(t.z[(2*i+1)*d:(2*i+2)*d], v[i*d:])
 		}
 		return h.net.forward(t.net, t.z[:2*n*d], n, rng)
+	case decoder.MoL:
+		return h.mix.forward(t.mix, u, v, n, rng)
 	case decoder.Bilinear:
 		h.back.Mul(t.turned[:n*d], u, nil, n)
 		for i := range logit {
@@ -156,6 +169,8 @@ func (h *head) backward(t *pairTape, lane int, dst, dLogit []float32, pairs []pa
 	switch h.kind {
 	case decoder.HadamardMLP, decoder.ConcatMLP:
 		copy(dst, h.net.backward(t.net, lane, dLogit, n, true, dropped))
+	case decoder.MoL:
+		h.mix.backward(t.mix, lane, dst, dLogit, n, dropped)
 	case decoder.Bilinear:
 		h.backwardBilinear(t, lane, dst, dLogit, n)
 	case decoder.DistMult:

@@ -63,10 +63,19 @@ func headWeights(o *Options, g *Graph) int64 {
 	case decoder.Dot:
 		return 0
 	}
-	in, sum := 2*d, int64(0)
-	for _, out := range o.DecoderHidden {
-		sum += (in + 3) * int64(out)
-		in = int64(out)
+	if o.Decoder == decoder.MoL {
+		l := int64(o.Components) * int64(o.Components)
+		sides := 2 * (d + 1) * int64(o.Components) * int64(componentWidth(o.Dim))
+		return sides + 2*layerWeights(d, l, o.DecoderHidden) + layerWeights(l, l, o.DecoderHidden)
 	}
-	return sum + in + 1
+	return layerWeights(2*d, 1, o.DecoderHidden)
+}
+
+// layerWeights is the most weights that a network with these hidden layers has.
+func layerWeights(in, out int64, hidden []int) (sum int64) {
+	for _, width := range hidden {
+		sum += (in + 3) * int64(width)
+		in = int64(width)
+	}
+	return sum + (in+1)*out
 }

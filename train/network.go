@@ -20,6 +20,7 @@ type linear struct {
 	out, in      int
 	weight, bias param
 	norm         bool
+	residual     bool         // the input is added to the linear output
 	gamma, beta  param        // of the norm
 	packed, back *simd.Matrix // of the weight, as of the last pack
 }
@@ -39,6 +40,14 @@ func newNetwork(p *params, rng *rand.Rand, norm bool, dropout float64, widths ..
 		n.layers = append(n.layers, l)
 	}
 	return n
+}
+
+// addInputs adds its input to the linear output of each layer that keeps the width, if wanted.
+func (n *network) addInputs(wanted bool) {
+	for i := range n.layers {
+		l := &n.layers[i]
+		l.residual = wanted && l.in == l.out && i < len(n.layers)-1
+	}
 }
 
 // pack packs the weights for products. They must not change until the next pack.
@@ -89,6 +98,9 @@ func (n *network) forward(t *tape, input []float32, rows int, rng *rand.PCG) []f
 		l := &n.layers[i]
 		out := t.output[i][:rows*l.out]
 		l.packed.Mul(out, input, n.p.of(l.bias), rows)
+		if l.residual {
+			simd.Axpy(out, 1, input[:len(out)])
+		}
 		if l.norm {
 			n.normalise(l, t.normed[i], t.spread[i], out)
 		}
@@ -170,6 +182,9 @@ func (n *network) backward(t *tape, lane int, dOut []float32, rows int, wantInpu
 		}
 		next := t.grad[i%2][:rows*l.in]
 		l.back.Mul(next, grad, nil, rows)
+		if l.residual {
+			simd.Axpy(next, 1, grad[:len(next)])
+		}
 		grad = next
 	}
 	return grad

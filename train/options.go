@@ -62,11 +62,15 @@ type Options struct {
 	Decoder decoder.Kind // default decoder.HadamardMLP
 	Dim     int          // width of an embedding; default DefaultDim
 
-	DecoderHidden []int   // widths of the decoder's hidden layers; default two of 2*Dim
-	DecoderNorm   bool    // layer norm before each activation of the decoder
-	EncoderHidden int     // width of the encoder's hidden layers; default 256 for Hops, Dim for the others
-	EncoderLayers int     // GCN and SAGE: number of layers; default 2
-	Dropout       float64 // share of hidden values dropped in training, 0 to 0.9; default 0
+	DecoderHidden []int // widths of the decoder's hidden layers; default two of 2*Dim
+	DecoderNorm   bool  // layer norm before each activation of the decoder
+	// DecoderResidual adds its input to the linear output of each hidden layer of a HadamardMLP or
+	// ConcatMLP that keeps the width.
+	DecoderResidual bool
+	Components      int     // MoL: components of a source and of a target, each of half the width; default 4
+	EncoderHidden   int     // width of the encoder's hidden layers; default 256 for Hops, Dim for the others
+	EncoderLayers   int     // GCN and SAGE: number of layers; default 2
+	Dropout         float64 // share of hidden values dropped in training, 0 to 0.9; default 0
 
 	Loss         LossKind     // default BCE
 	Negatives    NegativeKind // default Uniform
@@ -151,8 +155,12 @@ func (o Options) withDefaults(g *Graph, links int) Options {
 		o.Negatives = Uniform
 	}
 	set(&o.Dim, DefaultDim)
+	set(&o.Components, mixtureComponents)
 	if o.DecoderHidden == nil {
 		o.DecoderHidden = []int{2 * o.Dim, 2 * o.Dim}
+		if o.Decoder == decoder.MoL {
+			o.DecoderHidden = []int{2 * o.Dim}
+		}
 	}
 	conv := o.Encoder == GCN || o.Encoder == SAGE
 	if conv {
@@ -209,8 +217,8 @@ func (o Options) Validate() error {
 	if !slices.Contains([]EncoderKind{"", Hops, MF, GCN, SAGE, Node2Vec}, o.Encoder) {
 		fault("encoder %q: want hops, mf, gcn, sage or node2vec", o.Encoder)
 	}
-	if !slices.Contains([]decoder.Kind{"", decoder.HadamardMLP, decoder.ConcatMLP, decoder.Dot, decoder.Bilinear, decoder.DistMult, decoder.ComplEx}, o.Decoder) {
-		fault("decoder %q: want hadamard_mlp, concat_mlp, dot, bilinear, distmult or complex", o.Decoder)
+	if !slices.Contains([]decoder.Kind{"", decoder.HadamardMLP, decoder.ConcatMLP, decoder.Dot, decoder.MoL, decoder.Bilinear, decoder.DistMult, decoder.ComplEx}, o.Decoder) {
+		fault("decoder %q: want hadamard_mlp, concat_mlp, mol, dot, bilinear, distmult or complex", o.Decoder)
 	}
 	if !slices.Contains([]LossKind{"", BCE, PLNLP}, o.Loss) {
 		fault("loss %q: want bce or plnlp", o.Loss)
@@ -223,6 +231,7 @@ func (o Options) Validate() error {
 		value, most int
 	}{
 		{"Dim", o.Dim, 4096},
+		{"Components", o.Components, decoder.MaxComponents},
 		{"EncoderHidden", o.EncoderHidden, 1 << 16},
 		{"EncoderLayers", o.EncoderLayers, 16},
 		{"PerLink", o.PerLink, 1024},

@@ -84,6 +84,8 @@ func TestEveryEncoderAndDecoderLearns(t *testing.T) {
 		"distmult":       {Decoder: decoder.DistMult},
 		"complex":        {Decoder: decoder.ComplEx},
 		"concat":         {Decoder: decoder.ConcatMLP, DecoderNorm: true},
+		"mixture":        {Decoder: decoder.MoL},
+		"residuals":      {DecoderResidual: true, DecoderHidden: []int{16, 16, 16}},
 		"plnlp":          {Loss: train.PLNLP},
 		"batch":          {Negatives: train.Batch},
 		"degree":         {Negatives: train.Degree},

@@ -47,10 +47,12 @@ func (r *trainRequest) register(cmd *cobra.Command) {
 func (r *trainRequest) registerModel(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.StringVar(&r.encoder, "encoder", "", "hops, mf, gcn, sage or node2vec (default hops)")
-	fs.StringVar(&r.decoder, "decoder", "", "hadamard_mlp (default), concat_mlp, bilinear, distmult, complex or dot")
+	fs.StringVar(&r.decoder, "decoder", "", "hadamard_mlp (default), concat_mlp, mol, bilinear, distmult, complex or dot")
 	fs.IntVar(&r.opts.Dim, "dim", 0, "width of an embedding (default 64)")
 	fs.StringSliceVar(&r.hidden, "hidden", nil, "`widths` of the decoder's hidden layers: 256,128 or none (default two of 2*dim)")
 	fs.BoolVar(&r.opts.DecoderNorm, "layer-norm", false, "layer norm before each activation of the decoder")
+	fs.BoolVar(&r.opts.DecoderResidual, "residual", false, "add its input to each hidden layer of the decoder that keeps the width")
+	fs.IntVar(&r.opts.Components, "components", 0, "of decoder mol: components of each side (default 4)")
 	fs.IntVar(&r.opts.EncoderLayers, "layers", 0, "number of layers of gcn and sage (default 2)")
 	fs.Float64Var(&r.opts.WalkReturn, "walk-p", 0, "`p` of node2vec: more makes a walk return less (default 1)")
 	fs.Float64Var(&r.opts.WalkInOut, "walk-q", 0, "`q` of node2vec: more keeps a walk near its start (default 1)")
@@ -67,7 +69,7 @@ func (r *trainRequest) registerModel(cmd *cobra.Command) {
 	fs.Uint64Var(&r.opts.Seed, "seed", 0, "seed of random numbers: the same graph and seed give the same model")
 	fs.IntVar(&r.opts.Cores, "workers", 0, "goroutines at most (default all cores)")
 	completeWords(cmd, "encoder", "hops", "mf", "gcn", "sage", "node2vec")
-	completeWords(cmd, "decoder", "hadamard_mlp", "concat_mlp", "bilinear", "distmult", "complex", "dot")
+	completeWords(cmd, "decoder", "hadamard_mlp", "concat_mlp", "mol", "bilinear", "distmult", "complex", "dot")
 	completeWords(cmd, "loss", "bce", "plnlp")
 	completeWords(cmd, "negatives", "uniform", "batch", "degree", "pairs")
 }
