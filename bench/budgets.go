@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,65 +59,114 @@ func budgetsCommand(ctx context.Context, args []string, stdout, stderr io.Writer
 
 // A budgetBench is a decoder with its rows in memory, and the exact answers of some sources.
 type budgetBench struct {
-	d         *dataset
+	decoder   decoder.Decoder
 	k         int
 	rows      []float32
 	memory    *flashlight.Memory
 	asked     []int
+	others    []int             // those not asked
 	truths    []map[uint32]bool // the k best of each source asked
 	exactTime time.Duration     // of one source on one core
 	e         flashlight.Executor
 }
 
+// A budgetRow is the recall of one way to find rows, for each of budgets.
+type budgetRow struct {
+	Name  string    `json:"name"`
+	Mean  []float64 `json:"mean"`
+	Worst []float64 `json:"worst"`
+}
+
+// add appends the recalls of the sources at the next budget.
+func (r *budgetRow) add(recalls []float64) {
+	r.Mean, r.Worst = append(r.Mean, mean(recalls)), append(r.Worst, slices.Min(recalls))
+}
+
+// at returns the mean recall at one of budgets.
+func (r *budgetRow) at(rows int) float64 { return r.Mean[slices.Index(budgets, rows)] }
+
 // measureBudgets asks some sources for as many rows as each budget allows, found in every way.
 func measureBudgets(ctx context.Context, d *dataset, f budgetFlags, log io.Writer) (table, error) {
-	b := &budgetBench{d: d, k: f.k}
+	if d.info.CandidatesFrom > 0 {
+		return table{}, fmt.Errorf("graph %q: its sources are no candidates: want a graph of one kind of node", d.name)
+	}
+	var rows []float32
 	err := d.rows(ctx, 0, d.info.Nodes, func(_ int64, values []float32) error {
-		b.rows = append(b.rows, values...)
+		rows = append(rows, values...)
 		return nil
 	})
 	if err != nil {
 		return table{}, err
 	}
-	if d.info.CandidatesFrom > 0 {
-		return table{}, fmt.Errorf("graph %q: its sources are no candidates: want a graph of one kind of node", d.name)
-	}
-	b.memory = flashlight.NewMemory(d.info.Dim, nil, b.rows)
-	order := rand.New(rand.NewPCG(f.seed, 0)).Perm(int(d.info.Nodes))
-	b.asked = order[:min(f.sources, len(order))]
-	fmt.Fprintf(log, "%s: exact answers of %d sources\n", d.name, len(b.asked))
-	if err := b.answer(ctx); err != nil {
-		return table{}, err
-	}
-	others := order[len(b.asked):]
-	fmt.Fprintf(log, "%s: learning from %d sources\n", d.name, min(f.stored, len(others)))
-	seeds, err := b.learn(ctx, others[:min(f.stored, len(others))])
+	fmt.Fprintf(log, "%s: exact answers of %d sources\n", d.name, f.sources)
+	b, err := newBudgetBench(ctx, d.decoder, rows, f.k, f.sources, f.seed)
 	if err != nil {
 		return table{}, err
 	}
-	t := table{
-		title:  fmt.Sprintf("%s, %v: recall@%d by rows scored, mean / worst of %d sources; exact scan %v on one core", d.name, d.decoder, f.k, len(b.asked), b.exactTime.Round(time.Microsecond)),
-		header: []string{"how rows are found"},
+	fmt.Fprintf(log, "%s: learning from %d sources\n", d.name, min(f.stored, len(b.others)))
+	title := fmt.Sprintf("%s, %v: recall@%d by rows scored, mean / worst of %d sources; exact scan %v on one core",
+		d.name, d.decoder, f.k, len(b.asked), b.exactTime.Round(time.Microsecond))
+	fmt.Fprintln(log, title)
+	found, err := b.measure(ctx, f.stored)
+	if err != nil {
+		return table{}, err
 	}
+	t := budgetTable(found)
+	t.title = title
+	return t, nil
+}
+
+// budgetTable shows mean and worst recalls.
+func budgetTable(rows []budgetRow) table {
+	t := table{header: []string{"how rows are found"}}
 	for _, n := range budgets {
 		t.header = append(t.header, fmt.Sprint(n))
 	}
-	fmt.Fprintln(log, t.title)
-	if err := b.addPlans(ctx, &t, seeds); err != nil {
-		return table{}, err
+	for _, row := range rows {
+		cells := []string{row.Name}
+		for i := range budgets {
+			cells = append(cells, fmt.Sprintf("%.3f / %.2f", row.Mean[i], row.Worst[i]))
+		}
+		t.add(cells...)
 	}
-	return t, b.addTwoStage(&t)
+	return t
+}
+
+// newBudgetBench draws sources among the rows and answers them exactly.
+func newBudgetBench(ctx context.Context, d decoder.Decoder, rows []float32, k, sources int, seed uint64) (*budgetBench, error) {
+	b := &budgetBench{decoder: d, k: k, rows: rows, memory: flashlight.NewMemory(d.Dim(), nil, rows)}
+	order := rand.New(rand.NewPCG(seed, 0)).Perm(len(rows) / d.Dim())
+	b.asked = order[:min(sources, len(order))]
+	b.others = order[len(b.asked):]
+	return b, b.answer(ctx)
+}
+
+// measure finds rows in every way. Seeds are learned from so many sources that are not asked.
+func (b *budgetBench) measure(ctx context.Context, stored int) ([]budgetRow, error) {
+	seeds, err := b.learn(ctx, b.others[:min(stored, len(b.others))])
+	if err != nil {
+		return nil, err
+	}
+	rows, err := b.plans(ctx, seeds)
+	if err != nil {
+		return nil, err
+	}
+	staged, err := b.twoStage()
+	return append(rows, staged...), err
 }
 
 // query asks for a source, which is left out.
 func (b *budgetBench) query(source int, plan flashlight.Plan) *flashlight.Query {
 	row := b.row(source)
 	return &flashlight.Query{
-		Bound: b.d.decoder.Bind(nil, row), Source: row, K: b.k, Plan: plan, Excluded: roaring.BitmapOf(uint32(source)),
+		Bound: b.decoder.Bind(nil, row), Source: row, K: b.k, Plan: plan, Excluded: roaring.BitmapOf(uint32(source)),
 	}
 }
 
-func (b *budgetBench) row(i int) []float32 { return b.rows[i*b.d.info.Dim : (i+1)*b.d.info.Dim] }
+func (b *budgetBench) row(i int) []float32 {
+	dim := b.decoder.Dim()
+	return b.rows[i*dim : (i+1)*dim]
+}
 
 // answer scans exactly for the sources asked, one worker at a time.
 func (b *budgetBench) answer(ctx context.Context) error {
@@ -143,7 +191,7 @@ func (b *budgetBench) answer(ctx context.Context) error {
 
 // learn returns the seeds that searches for some sources teach, or nil.
 func (b *budgetBench) learn(ctx context.Context, sources []int) (*flashlight.Seeds, error) {
-	plan := flashlight.LearnPlan(int(b.d.info.Nodes))
+	plan := flashlight.LearnPlan(len(b.rows) / b.decoder.Dim())
 	plan.Probes = index.Probes{Share: 1}
 	var prototypes []flashlight.Prototype
 	for _, source := range sources {
@@ -156,25 +204,36 @@ func (b *budgetBench) learn(ctx context.Context, sources []int) (*flashlight.See
 		}
 		prototypes = append(prototypes, p)
 	}
-	return flashlight.NewSeeds(b.d.info.Dim, prototypes), nil
+	return flashlight.NewSeeds(b.decoder.Dim(), prototypes), nil
 }
 
-// addPlans adds the recall of Flashlight's plans.
-func (b *budgetBench) addPlans(ctx context.Context, t *table, seeds *flashlight.Seeds) error {
+// budgetRounds are the numbers of rounds that a budget is split into.
+var budgetRounds = []int{1, 2, 4}
+
+// planRow names the recalls of a plan.
+func planRow(seed flashlight.Seed, rounds int) string {
+	if rounds == 1 {
+		return fmt.Sprintf("seed %s, 1 round", seed)
+	}
+	return fmt.Sprintf("seed %s, %d rounds", seed, rounds)
+}
+
+// plans measures the recall of Flashlight's plans.
+func (b *budgetBench) plans(ctx context.Context, seeds *flashlight.Seeds) (rows []budgetRow, err error) {
 	given := []flashlight.Seed{flashlight.SeedOnes}
-	if b.d.decoder.Kind() == decoder.MoL {
+	if b.decoder.Kind() == decoder.MoL {
 		given = append(given, flashlight.SeedComponents)
 	}
 	if seeds.Len() > 0 {
 		given = append(given, flashlight.SeedLearned)
 	}
 	for _, seed := range given {
-		for _, rounds := range []int{1, 2, 4} {
+		for _, rounds := range budgetRounds {
 			plan := flashlight.Plan{
 				Method: flashlight.MethodFlashlight, Seed: seed, AnchorsFrom: flashlight.AnchorsBoth, Anchors: 20,
 				Rounds: rounds, Patience: rounds, Probes: index.Probes{Share: 1},
 			}
-			cells := []string{fmt.Sprintf("seed %s, %d rounds", seed, rounds)}
+			row := budgetRow{Name: planRow(seed, rounds)}
 			for _, n := range budgets {
 				plan.PerRound = n / rounds
 				var recalls []float64
@@ -183,7 +242,7 @@ func (b *budgetBench) addPlans(ctx context.Context, t *table, seeds *flashlight.
 					q.Seeds = seeds
 					hits, _, err := b.e.Run(ctx, q, b.memory.NewSearch(), b.memory, nil)
 					if err != nil {
-						return err
+						return nil, err
 					}
 					found := 0
 					for _, h := range hits {
@@ -193,18 +252,14 @@ func (b *budgetBench) addPlans(ctx context.Context, t *table, seeds *flashlight.
 					}
 					recalls = append(recalls, float64(found)/float64(len(b.truths[i])))
 				}
-				cells = append(cells, meanAndWorst(recalls))
+				row.add(recalls)
 			}
-			t.add(cells...)
+			rows = append(rows, row)
 		}
 	}
-	return nil
+	return rows, nil
 }
 
 func meanAndWorst(recalls []float64) string {
-	mean := 0.0
-	for _, r := range recalls {
-		mean += r / float64(len(recalls))
-	}
-	return fmt.Sprintf("%.3f / %.2f", mean, slices.MinFunc(recalls, cmp.Compare[float64]))
+	return fmt.Sprintf("%.3f / %.2f", mean(recalls), slices.Min(recalls))
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,11 +17,11 @@ import (
 
 // paperFlags are what the paper command takes.
 type paperFlags struct {
-	data, graphs, encoders string
-	quick                  bool
-	seeds                  int
-	long                   time.Duration
-	dir, records, out      string
+	data, graphs, encoders, beyond string
+	quick                          bool
+	seeds                          int
+	long                           time.Duration
+	dir, records, out              string
 }
 
 // A paperRun reproduces the Flashlight paper: it trains models, measures, and writes a page.
@@ -37,8 +38,9 @@ func paperCommand(ctx context.Context, args []string, stdout, stderr io.Writer) 
 	var f paperFlags
 	fs := newFlags("paper", stderr)
 	fs.StringVar(&f.data, "data", os.Getenv("FLASHDB_DATA"), "`folder` that holds one folder per graph, OGB's as OGB lays them out (default $FLASHDB_DATA; "+demoGraph+" needs none)")
-	fs.StringVar(&f.graphs, "graphs", "", "`names` of graphs, with commas between them (default go-stdlib and ogbl-ddi; without -quick debian and genes too; those that are there)")
+	fs.StringVar(&f.graphs, "graphs", "", "`names` of graphs, with commas between them (default go-stdlib and ogbl-ddi; without -quick OGB's four, or what stands in for those that are not there)")
 	fs.StringVar(&f.encoders, "encoders", "gcn,sage,node2vec", "`names` of encoders, with commas between them")
+	fs.StringVar(&f.beyond, "beyond", defaultBeyond, "`decoders` that the paper does not have, with commas between them: mol, or layers x width")
 	fs.BoolVar(&f.quick, "quick", false, "small models, few epochs, fewer sources: some minutes in place of days")
 	fs.IntVar(&f.seeds, "seeds", 0, "models per cell of table 2 (default 3, with -quick 1)")
 	fs.DurationVar(&f.long, "long", 0, "train a GCN on ogbl-ddi for so `long` beside the others, for a figure nearer to the paper's")
@@ -79,6 +81,10 @@ func newPaperRun(f *paperFlags, log io.Writer) (*paperRun, error) {
 	if err != nil {
 		return nil, err
 	}
+	beyond := strings.FieldsFunc(f.beyond, func(c rune) bool { return c == ',' })
+	if err := parseBeyond(beyond); err != nil {
+		return nil, err
+	}
 	graphs, err := f.chooseGraphs()
 	if err != nil {
 		return nil, err
@@ -87,6 +93,7 @@ func newPaperRun(f *paperFlags, log io.Writer) (*paperRun, error) {
 		settings: newPaperSettings(f.quick, graphs, encoders, f.seeds),
 		data:     f.data, dir: f.dir, log: log, opened: map[string]*paperGraph{},
 	}
+	r.settings.Beyond = paperBeyond{Graph: beyondGraph(graphs), Models: beyond}
 	if r.dir == "" {
 		r.dir = filepath.Join(os.TempDir(), "flashdb-paper")
 		if f.quick {
@@ -114,18 +121,19 @@ func (f *paperFlags) chooseGraphs() ([]string, error) {
 		}
 		return graphs, nil
 	}
-	wanted := []string{demoGraph, ddiGraph}
+	choices := [][]string{{demoGraph}, {ddiGraph}}
 	if !f.quick {
-		wanted = append(wanted, "debian", "genes")
+		choices = [][]string{{"ogbl-collab", "go-stdlib"}, {ddiGraph}, {"ogbl-ppa", "debian"}, {"ogbl-citation2", "genes"}}
 	}
 	var graphs []string
-	for _, name := range wanted {
-		if hasGraph(f.data, name) {
-			graphs = append(graphs, name)
+	for _, names := range choices {
+		at := slices.IndexFunc(names, func(name string) bool { return hasGraph(f.data, name) })
+		if at >= 0 {
+			graphs = append(graphs, names[at])
 		}
 	}
 	if len(graphs) == 0 {
-		return nil, fmt.Errorf("-data: %s holds none of %s", f.data, strings.Join(wanted, ", "))
+		return nil, fmt.Errorf("-data: %s holds none of %s", f.data, strings.Join(slices.Concat(choices...), ", "))
 	}
 	return graphs, nil
 }
@@ -143,14 +151,20 @@ func (r *paperRun) graph(name string) (*paperGraph, error) {
 	return p, err
 }
 
-// train trains a model and removes its checkpoint.
+// train trains a model of table 2.
 func (r *paperRun) train(ctx context.Context, graph string, encoder train.EncoderKind, d decoder.Kind, seed int) (*train.Model, error) {
 	p, err := r.graph(graph)
 	if err != nil {
 		return nil, err
 	}
-	path := r.path(modelKey(graph, encoder, d, seed), "checkpoint")
-	m, err := trainPaper(ctx, p, r.settings.Training[graph], train.Options{Encoder: encoder, Decoder: d, Seed: uint64(seed)}, path, r.log)
+	o := train.Options{Encoder: encoder, Decoder: d, Seed: uint64(seed)}
+	return r.trainKept(ctx, p, modelKey(graph, encoder, d, seed), r.settings.Training[graph], o)
+}
+
+// trainKept trains a model, from the checkpoint of a run that was killed where there is one.
+func (r *paperRun) trainKept(ctx context.Context, p *paperGraph, key string, t paperTraining, o train.Options) (*train.Model, error) {
+	path := r.path(key, "checkpoint")
+	m, err := trainPaper(ctx, p, t, o, path, r.log)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
@@ -56,6 +57,7 @@ func smallPaper() paperSettings {
 	s := newPaperSettings(true, []string{"small"}, []train.EncoderKind{train.GCN}, 2)
 	s.Training["small"] = paperTraining{Dim: 16, Hidden: []int{16}, Epochs: 30, Batch: 256, Rate: .02, Walks: 1}
 	s.Links, s.Sources, s.Timed, s.Learned = 60, 20, 10, 20
+	s.Beyond, s.Probe = paperBeyond{Graph: "small", Models: []string{molModel, "3x16"}}, time.Millisecond
 	s.Fit = paperFit{Dims: []int{8}, Samples: []int{100, 400}, Hidden: 8, Epochs: 3, Repeats: 2}
 	return s
 }
@@ -82,6 +84,13 @@ func TestPaper(t *testing.T) {
 		key := modelKey("small", train.GCN, decoder.HadamardMLP, seed)
 		sameMetrics(t, page.trained[key], page.indexed[key])
 	}
+	require.Len(t, page.beyonds, 2)
+	mol := page.beyonds[0]
+	assert.NotNil(t, mol.row(halfPairs))
+	assert.Greater(t, mol.row(planRow(flashlight.SeedOnes, 4)).at(600), .9)
+	assert.Nil(t, page.beyonds[1].row(halfPairs))
+	assert.Equal(t, 2*(16*16+16+2*16)+16+1, page.beyonds[1].Weights, "two hidden layers with norms, and the logit")
+	assert.Greater(t, page.hours["small"].total(), 0.0)
 	require.NoError(t, page.write(filepath.Join(dir, "paper.md")))
 	first := checkPaperPage(t, dir)
 
@@ -152,7 +161,11 @@ func checkPaperPage(t *testing.T, dir string) string {
 	text, err := os.ReadFile(filepath.Join(dir, "paper.md"))
 	require.NoError(t, err)
 	for _, link := range strings.Split(string(text), "](")[1:] {
-		_, err := os.Stat(filepath.Join(dir, link[:strings.IndexByte(link, ')')]))
+		target := link[:strings.IndexByte(link, ')')]
+		if !strings.HasPrefix(target, "img/") {
+			continue // another page, or a section of this one: internal/lint follows them
+		}
+		_, err := os.Stat(filepath.Join(dir, target))
 		require.NoError(t, err)
 	}
 	for line := range strings.Lines(string(text)) {
@@ -162,6 +175,30 @@ func checkPaperPage(t *testing.T, dir string) string {
 	}
 	assert.NotContains(t, string(text), "NaN")
 	return string(text)
+}
+
+// TestRecordsOfOtherGraphs: a run goes on with the records of one with other graphs and seeds, but
+// not where a graph is trained differently, also one that an earlier run named.
+func TestRecordsOfOtherGraphs(t *testing.T) {
+	r, err := openPaperRecords(filepath.Join(t.TempDir(), "data.jsonl"), io.Discard)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, r.Close()) })
+	of := func(seeds int, graphs ...string) paperSettings {
+		return newPaperSettings(true, graphs, paperEncoders, seeds)
+	}
+	require.NoError(t, r.belongs(of(1, "go-stdlib")))
+	require.NoError(t, r.belongs(of(3, "ogbl-ddi")))
+	require.NoError(t, r.belongs(of(1, "go-stdlib", "ogbl-ddi")))
+	for _, graph := range []string{"go-stdlib", "ogbl-ddi"} {
+		other := of(1, graph)
+		training := other.Training[graph]
+		training.Epochs++
+		other.Training[graph] = training
+		require.ErrorContains(t, r.belongs(other), "other settings", graph)
+	}
+	other := of(1, "go-stdlib")
+	other.Sources++
+	require.ErrorContains(t, r.belongs(other), "other settings")
 }
 
 func TestPaperMakesItsFolder(t *testing.T) {
@@ -183,6 +220,7 @@ func TestPaperRefuses(t *testing.T) {
 		{[]string{"-graphs", "absent"}, `no folder "../cmd/flashdb/demodata"`},
 		{[]string{"-encoders", "gcn,gat"}, `-encoders: "gat"`},
 		{[]string{"-seeds", "-1"}, "-seeds is -1"},
+		{[]string{"-beyond", "mol,5"}, `-beyond: "5": use mol, or layers x width such as 5x256`},
 		{[]string{"-long", "5m"}, "-long is 5m0s: want a time, and a folder ogbl-ddi"},
 	} {
 		err := run(t.Context(), append(append([]string{"paper"}, at...), tt.args...), &out, &log)

@@ -14,7 +14,7 @@ func (p *paperPage) speed(string) error {
 	t := table{header: []string{"graph, encoder", "exact scan", "Flashlight, ones", "recall", "times", "learned seeds", "recall", "times"}}
 	most := 0.0
 	for _, graph := range p.settings.Graphs {
-		for _, encoder := range p.settings.Encoders {
+		for _, encoder := range p.settings.encodersOf(graph) {
 			s := p.speeds[graph][encoder]
 			cells := []string{graph + ", " + paperNames[string(encoder)], significant(s.Exact)}
 			for _, line := range []string{oursLine, learnedLine} {

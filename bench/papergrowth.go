@@ -29,7 +29,7 @@ const exactLine = "exact scan"
 
 // complexity times queries on a sixteenth, an eighth, ... and all candidates of a model.
 func (r *paperRun) complexity(ctx context.Context, graph string) (complexityRecord, error) {
-	return recorded(r.records, "complexity", func() (complexityRecord, error) {
+	return recorded(r.records, "complexity/"+graph, func() (complexityRecord, error) {
 		c := complexityRecord{Graph: graph, Sources: r.settings.Timed}
 		m, err := r.model(ctx, graph, r.settings.Encoders[0], 1)
 		if err != nil {

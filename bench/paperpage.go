@@ -29,6 +29,8 @@ type paperPage struct {
 	speeds     map[string]map[train.EncoderKind]speedRecord
 	complexity complexityRecord
 	long       *longRecord
+	beyonds    []beyondRecord
+	hours      map[string]hoursRecord // by graph
 
 	text strings.Builder
 }
@@ -39,6 +41,7 @@ func (r *paperRun) measure(ctx context.Context, long time.Duration) (*paperPage,
 		settings: r.settings, graphs: map[string]paperGraphInfo{},
 		trained: map[string]trainedRecord{}, indexed: map[string]flashlightRecord{}, curves: map[string]curveRecord{},
 		ablations: map[string]ablationRecord{}, dotMaxes: map[string]dotMaxRecord{}, speeds: map[string]map[train.EncoderKind]speedRecord{},
+		hours: map[string]hoursRecord{},
 	}
 	var err error
 	if p.machine, err = recorded(r.records, "machine", func() (machineRecord, error) { return thisMachine(r.log), nil }); err != nil {
@@ -54,6 +57,15 @@ func (r *paperRun) measure(ctx context.Context, long time.Duration) (*paperPage,
 	for _, graph := range r.settings.Graphs {
 		if err := r.measureGraph(ctx, graph, p); err != nil {
 			return nil, err
+		}
+	}
+	if p.graphs[r.settings.Beyond.Graph].Sources == 0 {
+		for _, name := range r.settings.Beyond.Models {
+			record, err := r.beyond(ctx, name)
+			if err != nil {
+				return nil, err
+			}
+			p.beyonds = append(p.beyonds, record)
 		}
 	}
 	if p.complexity, err = r.complexity(ctx, p.largest()); err != nil {
@@ -83,8 +95,8 @@ func (r *paperRun) measureGraph(ctx context.Context, graph string, p *paperPage)
 		return err
 	}
 	p.graphs[graph], p.speeds[graph] = info, map[train.EncoderKind]speedRecord{}
-	for _, encoder := range r.settings.Encoders {
-		for seed := 1; seed <= r.settings.Seeds; seed++ {
+	for _, encoder := range r.settings.encodersOf(graph) {
+		for seed := 1; seed <= r.settings.seedsOf(graph); seed++ {
 			for _, d := range paperDecoders {
 				key := modelKey(graph, encoder, d, seed)
 				if p.trained[key], err = r.trained(ctx, graph, encoder, d, seed); err != nil {
@@ -103,6 +115,11 @@ func (r *paperRun) measureGraph(ctx context.Context, graph string, p *paperPage)
 	if err := r.measureModel(ctx, graph, p); err != nil {
 		return err
 	}
+	if r.settings.Probe > 0 {
+		if p.hours[graph], err = r.hours(ctx, graph); err != nil {
+			return err
+		}
+	}
 	delete(r.opened, graph) // the next one may be large
 	return nil
 }
@@ -120,6 +137,7 @@ func (p *paperPage) write(path string) error {
 	}
 	for _, section := range []func(img string) error{
 		p.introduction, p.tableOne, p.tableTwo, p.recallAtK, p.speed, p.tradeOff, p.ablation, p.appendixA, p.appendixC, p.complexitySection, p.beyond,
+		p.fullHours,
 	} {
 		if err := section(img); err != nil {
 			return err
@@ -183,6 +201,9 @@ func (p *paperPage) commandLine() string {
 		line += " -encoders " + joined(p.settings.Encoders)
 	}
 	line += fmt.Sprintf(" -seeds %d", p.settings.Seeds)
+	if models := strings.Join(p.settings.Beyond.Models, ","); models != defaultBeyond {
+		line += fmt.Sprintf(" -beyond %q", models)
+	}
 	if p.long != nil {
 		line += " -long " + p.long.budget()
 	}
@@ -207,7 +228,7 @@ the queries. One command trains, measures and writes the page:`)
 	p.say("This is %s. All parts together took %.0f minutes on the machine below%s. A finished part is kept in a file, so that the same command continues a run that was killed.",
 		kind, p.took.Minutes(), longer)
 	if p.settings.Quick {
-		p.say("The same command without -quick is the full run. It takes about two days; bench/README.md says why.")
+		p.say("The same command without -quick is the full run. [Below](#what-the-full-run-takes) is how long that takes.")
 	}
 	t := machineTable([]machineRecord{p.machine})
 	p.table(t)
@@ -216,11 +237,5 @@ the queries. One command trains, measures and writes the page:`)
 HadamardMLP column of ogbl-ddi in table 2, the range of the first column of the ablation, and the
 abstract's "more than 100 times" on ogbl-citation2. An empty cell in a column of the paper's means
 that this project does not know the figure, not that the paper has none.`)
-	return nil
-}
-
-func (p *paperPage) beyond(string) error {
-	p.heading("Beyond the paper")
-	p.say("This run has only the paper's decoders. docs/measurements.md has mixtures of logits and deep networks, which another command measures: bench budgets.")
 	return nil
 }

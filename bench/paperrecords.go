@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -104,16 +105,36 @@ func recorded[T any](r *paperRecords, key string, measure func() (T, error)) (T,
 	return value, r.add(key, value, took)
 }
 
-// belongs fails unless the records are of a run with these settings. The first run notes them.
+// belongs fails unless the records are of a run with these settings, which may name other graphs,
+// seeds and decoders beyond the paper's: each part is kept by these. Settings that name new graphs
+// are noted.
 func (r *paperRecords) belongs(settings paperSettings) error {
 	kept, err := recorded(r, "settings", func() (paperSettings, error) { return settings, nil })
 	if err != nil {
 		return err
 	}
-	if !reflect.DeepEqual(kept, settings) {
+	all := maps.Clone(settings.Training)
+	maps.Copy(all, kept.Training)
+	same := true
+	for graph, t := range settings.Training {
+		if earlier, ok := kept.Training[graph]; ok {
+			same = same && reflect.DeepEqual(earlier, t)
+		}
+	}
+	if !same || !reflect.DeepEqual(kept.shared(), settings.shared()) {
 		return fmt.Errorf("records: %s is of a run with other settings: name another file by -records, or remove it", r.file.Name())
 	}
+	if len(all) > len(kept.Training) {
+		kept.Training = all
+		return r.add("settings", kept, 0)
+	}
 	return nil
+}
+
+// shared is what the settings of runs must share to go on with the same records.
+func (s paperSettings) shared() paperSettings {
+	s.Graphs, s.Seeds, s.Training, s.Beyond = nil, 0, nil, paperBeyond{}
+	return s
 }
 
 // total is the time that all parts took but the longer training, which has a budget of its own.

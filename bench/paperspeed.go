@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"syscall"
 
@@ -70,17 +71,24 @@ func (r *paperRun) speed(ctx context.Context, graph string, encoder train.Encode
 // timed returns the processor time that run takes, in seconds. Other programs on the machine
 // lengthen it far less than the time that passes. Queries are of one thread.
 func timed(run func() error) (float64, error) {
-	var before, after syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &before); err != nil {
+	before, err := processorSeconds()
+	if err != nil {
 		return 0, err
 	}
 	if err := run(); err != nil {
 		return 0, err
 	}
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &after); err != nil {
-		return 0, err
+	after, err := processorSeconds()
+	return after - before, err
+}
+
+// processorSeconds is the processor time of this program so far.
+func processorSeconds() (float64, error) {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0, os.NewSyscallError("getrusage", err)
 	}
-	return float64(after.Utime.Nano()+after.Stime.Nano()-before.Utime.Nano()-before.Stime.Nano()) / 1e9, nil
+	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9, nil
 }
 
 // exactRate times exact scans of the first so many sources.

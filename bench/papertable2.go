@@ -16,6 +16,7 @@ import (
 type flashlightRecord struct {
 	Metrics map[string]float64 `json:"metrics"` // as trainedRecord has them
 	Queries int                `json:"queries"` // one for each source, for Hits@k
+	Asked   int                `json:"asked"`   // rows, by each of these queries
 	Scored  float64            `json:"scored"`  // rows, mean of these queries
 }
 
@@ -26,12 +27,17 @@ type flashlightRecord struct {
 var tableOwn = struct{ rounds, perRound, k int }{2, 250, 500}
 
 const (
-	deepRounds          = 4
-	leastDeep, mostDeep = 1000, 10_000
+	deepRounds = 4
+	leastDeep  = 1000
+	mostDeep   = 10_000      // unless few sources are asked
+	deepInAll  = 200_000_000 // rows of all sources
 )
 
-// deep returns the number of candidates that are retrieved for Hits@k.
-func (s *paperServed) deep() int { return min(mostDeep, max(leastDeep, s.n/4)) }
+// deep returns the number of candidates that are retrieved for Hits@k, where so many sources are
+// asked: half of the candidates, or fewer of a large graph.
+func (s *paperServed) deep(sources int) int {
+	return min(max(mostDeep, deepInAll/max(1, sources)), max(leastDeep, s.n/2))
+}
 
 // flashlighted measures a model by the rule of its graph with what Flashlight retrieves from an
 // index. A pair that is not retrieved scores below all others.
@@ -97,7 +103,8 @@ func (s *paperServed) retrievedScores(ctx context.Context, p *paperGraph, pairs 
 		bySource[e.Source] = append(bySource[e.Source], i)
 	}
 	scores := make([]float32, len(pairs))
-	k := s.deep()
+	k := s.deep(len(bySource))
+	record.Asked = k
 	plan := ours(deepRounds, (k+deepRounds-1)/deepRounds, flashlight.SeedOnes)
 	found := map[uint32]float32{}
 	for source, numbers := range bySource {

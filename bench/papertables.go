@@ -83,7 +83,7 @@ func (p *paperPage) metricsOf(graph string) []string {
 
 // values returns a metric of a cell of table 2, by seed.
 func (p *paperPage) values(graph string, encoder train.EncoderKind, d decoder.Kind, metric string, indexed bool) (values []float64) {
-	for seed := 1; seed <= p.settings.Seeds; seed++ {
+	for seed := 1; seed <= p.settings.seedsOf(graph); seed++ {
 		key := modelKey(graph, encoder, d, seed)
 		if indexed {
 			values = append(values, p.indexed[key].Metrics[metric])
@@ -102,7 +102,7 @@ func (p *paperPage) tableTwo(string) error {
 	worst, worstAt := 0.0, ""
 	for _, graph := range p.settings.Graphs {
 		for _, metric := range p.metricsOf(graph) {
-			for _, encoder := range p.settings.Encoders {
+			for _, encoder := range p.settings.encodersOf(graph) {
 				cells := []string{graph + ", " + paperNames[string(encoder)], metricName(metric)}
 				for _, d := range paperDecoders {
 					cells = append(cells, spread3(p.values(graph, encoder, d, metric, false)))
@@ -123,12 +123,12 @@ func (p *paperPage) tableTwo(string) error {
 		}
 	}
 	p.table(t)
-	p.say("Each figure is %s, of the epoch with the best validation: by the official Hits@k on a data set of OGB, by the MRR among 100 negatives on another.", p.seeds())
+	p.say("Each figure is %s%s, of the epoch with the best validation: by the official Hits@k on a data set of OGB, by the MRR among 100 negatives on another.", p.seeds(), p.single())
 	p.say(`The column "with Flashlight" is measured, not copied: every score comes from an index. For Hits@k each
-source is asked once, in %d rounds, for a quarter of the candidates (at least %s, at most %s), without
+source is asked once, in %d rounds, for half of the candidates or fewer (%s), without
 those it is known to be linked to; a pair that is not retrieved scores below all others. For the MRR each test link is ranked among its
 own %s negatives, of which %d rounds of %d retrieve a half.`,
-		deepRounds, grouped(leastDeep), grouped(mostDeep), grouped(ownNegatives), tableOwn.rounds, tableOwn.perRound)
+		deepRounds, p.askedRows(), grouped(ownNegatives), tableOwn.rounds, tableOwn.perRound)
 	if worst < .0005 {
 		p.say("The two columns are equal to three digits in every row, as in the paper.")
 	} else {
@@ -137,6 +137,17 @@ own %s negatives, of which %d rounds of %d retrieve a half.`,
 	p.say("The paper finds the HadamardMLP more effective than the inner product. Here it is above Dot in %d of %d rows.%s", rows-len(below), rows, exceptions(below))
 	p.trainings()
 	return p.differences()
+}
+
+// askedRows says how many rows the queries for Hits@k ask for.
+func (p *paperPage) askedRows() string {
+	var parts []string
+	for _, graph := range p.settings.Graphs {
+		if r := p.indexed[modelKey(graph, p.settings.Encoders[0], decoder.HadamardMLP, 1)]; r.Asked > 0 {
+			parts = append(parts, fmt.Sprintf("%s of %s: %s", grouped(int64(r.Asked)), graph, grouped(int64(p.graphs[graph].Nodes-p.graphs[graph].Sources))))
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 // metricName is how the page writes a metric.
@@ -161,6 +172,20 @@ func (p *paperPage) seeds() string {
 		return "that of one seed, so that there is no standard deviation"
 	}
 	return fmt.Sprintf("the mean over %d seeds, with the standard deviation", p.settings.Seeds)
+}
+
+// single names the graphs that have one model per decoder whatever the run has.
+func (p *paperPage) single() string {
+	var names []string
+	for _, graph := range p.settings.Graphs {
+		if p.settings.Training[graph].One && (p.settings.Seeds > 1 || len(p.settings.Encoders) > 1) {
+			names = append(names, graph)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (of %s that of one seed and one encoder, because it is large)", strings.Join(names, ", "))
 }
 
 // paperCell is the paper's own figure.

@@ -42,13 +42,8 @@ func modelKey(graph string, encoder train.EncoderKind, d decoder.Kind, seed int)
 // trainPaper trains one model with the settings of the graph. A run that was interrupted goes on
 // from its checkpoint, a file at path; whoever calls removes it.
 func trainPaper(ctx context.Context, p *paperGraph, t paperTraining, o train.Options, path string, log io.Writer) (*train.Model, error) {
-	o.Dim, o.EncoderHidden, o.DecoderHidden = t.Dim, t.Dim, t.Hidden
-	o.Epochs, o.BatchEdges, o.LearningRate, o.Dropout, o.WalksPerNode = t.Epochs, t.Batch, t.Rate, t.Dropout, t.Walks
-	o.PerLink, o.WeightDecay = 1, -1 // one negative and no decay, as in OGB's examples
-	if p.official && len(p.rule.Hits) > 0 {
-		o.Negatives = train.Pairs // as there
-	}
-	o.Patience, o.ValidHits, o.Checkpoint, o.Resume = 20, p.hitsAt(), path, true
+	t.apply(&o, p)
+	o.Checkpoint, o.Resume = path, true
 	told := time.Now()
 	o.Progress = func(at train.Progress) {
 		if time.Since(told) > 10*time.Second {
@@ -61,6 +56,17 @@ func trainPaper(ctx context.Context, p *paperGraph, t paperTraining, o train.Opt
 		err = ctx.Err() // Run returns the best so far of a cancelled run
 	}
 	return m, err
+}
+
+// apply sets the options of a training on a graph.
+func (t paperTraining) apply(o *train.Options, p *paperGraph) {
+	o.Dim, o.EncoderHidden, o.DecoderHidden = t.Dim, t.Dim, t.Hidden
+	o.Epochs, o.BatchEdges, o.LearningRate, o.Dropout, o.WalksPerNode = t.Epochs, t.Batch, t.Rate, t.Dropout, t.Walks
+	o.PerLink, o.WeightDecay = 1, -1 // one negative and no decay, as in OGB's examples
+	if p.official && len(p.rule.Hits) > 0 {
+		o.Negatives = train.Pairs // as there
+	}
+	o.Patience, o.ValidHits = 20, p.hitsAt()
 }
 
 // evaluatePaper ranks the test links by the rule of the graph, with the decoder alone.

@@ -8,22 +8,29 @@ import (
 	"github.com/flashdb/flashdb/decoder"
 )
 
-// addTwoStage adds the recall of the retrieval that the code of Ding and Zhai, "Retrieval with
+// The two-stage retrievals of a mixture of logits.
+const (
+	eachPair  = "two-stage, each pair"
+	meanPair  = "two-stage, mean of pairs"
+	halfPairs = "two-stage, half of each"
+)
+
+// twoStage measures the recall of the retrieval that the code of Ding and Zhai, "Retrieval with
 // Learned Similarities" (2024), has for a mixture of logits: the best rows by the logit of each
 // pair of components (naive top-k there), by the mean of all logits (average top-k), or half of
 // each, and then the exact score. The logits are exact: no index loses any. Another decoder has no
-// components, and adds nothing.
-func (b *budgetBench) addTwoStage(t *table) error {
-	if b.d.decoder.Kind() != decoder.MoL {
-		return nil
+// components, and no rows here.
+func (b *budgetBench) twoStage() ([]budgetRow, error) {
+	if b.decoder.Kind() != decoder.MoL {
+		return nil, nil
 	}
-	c, err := newComponents(b.d.decoder, b.rows)
+	c, err := newComponents(b.decoder, b.rows)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	most := budgets[len(budgets)-1]
-	names := []string{"two-stage, each pair", "two-stage, mean of pairs", "two-stage, half of each"}
-	recalls := make([][][]float64, len(names)) // by name, budget and source
+	rows := []budgetRow{{Name: eachPair}, {Name: meanPair}, {Name: halfPairs}}
+	recalls := make([][][]float64, len(rows)) // by row, budget and source
 	for i := range recalls {
 		recalls[i] = make([][]float64, len(budgets))
 	}
@@ -45,14 +52,12 @@ func (b *budgetBench) addTwoStage(t *table) error {
 			}
 		}
 	}
-	for way, name := range names {
-		cells := []string{name}
+	for way := range rows {
 		for j := range budgets {
-			cells = append(cells, meanAndWorst(recalls[way][j]))
+			rows[way].add(recalls[way][j])
 		}
-		t.add(cells...)
 	}
-	return nil
+	return rows, nil
 }
 
 // union adds to found the best of each order in turn, without the source, until there are n.
