@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/flashdb/flashdb/train"
 	"github.com/flashdb/flashdb/train/graph"
@@ -32,6 +33,7 @@ type paperGraphInfo struct {
 	Valid     int    `json:"valid"`
 	Test      int    `json:"test"`
 	Negatives int    `json:"negatives"` // in the one list
+	Lists     int    `json:"lists"`     // of each test link
 	HitsAt    int    `json:"hits_at"`   // k of the official Hits@k, by which epochs are chosen too; 0: none
 	Directed  bool   `json:"directed"`
 	Official  bool   `json:"official"` // split and negatives are OGB's
@@ -56,12 +58,22 @@ var paperStandIns = map[string]string{
 	"genes":     "ogbl-citation2 (2.9M nodes)",
 }
 
-// paperFolder is the folder of a graph: of the data, or of the demo's graph.
+// paperFolder is the folder of a graph: of the data, or of the demo's graph. OGB unpacks its data
+// sets into folders whose names have underscores.
 func paperFolder(data, name string) string {
-	if data != "" {
-		return filepath.Join(data, name)
+	if data == "" {
+		return demoFolder
 	}
-	return demoFolder
+	dir := filepath.Join(data, name)
+	if unpacked := filepath.Join(data, strings.ReplaceAll(name, "-", "_")); !isFolder(dir) && isFolder(unpacked) {
+		return unpacked
+	}
+	return dir
+}
+
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 // hasGraph reports whether the data holds a graph.
@@ -69,8 +81,7 @@ func hasGraph(data, name string) bool {
 	if data == "" {
 		return name == demoGraph
 	}
-	_, err := os.Stat(filepath.Join(data, name))
-	return err == nil
+	return isFolder(paperFolder(data, name))
 }
 
 // openPaperGraph reads a graph: a folder of OGB, or one that dataset.go describes, with train.tsv
@@ -79,7 +90,7 @@ func openPaperGraph(data, name string, links int) (*paperGraph, error) {
 	dir := paperFolder(data, name)
 	p := &paperGraph{name: name}
 	var err error
-	if graph.IsOGB(dir) {
+	if graph.IsOGB(dir) || strings.HasPrefix(name, "ogbl-") {
 		err = p.readOGB(dir)
 	} else {
 		err = p.readEdges(data, links)
@@ -101,6 +112,9 @@ func (p *paperGraph) readOGB(dir string) error {
 	if g.TestCandidates != nil {
 		p.lists, p.rule.Lists = g.TestCandidates, len(g.TestCandidates[0])
 		return nil
+	}
+	if len(g.Test) == 0 {
+		return errors.New("all edges of test.pt are left out: they are repeats or self loops, or in the training")
 	}
 	if len(g.TestNegatives) == 0 {
 		return errors.New("the test split has no negatives, named edge_neg or target_node_neg")
@@ -229,7 +243,7 @@ func (p *paperGraph) known() [][]uint32 {
 func (p *paperGraph) info() paperGraphInfo {
 	i := paperGraphInfo{
 		Nodes: p.g.Nodes, Sources: p.g.Sources, Edges: len(p.split.Train), Valid: len(p.split.Valid), Test: len(p.split.Test),
-		Negatives: len(p.negatives), Directed: p.g.Directed, Official: p.official, Split: "random",
+		Negatives: len(p.negatives), Lists: p.rule.Lists, Directed: p.g.Directed, Official: p.official, Split: "random",
 	}
 	if p.official {
 		i.Split = "OGB's"

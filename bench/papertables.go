@@ -50,7 +50,11 @@ func (p *paperPage) tableOne(string) error {
 		if g.Official {
 			stands = "itself"
 		}
-		t.add(name, grouped(int64(g.Nodes)), grouped(int64(g.Edges)), grouped(int64(g.Valid)), grouped(int64(g.Test)), grouped(int64(g.Negatives)), kind, g.Split, stands)
+		negatives := grouped(int64(g.Negatives))
+		if g.Negatives == 0 {
+			negatives = grouped(int64(g.Lists)) + " of each link"
+		}
+		t.add(name, grouped(int64(g.Nodes)), grouped(int64(g.Edges)), grouped(int64(g.Valid)), grouped(int64(g.Test)), negatives, kind, g.Split, stands)
 	}
 	p.table(t)
 	p.say(`The paper has four data sets of OGB: ogbl-ddi, ogbl-collab, ogbl-ppa and ogbl-citation2. A folder of

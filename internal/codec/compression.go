@@ -65,6 +65,8 @@ type named struct {
 	kind string
 	mem  *allowance
 	out  int64 // bytes given out
+
+	failed bool // Read told an error
 }
 
 func (d *named) Read(p []byte) (int, error) {
@@ -73,15 +75,26 @@ func (d *named) Read(p []byte) (int, error) {
 	if spent := d.mem.passes(d.out); spent != nil {
 		return n, spent
 	}
-	switch {
-	case err == nil || errors.Is(err, io.EOF):
+	if err == nil || errors.Is(err, io.EOF) {
 		return n, err
+	}
+	d.failed = true
+	switch {
 	case errors.Is(err, zstd.ErrWindowSizeExceeded), errors.Is(err, zstd.ErrDecoderSizeExceeded):
 		return n, errors.New("zstd: the window is too large for a file of this size: compress it again without --long or --ultra")
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return n, fmt.Errorf("%s: truncated: the compressed data ends too early", d.kind)
 	}
 	return n, fmt.Errorf("%s: %w", d.kind, err)
+}
+
+// Close implements io.Closer. A decompressor repeats its error, of which Read told already.
+func (d *named) Close() error {
+	err := d.ReadCloser.Close()
+	if d.failed {
+		return nil
+	}
+	return err
 }
 
 // noEOF keeps the end of a broken stream from being taken for a regular end.

@@ -12,11 +12,19 @@ import (
 	"github.com/flashdb/flashdb/internal/codec"
 )
 
-// IsOGB tells whether a path is a folder as OGB lays out a data set for link prediction.
+// IsOGB tells whether a path is a folder as OGB lays out a data set for link prediction, or what is
+// left of one.
 func IsOGB(path string) bool {
-	found, err := filepath.Glob(filepath.Join(path, "split", "*", "test.pt"))
-	return err == nil && len(found) > 0
+	for _, pattern := range []string{filepath.Join("split", "*", "test.pt"), filepath.Join("raw", nodeList)} {
+		if found, err := filepath.Glob(filepath.Join(path, pattern)); err == nil && len(found) > 0 {
+			return true
+		}
+	}
+	return false
 }
+
+// nodeList is the file of raw that has the number of nodes.
+const nodeList = "num-node-list.csv.gz"
 
 // ReadOGB reads a data set of OGB: its nodes, its training edges, and the edges and negatives of
 // its split. The name of the folder says which data set it is, for Graph.HitsAt. A split is one of
@@ -52,7 +60,7 @@ func ReadOGB(dir string, opts *Options) (*Graph, error) {
 		return nil, err
 	}
 	if len(splits) != 1 {
-		return nil, fmt.Errorf("%s has %d splits: want one folder in split", dir, len(splits))
+		return nil, fmt.Errorf("%s has %d splits: want one folder in split, with valid.pt and test.pt", dir, len(splits))
 	}
 	trainFile := filepath.Join(splits[0], "train.pt")
 	if _, err := os.Stat(trainFile); errors.Is(err, os.ErrNotExist) {
@@ -123,6 +131,9 @@ func (b *Builder) addOGB(path string, part, negatives Part) (each bool, err erro
 // arrays as they are stored, and as int64.
 func (b *Builder) mayRead(path string) error {
 	info, err := os.Stat(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("%s is missing: want the files of the split as OGB lays them out", path)
+	}
 	if err != nil {
 		return err
 	}
@@ -166,12 +177,11 @@ func (b *Builder) addShared(path string, arrays []codec.Integers, part, negative
 		default:
 			continue // such as year and weight
 		}
-		p, ok := asPairs(a)
-		if !ok || p.width != 2 {
+		if len(a.Shape) != 2 || a.Shape[1] != 2 {
 			return fmt.Errorf("%s: %s has shape %v: want m x 2", path, a.Name, a.Shape)
 		}
 		r := &Reader{name: path}
-		r.read(p)
+		r.read(&pairs{data: a.Data, count: a.Shape[0], width: 2})
 		if err := b.Add(r, to); err != nil {
 			return err
 		}
@@ -184,7 +194,7 @@ func (b *Builder) addShared(path string, arrays []codec.Integers, part, negative
 
 // ogbNodes reads how many nodes there are.
 func ogbNodes(dir string) (n int, err error) {
-	path := filepath.Join(dir, "raw", "num-node-list.csv.gz")
+	path := filepath.Join(dir, "raw", nodeList)
 	lines, err := codec.OpenLines(path, "")
 	if err != nil {
 		return 0, err
