@@ -21,14 +21,15 @@ import (
 // is not kept: New derives it again.
 //
 // A blob states the version of the first program that can read it: 2 of a decoder of kind mol, 3 of
-// one of kind complex or with relations, since their specs have what older programs do not know,
-// and 1 of all others.
+// one of kind complex or with relations, 4 of one with a gated linear unit, since their specs have
+// what older programs do not know, and 1 of all others.
 const (
 	blobMagic      = "fdec"
 	plainVersion   = 1
 	mixtureVersion = 2
 	relateVersion  = 3
-	blobVersion    = relateVersion // the newest
+	gatedVersion   = 4
+	blobVersion    = gatedVersion // the newest
 )
 
 // versionOf returns the version that a blob of the decoder states.
@@ -36,6 +37,8 @@ func versionOf(s *Spec) uint32 {
 	switch {
 	case s.Kind == ComplEx || len(s.Relations) > 0:
 		return relateVersion
+	case s.Mixture.gated():
+		return gatedVersion
 	case s.Kind == MoL:
 		return mixtureVersion
 	}

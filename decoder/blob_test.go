@@ -51,6 +51,13 @@ func TestBlobGolden(t *testing.T) {
 	})
 	require.NoError(t, err)
 	checkGolden(t, "blob-v2.hex", d)
+	mixture.Source.Layers = []decoder.LayerSpec{{Weight: "f", Activation: decoder.SiLU, GLU: true}}
+	d, err = decoder.New(decoder.Spec{Kind: decoder.MoL, Dim: 2, Mixture: &mixture}, map[string]decoder.Tensor{
+		"f": {Shape: []int{4, 2}, Data: []float32{1, 2, 3, 4, 5, 6, 7, 8}},
+		"g": {Shape: []int{1, 2}, Data: []float32{1, -1}}, "l": {Shape: []int{2, 2}, Data: []float32{1, 2, 3, 4}},
+	})
+	require.NoError(t, err)
+	checkGolden(t, "blob-v4.hex", d)
 }
 
 // checkGolden compares the blob of a decoder with a file of testdata, and reads it.
@@ -110,10 +117,10 @@ func TestUnmarshalRefuses(t *testing.T) {
 		assert.ErrorContains(t, err, test.want, test.name)
 	}
 	newer := append([]byte(nil), blob...)
-	newer[4] = 4
+	newer[4] = 5
 	_, err = decoder.Unmarshal(resealed(newer))
 	assert.ErrorIs(t, err, format.ErrVersion)
-	assert.EqualError(t, err, "decoder has format version 4, this program reads up to version 3: use a newer program")
+	assert.EqualError(t, err, "decoder has format version 5, this program reads up to version 4: use a newer program")
 }
 
 func TestUnmarshalFindsAnyDamage(t *testing.T) {

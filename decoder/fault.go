@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/flashdb/flashdb/decoder/internal/fault"
 )
@@ -24,6 +25,10 @@ func (f *faults) key(field, key string, needed bool, where string) {
 
 // layers checks the layers of one network.
 func (f *faults) layers(at string, layers []LayerSpec) {
+	if slices.ContainsFunc(layers, func(l LayerSpec) bool { return l.GLU }) &&
+		slices.ContainsFunc(layers, func(l LayerSpec) bool { return l.Residual == ResidualZ }) {
+		f.Add("%s: residual %s has no place in a network with a gated linear unit", at, ResidualZ)
+	}
 	for i := range layers {
 		f.layer(fmt.Sprintf("%s[%d]", at, i), &layers[i], i == len(layers)-1)
 	}
@@ -44,8 +49,22 @@ func (f *faults) layer(at string, l *LayerSpec, last bool) {
 		f.Add("%s.activation is %q; want one of %s", at, l.Activation,
 			fault.Words(ReLU, LeakyReLU, GELU, GELUTanh, SiLU, Tanh, Sigmoid, Identity))
 	}
+	f.gated(at, l)
 	if l.Slope != nil && (l.Activation != LeakyReLU || !isFinite(*l.Slope)) {
 		f.Add("%s.slope %v: want a finite number, with activation %s only", at, *l.Slope, LeakyReLU)
+	}
+}
+
+// gated checks a gated linear unit.
+func (f *faults) gated(at string, l *LayerSpec) {
+	switch {
+	case !l.GLU:
+	case !strings.HasPrefix(at, "mixture.source.") && !strings.HasPrefix(at, "mixture.gate.source["):
+		f.Add("%s.glu is out of place: only layers of mixture.source and mixture.gate.source may be gated linear units", at)
+	case l.Norm != nil || l.Residual != "":
+		f.Add("%s: a gated linear unit has neither norm nor residual here", at)
+	case l.Activation == "":
+		f.Add("%s.activation is missing; want that of the first half, such as %s of GeGLU or %s of SwiGLU", at, GELU, SiLU)
 	}
 }
 
@@ -72,7 +91,7 @@ func (f *faults) norm(at string, n *NormSpec) {
 // those that are ignored.
 var (
 	specFields  = []string{"kind", "dim", "weight", "relation", "relations", "complex", "imaginary", "conjugate", "input_norm", "layers", "output", "output_column", "shapes", "mixture"}
-	layerFields = []string{"weight", "bias", "residual", "norm", "norm_position", "activation", "slope"}
+	layerFields = []string{"weight", "bias", "residual", "norm", "norm_position", "activation", "slope", "glu"}
 	normFields  = []string{"kind", "weight", "bias", "mean", "var", "eps"}
 	noMeaning   = []string{"dropout", "comment"}
 )

@@ -62,6 +62,12 @@ func (c *fitter) layers(at string, layers []LayerSpec, zWidth int, from string, 
 		}
 		c.norm(at+".norm", l.Norm, out)
 		c.residual(at, l, out, width, zWidth)
+		if l.GLU {
+			if out%2 != 0 {
+				c.Add("%s.weight %q has %d outputs; a gated linear unit needs an even number", at, l.Weight, out)
+			}
+			out /= 2
+		}
 		width, from = out, fmt.Sprintf("the outputs of %s", at)
 	}
 	return width

@@ -15,8 +15,8 @@ type mol struct {
 	logits int // pairs of components
 
 	// The networks, nil where the spec has no layers.
-	source, candidate                     *network
-	gateSource, gateCandidate, gateLogits *network
+	source, gateSource                   *gatedNetwork
+	candidate, gateCandidate, gateLogits *network
 
 	combine activation // of the gate: SiLU or none
 }
@@ -27,25 +27,47 @@ func newMoL(m model) (*mol, error) {
 	if d.mix.Gate.Combine == CombineGLUSiLU {
 		d.combine = newActivation(SiLU, nil)
 	}
-	widths := [...]int{m.spec.Dim, m.spec.Dim, m.spec.Dim, m.spec.Dim, d.logits}
-	for i, net := range []**network{&d.source, &d.candidate, &d.gateSource, &d.gateCandidate, &d.gateLogits} {
-		p := d.mix.parts()[i]
-		if len(p.layers) == 0 {
-			continue
+	var err error
+	for i, p := range d.mix.parts() {
+		switch i {
+		case 0:
+			d.source, err = m.gatedPart(p.layers, m.spec.Dim)
+		case 1:
+			d.candidate, err = m.part(p.layers, m.spec.Dim)
+		case 2:
+			d.gateSource, err = m.gatedPart(p.layers, m.spec.Dim)
+		case 3:
+			d.gateCandidate, err = m.part(p.layers, m.spec.Dim)
+		case 4:
+			d.gateLogits, err = m.part(p.layers, d.logits)
 		}
-		from := newDraftLayers(p.layers, m.tensors, widths[i])
-		from.fold()
-		built, err := from.build()
 		if err != nil {
 			return nil, fmt.Errorf("%w (of %s)", err, p.at)
 		}
-		for l := range built.layers {
-			built.layers[l].pack()
-		}
-		*net = built
 	}
-	d.width = d.source.outputs(m.spec.Dim) / d.mix.Source.Components
+	d.width = m.spec.Dim
+	if d.source != nil {
+		d.width = d.source.out
+	}
+	d.width /= d.mix.Source.Components
 	return d, nil
+}
+
+// part builds a network of a mixture, nil of no layers.
+func (m *model) part(layers []LayerSpec, width int) (*network, error) {
+	if len(layers) == 0 {
+		return nil, nil
+	}
+	from := newDraftLayers(layers, m.tensors, width)
+	from.fold()
+	built, err := from.build()
+	if err != nil {
+		return nil, err
+	}
+	for l := range built.layers {
+		built.layers[l].pack()
+	}
+	return built, nil
 }
 
 func (d *mol) String() string {
@@ -72,7 +94,7 @@ func (d *mol) Bind(into Bound, source []float32) Bound {
 	b.bind.begin()
 	components := source
 	if d.source != nil {
-		components = d.source.forward(&b.bind, &b.bind.frames, source, 1, false)
+		components = d.source.forward(&b.bind, source)
 	}
 	for from := 0; from < len(b.wide); from += d.width {
 		scale := d.scale(components[from:from+d.width]) / d.mix.temperature()
@@ -84,7 +106,7 @@ func (d *mol) Bind(into Bound, source []float32) Bound {
 	b.bindOnes()
 	if d.gateSource != nil {
 		b.bind.begin()
-		b.gate = append(b.gate[:0], d.gateSource.forward(&b.bind, &b.bind.frames, source, 1, false)...)
+		b.gate = append(b.gate[:0], d.gateSource.forward(&b.bind, source)...)
 	}
 	return b
 }

@@ -270,6 +270,12 @@ func TestMixtureSpecRefuses(t *testing.T) {
 		{"glu", spec(sides("3", "3") + `"gate": {"combine": "glu_silu", "source": [{"weight": "w"}]}}`), "multiplies the parts of source and candidate; give both"},
 		{"no gate", spec(sides("3", "3") + `"gate": {"combine": "sum"}}`), "mixture.gate has no part"},
 		{"layer", spec(sides("3", "3") + `"gate": {"combine": "sum", "logits": [{"weight": "w"}, {"weight": "v"}]}}`), "mixture.gate.logits[0].activation is missing"},
+		{"unit of a candidate", spec(sides("3", `3, "layers": [{"weight": "w", "activation": "silu", "glu": true}]`) + gate + `}`), "mixture.candidate.layers[0].glu is out of place: only layers of mixture.source and mixture.gate.source"},
+		{"unit of the logits", spec(sides("3", "3") + `"gate": {"combine": "sum", "logits": [{"weight": "w", "activation": "silu", "glu": true}]}}`), "mixture.gate.logits[0].glu is out of place"},
+		{"unit without activation", spec(sides(`3, "layers": [{"weight": "w", "glu": true}]`, "3") + gate + `}`), "activation is missing; want that of the first half"},
+		{"unit with a residual", spec(sides(`3, "layers": [{"weight": "w", "activation": "silu", "glu": true, "residual": "input"}]`, "3") + gate + `}`), "has neither norm nor residual here"},
+		{"unit and z", spec(sides(`3, "layers": [{"weight": "w", "activation": "silu", "glu": true}, {"weight": "w", "residual": "z"}]`, "3") + gate + `}`), "residual z has no place in a network with a gated linear unit"},
+		{"unit of a network", `{"kind": "hadamard_mlp", "dim": 4, "layers": [{"weight": "w", "activation": "silu", "glu": true}]}`, "layers[0].glu is out of place"},
 		{"field", spec(sides("3", "3") + `"tau": 1, ` + gate + `}`), `unknown field "mixture.tau"; want one of source, candidate, cosine`},
 		{"field of a side", spec(`{"source": {"components": 3, "p": 1}, "candidate": {"components": 3}, ` + gate + `}`), `unknown field "mixture.source.p"`},
 		{"field of a layer", spec(sides("3", "3") + `"gate": {"combine": "sum", "logits": [{"weight": "w", "norn": {}}]}}`), `unknown field "mixture.gate.logits[0].norn"`},
@@ -294,6 +300,10 @@ func TestMixtureWeightsRefused(t *testing.T) {
 			tensors["wide"] = decoder.Tensor{Shape: []int{8, 7}, Data: make([]float32, 56)}
 			s.Mixture.Candidate.Layers[0].Weight = "wide"
 		}, `mixture.candidate.layers[0].weight "wide" has shape [8 7]; want [any 6] (the row)`},
+		{"odd unit", func(s *decoder.Spec, tensors map[string]decoder.Tensor) {
+			tensors["odd"] = decoder.Tensor{Shape: []int{7, 6}, Data: make([]float32, 42)}
+			s.Mixture.Gate.Source = []decoder.LayerSpec{{Weight: "odd", Activation: decoder.SiLU, GLU: true}}
+		}, `mixture.gate.source[0].weight "odd" has 7 outputs; a gated linear unit needs an even number`},
 		{"missing", func(s *decoder.Spec, _ map[string]decoder.Tensor) { s.Mixture.Candidate.Layers[0].Weight = "none" }, `mixture.candidate.layers[0].weight: no tensor "none"`},
 	} {
 		_, b := picking(t, 0)

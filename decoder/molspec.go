@@ -1,6 +1,10 @@
 package decoder
 
-import "github.com/flashdb/flashdb/decoder/internal/fault"
+import (
+	"slices"
+
+	"github.com/flashdb/flashdb/decoder/internal/fault"
+)
 
 // MixtureSpec describes a mixture of logits: Zhai et al., "Revisiting Neural Retrieval on
 // Accelerators", KDD 2023, and Ding and Zhai, "Retrieval with Learned Similarities", 2024. Source x
@@ -67,6 +71,16 @@ func (m *MixtureSpec) parts() []mixturePart {
 		{"mixture.gate.candidate", m.Gate.Candidate},
 		{"mixture.gate.logits", m.Gate.Logits},
 	}
+}
+
+// gated tells whether a layer is a gated linear unit.
+func (m *MixtureSpec) gated() bool {
+	for _, p := range m.parts() {
+		if slices.ContainsFunc(p.layers, func(l LayerSpec) bool { return l.GLU }) {
+			return true
+		}
+	}
+	return false
 }
 
 // logits is the number of pairs of components.

@@ -31,6 +31,7 @@ var layouts = []layout{
 	{"ncn", isNCN, ncnSpec},             // the LinkPredictor of the NCN code
 	{"dgl", isDGL, dglSpec},             // DGL's MLPPredictor
 	{"pykeen", isPyKEEN, pykeenSpec},    // PyKEEN's DistMult and ComplEx
+	{"rails", isRAILS, railsSpec},       // the mixture of logits of RAILS
 	{"refined-gae", nil, refinedSpec},   // the Hadamard_MLPPredictor of Refined-GAE
 	{"sequential", nil, sequentialSpec}, // an nn.Sequential
 	{"bilinear", nil, bilinearSpec},     // nn.Bilinear with one output
@@ -77,7 +78,7 @@ func (w dict) below(prefix string) dict {
 
 // anchorKey matches the keys by which a layout that is to be detected stands out: prefix, then a
 // first weight.
-var anchorKey = regexp.MustCompile(`^((?:.*\.)?)(?:lins\.\d+|W1|relation_representations\.0\._embeddings)\.weight$`)
+var anchorKey = regexp.MustCompile(`^((?:.*\.)?)(?:lins\.\d+|W1|relation_representations\.0\._embeddings|_gating_fn\._query_only_partial_module\.0)\.weight$`)
 
 // detectSpec finds the layout and the prefix of the decoder among tensors that may hold more than
 // it.
@@ -152,6 +153,8 @@ func (w dict) soleAnchor(name string) string {
 		first = regexp.MustCompile(`^((?:.*\.)?)lins(?:\.0)?\.weight$`)
 	case "sequential":
 		first = regexp.MustCompile(`^((?:.*\.)?)0\.weight$`)
+	case "rails":
+		first = regexp.MustCompile(`^((?:.*\.)?)_gating_fn\._query_only_partial_module\.0\.weight$`)
 	case "bilinear":
 		first = regexp.MustCompile(`^((?:.*\.)?)weight$`)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -34,6 +35,8 @@ type Options struct {
 	Relations []string
 	// Activation is that of all layers but the last. Empty: what the layout has by default, ReLU.
 	Activation decoder.Activation
+	// Temperature is what the logits of a mixture are divided by, where the layout is rails.
+	Temperature float64
 	// Residual is z, input or none: what is added to every layer's linear output but the last.
 	// Empty: none, where the layout fixes it.
 	Residual string
@@ -48,6 +51,12 @@ func (o *Options) Validate() error {
 		return nil
 	}
 	var f fault.List
+	if math.IsNaN(o.Temperature) || math.IsInf(o.Temperature, 0) || o.Temperature < 0 {
+		f.Add("temperature is %v; want a positive number", o.Temperature)
+	}
+	if o.Spec != nil && o.Temperature != 0 {
+		f.Add("a spec says it all: give no temperature beside it")
+	}
 	if o.Spec != nil && (o.Layout != "" || o.Kind != "" || o.Activation != "" || o.Residual != "") {
 		f.Add("a spec says it all: give no layout, kind, activation or residual beside it")
 	}
@@ -157,6 +166,9 @@ func fromTensors(tensors map[string]decoder.Tensor, o Options) (decoder.Decoder,
 	}
 	if len(o.Relations) > 0 && len(spec.Relations) == 0 {
 		return nil, fmt.Errorf("names of %d relations for a decoder of kind %s, which has none", len(o.Relations), spec.Kind)
+	}
+	if o.Temperature != 0 && spec.Kind != decoder.MoL {
+		return nil, fmt.Errorf("a temperature for a decoder of kind %s, which has none", spec.Kind)
 	}
 	for i := range spec.Layers {
 		if spec.Layers[i].Residual == residualNone {
