@@ -52,8 +52,8 @@ type LayerSpec struct {
 	Slope        *float64   `json:"slope,omitempty"`         // of LeakyReLU; default 0.01
 	// GLU makes the layer a gated linear unit (Shazeer, arXiv 2002.05202): the activation is that of
 	// the first half of the linear outputs, and is multiplied by the second half. Only layers that
-	// read the source of a mixture have it: those of a candidate are scored by the thousand, and
-	// need a gradient.
+	// read the source of a mixture have it. Candidates are scored by the thousand, and need a
+	// gradient.
 	GLU bool `json:"glu,omitempty"`
 }
 
