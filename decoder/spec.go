@@ -50,9 +50,9 @@ type LayerSpec struct {
 	NormPosition string     `json:"norm_position,omitempty"` // before_activation (default) or after_activation
 	Activation   Activation `json:"activation"`              // may be left out of the last layer: identity
 	Slope        *float64   `json:"slope,omitempty"`         // of LeakyReLU; default 0.01
-	// GLU makes the layer a gated linear unit (Shazeer, arXiv 2002.05202): the activation is that of
-	// the first half of the linear outputs, and is multiplied by the second half. Only layers that
-	// read the source of a mixture have it. Candidates are scored by the thousand, and need a
+	// GLU makes the layer a gated linear unit (Shazeer, arXiv 2002.05202): the activation is that
+	// of the first half of the linear outputs, and is multiplied by the second half. Only layers
+	// that read the source of a mixture have it. Candidates are scored by the thousand, and need a
 	// gradient.
 	GLU bool `json:"glu,omitempty"`
 }
