@@ -37,7 +37,7 @@ type PlanPoint struct {
 	// Recall over the sources: mean, 5th percentile, worst, and a lower bound of the mean with 95%
 	// confidence. The bound is lower still where one kind of source has a lower mean.
 	Mean, P5, Worst, Bound float64
-	// Relation is the relation with the lowest mean recall of those with at least 8 sources, both
+	// Relation is the relation with the lowest mean recall of those with at least 4 sources, both
 	// directions counted together. RelationMean is that recall. It is no bound: Bound is for the
 	// mean over all relations. Relation is empty for a decoder without relations.
 	Relation     string

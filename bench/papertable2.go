@@ -29,8 +29,8 @@ var tableOwn = struct{ rounds, perRound, k int }{2, 250, 500}
 const (
 	deepRounds = 4
 	leastDeep  = 1000
-	mostDeep   = 10_000      // unless few sources are asked
-	deepInAll  = 200_000_000 // rows of all sources
+	mostDeep   = 10_000     // unless few sources are asked
+	deepInAll  = 20_000_000 // rows of all sources
 )
 
 // deep returns the number of candidates that are retrieved for Hits@k, where so many sources are

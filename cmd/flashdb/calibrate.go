@@ -34,7 +34,7 @@ plan that does not is taken in its place, if it takes at most half as long again
 
 With a decoder that has relations the bound holds for the mean over all of them, not for each.
 So the relation by which a plan finds least is shown with its mean recall, of those with at
-least 8 sources. A plan that misses too much there gives way in the same manner.
+least 4 sources. A plan that misses too much there gives way in the same manner.
 
 rebuild and decoder add calibrate by themselves.`,
 		Example: `  flashdb calibrate papers.flash papers

@@ -157,8 +157,8 @@ func TestTailBound(t *testing.T) {
 // TestLowestRelation checks that only relations with enough sources are considered.
 func TestLowestRelation(t *testing.T) {
 	r := newTestRun()
-	c := asked(r, 10, slices.Concat(slices.Repeat([]int{10}, 8), slices.Repeat([]int{6}, 8), slices.Repeat([]int{0}, 7), slices.Repeat([]int{1}, 8))...)
-	for i, relation := range slices.Concat(slices.Repeat([]string{"treats"}, 8), slices.Repeat([]string{"causes"}, 8), slices.Repeat([]string{"rare"}, 7)) {
+	c := asked(r, 10, slices.Concat(slices.Repeat([]int{10}, 8), slices.Repeat([]int{6}, 4), slices.Repeat([]int{0}, 3), slices.Repeat([]int{1}, 16))...)
+	for i, relation := range slices.Concat(slices.Repeat([]string{"treats"}, 8), slices.Repeat([]string{"causes"}, 4), slices.Repeat([]string{"rare"}, 3)) {
 		r.Sources[i].Relation = relation
 	}
 	p := r.point(c)

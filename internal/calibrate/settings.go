@@ -54,8 +54,8 @@ const (
 	tailMisses      = 4    // at the 5th percentile, so many times as much may be missing as the recall allows
 	worstMisses     = 5    // the same for the worst source
 	wellServed      = 0.95 // for a higher recall, the worst source must find this much
-	relationMisses  = 2    // the same for the mean over the sources of a relation
-	relationSources = 8    // a relation with fewer sources is not judged
+	relationMisses  = 2    // the same for the mean over the sources of a relation; measured, see docs/measurements.md
+	relationSources = 4    // a relation with fewer sources is not judged; measured likewise
 	evenPrice       = 1.5  // a plan that these limits exclude is replaced by one that costs at most so many times as much
 )
 
