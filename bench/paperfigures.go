@@ -71,7 +71,7 @@ func (p *paperPage) tradeOff(img string) error {
 
 func (p *paperPage) ablation(string) error {
 	p.heading("Rounds and rows per round (ablation)")
-	p.say("Recall of the best %d for T rounds of N rows, by the algorithm as printed: one anchor, every list probed, no early stop (the plan's patience is its number of rounds). The columns on the left begin with the paper's first query, the seed ones, those on the right with learned seeds.", paperK)
+	p.say("Recall of the best %d for T rounds of N rows, by the algorithm as printed: one anchor, every list probed, no early stop (the plan's patience is its number of rounds; `flashdb predict --patience -1` does the same). The columns on the left begin with the paper's first query, the seed ones, those on the right with learned seeds.", paperK)
 	for _, graph := range p.settings.Graphs {
 		a := p.ablations[graph]
 		t := table{header: []string{graph}}

@@ -37,6 +37,7 @@ func (p *planFlags) register(cmd *cobra.Command) {
 	fs.IntVar(&p.plan.PerRound, "per-round", 0, "rows scored per round")
 	fs.Var(&p.probes, "probes", "how much of the index to visit: a number of lists, a share such as 5%, or all")
 	fs.IntVar(&p.plan.Growth, "growth", 0, "rounds over which the visited part grows to --probes; 1: at once (default 3)")
+	fs.IntVar(&p.plan.Patience, "patience", 0, "stop after this many rounds in a row without a new hit; -1: never (default 2)")
 	fs.Var(&p.tail, "tail", "stop if at most this share of the hits is in a round's last third, such as 3%")
 	fs.IntVar(&p.plan.Anchors, "anchors", 0, "retrieved nodes whose mean gradient is the next query")
 	fs.StringVar(&p.anchorsFrom, "anchors-from", "", "take anchors from: round, all (rounds), both, or round+ones")
@@ -47,6 +48,9 @@ func (p *planFlags) register(cmd *cobra.Command) {
 	completeWords(cmd, "seed", "ones", "source", "both", "learned", "learned+ones", "components")
 }
 
+// patientRounds are more than a plan has, so that it never stops for want of a new hit.
+const patientRounds = 1000
+
 // options returns what the flags say. A flag that was given must say something: zero is the
 // options' way to ask for the default, and a slip of the caller's.
 func (p *planFlags) options(fs *pflag.FlagSet) (flashdb.PredictOptions, error) {
@@ -54,6 +58,9 @@ func (p *planFlags) options(fs *pflag.FlagSet) (flashdb.PredictOptions, error) {
 	o.Recall, o.Exact = float64(p.recall), p.mode == "exact"
 	if p.mode == "paper" {
 		plan.Method = flashlight.MethodPaper
+	}
+	if plan.Patience == -1 {
+		plan.Patience = patientRounds
 	}
 	plan.Probes, plan.Tail = p.probes.probes, float64(p.tail)
 	plan.AnchorsFrom, plan.Seed = flashlight.AnchorsFrom(p.anchorsFrom), flashlight.Seed(p.seed)
@@ -65,11 +72,16 @@ func (p *planFlags) options(fs *pflag.FlagSet) (flashdb.PredictOptions, error) {
 		{"rounds", plan.Rounds},
 		{"per-round", plan.PerRound},
 		{"growth", plan.Growth},
+		{"patience", plan.Patience},
 		{"anchors", plan.Anchors},
 		{"max-scored", plan.MaxScored},
 	} {
 		if fs.Changed(f.name) && f.value < 1 {
-			errs = append(errs, fmt.Errorf("--%s is %d: want a positive number", f.name, f.value))
+			more := ""
+			if f.name == "patience" {
+				more = ", or -1"
+			}
+			errs = append(errs, fmt.Errorf("--%s is %d: want a positive number%s", f.name, f.value, more))
 		}
 	}
 	oneOf := func(name, value string, allowed ...string) {
@@ -96,7 +108,7 @@ func (p *planFlags) options(fs *pflag.FlagSet) (flashdb.PredictOptions, error) {
 
 // conflicts returns an error if flags contradict each other.
 func (p *planFlags) conflicts(o flashdb.PredictOptions) error {
-	const byHand = "--rounds, --per-round, --probes, --growth, --tail, --anchors, --anchors-from, --seed and --max-scored"
+	const byHand = "--rounds, --per-round, --probes, --growth, --patience, --tail, --anchors, --anchors-from, --seed and --max-scored"
 	switch {
 	case o.Plan != nil && o.Exact:
 		return errors.New("--mode exact scores every node: leave out " + byHand)

@@ -39,6 +39,12 @@ func TestPlanFlags(t *testing.T) {
 		},
 	}, o)
 
+	for flag, want := range map[string]int{"3": 3, "-1": patientRounds} {
+		o, err = parsePlan("--patience", flag)
+		require.NoError(t, err)
+		assert.Equal(t, &flashlight.Plan{Patience: want}, o.Plan)
+	}
+
 	o, err = parsePlan("--mode", "paper", "--probes", "all")
 	require.NoError(t, err)
 	assert.Equal(t, flashdb.PredictOptions{Plan: &flashlight.Plan{Method: flashlight.MethodPaper, Probes: index.Probes{Share: 1}}}, o)
@@ -52,6 +58,8 @@ func TestPlanFlagFaults(t *testing.T) {
 		{[]string{"--rounds", "0"}, "--rounds is 0: want a positive number"},
 		{[]string{"--rounds", "0", "--anchors", "-1"}, "--anchors is -1"},
 		{[]string{"--per-round", "-1"}, "--per-round is -1"},
+		{[]string{"--patience", "0"}, "--patience is 0: want a positive number, or -1"},
+		{[]string{"--patience", "-2"}, "--patience is -2: want a positive number, or -1"},
 		{[]string{"--growth", "0"}, "--growth is 0: want a positive number"},
 		{[]string{"--max-scored", "0"}, "--max-scored is 0"},
 		{[]string{"--recall", "0"}, "argument \"0\" for \"--recall\" flag: want a share above 0"},
