@@ -45,18 +45,21 @@ func (r *paperRun) stageSeconds(ctx context.Context, p *paperGraph, t paperTrain
 		return r.stage(ctx, p, t, encoder, train.StageTrain)
 	}
 	walks, err := r.stage(ctx, p, t, encoder, train.StageWalks)
-	if err != nil {
+	if walks == 0 || err != nil {
 		return 0, err
 	}
 	rest, err := r.stage(ctx, p, t, train.MF, train.StageTrain)
-	return walks + rest, err
+	if rest == 0 || err != nil {
+		return 0, err
+	}
+	return walks + rest, nil
 }
 
-// stage times the begin of a stage of a training.
+// stage times the begin of a stage of a training. It returns 0 where not one step ended in time.
 func (r *paperRun) stage(ctx context.Context, p *paperGraph, t paperTraining, encoder train.EncoderKind, stage string) (float64, error) {
 	o := train.Options{Encoder: encoder, Decoder: decoder.HadamardMLP, Seed: 1, TimeBudget: r.settings.Probe}
 	t.apply(&o, p)
-	ctx, stop := context.WithCancel(ctx)
+	limited, stop := context.WithCancel(ctx)
 	defer stop()
 	began, err := processorSeconds()
 	if err != nil {
@@ -79,11 +82,11 @@ func (r *paperRun) stage(ctx context.Context, p *paperGraph, t paperTraining, en
 			stop() // no further stage
 		}
 	}
-	if _, err := train.Run(ctx, p.g, p.split, o); err != nil && !errors.Is(err, context.Canceled) {
+	if _, err := train.Run(limited, p.g, p.split, o); err != nil && !errors.Is(err, context.Canceled) {
 		return 0, err
 	}
-	if share == 0 {
-		return 0, fmt.Errorf("the training of %s did not begin within %v", encoder, r.settings.Probe)
+	if ctx.Err() != nil || share == 0 {
+		return 0, ctx.Err()
 	}
 	return took / share, nil
 }
@@ -112,7 +115,11 @@ func (p *paperPage) fullHours(string) error {
 		h := p.hours[graph]
 		cells := []string{graph}
 		for _, encoder := range p.settings.Encoders {
-			cells = append(cells, grouped(int64(math.Round(h.Seconds[string(encoder)]))))
+			cell := grouped(int64(math.Round(h.Seconds[string(encoder)])))
+			if h.Seconds[string(encoder)] == 0 {
+				cell = "not one step in time"
+			}
+			cells = append(cells, cell)
 		}
 		t.add(append(cells, fmt.Sprint(h.Training.Epochs), fmt.Sprint(h.Training.Dim), fmt.Sprintf("%.1f", h.total()))...)
 		sum += h.total()

@@ -220,3 +220,27 @@ func TestRAILSRefuses(t *testing.T) {
 	_, err = weights.Read(writeSafetensors(t, tensors{"lins.0.weight": zeros(1, 4)}), &weights.Options{Temperature: 1})
 	require.ErrorContains(t, err, "a temperature for a decoder of kind hadamard_mlp")
 }
+
+// TestRAILSOfAnyShape: no tensor that is missing or has another shape makes the reader panic, or
+// gives a decoder.
+func TestRAILSOfAnyShape(t *testing.T) {
+	o := weights.Options{Temperature: 0.05, Activation: decoder.GELU, Layout: "rails", Prefix: railsPrefix}
+	m := newRails(true, "_item_proj_module.")
+	for key := range m.at {
+		for _, shape := range [][]int{nil, {0}, {1}, {0, 0}, {3, 0}, {0, 6}, {1, 1}, {2, 2, 2}, {8, 6, 1}} {
+			changed := *m
+			changed.at = maps.Clone(m.at)
+			if shape == nil {
+				delete(changed.at, key)
+			} else {
+				changed.at[key] = zeros(shape...)
+			}
+			_, err := weights.Read(changed.file(t), &o)
+			if shape == nil && len(key) > 5 && key[len(key)-5:] == ".bias" {
+				assert.NoError(t, err, "%s may be missing", key)
+				continue
+			}
+			assert.Error(t, err, "%s of shape %v", key, shape)
+		}
+	}
+}
