@@ -86,8 +86,12 @@ func TestPaper(t *testing.T) {
 	}
 	require.Len(t, page.beyonds, 2)
 	mol := page.beyonds[0]
-	assert.NotNil(t, mol.row(halfPairs))
-	assert.Greater(t, mol.row(planRow(flashlight.SeedOnes, 4)).at(600), .9)
+	require.NotNil(t, mol.row(halfPairs))
+	require.NotNil(t, mol.row(planRow(flashlight.SeedComponents, 4)))
+	for _, row := range mol.Rows {
+		assert.InDelta(t, 1, row.at(1000), 1e-9, "%s: every row is scored", row.Name)
+		assert.Less(t, row.at(200), 1.0, row.Name)
+	}
 	assert.Nil(t, page.beyonds[1].row(halfPairs))
 	assert.Equal(t, 2*(16*16+16+2*16)+16+1, page.beyonds[1].Weights, "two hidden layers with norms, and the logit")
 	assert.Greater(t, page.hours["small"].total(), 0.0)
