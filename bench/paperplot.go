@@ -89,6 +89,7 @@ func plotTradeOff(path, graph string, s speedRecord) error {
 	p.Add(exact)
 	p.Legend.Add(exactLine, exact)
 	p.Legend.Top = false
+	p.Y.Min /= 6 // room for the legend
 	return savePlot(p, path)
 }
 
