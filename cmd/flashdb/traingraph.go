@@ -210,7 +210,14 @@ func (t *trainRun) deal() (err error) {
 		t.report.Split.How = "random"
 		t.split = train.RandomSplit(&t.g.Graph, valid, test, seed)
 	}
+	if err != nil {
+		return err
+	}
 	s := t.split
+	if len(s.Train) == 0 {
+		return fmt.Errorf("all edges are held out, %s for validation and %s to measure: hold out a smaller share",
+			show.Number(len(s.Valid)), show.Number(len(s.Test)))
+	}
 	t.report.Split.Train, t.report.Split.Valid, t.report.Split.Test = len(s.Train), len(s.Valid), len(s.Test)
-	return err
+	return nil
 }

@@ -60,13 +60,14 @@ func describeProgress(p train.Progress) string {
 	return strings.Join(parts, ", ")
 }
 
-// plainFault says what to do about memory.
+// plainFault says about memory what to do, in the words of the command.
 func (t *trainRun) plainFault(err error) error {
 	if errors.Is(err, context.Canceled) || t.r.opts.MemoryBytes == 0 {
 		return err
 	}
 	if need := train.Estimate(&t.g.Graph, t.split, t.r.opts).Total; need > t.r.opts.MemoryBytes {
-		return fmt.Errorf("%w: a smaller --dim or --batch takes less, --memory allows more", err)
+		return fmt.Errorf("training needs about %s of memory, and %s may be used: a smaller --dim or --batch takes less, --memory allows more",
+			show.Bytes(need), show.Bytes(t.r.opts.MemoryBytes))
 	}
 	return err
 }
