@@ -64,11 +64,15 @@ func (t *trainRun) fits() error {
 			size += len(t.g.RelationNames[e.Relation])
 		}
 	}
-	if size > t.mostBytes {
-		return fmt.Errorf("the model takes about %s, and what is stored in an existing database must fit one atomic write of %s: train into a directory that is not there yet, or with a smaller --dim",
-			show.Bytes(int64(size)), show.Bytes(int64(t.mostBytes)))
+	if size <= t.mostBytes {
+		return nil
 	}
-	return nil
+	where := ""
+	if size <= flashdb.MaxBatchBytes {
+		where = " while another process has it open"
+	}
+	return fmt.Errorf("the model takes about %s, and what is stored in an existing database%s must fit one atomic write of %s: train into a directory that is not there yet, or with a smaller --dim",
+		show.Bytes(int64(size)), where, show.Bytes(int64(t.mostBytes)))
 }
 
 // names are the collections to make.
