@@ -58,6 +58,7 @@ func (r *trainRequest) registerModel(cmd *cobra.Command) {
 	fs.Float64Var(&r.opts.WalkInOut, "walk-q", 0, "`q` of node2vec: more keeps a walk near its start (default 1)")
 	fs.IntVar(&r.opts.Epochs, "epochs", 0, "`number` of epochs at most (default 2 to 30, fewer for more edges)")
 	fs.Float64Var(&r.opts.LearningRate, "lr", 0, "learning `rate` of Adam (default 0.006)")
+	fs.IntVar(&r.opts.Folds, "folds", 0, "learn the edges in this `number` of parts, each from the graph without it (default 10 with hops, 1 with others)")
 	fs.IntVar(&r.opts.BatchEdges, "batch", 0, "`edges` per step (default by the number of edges)")
 	fs.Var(&r.dropout, "dropout", "`share` of hidden values dropped while training, 90% at most")
 	fs.Float64Var(&r.opts.WeightDecay, "weight-decay", 0, "weight `decay`: more makes queries faster (default 1 or 3 with hops; -1: none)")
@@ -107,7 +108,7 @@ func (r *trainRequest) validate(cmd *cobra.Command) error {
 	if r.opts.DecoderHidden, err = parseWidths(r.hidden); err != nil {
 		return err
 	}
-	for _, name := range []string{"dim", "epochs", "batch", "layers", "negatives-per-edge"} {
+	for _, name := range []string{"dim", "epochs", "batch", "folds", "layers", "negatives-per-edge"} {
 		if v, _ := cmd.Flags().GetInt(name); changed(name) && v < 1 {
 			return fmt.Errorf("--%s is %d: want a positive number", name, v)
 		}
