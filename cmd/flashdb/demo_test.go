@@ -62,7 +62,9 @@ func TestDemoJSON(t *testing.T) {
 		t.Skip("it is the demo of TestDemo once more")
 	}
 	t.Setenv("TMPDIR", t.TempDir()) // where the demo leaves its database
-	code, out, errOut := runLine("demo", "--json")
+	defer func(epochs int) { demoEpochs = epochs }(demoEpochs)
+	demoEpochs = 1
+	code, out, errOut := runLine("demo", "--train", "--json")
 	require.Zero(t, code, errOut)
 	assert.Equal(t, 1, strings.Count(out, "\n"), "one object on one line")
 	var r demoReport
@@ -75,12 +77,16 @@ func TestDemoJSON(t *testing.T) {
 		assert.Equal(t, demoSymbols[i], s.Source)
 		require.Len(t, s.Hits, demoHits)
 		require.Len(t, s.Dot, demoHits)
+		require.Len(t, s.Trained, demoHits)
 		assert.Less(t, s.RowsScored, 33445/10, "which plan was measured to be the cheapest depends on the machine")
 		assert.Positive(t, s.Known)
 		for _, h := range s.Hits {
 			assert.NotNil(t, h.Probability)
 		}
 	}
+	require.NotNil(t, r.Trained)
+	assert.Equal(t, 1, r.Trained.Epochs)
+	assert.Greater(t, r.Trained.Valid, 0.3)
 	assert.Equal(t, demoSources, r.Eval.Sources)
 	assert.Greater(t, r.Eval.RecallMean, 0.95)
 	assert.Less(t, r.Eval.MaxRelDiff, 1e-4)

@@ -36,18 +36,26 @@ func (d *demo) printStep(what string, elapsed time.Duration) {
 }
 
 func (d *demo) printLegend() {
+	beside := "what the plain dot product of the\nembeddings says."
+	if d.report.Trained != nil {
+		beside = "what the model that was\ntrained just now says, which has learned what a declaration mentions."
+	}
 	d.printf(`
-The best new neighbours, that is without a known edge, beside what the plain dot product of the
-embeddings says. A score is the decoder's logit: its sigmoid is the probability that the pair is a
-reference and not a random pair. * marks a real reference that was kept from the training.
-`)
+The best new neighbours, that is without a known edge, beside %s
+A score is the decoder's logit: its sigmoid is the probability that the pair is a reference and not a
+random pair. * marks a real reference that was kept from the training.
+`, beside)
 }
 
 func (d *demo) printSymbol(s demoSymbol) {
 	d.printf("\n%s (%s, %s)\n", show.Text(s.Source), show.Text(s.Kind), show.Count(s.Known, "known neighbour"))
-	d.printf("     %s %6s  %6s   %s %6s\n", pad("by the decoder", demoKeyWidth), "score", "prob.", pad("by plain dot product", demoKeyWidth), "dot")
-	for i := range max(len(s.Hits), len(s.Dot)) {
-		d.printf("  %d  %s   %s\n", i+1, decoderCell(s.Hits, i), dotCell(s.Dot, i))
+	title, unit, beside := "by plain dot product", "dot", s.Dot
+	if d.report.Trained != nil {
+		title, unit, beside = "by the model trained just now", "score", s.Trained
+	}
+	d.printf("     %s %6s  %6s   %s %6s\n", pad("by the decoder", demoKeyWidth), "score", "prob.", pad(title, demoKeyWidth), unit)
+	for i := range max(len(s.Hits), len(beside)) {
+		d.printf("  %d  %s   %s\n", i+1, decoderCell(s.Hits, i), besideCell(beside, i))
 	}
 	d.printf("     %s of %s scored in %.2g ms; scoring all takes %.3g ms and gives %s\n",
 		show.Number(s.RowsScored), show.Count(d.report.Nodes, "row"), s.FastMS, s.ExactMS, agreement(s))
@@ -68,7 +76,7 @@ func decoderCell(hits []demoHit, i int) string {
 	return fmt.Sprintf("%s %6.2f  %6s", markedKey(h), h.Score, probability(float32(*h.Probability)))
 }
 
-func dotCell(hits []demoHit, i int) string {
+func besideCell(hits []demoHit, i int) string {
 	if i >= len(hits) {
 		return ""
 	}

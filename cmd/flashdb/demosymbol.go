@@ -14,7 +14,8 @@ type demoSymbol struct {
 	Kind       string    `json:"kind"`
 	Known      int       `json:"known"` // neighbours by a known edge
 	Hits       []demoHit `json:"hits"`
-	Dot        []demoHit `json:"dot"` // by plain dot product
+	Dot        []demoHit `json:"dot"`               // by plain dot product
+	Trained    []demoHit `json:"trained,omitempty"` // by the model of --train
 	RowsScored int       `json:"rows_scored"`
 	FastMS     float64   `json:"fast_ms"`
 	ExactMS    float64   `json:"exact_ms"`
@@ -27,10 +28,16 @@ type demoHit struct {
 }
 
 // predict asks for the new neighbours of each symbol.
-func (d *demo) predict(ctx context.Context, c collection) error {
+func (d *demo) predict(ctx context.Context, db database, c collection) error {
 	heldOut, err := heldOutEdges(ctx, c)
 	if err != nil {
 		return err
+	}
+	var trained collection
+	if d.report.Trained != nil {
+		if trained, err = db.Collection(ctx, demoTrained); err != nil {
+			return err
+		}
 	}
 	if _, err := c.Predict(ctx, demoSymbols[0], demoHits, nil); err != nil { // faults the index in
 		return err
@@ -40,6 +47,11 @@ func (d *demo) predict(ctx context.Context, c collection) error {
 		s, err := predictSymbol(ctx, c, key, heldOut)
 		if err != nil {
 			return err
+		}
+		if trained != nil {
+			if err := d.predictTrained(ctx, trained, &s, heldOut); err != nil {
+				return err
+			}
 		}
 		d.report.Symbols = append(d.report.Symbols, s)
 		d.printSymbol(s)

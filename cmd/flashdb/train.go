@@ -95,13 +95,24 @@ state after every epoch, and --resume continues from it.`,
 	return cmd
 }
 
-// train is the whole command.
+// train is the command.
 func (a *app) train(ctx context.Context, r *trainRequest) error {
 	defer r.progress.Clear()
-	start := time.Now()
 	t := trainRun{app: a, r: r}
-	var err error
-	if t.mostBytes, err = a.mayTrain(ctx, r); err != nil {
+	if err := t.whole(ctx); err != nil {
+		return err
+	}
+	r.progress.Clear()
+	if a.json {
+		return a.emit(t.report)
+	}
+	return t.print()
+}
+
+// whole reads, trains, measures and stores.
+func (t *trainRun) whole(ctx context.Context) (err error) {
+	start := time.Now()
+	if t.mostBytes, err = t.mayTrain(ctx, t.r); err != nil {
 		return err
 	}
 	if err := t.readGraph(ctx); err != nil {
@@ -122,11 +133,7 @@ func (a *app) train(ctx context.Context, r *trainRequest) error {
 		return err
 	}
 	t.report.Seconds = time.Since(start).Seconds()
-	r.progress.Clear()
-	if a.json {
-		return a.emit(t.report)
-	}
-	return t.print()
+	return nil
 }
 
 // A trainRun is one run of the command.
