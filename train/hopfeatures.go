@@ -80,12 +80,15 @@ func (h *hops) standardise(feature int) {
 	}
 }
 
-// see computes the features of all hops except the zeroth. The first call also sets the sizes of
-// the blocks.
+// see computes the features of all hops except the zeroth. The first call, with all links, also
+// sets the sizes of the blocks and the rates of free embeddings.
 func (h *hops) see(links []Edge) {
 	a := newAdjacency(h.crew, h.g.Nodes, links, both)
 	first := h.sizes == nil
 	if first {
+		if h.half > 0 {
+			h.t.share = freeShares(a, h.g.Nodes, h.half)
+		}
 		h.sizes = make([]float32, hopCount+1)
 		h.sizes[0] = 1
 	}

@@ -17,6 +17,7 @@ type hops struct {
 	crew
 	g        *Graph
 	dim      int
+	half     float64   // links of a node whose free embedding learns at half the rate; 0: all learn at the whole rate
 	features []float32 // n x width
 	layout   hopLayout
 	sizes    []float32 // divisor of each block, so that its values are about 1; nil until the first see
@@ -35,7 +36,7 @@ type hops struct {
 const chunkNodes = 128
 
 func newHops(c crew, g *Graph, o *Options, p *params, rng *rand.Rand) *hops {
-	h := &hops{crew: c, g: g, dim: o.Dim, layout: newHopLayout(g)}
+	h := &hops{crew: c, g: g, dim: o.Dim, half: o.FreeLinks, layout: newHopLayout(g)}
 	h.features = make([]float32, g.Nodes*h.layout.width())
 	h.seedFeatures(o.Seed)
 	h.net = newNetwork(p, rng, false, o.Dropout, h.layout.width(), o.EncoderHidden, o.Dim)
@@ -103,6 +104,18 @@ func (h *hops) backward(dz []float32, nodes []uint32) {
 		part.input = h.gather(worker, nodes[first:last])
 		h.net.backward(part, lane, dz[first*h.dim:last*h.dim], last-first, false, true)
 	})
+}
+
+// freeShares returns the share of the rate at which the free embedding of each node learns: see
+// Options.FreeLinks. A free embedding shows links that the features of a fold leave out, because it
+// has learned from them in the epoch before. Of a node with few links it soon shows nothing else.
+func freeShares(a *adjacency, nodes int, half float64) []float32 {
+	shares := make([]float32, nodes)
+	for i := range shares {
+		d := float64(a.degree(uint32(i)))
+		shares[i] = float32(d / (d + half))
+	}
+	return shares
 }
 
 func (h *hops) update(o adam) { h.t.update(o, h.nodes, h.grads[:len(h.nodes)*h.dim]) }

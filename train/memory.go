@@ -31,7 +31,7 @@ func estimate(g *Graph, links int, split *Split, o *Options) Memory {
 	switch o.Encoder {
 	case Hops:
 		width := int64(newHopLayout(g).width())
-		m.Features = 4 * n * width
+		m.Features = 4 * n * (width + 1) // and the rates of free embeddings
 		weights += (width + d) * hidden
 		row += hidden + d
 	case GCN, SAGE:

@@ -84,6 +84,11 @@ type Options struct {
 	BatchEdges  int // links per step; default by the number of links
 	Folds       int // training links are learned in so many parts, each from the graph without that part; default 10 for Hops; otherwise 1, which leaves nothing out
 
+	// FreeLinks makes the free embeddings of Hops learn the slower the fewer links a node has: with
+	// d links at d/(d+FreeLinks) of the rate. It is for graphs most of whose nodes have two or
+	// three links, if the validation falls after the first epochs: see docs/train.md. Default 0.
+	FreeLinks float64
+
 	Epochs     int           // most epochs; default 2 to 30, fewer for more links
 	Patience   int           // validations without a better one before the run ends; default 5
 	ValidHits  int           // k of the Hits@k that a validation measures among Split.ValidNegatives; default 20
@@ -260,7 +265,7 @@ func (o Options) Validate() error {
 	rates := []struct {
 		name        string
 		value, most float64
-	}{{"LearningRate", o.LearningRate, 10}, {"WeightDecay", max(0, o.WeightDecay), 100}, {"Dropout", o.Dropout, 0.9}, {"WalkReturn", o.WalkReturn, 1e6}, {"WalkInOut", o.WalkInOut, 1e6}}
+	}{{"LearningRate", o.LearningRate, 10}, {"WeightDecay", max(0, o.WeightDecay), 100}, {"Dropout", o.Dropout, 0.9}, {"FreeLinks", o.FreeLinks, 1e6}, {"WalkReturn", o.WalkReturn, 1e6}, {"WalkInOut", o.WalkInOut, 1e6}}
 	for _, c := range rates {
 		if !(c.value >= 0 && c.value <= c.most) {
 			fault("%s is %g: want 0 to %g", c.name, c.value, c.most)

@@ -10,6 +10,7 @@ type table struct {
 	value []float32 // n x dim
 	m, v  []float32
 	grads []float32 // GCN and SAGE: of all rows, for update
+	share []float32 // Hops: of the rate, for each row; nil: the whole rate
 	step  int
 }
 
@@ -43,7 +44,11 @@ func (t *table) update(o adam, nodes []uint32, grads []float32) {
 					value[k] *= float32(1 - o.rate*o.decay)
 				}
 			}
-			o.apply(t.step, value, grads[i*t.dim:(i+1)*t.dim], t.m[at:at+t.dim], t.v[at:at+t.dim])
+			own := o
+			if t.share != nil {
+				own.rate *= float64(t.share[nodes[i]])
+			}
+			own.apply(t.step, value, grads[i*t.dim:(i+1)*t.dim], t.m[at:at+t.dim], t.v[at:at+t.dim])
 		}
 	})
 }

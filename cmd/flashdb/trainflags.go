@@ -58,6 +58,7 @@ func (r *trainRequest) registerModel(cmd *cobra.Command) {
 	fs.Float64Var(&r.opts.WalkInOut, "walk-q", 0, "`q` of node2vec: more keeps a walk near its start (default 1)")
 	fs.IntVar(&r.opts.Epochs, "epochs", 0, "`number` of epochs at most (default 2 to 30, fewer for more edges)")
 	fs.Float64Var(&r.opts.LearningRate, "lr", 0, "learning `rate` of Adam (default 0.006)")
+	fs.Float64Var(&r.opts.FreeLinks, "free-links", 0, "hops: the free embedding of a node with d links learns at d/(d+`number`) of the rate (default 0: at the whole)")
 	fs.IntVar(&r.opts.Folds, "folds", 0, "learn the edges in this `number` of parts, each from the graph without it (default 10 with hops, 1 with others)")
 	fs.IntVar(&r.opts.BatchEdges, "batch", 0, "`edges` per step (default by the number of edges)")
 	fs.Var(&r.dropout, "dropout", "`share` of hidden values dropped while training, 90% at most")
@@ -123,6 +124,9 @@ func (r *trainRequest) validate(cmd *cobra.Command) error {
 		if v, _ := cmd.Flags().GetFloat64(name); changed(name) && !(v > 0 && v <= 1e6) {
 			return fmt.Errorf("--%s is %v: want a number above 0, at most 1000000", name, v)
 		}
+	}
+	if n := r.opts.FreeLinks; !(n >= 0 && n <= 1e6) {
+		return fmt.Errorf("--free-links is %v: want a number of 0 to 1000000", n)
 	}
 	if decay := r.opts.WeightDecay; !(decay <= 100) {
 		return fmt.Errorf("--weight-decay is %v: want at most 100", decay)
