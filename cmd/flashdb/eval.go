@@ -104,7 +104,7 @@ known triples are left out, as papers on knowledge graphs do.`,
 	rank.register(cmd)
 	plan.register(cmd)
 	fs.BoolVar(&includeLinked, "include-linked", false, "also count nodes that the source is linked to")
-	fs.StringVar(&filter, "filter", "", "`expression` of tags and attributes, such as \"cs.CL and not survey and year >= 2020\"")
+	fs.StringVar(&filter, "filter", "", "`expression` of tags and attributes: \"cs.CL and not survey and year >= 2020\"")
 	return cmd
 }
 

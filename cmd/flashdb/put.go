@@ -35,7 +35,7 @@ type putRequest struct {
 func (a *app) putCommand() *cobra.Command {
 	var r putRequest
 	cmd := &cobra.Command{
-		Use:        "put DIR COLLECTION KEY [--embedding 0.1,0.2,...|@FILE|- | --links KEY,...] [--tag T]... [--attr NAME=VALUE]... [--payload S]",
+		Use:        "put DIR COLLECTION KEY [--embedding X,...|@FILE|- | --links KEYS] [--tag T] [--attr A=V] [--payload S]",
 		SuggestFor: []string{"add", "insert", "upsert", "set", "tag", "update"},
 		Short:      "Store one node, or change tags, attributes and payload of one",
 		Long: `Put stores one node, or changes one that is stored.

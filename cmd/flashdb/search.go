@@ -64,7 +64,7 @@ func (a *app) searchCommand() *cobra.Command {
 	fs.BoolVar(&opts.Exact, "exact", false, "scan every node")
 	fs.Var(&probes, "probes", "how much of the index to visit: a number of lists, a share such as 5%, or all")
 	fs.StringArrayVar(&opts.Exclude, "exclude", nil, "`key` to leave out; may be repeated")
-	fs.StringVar(&opts.Filter, "filter", "", "`expression` of tags and attributes, such as \"cs.CL and not survey and year >= 2020\"")
+	fs.StringVar(&opts.Filter, "filter", "", "`expression` of tags and attributes: \"cs.CL and not survey and year >= 2020\"")
 	fs.Float32Var(&minScore, "min-score", 0, "leave out nodes whose `score` is lower")
 	fs.StringVar(&sourceCollection, "source-collection", "", "take the source's embedding from this `collection`")
 	completeWords(cmd, "similarity", "ip", "cosine", "l2")

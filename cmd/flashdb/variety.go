@@ -14,9 +14,9 @@ import (
 // registerChoice adds the flags that say which nodes may be hits, and choose among the best.
 func (r *predictRequest) registerChoice(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&r.opts.Exclude, "exclude", nil, "`key` to leave out; may be repeated")
-	fs.StringVar(&r.opts.Filter, "filter", "", "`expression` of tags and attributes, such as \"cs.CL and not survey and year >= 2020\"")
+	fs.StringVar(&r.opts.Filter, "filter", "", "`expression` of tags and attributes: \"cs.CL and not survey and year >= 2020\"")
 	fs.Float64Var(&r.opts.Diversity, "diversity", 0, "0 to 1: how much score to give up for hits whose embeddings differ")
-	fs.Var(capFlag{&r.opts.Per}, "per", "`name=most`: at most so many hits with one value of an attribute; tag=2: with one tag")
+	fs.Var(capFlag{&r.opts.Per}, "per", "at most so many hits of one value of an attribute, `name=most`; tag=2: of one tag")
 }
 
 // A capFlag is the value of --per.
