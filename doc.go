@@ -10,7 +10,8 @@
 // embedding, tags and a payload. It also holds known links between nodes, and decoders by name.
 // Users and items, for example, are two collections. Items are predicted for a user, and the items
 // that the user is already linked to are left out. The main calls are Open, CreateCollection,
-// Upsert, PutDecoder, Link and Predict. Rebuild builds the index.
+// Upsert, PutDecoder, Link and Predict. Rebuild builds the index. StageRelease and Publish replace
+// all embeddings, decoders and indexes at once, beside a program that queries.
 //
 // # What is promised
 //
@@ -22,8 +23,8 @@
 //   - The recall, which is the share of the exact answer that is found, is 0.98 unless
 //     PredictOptions.Recall says otherwise. It is met by plans whose recall was measured: see
 //     Collection.Calibrate. QueryStats.Plan names the plan that ran, and why.
-//   - A query sees the decoder, nodes, links and tags as of the same write. So it sees all of a
-//     batch or nothing of it. Nodes that are deleted while it runs are left out.
+//   - A query sees the decoder, nodes, links and tags as of the same write, and of one release. So
+//     it sees all of a batch or nothing of it. Nodes that are deleted while it runs are left out.
 //   - A write is visible to every query that begins after it was acknowledged, with or without an
 //     index.
 //   - The index is derived data. While it is missing or damaged, queries score every node. Rebuild

@@ -204,3 +204,39 @@ func ExampleCollection_SetAttributes() {
 	// dune 12.5
 	// idiot 15
 }
+
+// A model that was trained anew replaces embeddings and decoder in one step.
+func ExampleDB_Publish() {
+	dir, remove := temporaryDir()
+	defer remove()
+	ctx := context.Background()
+	db, err := flashdb.Open(dir, nil)
+	check(err)
+	defer db.Close()
+	papers, err := db.CreateCollection("papers", flashdb.Schema{Dim: 2})
+	check(err)
+	dec, err := decoder.NewDot(2)
+	check(err)
+	check(papers.Upsert(ctx, flashdb.Node{Key: "bert", Embedding: []float32{1, 0}}, flashdb.Node{Key: "resnet", Embedding: []float32{0, 1}}))
+	check(papers.PutDecoder(ctx, "cites", dec))
+
+	night, err := db.StageRelease(ctx, "night", "papers")
+	check(err)
+	_, err = night.Put(ctx, "papers", flashdb.Node{Key: "bert", Embedding: []float32{2, 1}}, flashdb.Node{Key: "resnet", Embedding: []float32{1, 2}})
+	check(err)
+	check(night.PutDecoder(ctx, "papers", "cites", dec))
+	_, err = night.Build(ctx, nil)
+	check(err)
+	_, err = db.Publish(ctx, "night", nil) // or ErrQuality, if it is worse
+	check(err)
+
+	res, err := papers.Predict(ctx, "bert", 1, nil)
+	check(err)
+	fmt.Println(res.Hits[0].Key, res.Hits[0].Score)
+	former, err := db.Rollback(ctx)
+	check(err)
+	fmt.Println("release", former, "is live again")
+	// Output:
+	// resnet 4
+	// release 1 is live again
+}

@@ -35,9 +35,10 @@ type ReleaseInfo struct {
 	Name string
 	// Number counts the releases of a database from 1. The first is what was there before another
 	// was staged. Its name is "1".
-	Number  uint64
-	State   string    // staged, live or former
-	Created time.Time // when it was staged; of the first, when the second was
+	Number uint64
+	State  string // staged, live or former
+	// Created is when it was staged. Of the first it is when the second was, and zero before.
+	Created time.Time
 	// Published is when it last became live, and zero if it never was.
 	Published time.Time
 	// Collections are those that it has embeddings of its own for. Of the live release they are
@@ -110,8 +111,8 @@ func (db *DB) Release(ctx context.Context, name string) (*Release, error) {
 	return nil, fmt.Errorf("release %q %w", name, ErrNotFound)
 }
 
-// Releases describes the releases by number. There are none in a database in which none was ever
-// staged.
+// Releases describes the releases by number. A database in which none was ever staged has the first
+// one, which is live.
 func (db *DB) Releases(ctx context.Context) (all []ReleaseInfo, err error) {
 	leave, err := db.enter()
 	if err != nil {

@@ -93,7 +93,9 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 		for _, r := range v.Releases() {
 			switch r.State {
 			case storage.Live:
-				s.Release = r.Name
+				if !r.Created.IsZero() {
+					s.Release = r.Name
+				}
 			case storage.Staged:
 				s.Staged++
 			}

@@ -49,7 +49,7 @@ type Release struct {
 	Name      string
 	Number    uint64
 	State     ReleaseState
-	Created   time.Time
+	Created   time.Time // zero: no release was ever staged
 	Published time.Time // zero: never
 	// Collections are those of which it has rows of its own, of the live one all, as the release
 	// sees them.
@@ -85,6 +85,9 @@ func (c *catalog) find(name string) (*release, error) {
 
 // other returns the release of that name, or nil if it is the live one.
 func (c *catalog) other(name string) (*release, error) {
+	if len(c.releases) == 0 && name == firstRelease {
+		return nil, nil
+	}
 	r, err := c.find(name)
 	if err != nil || r.state == Live {
 		return nil, err
@@ -131,8 +134,11 @@ func (c *catalog) putRelease(r *release) {
 	c.releases = append(c.releases, r)
 }
 
-// Releases describes all releases by number: none if none was ever staged.
+// Releases describes all releases by number. If none was ever staged, that is the first one alone.
 func (r *reader) Releases() (all []Release) {
+	if len(r.catalog.releases) == 0 {
+		return []Release{{Name: firstRelease, Number: 1, State: Live, Collections: r.catalog.infos()}}
+	}
 	for _, rel := range r.catalog.releases {
 		if rel.state == stateDropping {
 			continue

@@ -225,6 +225,13 @@ func TestReleaseOfAnOldFile(t *testing.T) {
 	commit(t, s, 1, storage.CreateCollection{UID: 1, Name: "papers", Schema: storage.Schema{Dim: 1}})
 	flush(t, s)
 	require.ErrorIs(t, s.StageRelease("next", []uint32{1}, when), format.ErrVersion)
+	require.NoError(t, s.ViewOf("1", func(v *storage.View) error {
+		require.Len(t, v.Releases(), 1)
+		assert.Equal(t, "1", v.Releases()[0].Name)
+		assert.Equal(t, storage.Live, v.Releases()[0].State)
+		assert.Len(t, v.Releases()[0].Collections, 1)
+		return nil
+	}))
 	flush(t, s)
 }
 

@@ -179,6 +179,9 @@ func released(t *testing.T, db *flashdb.DB) (all, staged []string) {
 	releases, err := db.Releases(ctx)
 	require.NoError(t, err)
 	for _, info := range releases {
+		if info.Created.IsZero() {
+			return nil, nil // of a version without releases
+		}
 		all = append(all, info.Name+" "+info.State)
 		if info.State != flashdb.ReleaseStaged {
 			continue

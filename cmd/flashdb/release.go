@@ -321,7 +321,7 @@ type jsonRelease struct {
 	Release     string                  `json:"release"`
 	Number      uint64                  `json:"number"`
 	State       string                  `json:"state"`
-	Created     time.Time               `json:"created"`
+	Created     *time.Time              `json:"created,omitempty"`
 	Published   *time.Time              `json:"published,omitempty"`
 	Collections []jsonReleaseCollection `json:"collections"`
 }
@@ -338,7 +338,10 @@ type jsonReleaseCollection struct {
 func (a *app) printReleases(all []flashdb.ReleaseInfo) error {
 	if a.json {
 		for _, r := range all {
-			line := jsonRelease{Release: r.Name, Number: r.Number, State: r.State, Created: r.Created}
+			line := jsonRelease{Release: r.Name, Number: r.Number, State: r.State}
+			if !r.Created.IsZero() {
+				line.Created = &r.Created
+			}
 			if !r.Published.IsZero() {
 				line.Published = &r.Published
 			}
@@ -354,10 +357,6 @@ func (a *app) printReleases(all []flashdb.ReleaseInfo) error {
 			}
 		}
 		return nil
-	}
-	if len(all) == 0 {
-		_, err := fmt.Fprintln(a.out, "no release was ever staged")
-		return err
 	}
 	return a.titled(func(w io.Writer) {
 		fmt.Fprintln(w, "release\tstate\tcollection\trows\twithout a row\tdecoders\tindex")
