@@ -118,6 +118,9 @@ func TestJSONDoc(t *testing.T) {
 	var out, errOut bytes.Buffer
 	require.Zero(t, run(ended, []string{"serve", "db", "--json"}, nil, &out, &errOut), errOut.String())
 	collectKeys(t, printed, "serve", out.String())
+	out.Reset()
+	require.Zero(t, run(ended, []string{"browse", "db", "--json", "--no-open"}, nil, &out, &errOut), errOut.String())
+	collectKeys(t, printed, "browse", out.String())
 
 	for _, path := range leafPaths(newRoot(nil, nil, nil)) {
 		// remote prints what the program prints that it runs.

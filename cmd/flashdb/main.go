@@ -179,7 +179,7 @@ embedding, and known links that are not predicted again.`,
 			a.trainCommand(), a.createCommand(), a.importCommand(), a.putCommand(), a.embedCommand(), a.linkCommand(), a.decoderCommand(), a.releaseCommand(), a.deleteCommand(), a.unlinkCommand(), a.dropCommand(),
 		}},
 		{"Ask it:", []*cobra.Command{
-			a.predictCommand(), a.scoreCommand(), a.searchCommand(), a.keysCommand(), a.getCommand(), a.evalCommand(), a.exportCommand(),
+			a.predictCommand(), a.scoreCommand(), a.searchCommand(), a.keysCommand(), a.getCommand(), a.browseCommand(), a.evalCommand(), a.exportCommand(),
 		}},
 		{"Look after it:", []*cobra.Command{
 			a.shellCommand(), a.reportCommand(), a.rebuildCommand(), a.serveCommand(), a.calibrateCommand(), a.statsCommand(), a.checkCommand(),

@@ -183,6 +183,7 @@ func asksHelp(words []string) bool {
 var notInShell = map[string]string{
 	"shell":      "is what this is",
 	"serve":      "is not needed, for the shell answers other commands too",
+	"browse":     "waits until it is interrupted",
 	"demo":       "makes a database of its own",
 	"restore":    "makes a database of its own",
 	"completion": "is for other shells",

@@ -58,10 +58,11 @@ var imports = map[string][]string{
 	// L6
 	"control": {"", "decoder", "internal/socket", "internal/wire"},
 	// L7: the command, and what it alone needs
+	"cmd/flashdb/internal/browse":     {"", "decoder", "cmd/flashdb/internal/show"},
 	"cmd/flashdb/internal/prometheus": {""}, "cmd/flashdb/internal/shell": {}, "cmd/flashdb/internal/report": {}, "cmd/flashdb/internal/show": {},
 	"cmd/flashdb/internal/terminal": {"cmd/flashdb/internal/show"}, "cmd/flashdb/internal/usage": {"internal/nearest", "cmd/flashdb/internal/show"},
 	"cmd/flashdb/internal/parquet": {"internal/codec"},
-	"cmd/flashdb":                  {"", "control", "internal/attr", "internal/nearest", "internal/wire", "cmd/flashdb/internal/prometheus", "cmd/flashdb/internal/shell", "cmd/flashdb/internal/report", "cmd/flashdb/internal/parquet", "cmd/flashdb/internal/show", "cmd/flashdb/internal/terminal", "cmd/flashdb/internal/usage", "decoder", "decoder/weights", "encoder", "flashlight", "index", "internal/codec", "internal/output", "train", "train/graph"},
+	"cmd/flashdb":                  {"", "control", "internal/attr", "internal/nearest", "internal/wire", "cmd/flashdb/internal/browse", "cmd/flashdb/internal/prometheus", "cmd/flashdb/internal/shell", "cmd/flashdb/internal/report", "cmd/flashdb/internal/parquet", "cmd/flashdb/internal/show", "cmd/flashdb/internal/terminal", "cmd/flashdb/internal/usage", "decoder", "decoder/weights", "encoder", "flashlight", "index", "internal/codec", "internal/output", "train", "train/graph"},
 }
 
 // third lists the modules outside the standard library that non-test code may import, and the

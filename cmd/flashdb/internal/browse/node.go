@@ -1,0 +1,309 @@
+package browse
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
+)
+
+const (
+	maxPayload = 64 << 10 // bytes of a payload that the page shows
+	maxHex     = 512      // bytes of one that is no text
+	maxLinks   = 200      // known links that the page lists
+)
+
+// nodeAnswer is what there is to know of one node.
+type nodeAnswer struct {
+	ref
+	Tags    []string     `json:"tags"`
+	Payload payloadShown `json:"payload"`
+	Dim     int          `json:"dim"`
+	Norm    number       `json:"norm"`
+}
+
+// node answers with a node: c and key.
+func (s *Server) node(r *http.Request) (any, error) {
+	q, err := s.questionOf(r)
+	if err != nil {
+		return nil, err
+	}
+	n, err := q.from.Get(r.Context(), q.key)
+	if err != nil {
+		return nil, err
+	}
+	sum := 0.0
+	for _, x := range n.Embedding {
+		sum += float64(x) * float64(x)
+	}
+	return nodeAnswer{refTo(n.Key), shown(n.Tags), showPayload(n.Payload), len(n.Embedding), number(math.Sqrt(sum))}, nil
+}
+
+// A payloadShown is a payload as text, and what it was.
+type payloadShown struct {
+	Bytes int    `json:"bytes"`
+	Kind  string `json:"kind"` // none, json, text or binary
+	Text  string `json:"text"`
+	Cut   bool   `json:"cut,omitempty"` // Text is its beginning
+}
+
+// showPayload returns JSON indented, text as it is, and of other bytes the first in hexadecimal.
+func showPayload(b []byte) payloadShown {
+	p := payloadShown{Bytes: len(b), Kind: "none"}
+	if len(b) == 0 {
+		return p
+	}
+	if len(b) <= maxPayload && json.Valid(b) {
+		var pretty bytes.Buffer
+		if err := json.Indent(&pretty, b, "", "  "); err == nil && utf8.Valid(b) {
+			p.Kind, p.Text = "json", visible(pretty.String())
+			p.Text, p.Cut = cut(p.Text, 4*maxPayload)
+			return p
+		}
+	}
+	if text, isCut := cut(string(b), maxPayload); utf8.ValidString(text) {
+		p.Kind, p.Text, p.Cut = "text", visible(text), isCut
+		return p
+	}
+	p.Kind, p.Cut = "binary", len(b) > maxHex
+	p.Text = hex.Dump(b[:min(len(b), maxHex)])
+	return p
+}
+
+// cut returns at most the first n bytes of s, without part of a character.
+func cut(s string, n int) (text string, isCut bool) {
+	if len(s) <= n {
+		return s, false
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n], true
+}
+
+// visible writes each character that cannot be seen, but for newlines and tabs, as Go quotes it: no
+// text may change the order of what stands around it.
+func visible(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if r == '\n' || r == '\t' {
+			b.WriteRune(r)
+			continue
+		}
+		if shown := show.Text(string(r)); len(shown) > 2 && shown[0] == '"' && shown[1] == '\\' {
+			b.WriteString(shown[1 : len(shown)-1])
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// A neighbour is a node that a source is known to be linked to. Probability is that of the decoder,
+// where one was named.
+type neighbour struct {
+	ref
+	Score       *number `json:"score,omitempty"`
+	Probability *number `json:"probability,omitempty"`
+}
+
+// linksAnswer is the known links from a node.
+type linksAnswer struct {
+	Count int         `json:"count"`
+	Links []neighbour `json:"links"` // the first ones
+}
+
+// links answers with the known links from a node: c, key, to, and relation. With a decoder it also
+// scores them.
+func (s *Server) links(r *http.Request) (any, error) {
+	q, err := s.questionOf(r)
+	if err != nil {
+		return nil, err
+	}
+	score := flashdb.ScoreOptions{
+		Decoder: q.params.text("decoder"), Relation: q.params.text("relation"), Reverse: q.params.flag("reverse"), SourceCollection: q.sourceCollection(),
+	}
+	if q.params.err != nil {
+		return nil, q.params.err
+	}
+	keys, err := q.linked(r.Context(), score.Relation, score.Reverse)
+	if err != nil {
+		return nil, err
+	}
+	a := linksAnswer{Count: len(keys), Links: []neighbour{}}
+	keys = keys[:min(len(keys), maxLinks)]
+	if score.Decoder == "" || len(keys) == 0 {
+		for _, key := range keys {
+			a.Links = append(a.Links, neighbour{ref: refTo(key)})
+		}
+		return a, nil
+	}
+	hits, err := q.to.Score(r.Context(), q.key, keys, &score)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(hits, func(a, b flashdb.Hit) int {
+		switch {
+		case a.Score > b.Score:
+			return -1
+		case a.Score < b.Score:
+			return 1
+		}
+		return 0
+	})
+	for _, h := range hits {
+		score, probability := number(h.Score), number(h.Probability)
+		a.Links = append(a.Links, neighbour{refTo(h.Key), &score, &probability})
+	}
+	return a, nil
+}
+
+// linked returns the known links from the node of a question. Those against the direction of a
+// relation are asked for by their target.
+func (q question) linked(ctx context.Context, relation string, reverse bool) ([]string, error) {
+	e := q.edge()
+	e.Relation = relation
+	if !reverse {
+		return q.to.Linked(ctx, e)
+	}
+	if q.sourceCollection() != "" {
+		return nil, nil // such links are kept with the other collection
+	}
+	return q.to.Linked(ctx, flashdb.Edge{Target: q.key, Relation: relation})
+}
+
+// A decoderAbout is what the page says of a decoder.
+type decoderAbout struct {
+	Name      string   `json:"name"`
+	Kind      string   `json:"kind"`
+	Relations []string `json:"relations,omitempty"`
+}
+
+// A target is a collection whose nodes can be predicted for those of another one.
+type target struct {
+	Collection string         `json:"collection"`
+	Decoders   []decoderAbout `json:"decoders"`
+	// Trained says that a decoder was calibrated with sources of the collection that was asked for.
+	Trained bool `json:"trained"`
+}
+
+// collectionAnswer is what the controls offer for the nodes of one collection.
+type collectionAnswer struct {
+	Targets []target `json:"targets"` // the one to begin with first
+	First   []ref    `json:"first"`   // some nodes to begin with
+}
+
+// collection answers with what can be asked of the nodes of a collection: c.
+func (s *Server) collection(r *http.Request) (any, error) {
+	p := parametersOf(r)
+	name := p.needed("c")
+	if p.err != nil {
+		return nil, p.err
+	}
+	ctx := r.Context()
+	c, err := s.db.Collection(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	a := collectionAnswer{Targets: []target{}, First: []ref{}}
+	if _, err := rowsUntil(ctx, c, 0, func(key string) bool {
+		a.First = append(a.First, refTo(key))
+		return len(a.First) < 12
+	}); err != nil {
+		return nil, err
+	}
+	names, err := s.db.Collections(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, other := range names {
+		to, err := s.db.Collection(ctx, other)
+		if errors.Is(err, flashdb.ErrNotFound) {
+			continue // dropped meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		if to.Schema().Dim != c.Schema().Dim {
+			continue
+		}
+		t, err := s.targetFor(ctx, name, to)
+		if err != nil {
+			return nil, err
+		}
+		if len(t.Decoders) > 0 || other == name {
+			a.Targets = append(a.Targets, t)
+		}
+	}
+	slices.SortStableFunc(a.Targets, func(x, y target) int { return rank(y, name) - rank(x, name) })
+	return a, nil
+}
+
+// rank says how well a target suits the nodes of a collection.
+func rank(t target, from string) (points int) {
+	if t.Trained {
+		points += 4
+	}
+	if len(t.Decoders) > 0 {
+		points += 2
+	}
+	if t.Collection == from {
+		points++
+	}
+	return points
+}
+
+func (s *Server) targetFor(ctx context.Context, from string, to Collection) (t target, err error) {
+	t = target{Collection: to.Name(), Decoders: []decoderAbout{}}
+	calibrations, err := to.Calibrations(ctx)
+	if err != nil {
+		return t, err
+	}
+	for _, c := range calibrations {
+		t.Trained = t.Trained || c.SourceCollection == from
+	}
+	decoders, err := to.Decoders(ctx)
+	if err != nil {
+		return t, err
+	}
+	for _, name := range decoders {
+		about, err := s.aboutDecoder(ctx, to, name)
+		if errors.Is(err, flashdb.ErrNotFound) {
+			continue // dropped meanwhile
+		}
+		if err != nil {
+			return t, err
+		}
+		t.Decoders = append(t.Decoders, about)
+	}
+	return t, nil
+}
+
+// aboutDecoder describes a decoder. It is read once: its weights may be large.
+func (s *Server) aboutDecoder(ctx context.Context, c Collection, name string) (decoderAbout, error) {
+	id := c.Name() + "\x00" + name
+	s.mu.Lock()
+	about, ok := s.kinds[id]
+	s.mu.Unlock()
+	if ok {
+		return about, nil
+	}
+	d, err := c.Decoder(ctx, name)
+	if err != nil {
+		return decoderAbout{}, err
+	}
+	about = decoderAbout{name, d.String(), d.Spec().Relations}
+	s.mu.Lock()
+	s.kinds[id] = about
+	s.mu.Unlock()
+	return about, nil
+}

@@ -1,0 +1,83 @@
+// The controls of a question: what is predicted, with which decoder, and how.
+import { h, ask } from "./dom.js";
+import { go, hrefOf } from "./app.js";
+
+// settle fills in what the address leaves open: the collection that suits best, its first decoder.
+export function settle(now, offer) {
+  const target = offer.targets.find((t) => t.collection === now.to) || (now.to ? undefined : offer.targets[0]);
+  if (!target) return { ...now, to: now.to || now.c, k: now.k || "20" };
+  const decoder = target.decoders.find((d) => d.name === now.decoder) || (now.decoder ? { name: now.decoder } : target.decoders[0]);
+  const relations = (decoder && decoder.relations) || [];
+  return {
+    ...now, to: target.collection, decoder: decoder ? decoder.name : "", k: now.k || "20",
+    relation: now.relation || relations[0] || "", reverse: relations.length ? now.reverse : "",
+  };
+}
+
+function choice(name, label, options, value, note) {
+  const id = `control-${name}`;
+  return h("div", { class: "control" }, h("label", { for: id }, label),
+    h("select", { id, title: note, onchange: (e) => change({ [name]: e.target.value }) },
+      options.map(([v, text]) => h("option", { value: v, selected: v === value }, text))));
+}
+
+// change asks anew. Another target or decoder has other relations.
+function change(changes) {
+  if ("to" in changes) changes = { decoder: "", relation: "", reverse: "", vs: "", ...changes };
+  if ("decoder" in changes) changes = { relation: "", reverse: "", ...changes };
+  const focused = document.activeElement && document.activeElement.id;
+  go(hrefOf({ verify: "", ...changes }));
+  requestAnimationFrame(() => refocus(focused, 20));
+}
+
+// refocus returns the focus to a control once the page has it again.
+function refocus(id, tries) {
+  if (!id || tries === 0) return;
+  const control = document.getElementById(id);
+  if (control && control === document.activeElement && tries < 12) return;
+  if (control) control.focus({ preventScroll: true });
+  setTimeout(() => refocus(id, tries - 1), 25);
+}
+
+function text(name, label, value, attributes) {
+  const id = `control-${name}`;
+  return h("div", { class: `control ${name}` }, h("label", { for: id }, label),
+    h("input", { id, value, autocomplete: "off", spellcheck: "false", ...attributes, onchange: (e) => change({ [name]: e.target.value.trim() }) }));
+}
+
+function check(name, label, value) {
+  const id = `control-${name}`;
+  return h("div", { class: "control check" }, h("input", { id, type: "checkbox", checked: value === "1", onchange: (e) => change({ [name]: e.target.checked ? "1" : "" }) }), h("label", { for: id }, label));
+}
+
+// controlsFor returns the controls as a form. Diversity and caps would stand beside the recall.
+export function controlsFor(now, asked, offer, node) {
+  const target = offer.targets.find((t) => t.collection === asked.to) || { decoders: [] };
+  const decoder = target.decoders.find((d) => d.name === asked.decoder);
+  const relations = (decoder && decoder.relations) || [];
+  const compare = [["", "nothing"], ...target.decoders.filter((d) => d.name !== asked.decoder).map((d) => ["decoder:" + d.name, "decoder " + d.name]),
+    ...(asked.decoder ? [["exact:", "the exact scan"], ["search:ip", "inner product"]] : []), ["search:cosine", "cosine"], ["search:l2", "distance"]];
+  const recalls = [["", "as usual (0.98)"], ["0.8", "0.8"], ["0.9", "0.9"], ["0.95", "0.95"], ["0.99", "0.99"], ["0.999", "0.999"]];
+  if (now.recall && !recalls.some(([v]) => v === now.recall)) recalls.push([now.recall, now.recall]);
+  const tags = h("datalist", { id: "tags" });
+  const form = h("form", { class: "card controls", "aria-label": "Question", onsubmit: (e) => e.preventDefault() },
+    offer.targets.length > 1 && choice("to", "Find nodes of", offer.targets.map((t) => [t.collection, t.collection]), asked.to, "the collection whose nodes are predicted for this source"),
+    target.decoders.length > 0 && choice("decoder", "Decoder", target.decoders.map((d) => [d.name, d.name]), asked.decoder, decoder && decoder.kind),
+    relations.length > 0 && choice("relation", "Relation", relations.map((r) => [r, r]), asked.relation),
+    relations.length > 0 && choice("reverse", "Direction", [["", "from this node"], ["1", "to this node"]], asked.reverse),
+    text("k", "Hits", asked.k, { type: "number", min: "1", max: "200", inputmode: "numeric" }),
+    asked.decoder && choice("recall", "Recall", recalls, now.recall),
+    choice("vs", "Compare with", compare, now.vs),
+    text("filter", "Filter by tags", now.filter, { placeholder: node.tags.length ? `such as ${node.tags[0]} and not other` : "tag and not other", list: "tags", type: "search" }),
+    tags,
+    h("div", { class: "checks" }, check("linked", "known links too", now.linked), asked.decoder && check("exact", "scan every node", now.exact)));
+  form.querySelector("#control-filter").addEventListener("focus", () => fillTags(tags, asked.to), { once: true });
+  return form;
+}
+
+async function fillTags(list, c) {
+  try {
+    const { tags } = await ask("tags", { c });
+    list.replaceChildren(...tags.map((t) => h("option", { value: /^[\w.:/-]+$/.test(t.tag) && !/^(and|or|not)$/i.test(t.tag) ? t.tag : JSON.stringify(t.tag) }, `${t.nodes} nodes`)));
+  } catch { /* the filter can be typed without */ }
+}
