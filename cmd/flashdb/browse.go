@@ -109,9 +109,12 @@ func (a *app) browse(ctx context.Context, dir string, l net.Listener, db databas
 	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
-	address := "http://" + l.Addr().String() + page.Path()
-	if err := a.sayAddress(dir, address, noOpen); err != nil {
+	here := "http://" + l.Addr().String()
+	if err := a.sayAddress(dir, here+page.Path(), noOpen); err != nil {
 		return errors.Join(err, server.Close())
+	}
+	if !noOpen && openInBrowser(here+page.Ticket()) != nil {
+		a.remark("no browser could be started: open the address yourself")
 	}
 	select {
 	case err := <-served:
@@ -126,26 +129,19 @@ func (a *app) browse(ctx context.Context, dir string, l net.Listener, db databas
 	return nil
 }
 
-// sayAddress prints where the page is, and opens it unless that is not wanted.
+// sayAddress prints where the page is.
 func (a *app) sayAddress(dir, address string, noOpen bool) error {
-	var err error
 	switch {
 	case a.json:
-		err = a.emit(struct {
+		return a.emit(struct {
 			Address string `json:"address"`
 		}{address})
 	case noOpen:
-		_, err = fmt.Fprintln(a.out, address)
-	default:
-		_, err = fmt.Fprintf(a.out, "%s is at\n  %s\nuntil you press Ctrl-C.\n", show.Text(dir), address)
-	}
-	if err != nil || noOpen {
+		_, err := fmt.Fprintln(a.out, address)
 		return err
 	}
-	if err := openInBrowser(address); err != nil {
-		a.remark("no browser could be started: open the address yourself")
-	}
-	return nil
+	_, err := fmt.Fprintf(a.out, "%s is at\n  %s\nuntil you press Ctrl-C.\n", show.Text(dir), address)
+	return err
 }
 
 // openInBrowser asks the system to show an address. It does not wait for the browser.

@@ -21,6 +21,7 @@ package browse
 import (
 	"context"
 	"crypto/rand"
+	"crypto/subtle"
 	"net/http"
 	"sync"
 
@@ -68,6 +69,11 @@ type Server struct {
 	db    Database
 	opts  Options
 	token string
+
+	// ticket is a word that leads to the page once: see Ticket. It is empty when it was used.
+	ticketMu sync.Mutex
+	ticket   string
+
 	calls map[string]call // below api/
 
 	queries queryLog
@@ -109,3 +115,23 @@ func New(db Database, opts Options) *Server {
 
 // Path is where the page is, with its token: /TOKEN/.
 func (s *Server) Path() string { return "/" + s.token + "/" }
+
+// Ticket returns a path that leads to the page the first time it is asked for, and never again. It
+// is for the command line of a browser, which other users of the machine may see.
+func (s *Server) Ticket() string {
+	s.ticketMu.Lock()
+	defer s.ticketMu.Unlock()
+	s.ticket = rand.Text()
+	return "/" + s.ticket
+}
+
+// redeem tells whether a path is the ticket, and uses it up.
+func (s *Server) redeem(path string) bool {
+	s.ticketMu.Lock()
+	defer s.ticketMu.Unlock()
+	if s.ticket == "" || subtle.ConstantTimeCompare([]byte(path), []byte("/"+s.ticket)) != 1 {
+		return false
+	}
+	s.ticket = ""
+	return true
+}

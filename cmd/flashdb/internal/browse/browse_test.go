@@ -145,6 +145,19 @@ func TestToken(t *testing.T) {
 	assert.NotEqual(t, c.s.Path(), New(c.s.db, Options{}).Path(), "each run has its own")
 }
 
+func TestTicket(t *testing.T) {
+	c := serve(t, Options{})
+	assert.Equal(t, http.StatusForbidden, c.do("GET", "/", nil).Code, "no ticket is given out")
+	ticket := c.s.Ticket()
+	assert.NotContains(t, c.s.Path(), ticket[1:])
+	assert.Equal(t, http.StatusForbidden, c.do("GET", ticket, nil, "Host", "evil.example").Code)
+	w := c.do("GET", ticket, nil)
+	assert.Equal(t, http.StatusSeeOther, w.Code)
+	assert.Equal(t, c.s.Path(), w.Header().Get("Location"))
+	assert.Equal(t, http.StatusForbidden, c.do("GET", ticket, nil).Code, "it leads there once")
+	assert.Equal(t, http.StatusForbidden, c.do("GET", "/", nil).Code)
+}
+
 func TestHostAndOrigin(t *testing.T) {
 	c := serve(t, Options{Write: true})
 	for host, want := range map[string]int{

@@ -27,6 +27,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "this page is for this machine alone: open it at 127.0.0.1 or localhost", http.StatusForbidden)
 		return
 	}
+	if r.Method == http.MethodGet && s.redeem(r.URL.Path) {
+		http.Redirect(w, r, s.Path(), http.StatusSeeOther)
+		return
+	}
 	token, rest, found := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	if subtle.ConstantTimeCompare([]byte(token), []byte(s.token)) != 1 || !found {
 		http.Error(w, "the token in the address is missing or of another run: open the address that flashdb browse printed", http.StatusForbidden)

@@ -219,5 +219,5 @@ const heading = `(document.querySelector(".head h1")?.textContent || "")`
 func (b *tab) shows(label string) {
 	b.t.Helper()
 	b.until(fmt.Sprintf("%s === %q", heading, label))
-	b.until(`document.querySelector(".first .hits, .first .fault, .first .soft + .soft") && document.querySelector(".drawing .graph, .drawing .fault")`)
+	b.until(`document.querySelector(".first .hits, .first .fault, .first .soft + .soft") && document.querySelector(".drawing .graph, .drawing .fault, .drawing .not-drawn")`)
 }

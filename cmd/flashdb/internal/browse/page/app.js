@@ -5,7 +5,7 @@ import { nodeView } from "./node.js";
 import { mapView } from "./map.js";
 import { healthView } from "./health.js";
 
-const names = ["c", "view", "key", "to", "decoder", "relation", "reverse", "k", "recall", "exact", "filter", "linked", "verify", "vs", "tag"];
+const names = ["c", "view", "key", "to", "decoder", "relation", "reverse", "k", "recall", "exact", "filter", "linked", "verify", "vs", "draw", "tag"];
 const collections = document.getElementById("collection");
 const main = document.getElementById("main");
 const title = document.body.dataset.title;
@@ -24,7 +24,7 @@ export function state() {
 export function hrefOf(changes) { return addressOf({ ...state(), ...changes }); }
 export function hrefOfNode(ref, collection) {
   const now = state();
-  const kept = collection && collection !== now.c ? { k: now.k, recall: now.recall } : now;
+  const kept = collection && collection !== now.c ? { k: now.k, recall: now.recall, draw: now.draw } : now;
   return addressOf({ ...kept, c: collection || now.c, key: ref.key, view: "", verify: "", tag: "" });
 }
 

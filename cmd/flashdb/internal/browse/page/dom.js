@@ -80,7 +80,7 @@ async function answerOf(response) {
     if (err.name === "AbortError") throw err;
     throw new Error(`the answer cannot be read (status ${response.status}): was flashdb browse started anew? Open the address that it printed.`);
   }
-  if (!response.ok) throw new Error(body.error || `status ${response.status}`);
+  if (!response.ok) throw Object.assign(new Error(body.error || `status ${response.status}`), { status: response.status });
   return body;
 }
 

@@ -1,15 +1,18 @@
 // The neighbourhood of a node as a drawing: known links to the left of it, predictions to the
 // right. Each side is a column with a line for every label, so that no label hides another one.
 import { s, h, fill, ask, fault, waiting, labelOf, short, percent } from "./dom.js";
-import { go, hrefOfNode } from "./app.js";
+import { go, hrefOf, hrefOfNode } from "./app.js";
 import { question } from "./node.js";
 
 const lineHeight = 20;
 const sizes = [20, 40, 60];
-let size = 30;
-
 export async function drawGraph(place, asked, signal) {
   const heading = h("h2", {}, "Neighbourhood");
+  const size = Number(asked.draw) || 30;
+  const again = (draw) => {
+    history.replaceState(null, "", hrefOf({ draw }));
+    drawGraph(place, { ...asked, draw }, signal);
+  };
   fill(place, heading, waiting("Drawing…"));
   try {
     const d = await ask("graph", { ...question(asked), k: asked.k, filter: asked.filter, recall: asked.recall, n: size }, signal);
@@ -19,7 +22,7 @@ export async function drawGraph(place, asked, signal) {
     fill(place, h("div", { class: "bar" }, heading, legend(),
       h("div", { class: "tools", role: "group", "aria-label": "Drawing" },
         h("label", { class: "hidden", for: "drawn" }, "Nodes drawn"),
-        h("select", { id: "drawn", onchange: (e) => { size = Number(e.target.value); drawGraph(place, asked, signal); } },
+        h("select", { id: "drawn", onchange: (e) => again(e.target.value) },
           [...new Set([size, ...sizes])].sort((a, b) => a - b).map((n) => h("option", { value: n, selected: n === size }, `${n} nodes`))),
         h("button", { type: "button", "aria-label": "Zoom in", onclick: () => view.zoom(0.8) }, "+"),
         h("button", { type: "button", "aria-label": "Zoom out", onclick: () => view.zoom(1.25) }, "−"),
@@ -27,7 +30,9 @@ export async function drawGraph(place, asked, signal) {
       d.nodes.length === 1 ? h("p", { class: "soft" }, "Nothing is linked to it and nothing is predicted.") : view.svg,
       d.known > known && h("p", { class: "soft" }, `${known} of ${d.known} known links are drawn.`));
   } catch (err) {
-    if (err.name !== "AbortError") fill(place, heading, fault(err, () => drawGraph(place, asked, signal)));
+    if (err.name === "AbortError") return;
+    if (err.status === 400) fill(place, heading, h("p", { class: "soft not-drawn" }, "Not drawn: the question above has an error."));
+    else fill(place, heading, fault(err, () => drawGraph(place, asked, signal)));
   }
 }
 
@@ -46,7 +51,7 @@ function layOut(nodes, width) {
   const most = Math.max(...columns.map(([list]) => list.length));
   const height = Math.max(150, lineHeight * most + 2.5 * lineHeight);
   const reach = narrow ? 74 : Math.min(width * 0.2, 170);
-  const x = narrow ? 16 : width / 2;
+  const x = narrow ? 16 : width * (left.length === 0 ? 0.25 : right.length === 0 ? 0.75 : 0.5);
   for (const [list, sign] of columns) list.forEach((n, i) => {
     const off = i - (list.length - 1) / 2;
     const bend = Math.sqrt(Math.max(0, 1 - Math.pow(off / (list.length / 2 + 0.5), 2)));
@@ -56,7 +61,8 @@ function layOut(nodes, width) {
   });
   nodes[0].x = x;
   nodes[0].y = height / 2;
-  return { height, room: width - x - reach - 14, narrow };
+  const room = left.length === 0 || narrow ? width - x : right.length === 0 ? x : width / 2;
+  return { height, room: room - reach - 14, narrow };
 }
 
 function picture(d, asked, width) {

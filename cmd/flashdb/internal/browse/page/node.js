@@ -144,7 +144,7 @@ function showAnswer(place, title, name, outcome, others, asked, role) {
     a.hits.length > 0 ? h("ol", { class: "hits ranked", "data-list": true }, a.hits.map((hit, i) => hitRow(hit, i, others, asked, role))) : h("p", { class: "soft" }, "No node was found."),
     a.short && h("p", { class: "note" }, `Fewer than asked for: ${a.short}.`),
     missed.size > 0 && h("div", { class: "missed" }, h("h3", {}, "Only the exact scan found"), h("ul", { class: "hits", "data-list": true }, a.exact.missed.map((m) => h("li", {}, h("span", { class: "rank" }, m.rank), keyLink(m, asked.to), h("span", { class: "p" }, h("b", {}, scoreText(m.score))))))),
-    role === "first" && verdict(a, asked),
+    role === "first" && (a.hits.length > 0 || missed.size > 0) && verdict(a),
     a.plan && h("details", {}, h("summary", {}, "How it was found"), h("p", {}, a.plan), h("p", { class: "soft" }, `${count(a.rounds)} rounds, ${count(a.lists)} lists`)));
 }
 
@@ -166,7 +166,7 @@ function change(hit, i, others) {
 }
 
 // verdict says whether exact agrees, or offers to find out.
-function verdict(a, asked) {
+function verdict(a) {
   if (!a.exact) return h("p", {}, h("button", { type: "button", class: "verify", onclick: () => go(hrefOf({ verify: "1" }), true) }, "Check with the exact scan"));
   const found = a.hits.length - a.exact.missed.length;
   if (a.exact.missed.length === 0) return h("p", { class: "good", role: "status" }, `✓ The exact scan agrees on all ${a.hits.length}. It took ${millis(a.exact.ms)}.`);
