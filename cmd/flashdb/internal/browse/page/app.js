@@ -1,5 +1,5 @@
 // The page as a whole: its state is its address, so that back, reload and bookmarks work.
-import { h, fill, addressOf, labelOf, fault } from "./dom.js";
+import { h, fill, addressOf, labelOf, breakable, fault } from "./dom.js";
 import { startSearch } from "./search.js";
 import { nodeView } from "./node.js";
 import { mapView } from "./map.js";
@@ -37,7 +37,7 @@ export function go(address, replace) {
 // keyLink is a link to a node.
 export function keyLink(ref, collection) {
   const label = labelOf(ref);
-  return h("a", { class: "key", href: hrefOfNode(ref, collection), title: label }, h("bdi", {}, label));
+  return h("a", { class: "key", href: hrefOfNode(ref, collection), title: label }, h("bdi", {}, breakable(label)));
 }
 
 let drawing; // ends what an earlier state still asks for

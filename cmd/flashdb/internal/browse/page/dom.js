@@ -26,6 +26,12 @@ export const s = (tag, attributes, ...children) => build(document.createElementN
 // labelOf returns what is shown of a node. No label holds a character that cannot be seen.
 export const labelOf = (ref) => ref.label || ref.key;
 
+// breakable is a label that breaks after its separators first, where it must.
+export function breakable(label) {
+  if (label.length > 200) return label;
+  return label.split(/(?<=[/._:-])/u).flatMap((part, i) => (i ? [h("wbr"), part] : [part]));
+}
+
 // short keeps the beginning and the end of a long text.
 export function short(text, length) {
   const letters = Array.from(text);

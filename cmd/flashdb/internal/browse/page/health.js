@@ -24,7 +24,7 @@ function facts(title, list) {
 function curves(list) {
   const section = h("section", {}, h("h2", {}, "Calibration: what recall costs"));
   if (!list.length) section.append(h("p", { class: "soft" }, "No decoder is calibrated. flashdb rebuild, or flashdb calibrate, measures plans on this collection."));
-  else section.append(h("div", { class: "curves" }, list.map(curve)));
+  else section.append(h("p", { class: "soft" }, "Each dot is a plan: the share of the exact answer that it finds on average, over the time it takes. The bar below a dot reaches down to what is certain at 95%. The green line is the recall that queries ask for unless told otherwise."), h("div", { class: "curves" }, list.map(curve)));
   return section;
 }
 
@@ -57,6 +57,7 @@ function chart(c) {
     ticks.map((r) => [s("line", { class: r === 0.98 ? "grid goal" : "grid", x1: left, x2: width - right, y1: y(r), y2: y(r) }), s("text", { x: left - 6, y: y(r) + 4, "text-anchor": "end" }, String(Number(r.toFixed(3))))]),
     few.map((ms) => [s("line", { class: "grid", x1: x(ms), x2: x(ms), y1: height - bottom, y2: height - bottom + 4 }), s("text", { x: x(ms), y: height - bottom + 17, "text-anchor": "middle" }, millis(ms))]),
     s("text", { x: (left + width - right) / 2, y: height - 4, "text-anchor": "middle" }, "time of a query on one core"),
+    s("text", { x: left + 6, y: height - bottom - 6 }, "mean recall"),
     s("line", { class: "exact", x1: end, x2: end, y1: top, y2: height - bottom }), s("text", { x: end - 5, y: height - bottom - 6, "text-anchor": "end" }, "exact scan"),
     s("path", { class: "line", d: c.plans.map((p, i) => `${i ? "L" : "M"}${x(p.ms).toFixed(1)} ${y(p.mean).toFixed(1)}`).join("") }),
     c.plans.map((p) => s("g", { class: "plan" }, s("line", { x1: x(p.ms), x2: x(p.ms), y1: y(p.mean), y2: y(p.bound) }), s("circle", { cx: x(p.ms), cy: y(p.mean), r: 4 }), s("title", {}, `${p.plan}: mean ${p.mean.toFixed(4)}, at least ${p.bound.toFixed(4)}, ${millis(p.ms)}`))));

@@ -1,5 +1,5 @@
 // A node: what is stored of it, its known links, predictions, and another answer beside them.
-import { h, fill, ask, tell, fault, waiting, say, labelOf, count, millis, percent, scoreText } from "./dom.js";
+import { h, fill, ask, tell, fault, waiting, say, labelOf, breakable, count, millis, percent, scoreText } from "./dom.js";
 import { go, hrefOf, keyLink, mayWrite } from "./app.js";
 import { drawGraph } from "./graph.js";
 import { controlsFor, settle } from "./controls.js";
@@ -56,7 +56,7 @@ async function startView(main, now, signal) {
 function headOf(node, now) {
   return h("section", { class: "card head" },
     h("p", { class: "over" }, "node of ", h("bdi", {}, now.c)),
-    h("h1", { title: labelOf(node) }, h("bdi", {}, labelOf(node))),
+    h("h1", { title: labelOf(node) }, h("bdi", {}, breakable(labelOf(node)))),
     node.tags.length > 0 && h("ul", { class: "chips", "aria-label": "Tags" }, node.tags.map((tag) => h("li", {}, h("bdi", {}, tag)))),
     h("p", { class: "soft" }, `embedding of ${count(node.dim)} values, length ${scoreText(node.norm)}`),
     h("p", {}, h("a", { href: hrefOf({ view: "map" }) }, "Show it on the map")));
