@@ -203,7 +203,7 @@ func js[T any](b *tab, expression string) (v T) {
 func (b *tab) until(expression string) {
 	b.t.Helper()
 	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
-		if js[bool](b, "Boolean("+expression+")") {
+		if js[bool](b, "(() => { try { return Boolean("+expression+") } catch { return false } })()") { // a part may not be there yet
 			return
 		}
 		if time.Now().After(end) {

@@ -33,6 +33,12 @@ func (b *tab) labels(answer string) []string {
 	return js[[]string](b, fmt.Sprintf(`[...document.querySelectorAll(".%s .hits .key")].map((a) => a.textContent)`, answer))
 }
 
+// choose takes an option of a list, as a person does.
+func (b *tab) choose(id, option string) {
+	b.t.Helper()
+	b.do(chromedp.Evaluate(fmt.Sprintf(`(() => { const s = document.getElementById(%q); s.value = %q; s.dispatchEvent(new Event("change")); })()`, id, option), nil))
+}
+
 // TestSearchAndClick goes from a text to a node and on, with the keyboard, and back.
 func TestSearchAndClick(t *testing.T) {
 	b := open(t)
@@ -72,7 +78,7 @@ func TestControls(t *testing.T) {
 	b := open(t)
 	b.visit(of(item(60)))
 	b.shows(item(60))
-	b.do(chromedp.SetValue("#control-filter", "mod1 and not missing", chromedp.ByQuery), chromedp.SendKeys("#control-filter", kb.Enter, chromedp.ByQuery))
+	b.do(chromedp.SendKeys("#control-filter", "mod1 and not missing"+kb.Enter, chromedp.ByQuery))
 	b.until(`location.search.includes("filter=") && document.querySelector(".first .note")`)
 	assert.Equal(t, "no node has the tag missing", js[string](b, `document.querySelector(".first .note").textContent`))
 	for _, label := range b.labels("first") {
@@ -91,7 +97,7 @@ func TestControls(t *testing.T) {
 	b.visit(of(item(60), "k", "5"))
 	b.shows(item(60))
 	assert.Len(t, b.labels("first"), 5)
-	b.do(chromedp.SetValue("#control-vs", "decoder:weighted", chromedp.ByQuery), chromedp.Evaluate(`document.getElementById("control-vs").dispatchEvent(new Event("change"))`, nil))
+	b.choose("control-vs", "decoder:weighted")
 	b.until(`document.querySelectorAll(".second .hits li").length === 5`)
 	one, two := b.labels("first"), b.labels("second")
 	require.NotEqual(t, one, two)
@@ -175,7 +181,7 @@ func TestDrawing(t *testing.T) {
 		b.do(chromedp.EmulateViewport(width, 900))
 		b.visit(of(item(0), "k", "40"))
 		b.shows(item(0))
-		b.do(chromedp.Evaluate(`(() => { const s = document.getElementById("drawn"); s.value = "60"; s.dispatchEvent(new Event("change")); })()`, nil))
+		b.choose("drawn", "60")
 		b.until(`document.querySelectorAll(".graph .dot").length === 60`)
 		hidden := js[[]string](b, `(() => {
 			const all = [...document.querySelectorAll(".graph .dot .label")].map((e) => ({ text: e.textContent, box: e.getBoundingClientRect() }));
@@ -205,7 +211,7 @@ func TestMapAndHealth(t *testing.T) {
 	b.visit(of(item(3), "view", "map"))
 	b.until(`document.querySelectorAll(".map-layout .hits .key").length === 20`)
 	assert.Equal(t, "all", js[string](b, `document.querySelector(".legend li").textContent`))
-	b.do(chromedp.SetValue("#coloured", "mod1", chromedp.ByQuery), chromedp.Evaluate(`document.getElementById("coloured").dispatchEvent(new Event("change"))`, nil))
+	b.choose("coloured", "mod1")
 	b.until(`location.search.includes("tag=mod1") && document.querySelector(".legend li").textContent === "mod1"`)
 	b.do(chromedp.Click(".map-layout .hits .key", chromedp.ByQuery))
 	b.until(heading + ` !== "" && !location.search.includes("view=map")`)
