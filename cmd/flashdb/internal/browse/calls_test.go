@@ -1,6 +1,7 @@
 package browse
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"unicode"
 
@@ -15,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/decoder"
 )
 
 // keysIn returns the keys of a list of an answer.
@@ -192,6 +195,39 @@ func TestCollection(t *testing.T) {
 	assert.Equal(t, []any{"items", "users"}, targets, "the one with a decoder first; other has another width")
 }
 
+// TestRelations: a decoder that has relations answers for one of them, in both directions.
+func TestRelations(t *testing.T) {
+	ctx := context.Background()
+	db := fill(t)
+	c, err := db.Collection("items")
+	require.NoError(t, err)
+	d, err := decoder.NewRelations(decoder.DistMult, 3, []string{"likes", "<hates>"}, []float32{1, 0, 0, -1, 0, 0})
+	require.NoError(t, err)
+	require.NoError(t, c.PutDecoder(ctx, "graph", d))
+	require.NoError(t, c.Link(ctx, flashdb.Edge{Source: "item 10", Target: "item 29", Relation: "likes"}))
+	p := client{t, New(opened{db}, Options{Write: true})}
+	_, a := p.get("collection", "c", "items")
+	decoders := a["targets"].([]any)[0].(map[string]any)["decoders"].([]any)
+	assert.Equal(t, []any{"likes", "<hates>"}, decoders[1].(map[string]any)["relations"])
+	status, a := p.get("predict", "c", "items", "key", "item 10", "decoder", "graph")
+	assert.Equal(t, http.StatusBadRequest, status, "%v", a)
+	_, a = p.get("predict", "c", "items", "key", "item 10", "decoder", "graph", "relation", "likes", "k", "1")
+	assert.Equal(t, []string{"item 28"}, keysIn(t, a, "hits"), "item 29 is liked already")
+	_, a = p.get("predict", "c", "items", "key", "item 10", "decoder", "graph", "relation", "<hates>", "k", "1")
+	assert.Equal(t, []string{hostile[0]}, keysIn(t, a, "hits"))
+	_, a = p.get("links", "c", "items", "key", "item 10", "relation", "likes", "decoder", "graph")
+	assert.Equal(t, []string{"item 29"}, keysIn(t, a, "links"))
+	for _, call := range []string{"links", "graph"} {
+		_, a = p.get(call, "c", "items", "key", "item 29", "relation", "likes", "decoder", "graph", "reverse", "1")
+		list := map[string]string{"links": "links", "graph": "nodes"}[call]
+		assert.Contains(t, keysIn(t, a, list), "item 10", call)
+	}
+	status, _ = p.post("unlink", `{"c":"items","key":"item 10","target":"item 29","relation":"likes"}`)
+	assert.Equal(t, http.StatusOK, status)
+	_, a = p.get("links", "c", "items", "key", "item 10", "relation", "likes")
+	assert.Empty(t, keysIn(t, a, "links"))
+}
+
 func TestWrite(t *testing.T) {
 	pair := `{"c":"items","key":"item 05","target":` + string(must(json.Marshal(encodeKey("not utf-8 \xff\xfe")))) + `}`
 	c := serve(t, Options{})
@@ -281,6 +317,25 @@ func TestNumbers(t *testing.T) {
 		require.NoError(t, err)
 		assert.JSONEq(t, want, string(b))
 	}
+}
+
+// TestConcurrent asks everything at once: a page does, and there may be several.
+func TestConcurrent(t *testing.T) {
+	c := serve(t, Options{Write: true})
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			for _, call := range []string{"collection", "keys", "health", "tags", "map", "node", "links", "predict", "nearest", "graph"} {
+				w := c.do("GET", c.s.Path()+"api/"+call+"?c=items&key=item+01&again=1&decoder=dot", nil)
+				assert.Equal(t, http.StatusOK, w.Code, "%s: %s", call, w.Body)
+			}
+			for _, call := range []string{"link", "place", "unlink"} {
+				w := c.do("POST", c.s.Path()+"api/"+call, strings.NewReader(`{"c":"items","key":"item 03","target":"item 04","source":"item 01","keys":["item 02"]}`))
+				assert.Equal(t, http.StatusOK, w.Code, "%s: %s", call, w.Body)
+			}
+		})
+	}
+	group.Wait()
 }
 
 func TestErrorText(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/flashdb/flashdb"
@@ -186,14 +187,16 @@ type decoderAbout struct {
 	Name      string   `json:"name"`
 	Kind      string   `json:"kind"`
 	Relations []string `json:"relations,omitempty"`
+
+	read time.Time
 }
 
 // A target is a collection whose nodes can be predicted for those of another one.
 type target struct {
 	Collection string         `json:"collection"`
 	Decoders   []decoderAbout `json:"decoders"`
-	// Trained says that a decoder was calibrated with sources of the collection that was asked for.
-	Trained bool `json:"trained"`
+	// Sources are the collections whose nodes the decoders were calibrated with.
+	Sources []string `json:"sources"`
 }
 
 // collectionAnswer is what the controls offer for the nodes of one collection.
@@ -236,7 +239,7 @@ func (s *Server) collection(r *http.Request) (any, error) {
 		if to.Schema().Dim != c.Schema().Dim {
 			continue
 		}
-		t, err := s.targetFor(ctx, name, to)
+		t, err := s.targetIn(ctx, to)
 		if err != nil {
 			return nil, err
 		}
@@ -250,7 +253,7 @@ func (s *Server) collection(r *http.Request) (any, error) {
 
 // rank says how well a target suits the nodes of a collection.
 func rank(t target, from string) (points int) {
-	if t.Trained {
+	if slices.Contains(t.Sources, from) {
 		points += 4
 	}
 	if len(t.Decoders) > 0 {
@@ -262,14 +265,17 @@ func rank(t target, from string) (points int) {
 	return points
 }
 
-func (s *Server) targetFor(ctx context.Context, from string, to Collection) (t target, err error) {
-	t = target{Collection: to.Name(), Decoders: []decoderAbout{}}
+// targetIn describes a collection as a target.
+func (s *Server) targetIn(ctx context.Context, to Collection) (t target, err error) {
+	t = target{Collection: to.Name(), Decoders: []decoderAbout{}, Sources: []string{}}
 	calibrations, err := to.Calibrations(ctx)
 	if err != nil {
 		return t, err
 	}
 	for _, c := range calibrations {
-		t.Trained = t.Trained || c.SourceCollection == from
+		if !slices.Contains(t.Sources, c.SourceCollection) {
+			t.Sources = append(t.Sources, c.SourceCollection)
+		}
 	}
 	decoders, err := to.Decoders(ctx)
 	if err != nil {
@@ -288,20 +294,24 @@ func (s *Server) targetFor(ctx context.Context, from string, to Collection) (t t
 	return t, nil
 }
 
-// aboutDecoder describes a decoder. It is read once: its weights may be large.
+// aboutKept is how long the description of a decoder is kept: to read it reads its weights, which
+// may be large.
+const aboutKept = 10 * time.Second
+
+// aboutDecoder describes a decoder as it was at most aboutKept ago.
 func (s *Server) aboutDecoder(ctx context.Context, c Collection, name string) (decoderAbout, error) {
 	id := c.Name() + "\x00" + name
 	s.mu.Lock()
 	about, ok := s.kinds[id]
 	s.mu.Unlock()
-	if ok {
+	if ok && time.Since(about.read) < aboutKept {
 		return about, nil
 	}
 	d, err := c.Decoder(ctx, name)
 	if err != nil {
 		return decoderAbout{}, err
 	}
-	about = decoderAbout{name, d.String(), d.Spec().Relations}
+	about = decoderAbout{name, d.String(), d.Spec().Relations, time.Now()}
 	s.mu.Lock()
 	s.kinds[id] = about
 	s.mu.Unlock()

@@ -90,7 +90,10 @@ func database(t *testing.T) string {
 	other, err := decoder.NewDistMult([]float32{0.1, 3, 1})
 	require.NoError(t, err)
 	require.NoError(t, c.PutDecoder(ctx, "weighted", other))
-	var edges []flashdb.Edge
+	graph, err := decoder.NewRelations(decoder.DistMult, 3, []string{"likes", "hates"}, []float32{1, 0, 0, -1, 0, 0})
+	require.NoError(t, err)
+	require.NoError(t, c.PutDecoder(ctx, "graph", graph))
+	edges := []flashdb.Edge{{Source: nodes[10].Key, Target: nodes[79].Key, Relation: "likes"}}
 	for i := 1; i < 40; i++ {
 		edges = append(edges, flashdb.Edge{Source: nodes[0].Key, Target: nodes[i].Key}, flashdb.Edge{Source: nodes[i].Key, Target: nodes[i*2].Key})
 	}

@@ -121,6 +121,26 @@ func TestControls(t *testing.T) {
 	b.sound()
 }
 
+// TestRelations asks a decoder that has relations, in both directions, and compares it.
+func TestRelations(t *testing.T) {
+	b := open(t)
+	b.visit(of(item(10), "decoder", "graph"))
+	b.shows(item(10))
+	assert.Equal(t, []string{item(79)}, b.labels("known"), "of the first relation")
+	b.choose("control-relation", "hates")
+	b.until(`location.search.includes("relation=hates") && document.querySelector(".known .soft + .soft, .known p.soft")`)
+	b.shows(item(10))
+	assert.Empty(t, b.labels("known"))
+	b.visit(of(item(79), "decoder", "graph", "relation", "likes", "reverse", "1", "vs", "decoder:dot"))
+	b.shows(item(79))
+	assert.Equal(t, []string{item(10)}, b.labels("known"))
+	b.until(`document.querySelectorAll(".second .hits li").length === 20`)
+	b.visit(of(item(79), "decoder", "dot", "vs", "decoder:graph"))
+	b.until(`document.querySelectorAll(".second .hits li").length === 20`)
+	assert.Contains(t, js[string](b, `document.querySelector(".second h2").textContent`), "graph, likes")
+	b.sound()
+}
+
 func TestWrongToken(t *testing.T) {
 	b := open(t)
 	origin := b.address[:strings.LastIndex(b.address[:len(b.address)-1], "/")+1]

@@ -5,11 +5,11 @@ import { go, hrefOf } from "./app.js";
 // settle fills in what the address leaves open: the collection that suits best, its first decoder.
 export function settle(now, offer) {
   const target = offer.targets.find((t) => t.collection === now.to) || (now.to ? undefined : offer.targets[0]);
-  if (!target) return { ...now, to: now.to || now.c, k: now.k || "20" };
+  if (!target) return { ...now, to: now.to || now.c, decoders: [], k: now.k || "20" };
   const decoder = target.decoders.find((d) => d.name === now.decoder) || (now.decoder ? { name: now.decoder } : target.decoders[0]);
   const relations = (decoder && decoder.relations) || [];
   return {
-    ...now, to: target.collection, decoder: decoder ? decoder.name : "", k: now.k || "20",
+    ...now, to: target.collection, decoders: target.decoders, decoder: decoder ? decoder.name : "", k: now.k || "20",
     relation: now.relation || relations[0] || "", reverse: relations.length ? now.reverse : "",
   };
 }
@@ -52,7 +52,7 @@ function check(name, label, value) {
 
 // controlsFor returns the controls as a form. Diversity and caps would stand beside the recall.
 export function controlsFor(now, asked, offer, node) {
-  const target = offer.targets.find((t) => t.collection === asked.to) || { decoders: [] };
+  const target = offer.targets.find((t) => t.collection === asked.to) || { decoders: [], sources: [] };
   const decoder = target.decoders.find((d) => d.name === asked.decoder);
   const relations = (decoder && decoder.relations) || [];
   const compare = [["", "nothing"], ...target.decoders.filter((d) => d.name !== asked.decoder).map((d) => ["decoder:" + d.name, "decoder " + d.name]),
@@ -70,6 +70,7 @@ export function controlsFor(now, asked, offer, node) {
     choice("vs", "Compare with", compare, now.vs),
     text("filter", "Filter by tags", now.filter, { placeholder: node.tags.length ? `such as ${node.tags[0]} and not other` : "tag and not other", list: "tags", type: "search" }),
     tags,
+    asked.decoder && target.sources.length > 0 && !target.sources.includes(now.c) && h("p", { class: "note" }, `The decoders of ${asked.to} were calibrated with nodes of ${target.sources.join(" and ")}. They may not fit nodes of ${now.c}.`),
     h("div", { class: "checks" }, check("linked", "known links too", now.linked), asked.decoder && check("exact", "scan every node", now.exact)));
   form.querySelector("#control-filter").addEventListener("focus", () => fillTags(tags, asked.to), { once: true });
   return form;

@@ -8,7 +8,7 @@ const lineHeight = 20;
 const sizes = [20, 40, 60];
 export async function drawGraph(place, asked, signal) {
   const heading = h("h2", {}, "Neighbourhood");
-  const size = Number(asked.draw) || 30;
+  const size = Math.min(60, Math.max(2, Math.round(Number(asked.draw)) || 30));
   const again = (draw) => {
     history.replaceState(null, "", hrefOf({ draw }));
     drawGraph(place, { ...asked, draw }, signal);

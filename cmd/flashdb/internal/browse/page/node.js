@@ -86,7 +86,9 @@ function secondOf(asked, signal) {
   const query = queryOf(asked);
   if (kind === "search") return { title: { ip: "Inner product", cosine: "Cosine", l2: "Distance" }[name] || name, answer: ask("nearest", { ...query, by: name }, signal) };
   if (kind === "exact") return { title: "Exact scan", answer: ask("predict", { ...query, exact: "1", recall: "" }, signal) };
-  return { title: name, answer: ask("predict", { ...query, decoder: name, relation: "" }, signal) };
+  const relations = (asked.decoders.find((d) => d.name === name) || {}).relations || [];
+  const relation = relations.includes(asked.relation) ? asked.relation : relations[0];
+  return { title: relation ? `${name}, ${relation}` : name, answer: ask("predict", { ...query, decoder: name, relation, reverse: relation && asked.reverse }, signal) };
 }
 
 async function showAnswers(place, asked, signal) {
