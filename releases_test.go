@@ -247,6 +247,7 @@ func TestReleaseOfLaterNodes(t *testing.T) {
 		added, err := r.Put(ctx, "items", flashdb.Node{Key: "early", Embedding: []float32{13, 0}, Tags: []string{"tag"}, Payload: []byte("p")}, node("item3", 13, 0))
 		require.NoError(t, err)
 		require.Equal(t, 1, added)
+		answered(t, collectionIn(t, d, "two", "items"), "user1") // it is open when the node is deleted
 		deleted, err := c.Delete(ctx, "item5")
 		require.NoError(t, err)
 		require.Equal(t, 1, deleted)
@@ -263,6 +264,7 @@ func TestReleaseOfLaterNodes(t *testing.T) {
 			all, err := of.Predict(ctx, "user1", 200, &flashdb.PredictOptions{SourceCollection: "users", Exact: true})
 			require.NoError(t, err)
 			require.Len(t, all.Hits, 100)
+			require.NotContains(t, all.Stats.Short, "deleted since", "its row is not scored")
 		}
 		has(c, "late")
 		has(collectionIn(t, d, "two", "items"), "early")
