@@ -113,7 +113,10 @@ func answerOf(res flashdb.Result, decoded bool) answer {
 	st := res.Stats
 	a := answer{
 		Hits: make([]hit, len(res.Hits)), Millis: number(show.Millis(st.Elapsed)), Plan: st.Plan, Scored: st.RowsScored, Lists: st.ListsProbed,
-		Rounds: st.Rounds, Newer: st.DeltaRows, Short: st.Short, Notes: []string{},
+		Rounds: st.Rounds, Short: st.Short, Notes: []string{},
+	}
+	if st.Generation > 0 { // else there is no index to be newer than
+		a.Newer = st.DeltaRows
 	}
 	for i, h := range res.Hits {
 		a.Hits[i] = hit{ref: refTo(h.Key), Score: number(h.Score), Tags: shown(h.Tags)}

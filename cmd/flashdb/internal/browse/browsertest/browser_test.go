@@ -84,6 +84,8 @@ func database(t *testing.T) string {
 		nodes = append(nodes, flashdb.Node{Key: key, Embedding: []float32{5, float32(i), 1}, Tags: []string{"<b>bold</b>", "\u202edet", strings.Repeat("tag", 80)}, Payload: []byte(payload)})
 	}
 	require.NoError(t, c.Upsert(ctx, nodes...))
+	_, err = db.CreateCollection("void", flashdb.Schema{Dim: 3})
+	require.NoError(t, err)
 	dot, err := decoder.NewDot(3)
 	require.NoError(t, err)
 	require.NoError(t, c.PutDecoder(ctx, "dot", dot))

@@ -261,6 +261,19 @@ func TestWrite(t *testing.T) {
 	assert.Zero(t, js[int](look, `document.querySelectorAll(".hits button").length`))
 }
 
+// TestEmpty looks at a collection without nodes.
+func TestEmpty(t *testing.T) {
+	b := open(t)
+	for query, text := range map[string]string{
+		"?c=void": "void holds no node.", "?c=void&view=map": "void holds no node.", "?c=void&view=health": "None yet.",
+		"?c=none": "There is no collection none", "?c=void&key=x": `node "x" not found`,
+	} {
+		b.visit(query)
+		b.until(fmt.Sprintf("document.querySelector(\"main\").textContent.includes(%q)", text))
+	}
+	b.sound()
+}
+
 // TestNames demands a name of everything that can be used, for those who hear the page.
 func TestNames(t *testing.T) {
 	b := open(t, "--write")

@@ -70,8 +70,8 @@ export function controlsFor(now, asked, offer, node) {
     choice("vs", "Compare with", compare, now.vs),
     text("filter", "Filter by tags", now.filter, { placeholder: node.tags.length ? `such as ${node.tags[0]} and not other` : "tag and not other", list: "tags", type: "search" }),
     tags,
-    asked.decoder && target.sources.length > 0 && !target.sources.includes(now.c) && h("p", { class: "note" }, `The decoders of ${asked.to} were calibrated with nodes of ${target.sources.join(" and ")}. They may not fit nodes of ${now.c}.`),
-    h("div", { class: "checks" }, check("linked", "known links too", now.linked), asked.decoder && check("exact", "scan every node", now.exact)));
+    h("div", { class: "checks" }, check("linked", "known links too", now.linked), asked.decoder && check("exact", "scan every node", now.exact)),
+    asked.decoder && target.sources.length > 0 && !target.sources.includes(now.c) && h("p", { class: "note" }, `The decoders of ${asked.to} were calibrated with nodes of ${target.sources.join(" and ")}. They may not fit nodes of ${now.c}.`));
   form.querySelector("#control-filter").addEventListener("focus", () => fillTags(tags, asked.to), { once: true });
   return form;
 }

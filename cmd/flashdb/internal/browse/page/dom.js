@@ -42,6 +42,8 @@ export function short(text, length) {
 
 export function count(n) { return Number(n).toLocaleString("en"); }
 
+export function counted(n, noun) { return `${count(n)} ${noun}${Number(n) === 1 ? "" : "s"}`; }
+
 export function millis(ms) {
   if (ms < 1) return `${Math.round(ms * 1000)} µs`;
   if (ms < 1000) return `${Number(ms.toPrecision(3))} ms`;

@@ -1,7 +1,7 @@
 // The collection as a map: a sample of its nodes where they vary most, the node and its hits on it.
 import { h, fill, ask, tell, fault, waiting, labelOf, count, millis } from "./dom.js";
 import { go, hrefOf, hrefOfNode, keyLink } from "./app.js";
-import { aboutCollection } from "./node.js";
+import { aboutCollection, noNode } from "./node.js";
 import { settle } from "./controls.js";
 
 const light = ["#0072b2", "#d55e00", "#009e73", "#b5478a", "#8a6d00", "#5b4fc4"];
@@ -20,7 +20,8 @@ export async function mapView(main, now, signal) {
     const map = maps.get(c);
     const here = now.key ? await hitsOf(asked, c, signal) : { points: [], hits: [] };
     if (signal.aborted) return;
-    show(main, now, c, map, here);
+    if (map.points.length) show(main, now, c, map, here);
+    else fill(main, h("section", { class: "empty" }, noNode(c)));
   } catch (err) {
     if (err.name !== "AbortError") fill(main, fault(err, () => mapView(main, now, signal)));
   }

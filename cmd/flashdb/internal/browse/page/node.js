@@ -1,5 +1,5 @@
 // A node: what is stored of it, its known links, predictions, and another answer beside them.
-import { h, fill, ask, tell, fault, waiting, say, labelOf, breakable, count, millis, percent, scoreText } from "./dom.js";
+import { h, fill, ask, tell, fault, waiting, say, labelOf, breakable, count, counted, millis, percent, scoreText } from "./dom.js";
 import { go, hrefOf, keyLink, mayWrite } from "./app.js";
 import { drawGraph } from "./graph.js";
 import { controlsFor, settle } from "./controls.js";
@@ -39,18 +39,21 @@ function startHint() { return h("p", { class: "soft" }, "Press ", h("kbd", {}, "
 async function startView(main, now, signal) {
   main.dataset.shown = "";
   const list = h("ul", { class: "start", "data-list": true });
-  fill(main, h("section", { class: "empty" },
+  const place = h("section", { class: "empty" },
     h("h1", {}, "Look at a node"),
-    h("p", {}, "Press ", h("kbd", {}, "/"), " and type a part of its key. Or begin with one of these:"), list));
+    h("p", {}, "Press ", h("kbd", {}, "/"), " and type a part of its key. Or begin with one of these:"), list);
+  fill(main, place);
   try {
     const offer = await aboutCollection(now.c, signal);
     if (signal.aborted) return;
     fill(list, ...offer.first.map((ref) => h("li", {}, keyLink(ref))));
-    if (!offer.first.length) list.replaceWith(h("p", { class: "soft" }, "This collection holds no node yet. flashdb import brings some in."));
+    if (!offer.first.length) fill(place, noNode(now.c));
   } catch (err) {
     if (err.name !== "AbortError") list.replaceWith(fault(err, () => startView(main, now, signal)));
   }
 }
+
+export function noNode(c) { return [h("h1", {}, "No node yet"), h("p", {}, h("bdi", {}, c), " holds no node. ", h("code", {}, "flashdb import"), " brings some in.")]; }
 
 // headOf shows a node. Typed attributes would follow the tags here.
 function headOf(node, now) {
@@ -58,7 +61,7 @@ function headOf(node, now) {
     h("p", { class: "over" }, "node of ", h("bdi", {}, now.c)),
     h("h1", { title: labelOf(node) }, h("bdi", {}, breakable(labelOf(node)))),
     node.tags.length > 0 && h("ul", { class: "chips", "aria-label": "Tags" }, node.tags.map((tag) => h("li", {}, h("bdi", {}, tag)))),
-    h("p", { class: "soft" }, `embedding of ${count(node.dim)} values, length ${scoreText(node.norm)}`),
+    h("p", { class: "soft" }, `embedding of ${counted(node.dim, "value")}, length ${scoreText(node.norm)}`),
     h("p", {}, h("a", { href: hrefOf({ view: "map" }) }, "Show it on the map")));
 }
 
@@ -67,7 +70,7 @@ function payloadOf(p) {
   return h("section", { class: "card payload" },
     h("h2", {}, "Payload"),
     p.kind === "none" ? h("p", { class: "soft" }, "This node has none.") :
-      [h("p", { class: "soft" }, `${what}, ${count(p.bytes)} bytes${p.cut ? "; its beginning" : ""}`), h("pre", { tabindex: "0", "aria-label": "Payload" }, p.text)]);
+      [h("p", { class: "soft" }, `${what}, ${counted(p.bytes, "byte")}${p.cut ? "; its beginning" : ""}`), h("pre", { tabindex: "0", "aria-label": "Payload" }, p.text)]);
 }
 
 // question is what every call about this node says.
@@ -141,13 +144,13 @@ function showAnswer(place, title, name, outcome, others, asked, role) {
   const a = outcome.value;
   const missed = new Map((a.exact ? a.exact.missed : []).map((m) => [m.key, m]));
   fill(place, heading,
-    h("p", { class: "soft took" }, `${millis(a.ms)}, ${count(a.scored)} rows scored`, a.newer > 0 && `, ${count(a.newer)} newer than the index`),
+    h("p", { class: "soft took" }, `${millis(a.ms)}, ${counted(a.scored, "row")} scored`, a.newer > 0 && `, ${count(a.newer)} newer than the index`),
     a.notes.map((note) => h("p", { class: "note" }, note)),
     a.hits.length > 0 ? h("ol", { class: "hits ranked", "data-list": true }, a.hits.map((hit, i) => hitRow(hit, i, others, asked, role))) : h("p", { class: "soft" }, "No node was found."),
     a.short && h("p", { class: "note" }, `Fewer than asked for: ${a.short}.`),
     missed.size > 0 && h("div", { class: "missed" }, h("h3", {}, "Only the exact scan found"), h("ul", { class: "hits", "data-list": true }, a.exact.missed.map((m) => h("li", {}, h("span", { class: "rank" }, m.rank), keyLink(m, asked.to), h("span", { class: "p" }, h("b", {}, scoreText(m.score))))))),
     role === "first" && (a.hits.length > 0 || missed.size > 0) && verdict(a),
-    a.plan && h("details", {}, h("summary", {}, "How it was found"), h("p", {}, a.plan), h("p", { class: "soft" }, `${count(a.rounds)} rounds, ${count(a.lists)} lists`)));
+    a.plan && h("details", {}, h("summary", {}, "How it was found"), h("p", {}, a.plan), h("p", { class: "soft" }, `${counted(a.rounds, "round")}, ${counted(a.lists, "list")}`)));
 }
 
 function hitRow(hit, i, others, asked, role) {
