@@ -15,7 +15,7 @@ const remoteProgram = "flashdb-remote"
 func (a *app) remoteCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "remote COMMAND ...",
-		Short: "Predict over OpenSearch or PostgreSQL, by the program flashdb-remote",
+		Short: "Predict over OpenSearch or PostgreSQL with flashdb-remote",
 		Long: `Remote runs flashdb-remote with the same arguments. That program copies collections into an
 engine on other machines, OpenSearch or PostgreSQL with pgvector, and predicts over it. It is
 installed on its own, from a checkout:
