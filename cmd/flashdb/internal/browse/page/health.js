@@ -1,6 +1,6 @@
 // The health of a collection: its index, what is newer, what recall its plans reach, its files, and
 // the times of the last queries. Releases would be a section of their own here.
-import { h, s, fill, ask, fault, waiting, count, millis } from "./dom.js";
+import { h, s, fill, ask, fault, waiting, count, counted, millis } from "./dom.js";
 import { keyLink } from "./app.js";
 
 export async function healthView(main, now, signal) {
@@ -29,7 +29,7 @@ function curves(list) {
 }
 
 function curve(c) {
-  const about = `${c.sources} sources of ${c.from}; the exact scan takes ${millis(c.exact_ms)}`;
+  const about = `measured with ${counted(c.sources, "node")} of ${c.from}; the exact scan takes ${millis(c.exact_ms)}`;
   return h("article", { class: "card" }, h("h3", {}, h("bdi", {}, c.decoder), `, best ${c.k}`), h("p", { class: "soft" }, about, c.old && "; measured on an earlier index"),
     c.plans.length ? [chart(c), h("details", {}, h("summary", {}, "Numbers"), h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Plans" }, table(c)))] : h("p", { class: "soft" }, "No plan is faster than the exact scan, so that queries scan every node."));
 }
