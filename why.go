@@ -15,6 +15,7 @@ const (
 	whyNamed  = 3   // default of WhyOptions.Named
 	whyBlocks = 8   // blocks of dimensions of a Reason, or fewer
 	whyRead   = 128 // nodes linked from a source that are looked at
+	whyHits   = 64  // hits that are read at once, which bounds the memory
 	whyBound  = 24  // of them, those that a decoder that is not symmetric scores: each is bound
 )
 
@@ -50,7 +51,8 @@ type Reason struct {
 	Linked bool    // the hit is a known link of the source already
 
 	// Known counts the known links of the source: those that Predict leaves out. Compared counts
-	// the ones that the lists below are chosen from: at most 128, spread evenly.
+	// the ones that the lists below are chosen from: at most 128, those that the hit is linked to
+	// first, and the others spread evenly.
 	Known, Compared int
 	// ByScore are the known links that the decoder scores highest as sources of a link to the hit,
 	// and ByCosine those whose embeddings point most nearly the same way. ByScore is empty where
@@ -59,7 +61,7 @@ type Reason struct {
 
 	// Paths lead from the source to the hit by two stored links. The first ones are through the
 	// nodes that have the fewest links themselves, which say the most. PathCount counts the nodes
-	// that paths lead through, of at most 128 that the source is linked to.
+	// that paths lead through, of at most 128 that are chosen in the same way.
 	Paths     []Path
 	PathCount int
 
@@ -102,7 +104,8 @@ type Block struct {
 
 // Why says what supports hits of the node stored under source: one Reason for each, in the order of
 // the hits. Hits are keys of any nodes of the collection. The options are those the hits were
-// predicted with. A source without links has reasons in the decoder alone.
+// predicted with. A source without links has reasons in the decoder alone. What is said of a hit is
+// as of one write.
 func (c *Collection) Why(ctx context.Context, source string, hits []string, opts *WhyOptions) ([]Reason, error) {
 	leave, err := c.db.enter()
 	if err != nil {
@@ -117,16 +120,15 @@ func (c *Collection) Why(ctx context.Context, source string, hits []string, opts
 		return nil, fmt.Errorf("why in %q: %w", c.name, err)
 	}
 	o.Named = cmp.Or(o.Named, whyNamed)
-	e, err := c.evidence(ctx, source, hits, o)
-	if err != nil {
-		return nil, fmt.Errorf("why in %q: %w", c.name, err)
-	}
-	reasons := make([]Reason, len(hits))
-	for i := range hits {
-		if err := ctx.Err(); err != nil {
+	reasons := make([]Reason, 0, len(hits))
+	for part := range slices.Chunk(hits, whyHits) {
+		e, err := c.evidence(ctx, source, part, o)
+		if err != nil {
 			return nil, fmt.Errorf("why in %q: %w", c.name, err)
 		}
-		reasons[i] = e.reason(i, o.Named)
+		for i := range part {
+			reasons = append(reasons, e.reason(i, o.Named))
+		}
 	}
 	return reasons, nil
 }
@@ -134,7 +136,7 @@ func (c *Collection) Why(ctx context.Context, source string, hits []string, opts
 // reason compares the known links with one hit.
 func (e *evidence) reason(i, named int) Reason {
 	hit := &e.hits[i]
-	r := Reason{Key: hit.key, Linked: hit.linked, Known: e.known, Compared: len(e.keys), PathCount: len(hit.paths)}
+	r := Reason{Key: hit.key, Linked: hit.linked, Known: e.known, Compared: len(hit.keys), PathCount: len(hit.paths)}
 	dim := len(hit.row)
 	var score [1]float32
 	e.bound.Score(&e.scratch, score[:], hit.row)
@@ -143,16 +145,16 @@ func (e *evidence) reason(i, named int) Reason {
 	e.bound.Gradient(&e.scratch, slope, hit.row, nil)
 	r.Blocks, r.Sum = blocksOf(hit.row, slope)
 
-	all := make([]Neighbor, len(e.keys))
+	all := make([]Neighbor, len(hit.keys))
 	for n := range all {
-		row := e.rows[n*dim : (n+1)*dim]
-		all[n] = Neighbor{Key: e.keys[n], Cosine: cosine(row, hit.row), Along: float32(product(row, slope))}
+		row := hit.rows[n*dim : (n+1)*dim]
+		all[n] = Neighbor{Key: hit.keys[n], Cosine: cosine(row, hit.row), Along: float32(product(row, slope))}
 	}
 	cosineOf := func(n Neighbor) float32 { return n.Cosine }
 	along := func(n Neighbor) float32 { return n.Along }
 	against := func(n Neighbor) float32 { return -n.Along }
 	if e.pairs {
-		scored := e.scored(all, hit.row)
+		scored := e.scored(all, hit)
 		r.ByScore = best(scored, named, func(n Neighbor) float32 { return n.Score })
 	}
 	r.ByCosine = best(all, named, cosineOf)
@@ -166,12 +168,12 @@ func (e *evidence) reason(i, named int) Reason {
 // scored sets the scores of neighbours against a hit, and returns those that have one. A symmetric
 // decoder scores all in one batch, with the hit as the source. Another one must be bound to each
 // neighbour, so that only the ones most alike are scored.
-func (e *evidence) scored(all []Neighbor, hit []float32) []Neighbor {
-	dim := len(hit)
+func (e *evidence) scored(all []Neighbor, hit *hitEvidence) []Neighbor {
+	dim := len(hit.row)
 	scores := make([]float32, len(all))
 	if symmetric(e.decoder.Kind()) {
-		e.pair = e.decoder.Bind(e.pair, hit)
-		e.pair.Score(&e.scratch, scores, e.rows)
+		e.pair = e.decoder.Bind(e.pair, hit.row)
+		e.pair.Score(&e.scratch, scores, hit.rows)
 		for n := range all {
 			all[n].Score = scores[n]
 		}
@@ -184,8 +186,8 @@ func (e *evidence) scored(all []Neighbor, hit []float32) []Neighbor {
 	order = best(order, whyBound, func(n int) float32 { return all[n].Cosine })
 	scored := make([]Neighbor, len(order))
 	for i, n := range order {
-		e.pair = e.decoder.Bind(e.pair, e.rows[n*dim:(n+1)*dim])
-		e.pair.Score(&e.scratch, scores[:1], hit)
+		e.pair = e.decoder.Bind(e.pair, hit.rows[n*dim:(n+1)*dim])
+		e.pair.Score(&e.scratch, scores[:1], hit.row)
 		all[n].Score = scores[0]
 		scored[i] = all[n]
 	}

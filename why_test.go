@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -90,6 +91,7 @@ func TestWhy(t *testing.T) {
 	assert.Len(t, named[0].Paths, 1)
 	assert.Equal(t, 2, named[0].PathCount)
 	assert.True(t, named[1].Linked)
+	assert.Equal(t, []int{4, 3}, []int{named[1].Known, named[1].Compared}, "a hit is not compared with itself")
 	assert.Equal(t, []string{"far"}, []string{named[1].Paths[0].Via})
 	assert.Zero(t, named[2].PathCount, "a link out is no way back")
 }
@@ -109,6 +111,9 @@ func TestWhyWithoutLinks(t *testing.T) {
 	assert.Empty(t, r.Against)
 	assert.Equal(t, 1.0, r.Sum)
 	assert.Empty(t, why(t, c, "s", nil))
+	many := why(t, c, "s", nil, slices.Repeat([]string{"h", "s"}, 100)...)
+	assert.Equal(t, r, many[198])
+	assert.Equal(t, "s", many[199].Key)
 }
 
 // TestWhyOfAnotherCollection asks for items of a user.
@@ -247,12 +252,14 @@ func TestWhyOfManyLinks(t *testing.T) {
 		edges = append(edges, flashdb.Edge{Source: "0", Target: fmt.Sprint(i)})
 	}
 	require.NoError(t, c.Upsert(ctx, append(nodes, flashdb.Node{Key: "h", Embedding: []float32{1, 1}})...))
-	require.NoError(t, c.Link(ctx, append(edges[1:], flashdb.Edge{Source: "777", Target: "h"}, flashdb.Edge{Source: "h", Target: "555"})...))
+	require.NoError(t, c.Link(ctx, append(edges[1:], flashdb.Edge{Source: "777", Target: "h"}, flashdb.Edge{Source: "h", Target: "555"}, flashdb.Edge{Source: "h", Target: "1"})...))
 	require.NoError(t, c.PutDecoder(ctx, "dot", dotDecoder(t, 2)))
 	r := why(t, c, "0", nil, "h")[0]
 	assert.Equal(t, 999, r.Known)
 	assert.Equal(t, 128, r.Compared)
-	assert.Equal(t, "555", r.Paths[0].Via, "shared neighbours are always found")
+	assert.Equal(t, []string{"1", "555"}, []string{r.Paths[0].Via, r.Paths[1].Via}, "shared neighbours are always found")
+	assert.Equal(t, "1", r.ByCosine[0].Key, "and compared")
+	assert.Equal(t, r, why(t, c, "0", nil, "777", "h", "888")[1], "whatever else is asked")
 }
 
 func TestWhyRefuses(t *testing.T) {
@@ -263,18 +270,21 @@ func TestWhyRefuses(t *testing.T) {
 	require.NoError(t, c.PutDecoder(ctx, "dot", dotDecoder(t, 2)))
 	for want, ask := range map[string]func() error{
 		`why in "c": node "h" not found in collection "c"`: func() error { _, err := c.Why(ctx, "s", []string{"h"}, nil); return err },
-		`node "nobody" not found`:                          func() error { _, err := c.Why(ctx, "nobody", nil, nil); return err },
+		`node "nobody" not found`:                          func() error { _, err := c.Why(ctx, "nobody", []string{"s"}, nil); return err },
 		`collection "users" not found`: func() error {
-			_, err := c.Why(ctx, "s", nil, &flashdb.WhyOptions{SourceCollection: "users"})
+			_, err := c.Why(ctx, "s", []string{"s"}, &flashdb.WhyOptions{SourceCollection: "users"})
 			return err
 		},
-		`decoder "mlp"`: func() error { _, err := c.Why(ctx, "s", nil, &flashdb.WhyOptions{Decoder: "mlp"}); return err },
-		`relation "r"`:  func() error { _, err := c.Why(ctx, "s", nil, &flashdb.WhyOptions{Relation: "r"}); return err },
+		`decoder "mlp"`: func() error {
+			_, err := c.Why(ctx, "s", []string{"s"}, &flashdb.WhyOptions{Decoder: "mlp"})
+			return err
+		},
+		`relation "r"`: func() error { _, err := c.Why(ctx, "s", []string{"s"}, &flashdb.WhyOptions{Relation: "r"}); return err },
 		"name the relation": func() error {
-			_, err := c.Why(ctx, "s", nil, &flashdb.WhyOptions{Reverse: true})
+			_, err := c.Why(ctx, "s", []string{"s"}, &flashdb.WhyOptions{Reverse: true})
 			return err
 		},
-		"WhyOptions.Named is -1": func() error { _, err := c.Why(ctx, "s", nil, &flashdb.WhyOptions{Named: -1}); return err },
+		"WhyOptions.Named is -1": func() error { _, err := c.Why(ctx, "s", []string{"s"}, &flashdb.WhyOptions{Named: -1}); return err },
 	} {
 		assert.ErrorContains(t, ask(), want)
 	}

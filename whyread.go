@@ -9,7 +9,7 @@ import (
 	"github.com/flashdb/flashdb/storage"
 )
 
-// An evidence is what one Why reads from the store, all of it as of one write.
+// An evidence is what Why reads from the store about some hits, all of it as of one write.
 type evidence struct {
 	decoder decoder.Decoder
 	bound   decoder.Bound // to the source
@@ -17,9 +17,7 @@ type evidence struct {
 	scratch decoder.Scratch
 	pairs   bool // the decoder scores pairs of a known link and a hit
 
-	known int       // known links of the source
-	keys  []string  // of those that are compared
-	rows  []float32 // of keys
+	known int // known links of the source
 	hits  []hitEvidence
 }
 
@@ -29,6 +27,8 @@ type hitEvidence struct {
 	id     uint32
 	row    []float32
 	linked bool
+	keys   []string  // of the known links that are compared with it
+	rows   []float32 // of keys
 	paths  []foundPath
 }
 
@@ -53,7 +53,6 @@ func (c *Collection) evidence(ctx context.Context, source string, hits []string,
 	e := &evidence{hits: make([]hitEvidence, len(hits))}
 	row := make([]float32, c.schema.Dim)
 	err := c.viewedWith(ctx, o.Decoder, func(v *storage.View, t *trained) (err error) {
-		e.keys, e.rows = nil, nil // an earlier turn may have been given up
 		if e.decoder, err = t.of(o.Relation, o.Reverse); err != nil {
 			return err
 		}
@@ -91,17 +90,33 @@ func (c *Collection) evidence(ctx context.Context, source string, hits []string,
 	return e, nil
 }
 
-// compare reads the keys and rows of known links.
+// compare reads the keys and rows of known links. Hits have most of them in common, so that each is
+// read once.
 func (e *evidence) compare(c *Collection, v *storage.View, known *roaring.Bitmap) {
 	e.known = int(known.GetCardinality())
-	for i := range e.hits {
-		e.hits[i].linked = known.Contains(e.hits[i].id)
+	type node struct {
+		key string
+		row []float32
 	}
-	row := make([]float32, c.schema.Dim)
-	for _, id := range spread(known, whyRead) {
-		key, ok := v.Key(c.uid, id)
-		if ok && v.Row(row, c.uid, id) {
-			e.keys, e.rows = append(e.keys, key), append(e.rows, row...)
+	read := map[uint32]node{}
+	some := spread(known, whyRead)
+	for i := range e.hits {
+		h := &e.hits[i]
+		h.linked = known.Contains(h.id)
+		ids := someOf(known, some, linksOfAny(v, c.uid, h.id, c.uid))
+		h.keys, h.rows = make([]string, 0, len(ids)), make([]float32, 0, len(ids)*c.schema.Dim)
+		for _, id := range ids {
+			n, ok := read[id]
+			if !ok {
+				n.row = make([]float32, c.schema.Dim)
+				if v.Row(n.row, c.uid, id) {
+					n.key, _ = v.Key(c.uid, id)
+				}
+				read[id] = n
+			}
+			if n.key != "" && id != h.id {
+				h.keys, h.rows = append(h.keys, n.key), append(h.rows, n.row...)
+			}
 		}
 	}
 }
@@ -118,55 +133,51 @@ func (e *evidence) connect(c *Collection, v *storage.View, source linkEnd) {
 // through finds the paths by way of nodes of one collection.
 func (e *evidence) through(c *Collection, v *storage.View, source linkEnd, of storage.Info) {
 	first := linksOfAny(v, source.uid, source.id, of.UID)
-	onto := make([][]storage.Related, len(e.hits)) // from the hits to nodes of the collection
-	near, all := roaring.New(), roaring.New()      // linked from the source, and near: with a hit too
+	all := roaring.New()
 	for _, r := range first {
 		all.Or(r.IDs)
 	}
 	if source.uid == of.UID {
 		all.Remove(source.id)
 	}
+	read := map[uint32][]storage.Related{} // the links of the nodes
+	some := spread(all, whyRead)
 	for i := range e.hits {
-		onto[i] = linksOfAny(v, c.uid, e.hits[i].id, of.UID)
-		for _, r := range onto[i] {
-			near.Or(r.IDs)
-		}
-	}
-	near.And(all)
-	all.AndNot(near)
-	ids := spread(near, whyRead)
-	for _, id := range append(ids, spread(all, whyRead-len(ids))...) {
-		via := linkEnd{uid: of.UID, collection: of.Name, id: id}
-		second := linksOfAny(v, of.UID, id, c.uid)
-		for i := range e.hits {
-			e.hits[i].join(c, v, source, *holding(first, id), &via, second, onto[i])
+		h := &e.hits[i]
+		onto := linksOfAny(v, c.uid, h.id, of.UID)
+		for _, id := range someOf(all, some, onto) {
+			second, ok := read[id]
+			if !ok {
+				second = linksOfAny(v, of.UID, id, c.uid)
+				read[id] = second
+			}
+			via := linkEnd{uid: of.UID, collection: of.Name, id: id}
+			h.join(c, v, source, *holding(first, id), via, second, onto)
 		}
 	}
 }
 
 // join adds the path from the source by way of a node, if there is one. Second are the links of
-// that node, and onto those of the hit. The key of the node is read when it is first needed.
-func (h *hitEvidence) join(c *Collection, v *storage.View, source linkEnd, first storage.Related, via *linkEnd, second, onto []storage.Related) {
+// that node, and onto those of the hit.
+func (h *hitEvidence) join(c *Collection, v *storage.View, source linkEnd, first storage.Related, via linkEnd, second, onto []storage.Related) {
 	hit := linkEnd{uid: c.uid, collection: c.name, id: h.id, key: h.key}
 	there, back := holding(second, h.id), holding(onto, via.id)
 	if via.is(hit) || source.is(hit) || (there == nil && back == nil) {
 		return
 	}
-	if via.key == "" {
-		var ok bool
-		if via.key, ok = v.Key(via.uid, via.id); !ok {
-			return // deleted
-		}
+	var ok bool
+	if via.key, ok = v.Key(via.uid, via.id); !ok {
+		return // deleted
 	}
 	p := foundPath{Path: Path{Via: via.key, Shared: back != nil && !back.Reverse && !first.Reverse}}
 	if via.uid != hit.uid {
 		p.Collection = via.collection
 	}
-	p.Links[0] = edgeOf(source, first, *via)
+	p.Links[0] = edgeOf(source, first, via)
 	if there != nil {
-		p.Links[1] = edgeOf(*via, *there, hit)
+		p.Links[1] = edgeOf(via, *there, hit)
 	} else {
-		p.Links[1] = edgeOf(hit, *back, *via)
+		p.Links[1] = edgeOf(hit, *back, via)
 	}
 	for _, r := range second {
 		p.degree += r.IDs.GetCardinality()
@@ -203,6 +214,23 @@ func edgeOf(a linkEnd, r storage.Related, b linkEnd) Edge {
 		e.SourceCollection = a.collection
 	}
 	return e
+}
+
+// someOf returns at most whyRead of all ids: those that a hit is linked to come first, and then
+// some others, which are the same for every hit.
+func someOf(all *roaring.Bitmap, some []uint32, ofHit []storage.Related) []uint32 {
+	near := roaring.New()
+	for _, r := range ofHit {
+		near.Or(r.IDs)
+	}
+	near.And(all)
+	ids := spread(near, whyRead)
+	for _, id := range some {
+		if len(ids) < whyRead && !near.Contains(id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 // spread returns n of the ids, or all if there are not more, spread evenly over their order.
