@@ -80,7 +80,7 @@ type Reason struct {
 // A Neighbor is a known link of the source, compared with a hit.
 type Neighbor struct {
 	Key    string
-	Score  float32 // of the decoder from this node to the hit; 0 if Reason.ByScore is empty
+	Score  float32 // of the decoder from this node to the hit, in ByScore
 	Cosine float32 // of the two embeddings
 	Along  float32 // what it has in place of Reason.Sum
 }

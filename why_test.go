@@ -346,3 +346,39 @@ func BenchmarkWhy(b *testing.B) {
 		}
 	}
 }
+
+// What supports a hit: known links of the source that resemble it, paths to it, and the dimensions
+// that carry its score.
+func ExampleCollection_Why() {
+	dir, remove := temporaryDir()
+	defer remove()
+	ctx := context.Background()
+	db, err := flashdb.Open(dir, nil)
+	check(err)
+	defer db.Close()
+	papers, err := db.CreateCollection("papers", flashdb.Schema{Dim: 2})
+	check(err)
+	check(papers.Upsert(ctx,
+		flashdb.Node{Key: "bert", Embedding: []float32{2, 1}},
+		flashdb.Node{Key: "attention", Embedding: []float32{3, 0}},
+		flashdb.Node{Key: "seq2seq", Embedding: []float32{4, 0}},
+	))
+	dot, err := decoder.NewDot(2)
+	check(err)
+	check(papers.PutDecoder(ctx, "cites", dot))
+	check(papers.Link(ctx, flashdb.Edge{Source: "bert", Target: "attention"}, flashdb.Edge{Source: "attention", Target: "seq2seq"}))
+
+	reasons, err := papers.Why(ctx, "bert", []string{"seq2seq"}, nil)
+	check(err)
+	for _, r := range reasons {
+		fmt.Printf("%s scores %.0f\n", r.Key, r.Score)
+		fmt.Printf("like %s, cosine %.0f\n", r.ByCosine[0].Key, r.ByCosine[0].Cosine)
+		fmt.Printf("by way of %s\n", r.Paths[0].Via)
+		fmt.Printf("dimension 0 gives %.0f of it\n", r.Blocks[0].Contribution)
+	}
+	// Output:
+	// seq2seq scores 8
+	// like attention, cosine 1
+	// by way of attention
+	// dimension 0 gives 8 of it
+}
