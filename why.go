@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	whyNamed  = 3   // default of WhyOptions.Named
-	whyBlocks = 8   // blocks of dimensions of a Reason, or fewer
-	whyRead   = 128 // nodes linked from a source that are looked at
-	whyHits   = 64  // hits that are read at once, which bounds the memory
-	whyBound  = 24  // of them, those that a decoder that is not symmetric scores: each is bound
+	whyNamed  = 3  // default of WhyOptions.Named
+	whyBlocks = 8  // blocks of dimensions of a Reason, or fewer
+	whyHits   = 64 // hits that are read at once, which bounds the memory
+	whyRead   = 96 // nodes linked from a source that are looked at
+	whyBound  = 16 // of them, those that a decoder that is not symmetric scores: each is bound
 )
 
 // WhyOptions are the options of one Why. The zero value, or nil, means the defaults.
@@ -51,7 +51,7 @@ type Reason struct {
 	Linked bool    // the hit is a known link of the source already
 
 	// Known counts the known links of the source: those that Predict leaves out. Compared counts
-	// the ones that the lists below are chosen from: at most 128, those that the hit is linked to
+	// the ones that the lists below are chosen from: at most 96, those that the hit is linked to
 	// first, and the others spread evenly.
 	Known, Compared int
 	// ByScore are the known links that the decoder scores highest as sources of a link to the hit,
@@ -61,7 +61,7 @@ type Reason struct {
 
 	// Paths lead from the source to the hit by two stored links. The first ones are through the
 	// nodes that have the fewest links themselves, which say the most. PathCount counts the nodes
-	// that paths lead through, of at most 128 that are chosen in the same way.
+	// that paths lead through, of at most 96 that are chosen in the same way.
 	Paths     []Path
 	PathCount int
 

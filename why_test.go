@@ -256,7 +256,7 @@ func TestWhyOfManyLinks(t *testing.T) {
 	require.NoError(t, c.PutDecoder(ctx, "dot", dotDecoder(t, 2)))
 	r := why(t, c, "0", nil, "h")[0]
 	assert.Equal(t, 999, r.Known)
-	assert.Equal(t, 128, r.Compared)
+	assert.Equal(t, 96, r.Compared)
 	assert.Equal(t, []string{"1", "555"}, []string{r.Paths[0].Via, r.Paths[1].Via}, "shared neighbours are always found")
 	assert.Equal(t, "1", r.ByCosine[0].Key, "and compared")
 	assert.Equal(t, r, why(t, c, "0", nil, "777", "h", "888")[1], "whatever else is asked")
