@@ -97,7 +97,7 @@ func (db *DB) Rollback(ctx context.Context) (name string, err error) {
 			return err
 		}
 		if former == "" {
-			return fmt.Errorf("a former release %w: none is kept", ErrNotFound)
+			return fmt.Errorf("%w: none is kept, since none was published or it was dropped", ErrNotFound)
 		}
 		var names []string
 		err = db.store.View(func(v *storage.View) error {

@@ -40,6 +40,9 @@ func (db *DB) releaseCall(ctx context.Context, verb, name string, fn func(ctx co
 	if cause := context.Cause(ctx); cause != nil && errors.Is(err, ctx.Err()) {
 		err = cause
 	}
+	if name == "" { // the former one, whichever that is
+		return fmt.Errorf("%s release: %w", verb, releaseError(err))
+	}
 	return fmt.Errorf("%s release %q: %w", verb, name, releaseError(err))
 }
 
