@@ -59,7 +59,7 @@ func TestContrast(t *testing.T) {
 			contrast(t, colours, theme[1], pair, 4.5)
 		}
 		contrast(t, colours, theme[1], "predicted card", 3)
-		contrast(t, colours, theme[1], "dim card", 2.5)
+		contrast(t, colours, theme[1], "dim card", 3)
 	}
 }
 
