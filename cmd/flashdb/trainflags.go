@@ -59,7 +59,7 @@ func (r *trainRequest) registerModel(cmd *cobra.Command) {
 	fs.IntVar(&r.opts.Epochs, "epochs", 0, "`number` of epochs at most (default 2 to 30, fewer for more edges)")
 	fs.Float64Var(&r.opts.LearningRate, "lr", 0, "learning `rate` of Adam (default 0.006)")
 	fs.Float64Var(&r.opts.FreeLinks, "free-links", 0, "hops: free embeddings learn at d/(d+`number`) of the rate, for d links (default 0)")
-	fs.IntVar(&r.opts.Folds, "folds", 0, "learn edges in this `number` of parts, each without itself (default 10 with hops, else 1)")
+	fs.IntVar(&r.opts.Folds, "folds", 0, "learn edges in this `number` of parts, each without itself (default 10 for hops)")
 	fs.IntVar(&r.opts.BatchEdges, "batch", 0, "`edges` per step (default by the number of edges)")
 	fs.Var(&r.dropout, "dropout", "`share` of hidden values dropped while training, 90% at most")
 	fs.Float64Var(&r.opts.WeightDecay, "weight-decay", 0, "weight `decay`: more makes queries faster (default 1 or 3 with hops; -1: none)")
