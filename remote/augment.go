@@ -61,7 +61,8 @@ func checksum(version, key string, vector []float32) uint32 {
 
 // NewRow returns the row of a version for a node. The key must be UTF-8 without a zero byte, as not
 // every engine stores other bytes. The embedding must be finite and of the version's Dim. A version
-// with Normalize has it scaled to length 1.
+// with Normalize has it scaled to length 1. Attributes must be among the version's, and of its
+// types.
 func (v *Version) NewRow(n flashdb.Node) (Row, error) {
 	if len(n.Key) == 0 || len(n.Key) > 1024 || !utf8.ValidString(n.Key) || strings.ContainsRune(n.Key, 0) {
 		return Row{}, fmt.Errorf("node %q: %w: an engine takes keys of 1 to 1024 bytes of UTF-8 without a zero byte", n.Key, flashdb.ErrInvalid)
@@ -74,6 +75,10 @@ func (v *Version) NewRow(n flashdb.Node) (Row, error) {
 			return Row{}, fmt.Errorf("node %q: %w: embedding value %d is %v, want a finite number", n.Key, flashdb.ErrInvalid, i, x)
 		}
 	}
+	tags, err := v.tagsOf(&n)
+	if err != nil {
+		return Row{}, err
+	}
 	embedding := n.Embedding
 	if v.Normalize {
 		length := math.Sqrt(squares(embedding))
@@ -85,7 +90,7 @@ func (v *Version) NewRow(n flashdb.Node) (Row, error) {
 			embedding[i] = float32(float64(x) / length)
 		}
 	}
-	r := Row{Key: n.Key, Vector: extended(embedding, v.Norm), Tags: n.Tags, Payload: n.Payload}
+	r := Row{Key: n.Key, Vector: extended(embedding, v.Norm), Tags: tags, Payload: n.Payload}
 	r.Sum = checksum(v.ID, r.Key, r.Vector)
 	return r, nil
 }

@@ -217,9 +217,6 @@ func (c *Collection) Upsert(ctx context.Context, nodes ...flashdb.Node) error {
 	return c.on(ctx, func(s *served) error {
 		rows := make([]Row, len(nodes))
 		for i, n := range nodes {
-			if len(n.Attributes) > 0 {
-				return fmt.Errorf("%w: node %q: attributes are not supported here, only tags", flashdb.ErrInvalid, n.Key)
-			}
 			var err error
 			if rows[i], err = s.NewRow(n); err != nil {
 				return err
@@ -245,10 +242,14 @@ func (c *Collection) Delete(ctx context.Context, keys ...string) (deleted int, e
 func (c *Collection) Get(ctx context.Context, key string) (n flashdb.Node, err error) {
 	err = c.on(ctx, func(s *served) error {
 		r, err := c.row(ctx, s, s.name, key)
-		if err == nil {
-			n = flashdb.Node{Key: r.Key, Embedding: r.Vector[:s.Dim:s.Dim], Tags: r.Tags, Payload: r.Payload}
+		if err != nil {
+			return err
 		}
-		return err
+		n = flashdb.Node{Key: r.Key, Embedding: r.Vector[:s.Dim:s.Dim], Payload: r.Payload}
+		if n.Tags, n.Attributes, err = s.attributesOf(r.Tags); err != nil {
+			return fmt.Errorf("row %q: %w", r.Key, err)
+		}
+		return nil
 	})
 	return n, err
 }

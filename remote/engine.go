@@ -33,6 +33,8 @@ type Version struct {
 	Normalize bool              `json:"normalize"` // embeddings have length 1: see flashdb.Schema
 	Norm      float32           `json:"norm"`      // Euclidean length of every row with its additional dimension
 	Decoders  map[string][]byte `json:"decoders"`  // by name, as decoder.Marshal encodes them
+	// Attributes are the types of the rows' attributes by name: number, string, bool or time.
+	Attributes map[string]string `json:"attributes,omitempty"`
 	// Sources are the versions of other collections that were trained with this one, by collection,
 	// such as that of users for items.
 	Sources map[string]string `json:"sources,omitempty"`
@@ -44,14 +46,15 @@ type Row struct {
 	// Vector is the embedding with one more dimension: Dim + 1 finite values. An engine returns the
 	// very float32 values that were put.
 	Vector  []float32
-	Tags    []string
+	Tags    []string // also what stands for attributes; no zero bytes
 	Payload []byte
 	// Sum is a checksum of version, key and vector. An engine stores and returns it, and does not
 	// verify it.
 	Sum uint32
 }
 
-// A Filter is a parsed tag expression: a leaf has a Tag, an inner node an Op and Args.
+// A Filter is an expression of tags. A leaf has a Tag, or a Span: the row has a tag from Span.From
+// on and before Span.To, in the order of bytes. An inner node has an Op and Args.
 type Filter = filter.Node
 
 // The operators of a Filter.

@@ -16,7 +16,6 @@ import (
 	"github.com/flashdb/flashdb/decoder"
 	"github.com/flashdb/flashdb/flashlight"
 	"github.com/flashdb/flashdb/index"
-	"github.com/flashdb/flashdb/internal/filter"
 )
 
 // maxK bounds k as flashdb does.
@@ -152,15 +151,12 @@ func (c *Collection) answer(ctx context.Context, s *served, q *query, key string
 	if err != nil {
 		return flashdb.Result{}, fmt.Errorf("%w: decoder %q: %w", flashdb.ErrInvalid, t.name, err)
 	}
-	tags, err := filter.Parse(o.Filter)
+	wanted, err := s.filter(o.Filter)
 	if err != nil {
-		return flashdb.Result{}, fmt.Errorf("%w: %w", flashdb.ErrInvalid, err)
-	}
-	if tags.Compares() {
-		return flashdb.Result{}, fmt.Errorf("%w: filter: attributes are not supported here, only tags: compare them in a database of this process", flashdb.ErrInvalid)
+		return flashdb.Result{}, err
 	}
 	q.reset(c, s)
-	q.view.filter = tags
+	q.view.filter = wanted
 	for _, other := range o.Exclude {
 		q.excluded.Add(q.view.id(other))
 	}
@@ -328,7 +324,10 @@ func (c *Collection) describe(ctx context.Context, s *served, hits []flashdb.Hit
 	}
 	for _, r := range rows {
 		if i, ok := at[r.Key]; ok {
-			hits[i].Tags, hits[i].Payload = r.Tags, r.Payload
+			if hits[i].Tags, hits[i].Attributes, err = s.attributesOf(r.Tags); err != nil {
+				return fmt.Errorf("row %q: %w", r.Key, err)
+			}
+			hits[i].Payload = r.Payload
 		}
 	}
 	return nil

@@ -88,7 +88,7 @@ func (db *DB) Push(ctx context.Context, from *flashdb.DB, collections []string, 
 	for _, name := range collections {
 		c, err := from.Collection(name)
 		if err == nil {
-			err = db.copyRows(ctx, c, states[name], res.Collections, &o, &res)
+			err = db.copyRows(ctx, from, c, states[name], res.Collections, &o, &res)
 		}
 		if err != nil {
 			return res, fmt.Errorf("push %q: %w", name, err)
@@ -214,14 +214,33 @@ func blobs(ctx context.Context, c *flashdb.Collection) (map[string][]byte, error
 	return all, nil
 }
 
-// copyRows stages a version, copies the rows that it lacks, and verifies some.
-func (db *DB) copyRows(ctx context.Context, c *flashdb.Collection, p *push, versions map[string]string, o *PushOptions, res *PushResult) error {
-	decoders, err := blobs(ctx, c)
-	if err != nil {
-		return err
+// attributeTypes returns the types of the attributes of an embedded collection, by name.
+func attributeTypes(ctx context.Context, from *flashdb.DB, name string) (types map[string]string, err error) {
+	stats, err := from.Stats(ctx)
+	for _, c := range stats.Collections {
+		for _, a := range c.Attributes {
+			if c.Name == name {
+				if types == nil {
+					types = map[string]string{}
+				}
+				types[a.Name] = a.Type
+			}
+		}
 	}
+	return types, err
+}
+
+// versionOf describes the version that an embedded collection becomes. versions are those of the
+// collections that are pushed together.
+func versionOf(ctx context.Context, from *flashdb.DB, c *flashdb.Collection, p *push, versions map[string]string) (v Version, err error) {
 	schema := c.Schema()
-	v := Version{ID: p.Version, Dim: schema.Dim, Normalize: schema.Normalize, Norm: p.Norm, Decoders: decoders}
+	v = Version{ID: p.Version, Dim: schema.Dim, Normalize: schema.Normalize, Norm: p.Norm}
+	if v.Decoders, err = blobs(ctx, c); err != nil {
+		return v, err
+	}
+	if v.Attributes, err = attributeTypes(ctx, from, c.Name()); err != nil {
+		return v, err
+	}
 	for other, version := range versions {
 		if other != c.Name() {
 			if v.Sources == nil {
@@ -229,6 +248,15 @@ func (db *DB) copyRows(ctx context.Context, c *flashdb.Collection, p *push, vers
 			}
 			v.Sources[other] = version
 		}
+	}
+	return v, nil
+}
+
+// copyRows stages a version, copies the rows that it lacks, and verifies some.
+func (db *DB) copyRows(ctx context.Context, from *flashdb.DB, c *flashdb.Collection, p *push, versions map[string]string, o *PushOptions, res *PushResult) error {
+	v, err := versionOf(ctx, from, c, p, versions)
+	if err != nil {
+		return err
 	}
 	name := Name{Collection: c.Name(), Version: p.Version}
 	if err := db.engine.Stage(ctx, name.Collection, v); err != nil {

@@ -34,7 +34,12 @@ type Node struct {
 	Quoted bool
 	// Compare, if not nil, is what a leaf asks of an attribute. Tag is then empty.
 	Compare *Compare
+	// Span, if not nil, asks for a tag between two texts. Parse makes none: see Lower.
+	Span *Span
 }
+
+// A Span is the tags from From on, and before To, in the order of their bytes.
+type Span struct{ From, To string }
 
 // Compares reports whether the expression asks something of an attribute.
 func (n *Node) Compares() bool {

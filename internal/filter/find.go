@@ -121,51 +121,66 @@ func (c *Compare) find(in Source) (*roaring.Bitmap, error) {
 	if !ok {
 		return nil, fmt.Errorf("filter: %w", c.unknown(in))
 	}
+	ranges, not, err := c.ranges(kind)
+	if err != nil {
+		return nil, err
+	}
+	found := in.Match(c.Name, ranges)
+	if !not {
+		return found, nil
+	}
+	b := in.Match(c.Name, []attr.Range{{}})
+	b.AndNot(found)
+	return b, nil
+}
+
+// ranges returns which values of an attribute of a kind match: those in one of the ranges, or with
+// not, those in none of them.
+func (c *Compare) ranges(kind attr.Kind) (ranges []attr.Range, not bool, err error) {
 	if c.Op == Has {
-		return in.Match(c.Name, []attr.Range{{}}), nil
+		return []attr.Range{{}}, false, nil
 	}
 	if kind == attr.Bool && !slices.Contains([]Comparison{Equal, NotEqual, In, NotIn}, c.Op) {
-		return nil, fmt.Errorf("filter: %s is a bool, which has no order: write %s, not %s, or %s = true", c.Name, c.Name, c.Name, c.Name)
+		return nil, false, fmt.Errorf("filter: %s is a bool, which has no order: write %s, not %s, or %s = true", c.Name, c.Name, c.Name, c.Name)
 	}
-	var points []attr.Range
 	for _, value := range c.Values {
 		point, err := value.point(c.Name, kind)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
-		points = append(points, point)
+		ranges = append(ranges, point)
 	}
-	p := points[0]
+	p := ranges[0]
 	switch c.Op {
 	case NotEqual, NotIn:
-		b := in.Match(c.Name, []attr.Range{{}})
-		b.AndNot(in.Match(c.Name, points))
-		return b, nil
+		return ranges, true, nil
 	case Less:
-		p = attr.Range{To: p.From}
+		return []attr.Range{{To: p.From}}, false, nil
 	case LessEqual:
-		p = attr.Range{To: p.To}
+		return []attr.Range{{To: p.To}}, false, nil
 	case Greater:
 		if p.To.Kind() == 0 { // the last day there is
-			return roaring.New(), nil
+			return nil, false, nil
 		}
-		p = attr.Range{From: p.To}
+		return []attr.Range{{From: p.To}}, false, nil
 	case GreaterEqual:
-		p = attr.Range{From: p.From}
-	default:
-		return in.Match(c.Name, points), nil
+		return []attr.Range{{From: p.From}}, false, nil
 	}
-	return in.Match(c.Name, []attr.Range{p}), nil
+	return ranges, false, nil
 }
 
 // unknown is the error for an attribute that no node has.
 func (c *Compare) unknown(in Source) error {
-	names := in.Attributes()
+	tagged := in.Tag(c.Name)
+	return c.unknownAmong(in.Attributes(), tagged != nil && !tagged.IsEmpty())
+}
+
+// unknownAmong is unknown where these attributes are known, and whether the name is a tag.
+func (c *Compare) unknownAmong(names []string, tag bool) error {
 	what := "the collection has no attributes"
 	near := nearest.Among(c.Name, names, 2)
-	tagged := in.Tag(c.Name)
 	switch {
-	case tagged != nil && !tagged.IsEmpty():
+	case tag:
 		what = fmt.Sprintf("%s is a tag, which is written alone", c.Name)
 	case len(near) > 0:
 		what = fmt.Sprintf("did you mean %s?", strings.Join(near, " or "))

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -23,6 +24,7 @@ func runCollection(t *testing.T, open func(t *testing.T) remote.Engine) {
 		"Exact":       testExact,
 		"Queries":     testQueries,
 		"Options":     testOptions,
+		"Attributes":  testAttributes,
 		"Writes":      testWrites,
 		"Calibration": testCalibration,
 		"Swap":        testSwap,
@@ -110,6 +112,12 @@ func fill(t *testing.T, c *flashdb.Collection, rng *rand.Rand, n int) {
 		node := flashdb.Node{Key: fmt.Sprint("n", i), Embedding: dbtest.RandomVector(rng, pairDim), Tags: []string{fmt.Sprint("mod", i%3)}}
 		if i >= n-10 {
 			node.Embedding = nodes[n-11].Embedding
+		}
+		if i%4 != 0 {
+			node.Attributes = flashdb.Attributes{
+				"price": float64(i-700) / 8, "brand": fmt.Sprintf("b %c", 'A'+i%5), "sold": i%2 == 0,
+				"released": time.Date(2025, 1, 1, i, 0, 0, 0, time.UTC),
+			}
 		}
 		if i%5 == 0 {
 			node.Payload = fmt.Appendf(nil, "payload of %d", i)
@@ -243,7 +251,8 @@ func testOptions(t *testing.T, p *pair) {
 	for says, o := range map[string]flashdb.PredictOptions{
 		`decoder "none"`:     {Decoder: "none"},
 		"filter":             {Filter: "((("},
-		"attributes":         {Filter: "price < 20"},
+		"did you mean price": {Filter: "prise < 20"},
+		"is a number":        {Filter: `price < "A"`},
 		"Diversity":          {Diversity: .3},
 		"was not pushed":     {SourceCollection: "users"},
 		"recall":             {Recall: 2},

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/internal/filter"
 	"github.com/flashdb/flashdb/remote"
 )
 
@@ -305,9 +306,14 @@ func testFilters(t *testing.T, e remote.Engine) {
 	not := func(f *remote.Filter) *remote.Filter {
 		return &remote.Filter{Op: remote.Not, Args: []*remote.Filter{f}}
 	}
+	span := func(from, to string) *remote.Filter {
+		return &remote.Filter{Span: &filter.Span{From: from, To: to}}
+	}
 	q := row(t, &v, rand.New(rand.NewPCG(7, 8)), "q").Vector
 	for i, f := range []*remote.Filter{
-		even, quoted, not(even), unknown, not(unknown),
+		even, quoted, not(even), unknown, not(unknown), span("a", "b"), span("a b", "a b\x01"), span("f", "z"), not(span(`"`, "a")),
+		{Op: remote.And, Args: []*remote.Filter{even, span("a", "b")}},
+		{Op: remote.Or, Args: []*remote.Filter{span("a", "b"), quoted}},
 		{Op: remote.And, Args: []*remote.Filter{even, spaced}},
 		{Op: remote.Or, Args: []*remote.Filter{not(even), spaced, unknown}},
 		{Op: remote.And, Args: []*remote.Filter{even, not(&remote.Filter{Op: remote.Or, Args: []*remote.Filter{spaced, unknown}})}},
@@ -340,6 +346,8 @@ func Matches(f *remote.Filter, tags []string) bool {
 		return true
 	case f.Op == remote.Not:
 		return !Matches(f.Args[0], tags)
+	case f.Span != nil:
+		return slices.ContainsFunc(tags, func(tag string) bool { return f.Span.From <= tag && tag < f.Span.To })
 	case f.Op == "":
 		return slices.Contains(tags, f.Tag)
 	}

@@ -237,6 +237,9 @@ func matches(f *remote.Filter, tags []string) bool {
 	case remote.Or:
 		return slices.ContainsFunc(f.Args, func(a *remote.Filter) bool { return matches(a, tags) })
 	}
+	if f.Span != nil {
+		return slices.ContainsFunc(tags, func(tag string) bool { return tag >= f.Span.From && tag < f.Span.To })
+	}
 	return slices.Contains(tags, f.Tag)
 }
 

@@ -27,11 +27,11 @@
 //
 // # Searches
 //
-// The vectors of a query are one _msearch. Tags and excluded keys are applied during the search.
-// Effort is ef_search of every shard: three shards keep three times as many candidates. The plugin
-// returns at most 10,000 rows of an approximate search, so for more it compares all rows. A shard
-// that did not answer is named in Answer.Missing. A Scan is a scroll, which is one pass over each
-// shard; search_after would sort all rows again for every page.
+// The vectors of a query are one _msearch. Tags, attributes and excluded keys are applied during
+// the search. Effort is ef_search of every shard: three shards keep three times as many candidates.
+// The plugin returns at most 10,000 rows of an approximate search, so for more it compares all
+// rows. A shard that did not answer is named in Answer.Missing. A Scan is a scroll, which is one
+// pass over each shard; search_after would sort all rows again for every page.
 //
 // # HTTP
 //

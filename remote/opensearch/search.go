@@ -38,7 +38,7 @@ func where(f *remote.Filter) clause {
 		var tags []string
 		any := []clause{}
 		for _, a := range f.Args {
-			if a.Op == "" {
+			if a.Op == "" && a.Span == nil {
 				tags = append(tags, a.Tag)
 			} else {
 				any = append(any, where(a))
@@ -48,6 +48,9 @@ func where(f *remote.Filter) clause {
 			any = append(any, clause{"terms": clause{"tags": tags}})
 		}
 		return clause{"bool": clause{"should": any, "minimum_should_match": 1}}
+	}
+	if f.Span != nil {
+		return clause{"range": clause{"tags": clause{"gte": f.Span.From, "lt": f.Span.To}}}
 	}
 	return clause{"term": clause{"tags": clause{"value": f.Tag}}}
 }

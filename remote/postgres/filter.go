@@ -33,6 +33,9 @@ func (q *query) where(f *remote.Filter) (string, error) {
 	}
 	switch f.Op {
 	case "":
+		if f.Span != nil {
+			return q.between(f.Span.From, f.Span.To), nil
+		}
 		if !storable(f.Tag) {
 			return "false", nil // no row has it
 		}
@@ -51,11 +54,19 @@ func (q *query) where(f *remote.Filter) (string, error) {
 	return "", fmt.Errorf("filter: %w: unknown operator %q", flashdb.ErrInvalid, f.Op)
 }
 
+// between returns the condition that a row has a tag from one text on and before another.
+func (q *query) between(from, to string) string {
+	if !storable(from) || !storable(to) {
+		return "false"
+	}
+	return `EXISTS (SELECT FROM unnest(tags) AS tag WHERE tag >= ` + q.arg(from) + `::text COLLATE "C" AND tag < ` + q.arg(to) + `::text COLLATE "C")`
+}
+
 // join returns the conditions of an `and` or an `or`. none is what it means without arguments.
 func (q *query) join(f *remote.Filter, none, tagged, between string) (string, error) {
 	var tags, parts []string
 	for _, a := range f.Args {
-		if a.Op == "" && storable(a.Tag) {
+		if a.Op == "" && a.Span == nil && storable(a.Tag) {
 			tags = append(tags, a.Tag)
 			continue
 		}

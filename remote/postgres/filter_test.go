@@ -38,6 +38,12 @@ func TestFilter(t *testing.T) {
 		assert.Equal(t, want.sql, sql, text)
 		assert.Equal(t, want.args, q.args, text)
 	}
+	var q query
+	span := &remote.Filter{Span: &filter.Span{From: "a'", To: "b"}}
+	sql, err := q.where(&remote.Filter{Op: remote.Or, Args: []*remote.Filter{span, {Tag: "c"}}})
+	require.NoError(t, err)
+	assert.Equal(t, `(EXISTS (SELECT FROM unnest(tags) AS tag WHERE tag >= $1::text COLLATE "C" AND tag < $2::text COLLATE "C") OR tags && $3::text[])`, sql)
+	assert.Equal(t, []any{"a'", "b", []string{"c"}}, q.args)
 	for _, f := range []*remote.Filter{
 		{Op: "xor"},
 		{Op: remote.Not},
