@@ -48,6 +48,7 @@ type Collection interface {
 	Predict(ctx context.Context, key string, k int, opts *flashdb.PredictOptions) (flashdb.Result, error)
 	Search(ctx context.Context, vec []float32, k int, opts *flashdb.SearchOptions) (flashdb.Result, error)
 	Score(ctx context.Context, source string, of []string, opts *flashdb.ScoreOptions) ([]flashdb.Hit, error)
+	Why(ctx context.Context, source string, hits []string, opts *flashdb.WhyOptions) ([]flashdb.Reason, error)
 	Decoders(ctx context.Context) ([]string, error)
 	Decoder(ctx context.Context, name string) (decoder.Decoder, error)
 	Calibrations(ctx context.Context) ([]flashdb.Calibration, error)
@@ -100,6 +101,7 @@ func New(db Database, opts Options) *Server {
 		"keys":       {http.MethodGet, s.keys},
 		"node":       {http.MethodGet, s.node},
 		"links":      {http.MethodGet, s.links},
+		"why":        {http.MethodGet, s.why},
 		"predict":    {http.MethodGet, s.predict},
 		"nearest":    {http.MethodGet, s.nearest},
 		"graph":      {http.MethodGet, s.graph},

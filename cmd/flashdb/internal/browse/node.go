@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
 	"math"
 	"net/http"
 	"slices"
@@ -26,10 +28,35 @@ const (
 // nodeAnswer is what there is to know of one node.
 type nodeAnswer struct {
 	ref
-	Tags    []string     `json:"tags"`
-	Payload payloadShown `json:"payload"`
-	Dim     int          `json:"dim"`
-	Norm    number       `json:"norm"`
+	Tags       []string     `json:"tags"`
+	Attributes []attribute  `json:"attributes"`
+	Payload    payloadShown `json:"payload"`
+	Dim        int          `json:"dim"`
+	Norm       number       `json:"norm"`
+}
+
+// An attribute is a name with a value, as text.
+type attribute struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// attributesOf returns attributes by name. A time at midnight is a day.
+func attributesOf(all flashdb.Attributes) []attribute {
+	out := make([]attribute, 0, len(all))
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		var text string
+		switch x := all[name].(type) {
+		case string:
+			text = show.Text(x)
+		case time.Time:
+			text = strings.TrimSuffix(x.UTC().Format(time.RFC3339Nano), "T00:00:00Z")
+		default:
+			text = fmt.Sprint(x)
+		}
+		out = append(out, attribute{show.Text(name), text})
+	}
+	return out
 }
 
 // node answers with a node: c and key.
@@ -46,7 +73,7 @@ func (s *Server) node(r *http.Request) (any, error) {
 	for _, x := range n.Embedding {
 		sum += float64(x) * float64(x)
 	}
-	return nodeAnswer{refTo(n.Key), shown(n.Tags), showPayload(n.Payload), len(n.Embedding), number(math.Sqrt(sum))}, nil
+	return nodeAnswer{refTo(n.Key), shown(n.Tags), attributesOf(n.Attributes), showPayload(n.Payload), len(n.Embedding), number(math.Sqrt(sum))}, nil
 }
 
 // A payloadShown is a payload as text, and what it was.

@@ -13,9 +13,10 @@ import (
 // A hit is one node of an answer.
 type hit struct {
 	ref
-	Score       number   `json:"score"`
-	Probability *number  `json:"probability,omitempty"` // of a decoder
-	Tags        []string `json:"tags"`
+	Score       number      `json:"score"`
+	Probability *number     `json:"probability,omitempty"` // of a decoder
+	Tags        []string    `json:"tags"`
+	Attributes  []attribute `json:"attributes"`
 }
 
 // An answer is the answer to one query, and how it came about.
@@ -119,7 +120,7 @@ func answerOf(res flashdb.Result, decoded bool) answer {
 		a.Newer = st.DeltaRows
 	}
 	for i, h := range res.Hits {
-		a.Hits[i] = hit{ref: refTo(h.Key), Score: number(h.Score), Tags: shown(h.Tags)}
+		a.Hits[i] = hit{ref: refTo(h.Key), Score: number(h.Score), Tags: shown(h.Tags), Attributes: attributesOf(h.Attributes)}
 		if decoded {
 			p := number(h.Probability)
 			a.Hits[i].Probability = &p

@@ -78,10 +78,12 @@ func database(t *testing.T) string {
 		nodes = append(nodes, flashdb.Node{
 			Key: fmt.Sprintf("item %02d of a quite long name", i), Embedding: []float32{float32(i) / 20, float32(i%7) / 4, 1},
 			Tags: []string{"all", fmt.Sprintf("mod%d", i%3)}, Payload: fmt.Appendf(nil, `{"n":%d,"list":[1,2]}`, i),
+			Attributes: flashdb.Attributes{"price": float64(i) / 2, "released": time.Date(2025, 1, 1+i, 0, 0, 0, 0, time.UTC)},
 		})
 	}
 	for i, key := range []string{scriptKey, turnedKey, longKey, "\xff\xfe"} {
-		nodes = append(nodes, flashdb.Node{Key: key, Embedding: []float32{5, float32(i), 1}, Tags: []string{"<b>bold</b>", "\u202edet", strings.Repeat("tag", 80)}, Payload: []byte(payload)})
+		nodes = append(nodes, flashdb.Node{Key: key, Embedding: []float32{5, float32(i), 1}, Tags: []string{"<b>bold</b>", "\u202edet", strings.Repeat("tag", 80)}, Payload: []byte(payload),
+			Attributes: flashdb.Attributes{"<i>name</i>": "<script>window.hacked=5</script>\u202e"}})
 	}
 	require.NoError(t, c.Upsert(ctx, nodes...))
 	_, err = db.CreateCollection("void", flashdb.Schema{Dim: 3})

@@ -73,6 +73,32 @@ func TestSearchAndClick(t *testing.T) {
 	b.sound()
 }
 
+// TestAttributesAndReasons shows attributes, filters by them, and opens the reasons of a hit.
+func TestAttributesAndReasons(t *testing.T) {
+	b := open(t)
+	b.visit(of(item(7), "k", "5", "filter", "price <= 10 and released >= 2025-01-03"))
+	b.shows(item(7))
+	assert.Equal(t, "price3.5released2025-01-08", js[string](b, `document.querySelector(".head .attributes").textContent`))
+	assert.Len(t, b.labels("first"), 5)
+	for _, tags := range js[[]string](b, `[...document.querySelectorAll(".first .hits .tags")].map((e) => e.textContent)`) {
+		assert.Contains(t, tags, "price ")
+	}
+	b.do(chromedp.Click(".first .hits li:nth-child(2) .why summary", chromedp.ByQuery))
+	b.until(`document.querySelector(".first .hits li:nth-child(2) .why dl")`)
+	why := js[string](b, `document.querySelector(".first .hits li:nth-child(2) .why").innerText`)
+	assert.Contains(t, why, "By dimensions")
+	assert.Contains(t, why, "Known, by cosine")
+	assert.Contains(t, why, item(14), "its only known link")
+	b.do(chromedp.Click(".first .hits li:nth-child(2) .why dl a", chromedp.ByQuery))
+	b.shows(item(14))
+
+	b.visit(of(scriptKey))
+	b.until(`document.querySelector(".head .attributes")`)
+	assert.Contains(t, js[string](b, `document.querySelector(".head .attributes").textContent`), "window.hacked=5")
+	assert.True(t, js[bool](b, "window.hacked === undefined"))
+	b.sound()
+}
+
 // TestControls filters, verifies, compares, and makes mistakes.
 func TestControls(t *testing.T) {
 	b := open(t)

@@ -68,12 +68,19 @@ export function controlsFor(now, asked, offer, node) {
     text("k", "Hits", asked.k, { type: "number", min: "1", max: "200", inputmode: "numeric" }),
     asked.decoder && choice("recall", "Recall", recalls, now.recall),
     choice("vs", "Compare with", compare, now.vs),
-    text("filter", "Filter by tags", now.filter, { placeholder: node.tags.length ? `such as ${node.tags[0]} and not other` : "tag and not other", list: "tags", type: "search" }),
+    text("filter", "Filter", now.filter, { placeholder: exampleFilter(node), list: "tags", type: "search" }),
     tags,
     h("div", { class: "checks" }, check("linked", "known links too", now.linked), asked.decoder && check("exact", "scan every node", now.exact)),
     asked.decoder && target.sources.length > 0 && !target.sources.includes(now.c) && h("p", { class: "note" }, `The decoders of ${asked.to} were calibrated with nodes of ${target.sources.join(" and ")}. They may not fit nodes of ${now.c}.`));
   form.querySelector("#control-filter").addEventListener("focus", () => fillTags(tags, asked.to), { once: true });
   return form;
+}
+
+// exampleFilter is a filter that this node would match.
+function exampleFilter(node) {
+  const number = node.attributes.find((a) => /^-?\d+(\.\d+)?$/.test(a.value));
+  if (number) return `such as ${number.name} <= ${number.value}`;
+  return node.tags.length ? `such as ${node.tags[0]} and not other` : "tag and not other";
 }
 
 async function fillTags(list, c) {

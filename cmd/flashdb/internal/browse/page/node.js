@@ -55,12 +55,13 @@ async function startView(main, now, signal) {
 
 export function noNode(c) { return [h("h1", {}, "No node yet"), h("p", {}, h("bdi", {}, c), " holds no node. ", h("code", {}, "flashdb import"), " brings some in.")]; }
 
-// headOf shows a node. Typed attributes would follow the tags here.
+// headOf shows a node.
 function headOf(node, now) {
   return h("section", { class: "card head" },
     h("p", { class: "over" }, "node of ", h("bdi", {}, now.c)),
     h("h1", { title: labelOf(node) }, h("bdi", {}, breakable(labelOf(node)))),
     node.tags.length > 0 && h("ul", { class: "chips", "aria-label": "Tags" }, node.tags.map((tag) => h("li", {}, h("bdi", {}, tag)))),
+    node.attributes.length > 0 && h("dl", { class: "attributes", "aria-label": "Attributes" }, node.attributes.map((a) => [h("dt", {}, h("bdi", {}, a.name)), h("dd", {}, h("bdi", {}, a.value))])),
     h("p", { class: "soft" }, `embedding of ${counted(node.dim, "value")}, length ${scoreText(node.norm)}`),
     h("p", {}, h("a", { href: hrefOf({ view: "map" }) }, "Show it on the map")));
 }
@@ -133,8 +134,7 @@ function probability(n) {
     h("b", {}, percent(n.probability)), h("span", { class: "score" }, scoreText(n.score)));
 }
 
-// showAnswer shows an answer; others are the ranks in the answer beside it. The reasons of a hit
-// would open below it here.
+// showAnswer shows an answer; others are the ranks in the answer beside it.
 function showAnswer(place, title, name, outcome, others, asked, role) {
   const heading = h("h2", {}, title, " ", h("span", { class: "soft" }, h("bdi", {}, name)));
   if (outcome.status === "rejected") {
@@ -157,7 +157,42 @@ function hitRow(hit, i, others, asked, role) {
   const mark = change(hit, i, others);
   return h("li", {}, h("span", { class: "rank" }, i + 1), keyLink(hit, asked.to), probability(hit),
     role !== "nearest" && writeButton(asked, hit, "link"),
-    (mark || hit.tags.length > 0) && h("span", { class: "tags" }, mark, hit.tags.slice(0, 4).map((tag) => h("bdi", {}, tag))));
+    (mark || hit.tags.length + hit.attributes.length > 0) && h("span", { class: "tags" }, mark, hit.tags.slice(0, 4).map((tag) => h("bdi", {}, tag)),
+      hit.attributes.slice(0, 4).map((a) => h("bdi", {}, `${a.name} ${a.value}`))),
+    role === "first" && whyOf(hit, asked));
+}
+
+// whyOf opens the reasons of a hit, which are asked for when they are opened.
+function whyOf(hit, asked) {
+  const place = h("div", { class: "reasons" });
+  const open = async (e) => {
+    if (!e.target.open || place.firstChild) return;
+    fill(place, waiting("Asking…"));
+    try {
+      fill(place, reasonsOf(await ask("why", { ...question(asked), hit: hit.key }), asked));
+    } catch (err) {
+      fill(place, fault(err));
+    }
+  };
+  return h("details", { class: "why", ontoggle: open }, h("summary", { "aria-label": `Why ${labelOf(hit)}` }, "Why"), place);
+}
+
+function reasonsOf(r, asked) {
+  const nodes = (list, to, value) => list.map((n, i) => [i > 0 && ", ", keyLink(n, n.collection || to), value && ` ${value(n.value)}`]);
+  const signed = (x) => (typeof x === "number" && x >= 0 ? "+" : "") + scoreText(x);
+  const row = (label, ...content) => h("div", {}, h("dt", {}, label), h("dd", {}, content));
+  const largest = r.parts.slice().sort((a, b) => Math.abs(b.value) - Math.abs(a.value)).slice(0, 3).filter((p, i) => i === 0 || Math.abs(p.value) >= 0.005);
+  const shared = r.ways.filter((w) => w.shared), others = r.ways.filter((w) => !w.shared);
+  return [h("dl", {},
+    r.known === 0 && row("Known links", "None from this node: only the decoder speaks for it."),
+    r.by_score.length > 0 && row("Known, by the decoder", nodes(r.by_score, asked.to, scoreText)),
+    r.by_cosine.length > 0 && row("Known, by cosine", nodes(r.by_cosine, asked.to, scoreText)),
+    shared.length > 0 && row("Shared neighbours", nodes(shared, asked.to)),
+    others.length > 0 && row("Linked through", nodes(others, asked.to)),
+    row("By dimensions", largest.map((p) => `${p.from === p.to ? p.from : `${p.from}–${p.to}`} ${signed(p.value)}`).join(", "), Math.abs(r.rest) >= 0.005 && `, biases and the like ${signed(r.rest)}`),
+    r.for.length > 0 && row("Known, along its slope", nodes(r.for, asked.to, signed)),
+    r.against.length > 0 && row("Against", nodes(r.against, asked.to, signed))),
+  h("p", { class: "soft" }, "An indication, from stored links and from the slope of the decoder at this node.")];
 }
 
 // change marks a rank that differs from that in the answer beside this one.
