@@ -52,6 +52,7 @@ func TestBadInput(t *testing.T) {
 		{"links", []string{"c", "items", "key", "nobody"}, 404, "nobody"},
 		{"links", []string{"c", "items", "key", "item 01", "reverse", "yes"}, 400, "reverse is \"yes\": want 1, or 0"},
 		{"links", []string{"c", "items", "key", "item 01", "decoder", "none"}, 404, "none"},
+		{"predict", []string{"c", "items", "key", "item 01", "diversity", "2"}, 400, "diversity is \"2\""},
 		{"why", []string{"c", "items", "key", "item 01"}, 400, "hit is missing"},
 		{"why", []string{"c", "items", "key", "item 01", "hit", "nobody", "decoder", "dot"}, 404, "nobody"},
 		{"why", []string{"c", "items", "key", "item 01", "hit", "item 02", "decoder", "none"}, 404, "none"},

@@ -47,8 +47,8 @@ type missed struct {
 	Score number `json:"score"`
 }
 
-// predict answers with predictions: c, key, to, decoder, relation, reverse, k, recall, mode=exact,
-// filter, linked, verify.
+// predict answers with predictions: c, key, to, decoder, relation, reverse, k, recall, diversity,
+// exact, filter, linked, verify.
 func (s *Server) predict(r *http.Request) (any, error) {
 	q, err := s.questionOf(r)
 	if err != nil {
@@ -59,7 +59,7 @@ func (s *Server) predict(r *http.Request) (any, error) {
 	opts := flashdb.PredictOptions{
 		Decoder: p.text("decoder"), Relation: p.text("relation"), Reverse: p.flag("reverse"),
 		Recall: p.share("recall"), Filter: p.text("filter"), IncludeLinked: p.flag("linked"), Verify: p.flag("verify"),
-		SourceCollection: q.sourceCollection(), WithNode: true,
+		SourceCollection: q.sourceCollection(), WithNode: true, Diversity: p.share("diversity"),
 	}
 	if opts.Exact = p.flag("exact"); opts.Exact {
 		opts.Recall = 0

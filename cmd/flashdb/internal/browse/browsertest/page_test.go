@@ -92,6 +92,13 @@ func TestAttributesAndReasons(t *testing.T) {
 	b.do(chromedp.Click(".first .hits li:nth-child(2) .why dl a", chromedp.ByQuery))
 	b.shows(item(14))
 
+	b.visit(of(item(7), "k", "5"))
+	b.shows(item(7))
+	plain := b.labels("first")
+	b.choose("control-diversity", "0.8")
+	b.until(`location.search.includes("diversity=0.8") && document.querySelectorAll(".first .hits li").length === 5 && !document.querySelector(".first button.verify")`)
+	assert.NotEqual(t, plain, b.labels("first"), "other hits, which differ more")
+
 	b.visit(of(scriptKey))
 	b.until(`document.querySelector(".head .attributes")`)
 	assert.Contains(t, js[string](b, `document.querySelector(".head .attributes").textContent`), "window.hacked=5")

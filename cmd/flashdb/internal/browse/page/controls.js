@@ -50,7 +50,7 @@ function check(name, label, value) {
   return h("div", { class: "control check" }, h("input", { id, type: "checkbox", checked: value === "1", onchange: (e) => change({ [name]: e.target.checked ? "1" : "" }) }), h("label", { for: id }, label));
 }
 
-// controlsFor returns the controls as a form. Diversity and caps would stand beside the recall.
+// controlsFor returns the controls as a form.
 export function controlsFor(now, asked, offer, node) {
   const target = offer.targets.find((t) => t.collection === asked.to) || { decoders: [], sources: [] };
   const decoder = target.decoders.find((d) => d.name === asked.decoder);
@@ -59,6 +59,8 @@ export function controlsFor(now, asked, offer, node) {
     ...(asked.decoder ? [["exact:", "the exact scan"], ["search:ip", "inner product"]] : []), ["search:cosine", "cosine"], ["search:l2", "distance"]];
   const recalls = [["", "as usual (0.98)"], ["0.8", "0.8"], ["0.9", "0.9"], ["0.95", "0.95"], ["0.99", "0.99"], ["0.999", "0.999"]];
   if (now.recall && !recalls.some(([v]) => v === now.recall)) recalls.push([now.recall, now.recall]);
+  const diversities = [["", "none"], ["0.1", "a little (0.1)"], ["0.3", "some (0.3)"], ["0.5", "much (0.5)"], ["0.8", "most (0.8)"]];
+  if (now.diversity && !diversities.some(([v]) => v === now.diversity)) diversities.push([now.diversity, now.diversity]);
   const tags = h("datalist", { id: "tags" });
   const form = h("form", { class: "card controls", "aria-label": "Question", onsubmit: (e) => e.preventDefault() },
     offer.targets.length > 1 && choice("to", "Find nodes of", offer.targets.map((t) => [t.collection, t.collection]), asked.to, "the collection whose nodes are predicted for this source"),
@@ -67,6 +69,7 @@ export function controlsFor(now, asked, offer, node) {
     relations.length > 0 && choice("reverse", "Direction", [["", "from this node"], ["1", "to this node"]], asked.reverse),
     text("k", "Hits", asked.k, { type: "number", min: "1", max: "200", inputmode: "numeric" }),
     asked.decoder && choice("recall", "Recall", recalls, now.recall),
+    asked.decoder && choice("diversity", "Diversity", diversities, now.diversity, "how much score to give up for hits whose embeddings differ"),
     choice("vs", "Compare with", compare, now.vs),
     text("filter", "Filter", now.filter, { placeholder: exampleFilter(node), list: "tags", type: "search" }),
     tags,

@@ -79,7 +79,7 @@ export function question(asked) {
   return { c: asked.c, key: asked.key, to: asked.to, decoder: asked.decoder, relation: asked.relation, reverse: asked.reverse };
 }
 function queryOf(asked) {
-  return { ...question(asked), k: asked.k, filter: asked.filter, linked: asked.linked, recall: asked.recall, exact: asked.exact };
+  return { ...question(asked), k: asked.k, filter: asked.filter, linked: asked.linked, recall: asked.recall, exact: asked.exact, diversity: asked.diversity };
 }
 
 // secondOf asks for the answer that is compared with the predictions. A second release would be a
@@ -103,7 +103,7 @@ async function showAnswers(place, asked, signal) {
   place.classList.toggle("three", Boolean(second));
   showKnown(known, asked, signal);
   const fallback = !asked.decoder;
-  const a = fallback ? ask("nearest", { ...queryOf(asked), by: "ip" }, signal) : ask("predict", { ...queryOf(asked), verify: asked.verify }, signal);
+  const a = fallback ? ask("nearest", { ...queryOf(asked), by: "ip" }, signal) : ask("predict", { ...queryOf(asked), verify: asked.diversity ? "" : asked.verify }, signal);
   const b = asked.vs ? secondOf(asked, signal) : null;
   const [one, two] = await Promise.allSettled([a, b && b.answer]);
   if (signal.aborted) return;
@@ -149,7 +149,7 @@ function showAnswer(place, title, name, outcome, others, asked, role) {
     a.hits.length > 0 ? h("ol", { class: "hits ranked", "data-list": true }, a.hits.map((hit, i) => hitRow(hit, i, others, asked, role))) : h("p", { class: "soft" }, "No node was found."),
     a.short && h("p", { class: "note" }, `Fewer than asked for: ${a.short}.`),
     missed.size > 0 && h("div", { class: "missed" }, h("h3", {}, "Only the exact scan found"), h("ul", { class: "hits", "data-list": true }, a.exact.missed.map((m) => h("li", {}, h("span", { class: "rank" }, m.rank), keyLink(m, asked.to), h("span", { class: "p" }, h("b", {}, scoreText(m.score))))))),
-    role === "first" && (a.hits.length > 0 || missed.size > 0) && verdict(a),
+    role === "first" && !asked.diversity && (a.hits.length > 0 || missed.size > 0) && verdict(a),
     a.plan && h("details", {}, h("summary", {}, "How it was found"), h("p", {}, a.plan), h("p", { class: "soft" }, `${counted(a.rounds, "round")}, ${counted(a.lists, "list")}`)));
 }
 
