@@ -82,8 +82,10 @@ func database(t *testing.T) string {
 		})
 	}
 	for i, key := range []string{scriptKey, turnedKey, longKey, "\xff\xfe"} {
-		nodes = append(nodes, flashdb.Node{Key: key, Embedding: []float32{5, float32(i), 1}, Tags: []string{"<b>bold</b>", "\u202edet", strings.Repeat("tag", 80)}, Payload: []byte(payload),
-			Attributes: flashdb.Attributes{"<i>name</i>": "<script>window.hacked=5</script>\u202e"}})
+		nodes = append(nodes, flashdb.Node{
+			Key: key, Embedding: []float32{5, float32(i), 1}, Tags: []string{"<b>bold</b>", "\u202edet", strings.Repeat("tag", 80)}, Payload: []byte(payload),
+			Attributes: flashdb.Attributes{"<i>name</i>": "<script>window.hacked=5</script>\u202e"},
+		})
 	}
 	require.NoError(t, c.Upsert(ctx, nodes...))
 	_, err = db.CreateCollection("void", flashdb.Schema{Dim: 3})
