@@ -196,6 +196,10 @@ func askReleases(t *testing.T, c *Client, said transcript) {
 	edges := map[string][]flashdb.Edge{"c": {{Source: "a", Target: "added\xff"}}}
 	compared, err := c.CompareRelease(ctx, "next", &flashdb.CompareOptions{Edges: edges, Progress: tell})
 	require.NoError(t, err)
+	for i := range compared.Decoders { // whether a plan by the index is the cheapest is a matter of time
+		of := &compared.Decoders[i]
+		of.Indexed, of.LiveRecall, of.StagedRecall = false, 0, 0
+	}
 	said["release compared"] = compared
 	res, err := c.Publish(ctx, "next", &flashdb.PublishOptions{Force: true, Compare: flashdb.CompareOptions{Progress: tell}})
 	require.NoError(t, err)
