@@ -140,12 +140,16 @@ func TestPublishAgain(t *testing.T) {
 	const old = "flashdb-a-fedcba9876543210"
 	var dropped []string
 	others := answers(t, map[string]string{
-		"/flashdb-a-0123456789abcdef/_mapping": ours(),
-		"/flashdb-a-0123456789abcdef/_refresh": `200 {"_shards":{"total":1,"successful":1}}`,
-		"/_alias/flashdb_live-a":               `200 {"flashdb-a-0123456789abcdef":{"aliases":{"flashdb_live-a":{}}}}`,
-		"/_alias/flashdb_was-a":                `200 {"` + old + `":{"aliases":{"flashdb_was-a":{}}}}`,
-		"/" + old + "/_mapping":                strings.Replace(ours(), name.Version, "fedcba9876543210", 1),
-		"/" + old:                              `200 {"acknowledged":true}`,
+		"/flashdb-a-0123456789abcdef/_mapping":        ours(),
+		"/flashdb-a-0123456789abcdef/_refresh":        `200 {"_shards":{"total":1,"successful":1}}`,
+		"/flashdb-a-0123456789abcdef/_flush":          `200 {"_shards":{"total":1,"successful":1}}`,
+		"/_cluster/health":                            `200 {"number_of_data_nodes":1}`,
+		"/flashdb-a-0123456789abcdef/_settings":       `200 {"acknowledged":true}`,
+		"/_cluster/health/flashdb-a-0123456789abcdef": `200 {"status":"green"}`,
+		"/_alias/flashdb_live-a":                      `200 {"flashdb-a-0123456789abcdef":{"aliases":{"flashdb_live-a":{}}}}`,
+		"/_alias/flashdb_was-a":                       `200 {"` + old + `":{"aliases":{"flashdb_was-a":{}}}}`,
+		"/" + old + "/_mapping":                       strings.Replace(ours(), name.Version, "fedcba9876543210", 1),
+		"/" + old:                                     `200 {"acknowledged":true}`,
 	})
 	e := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodDelete {
