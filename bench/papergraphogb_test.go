@@ -3,8 +3,10 @@ package main
 import (
 	"encoding/binary"
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -27,7 +29,8 @@ func writeOGBArrays(t *testing.T, path string, arrays map[string]ogbArray) {
 	t.Helper()
 	header := map[string]any{}
 	var data []byte
-	for name, a := range arrays {
+	for _, name := range slices.Sorted(maps.Keys(arrays)) {
+		a := arrays[name]
 		from := len(data)
 		for _, v := range a.values {
 			data = binary.LittleEndian.AppendUint64(data, uint64(v))
