@@ -85,7 +85,7 @@ func (c *Collection) Calibrations(ctx context.Context) ([]Calibration, error) {
 	if info.Generation == 0 {
 		return nil, nil
 	}
-	gen, err := c.checkedGeneration(info) // no rows are read, so the file need not be verified
+	gen, info, err := c.checkedGeneration(info) // no rows are read, so the file need not be verified
 	if err != nil {
 		return nil, nil // queries scan exactly, and Stats says why
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/flashdb/flashdb/decoder"
 	"github.com/flashdb/flashdb/internal/delta"
@@ -43,7 +44,8 @@ type Collection struct {
 	release string
 
 	served  served
-	queries sync.Pool // of *query
+	newer   atomic.Int64 // rows put since a segment was last asked for
+	queries sync.Pool    // of *query
 
 	dot        decoder.Decoder // what Search ranks by
 	decodersMu sync.Mutex      // guards decoders and only
@@ -446,6 +448,11 @@ func (c *Collection) apply(ops []storage.Op, lsn uint64) {
 			}
 		}
 	})
+	for _, op := range ops {
+		if op, ok := op.(storage.PutNodes); ok {
+			c.wrote(len(op))
+		}
+	}
 }
 
 // close releases the served generation.

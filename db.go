@@ -63,6 +63,7 @@ type DB struct {
 	rebuilds  turn // held while a collection is rebuilt or dropped, or the database compacted
 	flusher   flusher
 	scheduler scheduler
+	grower    grower
 }
 
 // Open opens the database in dir. It creates one when dir does not exist or is empty. It replays
@@ -169,6 +170,7 @@ func (db *DB) begin() error {
 	}
 	db.flusher.start(db)
 	db.scheduler.start(db)
+	db.grower.start(db)
 	return nil
 }
 
@@ -238,6 +240,7 @@ func (db *DB) Close() error {
 	db.shutdown()
 	left := db.leaving.run()
 	db.scheduler.wait()
+	db.grower.wait()
 	db.closer.Lock()
 	defer db.closer.Unlock()
 	if db.closed {

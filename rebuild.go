@@ -25,6 +25,11 @@ type RebuildOptions struct {
 	// Force builds an index also below 20,000 rows and when nothing has changed. It publishes the
 	// new generation whatever its recall.
 	Force bool
+	// NewerOnly trains nothing. It puts the rows that are newer than the served generation into a
+	// segment, which takes seconds where a rebuild takes minutes: see Options.SegmentRows. The
+	// other fields but Workers are then ignored. It does nothing without a generation, and to a
+	// database of format version 1 or 2.
+	NewerOnly bool
 	// MinDrift skips the rebuild while Drift.Moved is below it. Zero means that any change is
 	// enough.
 	MinDrift float64
@@ -122,7 +127,11 @@ func (c *Collection) Rebuild(ctx context.Context, opts *RebuildOptions) (Rebuild
 		return RebuildResult{}, fmt.Errorf("rebuild %q: %w", c.name, err)
 	}
 	defer c.db.rebuilds.pass()
-	res, err := c.rebuildRetried(ctx, o)
+	build := c.rebuildRetried
+	if o.NewerOnly {
+		build = c.indexNewer
+	}
+	res, err := build(ctx, o)
 	if err != nil {
 		return RebuildResult{}, fmt.Errorf("rebuild %q: %w", c.name, err)
 	}
@@ -192,7 +201,7 @@ func (c *Collection) rebuildOnce(ctx context.Context, o RebuildOptions) (res Reb
 	if err != nil {
 		return RebuildResult{}, errors.Join(err, c.discard(gen, number))
 	}
-	if err := c.publish(gen, info.Generation, number, buildLSN); err != nil {
+	if err := c.publish(gen, info, number, buildLSN); err != nil {
 		return RebuildResult{}, err
 	}
 	calibrations = append(calibrations, c.calibratePut(ctx, o)...)
@@ -242,9 +251,10 @@ func (c *Collection) needsRebuild(o RebuildOptions) (info storage.Info, reason s
 	return info, reason, err
 }
 
-// unchangedSince reports whether gen, the served generation, holds exactly the rows of the store.
+// unchangedSince reports whether gen, the served generation, holds exactly the rows of the store
+// without segments.
 func (c *Collection) unchangedSince(info storage.Info, gen *ivf.Index) (bool, error) {
-	if gen == nil || gen.Info().Rows != info.Rows {
+	if gen == nil || gen.Info().Rows != info.Rows || len(info.Segments) > 0 {
 		return false, nil
 	}
 	dirty := false
@@ -258,9 +268,10 @@ func (c *Collection) unchangedSince(info storage.Info, gen *ivf.Index) (bool, er
 	return !dirty, nil
 }
 
-// publish makes gen the served generation in place of old. The bbolt transaction in it is the only
-// commit point: after a crash before it, the earlier generation is served, and after it, gen.
-func (c *Collection) publish(gen *ivf.Index, old, number, buildLSN uint64) error {
+// publish makes gen the served generation in place of that of old, and of its segments. The bbolt
+// transaction in it is the only commit point: after a crash before it, the earlier generation is
+// served, and after it, gen.
+func (c *Collection) publish(gen *ivf.Index, old storage.Info, number, buildLSN uint64) error {
 	var retired *ivf.Index
 	err := c.db.log.Locked(func(wal.LSN) error {
 		failpoint.PublishBefore.Reach()
@@ -277,16 +288,7 @@ func (c *Collection) publish(gen *ivf.Index, old, number, buildLSN uint64) error
 		gen.Release()
 		return cmp.Or(c.db.owned(), err)
 	}
-	removeOld := func() { c.removeGeneration(old) }
-	if retired == nil || retired == gen {
-		removeOld()
-	} else {
-		retired.OnRetire(removeOld) // once the last query has released it
-	}
-	if retired != nil {
-		return retired.Release()
-	}
-	return nil
+	return c.retire(retired, gen, filesOf(old), filesOf(old))
 }
 
 // removeGeneration removes the file of a generation that is no longer served. It does nothing for

@@ -126,6 +126,16 @@ func (ix *Index) Files() []*Index {
 	return files
 }
 
+// Has reports whether an error about a file is about one of the index.
+func (ix *Index) Has(file string) bool {
+	for i := range ix.parts {
+		if ix.parts[i].of.name == file {
+			return true
+		}
+	}
+	return false
+}
+
 // hasRows reports whether the files hold full rows.
 func (ix *Index) hasRows() bool { return ix.parts[0].of.rows != nil }
 
