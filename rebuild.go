@@ -85,12 +85,14 @@ func (o *RebuildOptions) Validate() error {
 
 // A RebuildResult says what a rebuild did.
 type RebuildResult struct {
-	// Built says whether a new generation is served. If not, Reason says why.
+	// Built says whether a new generation, or a new segment, is served. If not, Reason says why.
 	Built  bool
 	Reason string
-	// Generation is the generation served now, or 0 without one. Rows, Lists and Bytes are those of
-	// the new generation.
+	// Generation is the generation served now, or 0 without one. Segments is how many segments it
+	// has: 0 unless RebuildOptions.NewerOnly is set. Rows, Lists and Bytes are those of the file
+	// that was built: the generation, or the new segment.
 	Generation  uint64
+	Segments    int
 	Rows, Lists int
 	Bytes       int64
 	// Calibrations are those of the decoders on the new generation.

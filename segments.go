@@ -170,6 +170,7 @@ func (c *Collection) addSegment(ctx context.Context, least uint64, workers int) 
 		return res, err
 	}
 	of := built.of.Info()
+	res.Segments = len(segments)
 	res.Built, res.Rows, res.Lists, res.Bytes, res.Elapsed = true, of.Rows, of.Lists, of.Bytes, time.Since(start)
 	c.db.events.segmentBuilt(c.name, of.Rows, len(segments), res.Elapsed)
 	return res, nil

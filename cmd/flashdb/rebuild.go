@@ -38,12 +38,18 @@ When another process has DIR open and answers on its control socket, that proces
 rebuild; interrupting this command cancels it there. A rebuild that fails, is refused or is
 cancelled leaves the earlier index served, and the other collections are still rebuilt.
 
+An open database indexes newer rows by itself, in segments beside the index, once there are
+16,384 of them. --newer does it now, also for fewer: seconds, without training or calibrating.
+A rebuild takes the place of the index and its segments.
+
 Exit code: 0 done or nothing to do, 1 error, 2 refused, 3 another process has DIR open and
 serves no control socket.`,
 		Example: `  flashdb rebuild papers.flash                    # the nightly job
   flashdb rebuild papers.flash --if-drift 5% --deadline 1h
+  flashdb rebuild papers.flash --newer             # after an import
   flashdb rebuild papers.flash papers --force`,
-		Args: usage.Args(1, 2),
+		Args:    usage.Args(1, 2),
+		PreRunE: onlyNewer,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			ctx := cmd.Context()
 			if collection, err = oneCollection(args[1:], collection); err != nil {
@@ -75,6 +81,7 @@ serves no control socket.`,
 	fs := cmd.Flags()
 	fs.StringVar(&collection, "collection", "", "only this collection, as COLLECTION does (default all)")
 	fs.BoolVar(&all, "all", false, "every collection, which is the default")
+	fs.BoolVar(&opts.NewerOnly, "newer", false, "only index the rows that are newer than the index, beside it")
 	fs.BoolVar(&opts.Force, "force", false, "build below 20,000 nodes or without changes, and serve the index whatever its recall")
 	fs.StringVar(&drift, "if-drift", "", "rebuild only if this `share` of the rows is newer than the index or deleted, such as 5%")
 	fs.DurationVar(&deadline, "deadline", 0, "cancel the rebuild after this `time`; the earlier index is kept")
@@ -88,6 +95,20 @@ serves no control socket.`,
 	fs.BoolVar(&opts.OmitRows, "omit-rows", false, "leave full rows out of the index: half the disk, slower scoring")
 	completeWords(cmd, "progress", terminal.ProgressModes...)
 	return cmd
+}
+
+// onlyNewer returns an error for a flag that has no meaning beside --newer.
+func onlyNewer(cmd *cobra.Command, _ []string) error {
+	fs := cmd.Flags()
+	if !fs.Changed("newer") {
+		return nil
+	}
+	for _, name := range []string{"force", "if-drift", "tolerance", "calibrate-time", "lists", "bits", "seed", "omit-rows"} {
+		if fs.Changed(name) {
+			return fmt.Errorf("--newer and --%s exclude each other: nothing is trained, compared or calibrated for newer rows", name)
+		}
+	}
+	return nil
 }
 
 // oneCollection is the collection that an argument or a flag names.
@@ -177,19 +198,23 @@ func (a *app) printRebuild(name string, embedded *int, res flashdb.RebuildResult
 			Built      bool    `json:"built"`
 			Reason     string  `json:"reason,omitempty"`
 			Generation uint64  `json:"generation"`
+			Segments   int     `json:"segments,omitempty"`
 			Rows       int     `json:"rows"`
 			Lists      int     `json:"lists"`
 			Bytes      int64   `json:"bytes"`
 			Calibrated int     `json:"calibrated_decoders"`
 			Embedded   *int    `json:"embedded,omitempty"`
 			Seconds    float64 `json:"seconds"`
-		}{name, res.Built, res.Reason, res.Generation, res.Rows, res.Lists, res.Bytes, len(res.Calibrations), embedded, res.Elapsed.Seconds()})
+		}{name, res.Built, res.Reason, res.Generation, res.Segments, res.Rows, res.Lists, res.Bytes, len(res.Calibrations), embedded, res.Elapsed.Seconds()})
 	}
 	if embedded != nil && *embedded > 0 {
 		fmt.Fprintf(a.out, "%s: embedded %s from their links\n", name, show.Count(*embedded, "node"))
 	}
 	var err error
-	if res.Built {
+	if res.Segments > 0 {
+		_, err = fmt.Fprintf(a.out, "%s: indexed newer rows beside generation %d, now in %s: the newest has %s in %s, %s, %s\n", name, res.Generation,
+			show.Count(res.Segments, "segment"), show.Count(res.Rows, "row"), show.Count(res.Lists, "list"), show.Bytes(res.Bytes), show.Duration(res.Elapsed))
+	} else if res.Built {
 		_, err = fmt.Fprintf(a.out, "%s: built generation %d: %s in %s, %s, %s\n", name, res.Generation,
 			show.Count(res.Rows, "row"), show.Count(res.Lists, "list"), show.Bytes(res.Bytes), show.Duration(res.Elapsed))
 		for _, of := range res.Calibrations {
