@@ -44,8 +44,9 @@ type Collection struct {
 	release string
 
 	served  served
-	newer   atomic.Int64 // rows put since a segment was last asked for
-	queries sync.Pool    // of *query
+	newer   atomic.Int64  // rows put since a segment was last asked for
+	merged  atomic.Uint64 // number of the last merge of segments, which may be being built
+	queries sync.Pool     // of *query
 
 	dot        decoder.Decoder // what Search ranks by
 	decodersMu sync.Mutex      // guards decoders and only

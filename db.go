@@ -59,8 +59,8 @@ type DB struct {
 	collections map[uint32]*Collection
 	staged      map[stagedKey]*Collection // open handles on releases that are not live
 
-	releasing turn // held while a release is made, filled, built, published or dropped; taken before rebuilds
-	rebuilds  turn // held while a collection is rebuilt or dropped, or the database compacted
+	releasing turn   // held while a release is made, filled, built, published or dropped; taken before rebuilds
+	rebuilds  builds // held while a collection is rebuilt or dropped, or the database compacted
 	flusher   flusher
 	scheduler scheduler
 	grower    grower
@@ -86,7 +86,7 @@ func Open(dir string, opts *Options) (*DB, error) {
 	db := &DB{
 		dir:         abs,
 		opts:        o,
-		rebuilds:    make(turn, 1),
+		rebuilds:    newBuilds(),
 		releasing:   make(turn, 1),
 		collections: map[uint32]*Collection{},
 		staged:      map[stagedKey]*Collection{},

@@ -177,11 +177,10 @@ func (c *Collection) rebuildOnce(ctx context.Context, o RebuildOptions) (res Reb
 	if err := c.db.checkFolder(c.name); err != nil {
 		return RebuildResult{}, err
 	}
-	last, err := c.lastGeneration()
+	number, err := c.nextGeneration()
 	if err != nil {
 		return RebuildResult{}, err
 	}
-	number := freeGeneration(c.db.fs, filepath.Join(indexDir, c.name), last+1)
 	c.db.events.rebuildStarted(c.name, number)
 	gen, err := buildGeneration(ctx, c.db.fs, filepath.Join(indexDir, c.name), number, storeRows{c}, ivf.BuildOptions{
 		Dim:        c.schema.Dim,

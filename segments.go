@@ -6,7 +6,6 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -31,86 +30,6 @@ const (
 	segmentTier = 3
 )
 
-// A grower is the goroutine that builds segments.
-type grower struct {
-	work   sync.WaitGroup
-	mu     sync.Mutex
-	queued []*Collection
-	wakeC  chan struct{}
-}
-
-func (g *grower) start(db *DB) {
-	g.wakeC = make(chan struct{}, 1)
-	if db.opts.SegmentRows < 0 || db.opts.ReadOnly || !db.store.Segmented() {
-		return
-	}
-	g.work.Go(func() {
-		for {
-			select {
-			case <-db.closing.Done():
-				return
-			case <-g.wakeC:
-			}
-			for c := g.next(); c != nil; c = g.next() {
-				err := c.grow(db.closing)
-				if err != nil && db.closing.Err() == nil && !errors.Is(err, ErrNotFound) {
-					db.slog.Warn("newer rows not indexed: queries scan them", "dir", db.dir, "collection", c.name, "err", err)
-				}
-			}
-		}
-	})
-}
-
-// wait waits for the goroutine, which ends when the database is closed.
-func (g *grower) wait() { g.work.Wait() }
-
-// queue asks for a segment of a collection. It never blocks.
-func (g *grower) queue(c *Collection) {
-	g.mu.Lock()
-	if !slices.Contains(g.queued, c) {
-		g.queued = append(g.queued, c)
-	}
-	g.mu.Unlock()
-	select {
-	case g.wakeC <- struct{}{}:
-	default:
-	}
-}
-
-func (g *grower) next() *Collection {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if len(g.queued) == 0 {
-		return nil
-	}
-	c := g.queued[0]
-	g.queued = g.queued[1:]
-	return c
-}
-
-// wrote counts rows that were put into the live release, and asks for a segment once there are
-// enough.
-func (c *Collection) wrote(rows int) {
-	limit := c.db.opts.SegmentRows
-	if c.release != "" || limit < 0 || rows == 0 {
-		return
-	}
-	if c.newer.Add(int64(rows)) >= int64(limit) {
-		c.newer.Store(0)
-		c.db.grower.queue(c)
-	}
-}
-
-// grow builds a segment of the rows in the delta, if there are enough.
-func (c *Collection) grow(ctx context.Context) error {
-	if err := c.db.rebuilds.take(ctx); err != nil {
-		return err
-	}
-	defer c.db.rebuilds.pass()
-	_, err := c.addSegment(ctx, uint64(c.db.opts.SegmentRows), max(1, c.db.opts.Workers/2))
-	return err
-}
-
 // indexNewer is a rebuild with RebuildOptions.NewerOnly.
 func (c *Collection) indexNewer(ctx context.Context, o RebuildOptions) (res RebuildResult, err error) {
 	defer func() {
@@ -121,12 +40,13 @@ func (c *Collection) indexNewer(ctx context.Context, o RebuildOptions) (res Rebu
 	if !c.db.store.Segmented() {
 		return RebuildResult{Reason: "a database of format version 1 or 2 has no segments: restore a backup of it, or rebuild"}, nil
 	}
-	return c.addSegment(ctx, 1, cmp.Or(o.Workers, max(1, c.db.opts.Workers/2)))
+	return c.addSegment(ctx, 1, cmp.Or(o.Workers, max(1, c.db.opts.Workers/2)), true)
 }
 
 // addSegment builds and publishes a segment of the rows in the delta, if there are at least as many
-// as that, and an index is served. The caller holds db.rebuilds.
-func (c *Collection) addSegment(ctx context.Context, least uint64, workers int) (res RebuildResult, err error) {
+// as that, and an index is served. With merge, the rows of segments of about the same size go into
+// it as well; the caller then holds all of db.rebuilds, else its segments.
+func (c *Collection) addSegment(ctx context.Context, least uint64, workers int, merge bool) (res RebuildResult, err error) {
 	if err := c.db.owned(); err != nil {
 		return res, err
 	}
@@ -139,41 +59,58 @@ func (c *Collection) addSegment(ctx context.Context, least uint64, workers int) 
 	if err != nil || info.Generation == 0 {
 		return RebuildResult{Reason: "there is no index as yet"}, err
 	}
-	res.Generation = info.Generation
+	res.Generation, res.Reason = info.Generation, "no rows are newer than the index"
 	ids, err := c.newerIDs(upTo)
 	if err != nil || ids.GetCardinality() < least {
-		res.Reason = "no rows are newer than the index"
 		return res, err
 	}
-	files := c.served.files(info.Generation)
-	if files == nil {
-		if files, err = c.db.mapFiles(info); err != nil {
-			return res, err
-		}
+	files, err := c.files(info)
+	if err != nil {
+		return res, err
 	}
 	defer releaseFiles(files)
-	kept := tiers(files[1:], int(ids.GetCardinality()))
-	for _, of := range files[1+kept:] {
-		ids.AddMany(of.IDs())
+	kept := len(info.Segments)
+	if merge {
+		kept = tiers(files[1:], int(ids.GetCardinality()))
+		for _, of := range files[1+kept:] {
+			ids.AddMany(of.IDs())
+		}
 	}
-	built, err := c.buildSegment(ctx, info, files[0], ids, upTo, workers)
+	number, err := c.nextGeneration()
+	if err != nil {
+		return res, err
+	}
+	built, err := c.buildSegment(ctx, number, files[0], ids, upTo, workers)
 	if errors.Is(err, ivf.ErrRowsGone) { // all of them were deleted meanwhile
-		res.Reason = "no rows are newer than the index"
 		return res, nil
 	}
 	if err != nil {
 		return res, err
 	}
-	defer func() { err = errors.Join(err, built.of.Release()) }()
-	segments := append(slices.Clone(info.Segments[:kept]), storage.Segment{Number: built.number, LSN: upTo})
-	if err := c.publishSegments(info, append(slices.Clip(files[:1+kept]), built.of), segments); err != nil {
+	defer func() { err = errors.Join(err, built.Release()) }()
+	segments := append(slices.Clone(info.Segments[:kept]), storage.Segment{Number: number, LSN: upTo})
+	if err := c.publishSegments(info, append(slices.Clip(files[:1+kept]), built), segments); err != nil {
 		return res, err
 	}
-	of := built.of.Info()
-	res.Segments = len(segments)
-	res.Built, res.Rows, res.Lists, res.Bytes, res.Elapsed = true, of.Rows, of.Lists, of.Bytes, time.Since(start)
+	of := built.Info()
+	res.Built, res.Reason, res.Segments = true, "", len(segments)
+	res.Rows, res.Lists, res.Bytes, res.Elapsed = of.Rows, of.Lists, of.Bytes, time.Since(start)
 	c.db.events.segmentBuilt(c.name, of.Rows, len(segments), res.Elapsed)
 	return res, nil
+}
+
+// files opens the files of the served generation. The caller releases them.
+func (c *Collection) files(info storage.Info) ([]*ivf.Index, error) {
+	if files := c.served.files(info.Generation); files != nil {
+		return files, nil
+	}
+	return c.db.mapFiles(info)
+}
+
+// nextGeneration returns the number of the next index file.
+func (c *Collection) nextGeneration() (uint64, error) {
+	last, err := c.lastGeneration()
+	return freeGeneration(c.db.fs, filepath.Join(indexDir, c.name), max(last, c.merged.Load())+1), err
 }
 
 // newerIDs returns the ids in the delta whose rows were written up to an LSN.
@@ -188,39 +125,26 @@ func (c *Collection) newerIDs(upTo uint64) (*roaring.Bitmap, error) {
 	return ids, err
 }
 
-// tiers returns how many of the oldest segments stay as they are. The others are merged with newer
-// rows.
+// tiers returns how many of the oldest segments stay as they are, if as many newer rows come. The
+// others are merged.
 func tiers(segments []*ivf.Index, newer int) (kept int) {
 	kept = len(segments)
-	for kept > 0 && segments[kept-1].Info().Rows < segmentTier*newer {
+	for kept > 0 && (newer == 0 || segments[kept-1].Info().Rows < segmentTier*newer) {
 		kept--
 		newer += segments[kept].Info().Rows
 	}
 	return kept
 }
 
-// A segment is an index file that was built, and its number.
-type segment struct {
-	of     *ivf.Index
-	number uint64
-}
-
 // buildSegment builds a segment of the rows that the ids have in the store.
-func (c *Collection) buildSegment(ctx context.Context, info storage.Info, like *ivf.Index, ids *roaring.Bitmap, upTo uint64, workers int) (segment, error) {
-	last, err := c.lastGeneration()
-	if err != nil {
-		return segment{}, err
-	}
-	dir := filepath.Join(indexDir, c.name)
-	number := freeGeneration(c.db.fs, dir, last+1)
-	of, err := buildGeneration(ctx, c.db.fs, dir, number, rowsOf{c, ids}, ivf.BuildOptions{
+func (c *Collection) buildSegment(ctx context.Context, number uint64, like *ivf.Index, ids *roaring.Bitmap, upTo uint64, workers int) (*ivf.Index, error) {
+	return buildGeneration(ctx, c.db.fs, filepath.Join(indexDir, c.name), number, rowsOf{c, ids}, ivf.BuildOptions{
 		Dim:        c.schema.Dim,
 		Like:       like,
 		Workers:    workers,
-		Collection: info.UID,
+		Collection: c.uid,
 		BuildLSN:   upTo,
 	})
-	return segment{of, number}, err
 }
 
 // publishSegments replaces the segments of the served generation. files are the generation and

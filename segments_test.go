@@ -194,6 +194,33 @@ func TestSegmentsInTheBackground(t *testing.T) {
 	s.requireExact()
 }
 
+// TestSegmentsAreMergedInTheBackground: small segments are merged while a program writes, reads and
+// rebuilds.
+func TestSegmentsAreMergedInTheBackground(t *testing.T) {
+	s := newSegmented(t, 1000, 20)
+	for i := range 60 {
+		s.put(25)
+		_, err := s.c.Search(t.Context(), randomVector(s.rng, smallDim), 5, nil)
+		require.NoError(t, err)
+		switch i {
+		case 20:
+			_, err = s.c.Rebuild(t.Context(), &flashdb.RebuildOptions{Force: true, Lists: 20})
+		case 40:
+			_, err = s.Compact(t.Context(), nil)
+		}
+		require.NoError(t, err)
+	}
+	require.Eventually(t, func() bool {
+		s.put(21) // asks for a merge again, where one gave way
+		at := s.stats()
+		return at.Segments > 0 && at.Segments <= 6 && at.SegmentRows > 200
+	}, time.Minute, 20*time.Millisecond)
+	s.requireExact()
+	s.reopen()
+	s.requireExact()
+	require.Len(t, s.files(), 1+s.stats().Segments, "no other file is left")
+}
+
 // TestQueriesPinSegments: the files of merged segments stay for a query that has begun.
 func TestQueriesPinSegments(t *testing.T) {
 	s := newSegmented(t, 500, -1)
