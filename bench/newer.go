@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/flashlight"
+	"github.com/flashdb/flashdb/index"
 )
 
 // newerFlags are what the newer command takes.
@@ -235,53 +237,61 @@ func (s *stream) row(rng *rand.Rand, spread []float64) []float32 {
 	return row
 }
 
-// compareRecall prints the recall of the default query with segments, and after a rebuild.
+// compareRecall prints the recall with segments, and after a rebuild: of the default query, whose
+// plan a rebuild measures again, and of one plan.
 func (s *stream) compareRecall(ctx context.Context) error {
 	if _, err := s.c.Rebuild(ctx, &flashdb.RebuildOptions{NewerOnly: s.segmentRows >= 0}); err != nil {
 		return err
 	}
-	before, err := s.recalls(ctx, "with segments")
-	if err != nil {
+	if err := s.printRecall(ctx, "with segments"); err != nil {
 		return err
 	}
 	if _, err := s.c.Rebuild(ctx, &flashdb.RebuildOptions{Force: true}); err != nil {
 		return err
 	}
-	after, err := s.recalls(ctx, "rebuilt")
-	if err == nil {
-		fmt.Fprintf(s.out, "difference of the means %.4f\n", before-after)
-	}
-	return err
+	return s.printRecall(ctx, "rebuilt")
 }
 
-func (s *stream) recalls(ctx context.Context, name string) (float64, error) {
-	var recalls, ms []float64
-	plan := ""
-	for _, v := range s.sources[:min(s.queries, len(s.sources))] {
-		exact, err := s.c.PredictVector(ctx, v, 100, &flashdb.PredictOptions{Exact: true})
+func (s *stream) printRecall(ctx context.Context, name string) error {
+	sources := s.sources[:min(s.queries, len(s.sources))]
+	var exact [][]flashdb.Hit
+	for _, v := range sources {
+		res, err := s.c.PredictVector(ctx, v, 100, &flashdb.PredictOptions{Exact: true})
 		if err != nil {
-			return 0, err
+			return err
 		}
-		start := time.Now()
-		res, err := s.c.PredictVector(ctx, v, 100, nil)
-		if err != nil {
-			return 0, err
-		}
-		ms = append(ms, milliseconds(time.Since(start)))
-		of, found := map[string]bool{}, 0
-		for _, h := range exact.Hits {
-			of[h.Key] = true
-		}
-		for _, h := range res.Hits {
-			if of[h.Key] {
-				found++
-			}
-		}
-		recalls = append(recalls, float64(found)/float64(len(exact.Hits)))
-		plan = res.Stats.Plan
+		exact = append(exact, res.Hits)
 	}
-	fmt.Fprintf(s.out, "%s: recall %s, p50 %.2f ms, plan %s\n", name, meanAndWorst(recalls), median(ms), plan)
-	return mean(recalls), nil
+	for _, o := range []*flashdb.PredictOptions{nil, {Plan: &flashlight.Plan{Rounds: 2, PerRound: 300, Probes: index.Probes{Share: .1}}}} {
+		var recalls, ms []float64
+		plan := ""
+		for i, v := range sources {
+			start := time.Now()
+			res, err := s.c.PredictVector(ctx, v, 100, o)
+			if err != nil {
+				return err
+			}
+			ms = append(ms, milliseconds(time.Since(start)))
+			recalls = append(recalls, shareFound(exact[i], res.Hits))
+			plan = res.Stats.Plan
+		}
+		fmt.Fprintf(s.out, "%s: recall %s, p50 %.2f ms, plan %s\n", name, meanAndWorst(recalls), median(ms), plan)
+	}
+	return nil
+}
+
+// shareFound returns the share of the exact hits that were found.
+func shareFound(exact, found []flashdb.Hit) float64 {
+	of, n := map[string]bool{}, 0
+	for _, h := range exact {
+		of[h.Key] = true
+	}
+	for _, h := range found {
+		if of[h.Key] {
+			n++
+		}
+	}
+	return float64(n) / float64(len(exact))
 }
 
 // spreadOf returns the standard deviation of each dimension of rows.
