@@ -82,7 +82,10 @@ func (c *Collection) Calibrate(ctx context.Context, opts *CalibrateOptions) ([]C
 	if opts != nil {
 		o = *opts
 	}
-	all, err := c.calibrate(ctx, o)
+	var all []Calibration
+	if err = c.writable(); err == nil {
+		all, err = c.calibrate(ctx, o)
+	}
 	if err != nil {
 		if c.db.closing.Err() != nil && errors.Is(err, context.Canceled) {
 			err = ErrClosed

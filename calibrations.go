@@ -85,11 +85,15 @@ func (c *Collection) Calibrations(ctx context.Context) ([]Calibration, error) {
 	if info.Generation == 0 {
 		return nil, nil
 	}
-	gen, err := c.checkedGeneration(info) // no rows are read, so the file need not be verified
+	p := pinned{number: info.Generation}
+	if c.frozen != nil {
+		p, err = c.pin(ctx)
+	} else {
+		p.gen, err = c.checkedGeneration(info) // no rows are read, so the file need not be verified
+	}
 	if err != nil {
 		return nil, nil // queries scan exactly, and Stats says why
 	}
-	p := pinned{gen: gen, number: info.Generation}
 	defer p.release()
 	var all []Calibration
 	names, err := c.storedDecoders()

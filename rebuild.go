@@ -108,7 +108,11 @@ func (c *Collection) Rebuild(ctx context.Context, opts *RebuildOptions) (Rebuild
 		return RebuildResult{}, err
 	}
 	defer leave()
-	if err := opts.Validate(); err != nil {
+	err = opts.Validate()
+	if err == nil {
+		err = c.writable()
+	}
+	if err != nil {
 		return RebuildResult{}, fmt.Errorf("rebuild %q: %w", c.name, err)
 	}
 	var o RebuildOptions
