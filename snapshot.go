@@ -86,6 +86,7 @@ func (db *DB) snapshot(ctx context.Context, names []string) (*Snapshot, error) {
 			db.mu.Lock()
 			db.snapshots[s] = true
 			db.mu.Unlock()
+			db.metrics.openSnapshots.Add(1)
 			return s, nil
 		}
 		if ended := s.end(); !errors.Is(err, errMoved) || ended != nil {
@@ -157,6 +158,7 @@ func (s *Snapshot) Close() error {
 	if !open {
 		return errSnapshotClosed
 	}
+	s.db.metrics.openSnapshots.Add(-1)
 	if err := s.end(); err != nil {
 		return fmt.Errorf("close snapshot: %w", err)
 	}

@@ -302,8 +302,10 @@ func TestSnapshotErrors(t *testing.T) {
 		assert.ErrorContains(t, err, "of a snapshot, which is only read")
 	}
 
+	assert.EqualValues(t, 1, w.Metrics().OpenSnapshots)
 	require.NoError(t, s.Close())
 	require.ErrorIs(t, s.Close(), flashdb.ErrClosed)
+	assert.Zero(t, w.Metrics().OpenSnapshots)
 	_, err = items.Predict(ctx, "user1", 3, by)
 	require.ErrorIs(t, err, flashdb.ErrClosed)
 	assert.ErrorContains(t, err, "the snapshot was closed")
