@@ -280,7 +280,7 @@ func (c *Collection) alone(p pinned) pinned {
 func (c *Collection) sampleSources(ctx context.Context, t *trained, from *Collection, n int, seed uint64, enough func() bool) ([]calibrate.Source, error) {
 	var pool []calibrate.Source
 	var rows []float32
-	wanted, compared := calibrate.Pool(n)
+	wanted, compared := calibrate.Pool(n, c.schema.Dim, c.db.opts.MemoryBytes)
 	ask := newRelationDraw(t, seed)
 	err := c.view(func(v *storage.View) error {
 		info, ok := v.Collection(from.name)

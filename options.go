@@ -33,6 +33,14 @@ type Options struct {
 	// them into the bbolt file. Default 32 MiB. While twice as much is held, a write waits for the
 	// running flush.
 	FlushBytes int64
+	// MemoryBytes is a budget for the memory that a rebuild holds, and for that of a calibration,
+	// each by itself. They then train on fewer rows and look at fewer sources than they would,
+	// which may cost recall: calibration measures it. If a rebuild cannot be held to it, it fails
+	// with an error that names the least budget. Default 0: no budget. The budget is for what is
+	// held: Go's collector lets the heap grow to about twice that, unless GOGC or GOMEMLIMIT say
+	// otherwise. It leaves out pages of files, which the system can take back, what FlushBytes
+	// bounds, rows newer than an index, and queries.
+	MemoryBytes int64
 	// Rebuild schedules rebuilds of every collection in this process. Default none.
 	Rebuild RebuildSchedule
 	clock   clock // for Rebuild; nil means the system clock
@@ -91,6 +99,9 @@ func (o *Options) validate() error {
 	}
 	if o.FlushBytes < 0 {
 		errs = append(errs, fmt.Errorf("%w: Options.FlushBytes is %d, want >= 0", ErrInvalid, o.FlushBytes))
+	}
+	if o.MemoryBytes < 0 {
+		errs = append(errs, fmt.Errorf("%w: Options.MemoryBytes is %d, want >= 0", ErrInvalid, o.MemoryBytes))
 	}
 	return errors.Join(append(errs, o.Rebuild.validate())...)
 }

@@ -24,6 +24,7 @@ func (a *app) rebuildCommand() *cobra.Command {
 	var all bool
 	var deadline time.Duration
 	var tolerance shareFlag
+	var memory sizeFlag
 	cmd := &cobra.Command{
 		Use:        "rebuild DIR [COLLECTION]",
 		SuggestFor: []string{"index", "build", "reindex", "train"},
@@ -69,7 +70,7 @@ serves no control socket.`,
 			if !slices.Contains(terminal.ProgressModes, progressMode) {
 				return fmt.Errorf("--progress %q: use %s", progressMode, strings.Join(terminal.ProgressModes, ", "))
 			}
-			return a.rebuild(ctx, args[0], collection, opts, terminal.NewProgressAs(progressMode, a.err))
+			return a.rebuild(ctx, args[0], collection, opts, memory, terminal.NewProgressAs(progressMode, a.err))
 		},
 	}
 	fs := cmd.Flags()
@@ -82,6 +83,7 @@ serves no control socket.`,
 	fs.Var(&tolerance, "tolerance", "recall at equal cost may fall by this `share`, such as 2% (default 1%)")
 	fs.DurationVar(&opts.CalibrateTime, "calibrate-time", 0, "`time` to calibrate a decoder (default 10s; negative: not at all)")
 	fs.IntVar(&opts.Workers, "workers", 0, "threads at most (default all cores; half of them in a process that serves queries)")
+	memory.register(fs)
 	fs.IntVar(&opts.Lists, "lists", 0, "number of inverted lists (default min(n/16, 16 sqrt n) of n rows)")
 	fs.IntVar(&opts.Bits, "bits", 0, "bits per sub-quantizer, 4 or 8 (default 4)")
 	fs.Uint64Var(&opts.RandomSeed, "seed", 0, "seed of random numbers: the same rows and seed give the same index")
@@ -103,12 +105,15 @@ func oneCollection(args []string, flag string) (string, error) {
 
 // rebuild rebuilds one collection, or all of them: what is the matter with one does not keep the
 // others from their turn.
-func (a *app) rebuild(ctx context.Context, dir, collection string, opts flashdb.RebuildOptions, p *terminal.Progress) error {
+func (a *app) rebuild(ctx context.Context, dir, collection string, opts flashdb.RebuildOptions, memory sizeFlag, p *terminal.Progress) error {
 	if err := opts.Validate(); err != nil {
 		return err
 	}
 	var refused, failed error
-	err := a.withDB(ctx, dir, flashdb.Options{}, func(db database) error {
+	err := a.withDB(ctx, dir, flashdb.Options{MemoryBytes: int64(memory)}, func(db database) error {
+		if err := a.budgetFor(db, memory); err != nil {
+			return err
+		}
 		names := []string{collection}
 		if collection == "" {
 			var err error

@@ -97,6 +97,7 @@ func (a *app) releaseDecoderCommand() *cobra.Command {
 
 func (a *app) releaseBuildCommand() *cobra.Command {
 	var opts flashdb.RebuildOptions
+	var memory sizeFlag
 	cmd := &cobra.Command{
 		Use:   "build DIR NAME",
 		Short: "Build and calibrate the indexes of a staged release",
@@ -107,7 +108,10 @@ again after more was added.`,
 		Args:    usage.Args(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
-			return a.withDB(ctx, args[0], flashdb.Options{}, func(db database) error {
+			return a.withDB(ctx, args[0], flashdb.Options{MemoryBytes: int64(memory)}, func(db database) error {
+				if err := a.budgetFor(db, memory); err != nil {
+					return err
+				}
 				return a.releaseBuild(ctx, db, args[1], opts)
 			})
 		},
@@ -116,6 +120,7 @@ again after more was added.`,
 	fs.BoolVar(&opts.Force, "force", false, "build below 20,000 embeddings or without changes")
 	fs.DurationVar(&opts.CalibrateTime, "calibrate-time", 0, "`time` to calibrate a decoder (default 10s; negative: not at all)")
 	fs.IntVar(&opts.Workers, "workers", 0, "threads at most (default all cores; half of them in a process that serves queries)")
+	memory.register(fs)
 	fs.IntVar(&opts.Lists, "lists", 0, "number of inverted lists (default min(n/16, 16 sqrt n) of n rows)")
 	fs.IntVar(&opts.Bits, "bits", 0, "bits per sub-quantizer, 4 or 8 (default 4)")
 	fs.Uint64Var(&opts.RandomSeed, "seed", 0, "seed of random numbers: the same rows and seed give the same index")
