@@ -233,23 +233,26 @@ func (im *image) add(kind backup.Kind, name string, f vfs.File) *imageFile {
 	return &im.files[len(im.files)-1]
 }
 
-// pin adds the served generation of a collection, if there is one and it can be opened.
+// pin adds the served generation of a collection and its segments, if there is one and they can be
+// opened.
 func (im *image) pin(db *DB, info storage.Info) error {
 	if info.Generation == 0 {
 		return nil
 	}
-	index, err := db.mapGeneration(info)
+	files, err := db.mapFiles(info)
 	if err != nil {
 		im.leaveOut(db, info.Name, err)
 		return nil
 	}
-	f, err := db.fs.Open(generationName(info.Name, info.Generation))
-	if err != nil {
-		index.Release()
-		return err
+	for i, number := range filesOf(info) {
+		f, err := db.fs.Open(generationName(info.Name, number))
+		if err != nil {
+			releaseFiles(files[i:])
+			return err
+		}
+		added := im.add(backup.Generation, path.Join(indexDir, info.Name, generationFile(number)), f)
+		added.index, added.collection = files[i], info.Name
 	}
-	added := im.add(backup.Generation, path.Join(indexDir, info.Name, generationFile(info.Generation)), f)
-	added.index, added.collection = index, info.Name
 	return nil
 }
 

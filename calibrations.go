@@ -85,11 +85,12 @@ func (c *Collection) Calibrations(ctx context.Context) ([]Calibration, error) {
 	if info.Generation == 0 {
 		return nil, nil
 	}
-	p := pinned{number: info.Generation}
+	var p pinned
 	if c.frozen != nil {
 		p, err = c.pin(ctx)
 	} else {
-		p.gen, err = c.checkedGeneration(info) // no rows are read, so the file need not be verified
+		p.gen, info, err = c.checkedGeneration(info) // no rows are read, so the file need not be verified
+		p.number = info.Generation
 	}
 	if err != nil {
 		return nil, nil // queries scan exactly, and Stats says why

@@ -14,7 +14,7 @@ import (
 // index verifies the generation of a collection, by itself and against the store.
 func (c *checked) index(ctx context.Context, live *roaring.Bitmap) error {
 	db, info, found := c.db, c.info, c.found
-	gen, err := db.mapGeneration(info)
+	gen, err := db.mapGeneration(c.release, info)
 	if err != nil {
 		found("collection %q: index: %v (queries scan exactly; rebuild repairs it)", info.Name, err)
 		return nil
@@ -40,7 +40,7 @@ func (c *checked) index(ctx context.Context, live *roaring.Bitmap) error {
 		return c.rows(ctx, gen, roaring.AndNot(live, dirty))
 	})
 	var corrupt *CorruptError
-	if errors.As(err, &corrupt) && corrupt.File == db.generationPath(info) {
+	if errors.As(err, &corrupt) && gen.Has(corrupt.File) {
 		found("collection %q: index: %v (rebuild repairs it)", info.Name, err)
 		return nil
 	}
@@ -52,7 +52,9 @@ func (c *checked) index(ctx context.Context, live *roaring.Bitmap) error {
 func (c *checked) coverage(gen *ivf.Index, live, dirty *roaring.Bitmap) {
 	info, found := c.info, c.found
 	covered := roaring.New()
-	covered.AddMany(gen.IDs())
+	for _, of := range gen.Files() {
+		covered.AddMany(of.IDs())
+	}
 	if !covered.IsEmpty() && covered.Maximum() >= info.NextID {
 		found("collection %q: index: it holds id %d, and the next id is %d (rebuild repairs it)", info.Name, covered.Maximum(), info.NextID)
 	}
@@ -69,7 +71,7 @@ func (c *checked) keys(gen *ivf.Index, live *roaring.Bitmap) error {
 	db, info, found := c.db, c.info, c.found
 	const page = 4096 // ids read in one transaction
 	var wrong mismatch
-	for ids := range slices.Chunk(gen.IDs(), page) {
+	for ids := range slices.Chunk(gen.Files()[0].IDs(), page) { // segments have no keys
 		err := db.store.View(func(v *storage.View) error {
 			for _, id := range ids {
 				key, ok := gen.Key(id)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/flashdb/flashdb/decoder"
 	"github.com/flashdb/flashdb/internal/delta"
@@ -44,7 +45,9 @@ type Collection struct {
 	frozen  *frozen // not nil in a handle of a Snapshot, which is only read, too
 
 	served  served
-	queries sync.Pool // of *query
+	newer   atomic.Int64  // rows put since a segment was last asked for
+	merged  atomic.Uint64 // number of the last merge of segments, which may be being built
+	queries sync.Pool     // of *query
 
 	dot        decoder.Decoder // what Search ranks by
 	decodersMu sync.Mutex      // guards decoders and only
@@ -447,6 +450,11 @@ func (c *Collection) apply(ops []storage.Op, lsn uint64) {
 			}
 		}
 	})
+	for _, op := range ops {
+		if op, ok := op.(storage.PutNodes); ok {
+			c.wrote(len(op))
+		}
+	}
 }
 
 // close releases the served generation.

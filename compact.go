@@ -129,7 +129,7 @@ func (db *DB) rebuildStale(ctx context.Context, progress func(string, int64, int
 		}
 		res, err := c.rebuildRetried(ctx, o)
 		if err == nil && !res.Built {
-			err = c.retireEmpty(info.Generation)
+			err = c.retireEmpty(info)
 		}
 		if err != nil {
 			return rebuilt, fmt.Errorf("rebuild %q: %w", c.name, err)
@@ -151,7 +151,7 @@ func (c *Collection) fresh(info storage.Info) (bool, error) {
 
 // retireEmpty drops the index of a collection that has no rows. It does nothing if a row has been
 // written meanwhile.
-func (c *Collection) retireEmpty(number uint64) error {
+func (c *Collection) retireEmpty(old storage.Info) error {
 	return c.db.log.Locked(func(wal.LSN) error {
 		if _, err := c.db.store.Flush(); err != nil {
 			return err
@@ -170,7 +170,9 @@ func (c *Collection) retireEmpty(number uint64) error {
 		// No node is live, so the delta alone serves the collection. The file is removed at once,
 		// because a later rebuild may use its number again.
 		retired := c.served.publish(nil, 0, 0)
-		c.removeGeneration(number)
+		for _, number := range filesOf(old) {
+			c.removeGeneration(number)
+		}
 		if retired == nil {
 			return nil
 		}

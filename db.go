@@ -60,10 +60,11 @@ type DB struct {
 	staged      map[stagedKey]*Collection // open handles on releases that are not live
 	snapshots   map[*Snapshot]bool        // those that are open
 
-	releasing turn // held while a release is made, filled, built, published or dropped; taken before rebuilds
-	rebuilds  turn // held while a collection is rebuilt or dropped, or the database compacted
+	releasing turn   // held while a release is made, filled, built, published or dropped; taken before rebuilds
+	rebuilds  builds // held while a collection is rebuilt or dropped, or the database compacted
 	flusher   flusher
 	scheduler scheduler
+	grower    grower
 }
 
 // Open opens the database in dir. It creates one when dir does not exist or is empty. It replays
@@ -86,7 +87,7 @@ func Open(dir string, opts *Options) (*DB, error) {
 	db := &DB{
 		dir:         abs,
 		opts:        o,
-		rebuilds:    make(turn, 1),
+		rebuilds:    newBuilds(),
 		releasing:   make(turn, 1),
 		collections: map[uint32]*Collection{},
 		staged:      map[stagedKey]*Collection{},
@@ -171,6 +172,7 @@ func (db *DB) begin() error {
 	}
 	db.flusher.start(db)
 	db.scheduler.start(db)
+	db.grower.start(db)
 	return nil
 }
 
@@ -240,6 +242,7 @@ func (db *DB) Close() error {
 	db.shutdown()
 	left := db.leaving.run()
 	db.scheduler.wait()
+	db.grower.wait()
 	db.closer.Lock()
 	defer db.closer.Unlock()
 	if db.closed {

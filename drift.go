@@ -16,27 +16,29 @@ const driftSample = 256
 type Drift struct {
 	// Dead counts the rows of the generation whose node was deleted or replaced since the build.
 	Dead uint64
-	// OldestLSN is the number of the batch that wrote the oldest newer row, or 0 without newer
-	// rows. Batches have no times.
+	// OldestLSN is the number of the batch that wrote the oldest row of the delta, or 0 if that is
+	// empty. Batches have no times.
 	OldestLSN uint64
-	// Moved is (newer + deleted rows) / rows of the generation. RebuildOptions.MinDrift is compared
-	// with it.
+	// Moved is (newer + deleted rows) / rows of the generation. Rows in segments are newer rows
+	// too. RebuildOptions.MinDrift is compared with it.
 	Moved float64
 	// Residual is the root mean square distance of newer rows from their nearest centroid, divided
 	// by that of the rows of the generation. It is taken over at most 256 newer rows. Above 1 the
 	// lists fit the newer rows worse than their own. It is 0 without newer rows.
 	Residual float64
 	// RecallLoss estimates how much lower recall may be now than when it was calibrated. It is a
-	// rule of thumb, not a measurement: Calibrate measures. Newer rows are searched exactly, so
-	// they cost time but no recall. Where the share m of the indexed rows is dead, 1/(1-m) times as
-	// many misses (1 - recall) are assumed. It is 0 without a calibration, and where queries scan
-	// exactly.
+	// rule of thumb, not a measurement: Calibrate measures. Newer rows are assumed to be found as
+	// well as the others: those in the delta are searched exactly, and docs/measurements.md has
+	// what is measured of those in segments. Where the share m of the indexed rows is dead, 1/(1-m)
+	// times as many misses (1 - recall) are assumed. It is 0 without a calibration, and where
+	// queries scan exactly.
 	RecallLoss float64
 }
 
-// drift compares the rows of the store with gen, the served generation, and counts the newer rows.
-func (c *Collection) drift(info storage.Info, gen *ivf.Index) (d Drift, newer uint64, err error) {
-	var dirty []uint32
+// drift compares the rows of the store with gen, the served generation with its segments. It also
+// counts the rows in the delta.
+func (c *Collection) drift(info storage.Info, gen *ivf.Index) (d Drift, inDelta uint64, err error) {
+	var dirty []uint32 // newer rows: at first those of the delta
 	err = c.db.store.DirtyOf(c.release, c.uid, func(id uint32, lsn uint64) error {
 		if len(dirty) == 0 || lsn < d.OldestLSN {
 			d.OldestLSN = lsn
@@ -45,9 +47,17 @@ func (c *Collection) drift(info storage.Info, gen *ivf.Index) (d Drift, newer ui
 		return nil
 	})
 	if err != nil {
-		return d, newer, err
+		return d, inDelta, err
 	}
-	newer = uint64(len(dirty))
+	inDelta = uint64(len(dirty))
+	files := gen.Files()
+	if len(files) > 1 {
+		newer := roaring.BitmapOf(dirty...)
+		for _, segment := range files[1:] {
+			newer.AddMany(segment.IDs())
+		}
+		dirty, gen = newer.ToArray(), files[0]
+	}
 	rows := make([]float32, 0, driftSample*c.schema.Dim)
 	var gone *roaring.Bitmap
 	err = c.view(func(v *storage.View) error {
@@ -67,10 +77,10 @@ func (c *Collection) drift(info storage.Info, gen *ivf.Index) (d Drift, newer ui
 		return nil
 	})
 	if err != nil {
-		return d, newer, err
+		return d, inDelta, err
 	}
 	if gone.IsEmpty() && len(dirty) == 0 {
-		return d, newer, nil
+		return d, inDelta, nil
 	}
 	held := roaring.New()
 	held.AddMany(gen.IDs())
@@ -78,12 +88,12 @@ func (c *Collection) drift(info storage.Info, gen *ivf.Index) (d Drift, newer ui
 	gone.AddMany(dirty)
 	d.Dead = gone.AndCardinality(held)
 	built := float64(gen.Info().Rows)
-	d.Moved = float64(newer+deleted) / built
+	d.Moved = float64(uint64(len(dirty))+deleted) / built
 	if own := gen.Residual(); len(rows) > 0 && own > 0 {
 		d.Residual = gen.ResidualOf(rows) / own
 	}
 	d.RecallLoss, err = c.recallLoss(pinned{gen: gen, number: info.Generation}, float64(d.Dead)/built)
-	return d, newer, err
+	return d, inDelta, err
 }
 
 // recallLoss returns the largest estimate of all decoders: see Drift.RecallLoss.

@@ -30,6 +30,11 @@ func (ev *events) rebuildFinished(collection string, r RebuildResult, err error)
 	}
 }
 
+// segmentBuilt reports that newer rows are indexed now.
+func (ev *events) segmentBuilt(collection string, rows, segments int, elapsed time.Duration) {
+	ev.log.Info("newer rows indexed", "dir", ev.dir, "collection", collection, "rows", rows, "segments", segments, "seconds", elapsed.Seconds())
+}
+
 // indexUnusable reports that the served generation could not be opened, or was found damaged while
 // it was served.
 func (ev *events) indexUnusable(collection string, generation uint64, err error) {

@@ -25,15 +25,15 @@ func (s *served) positionsOf(gen *ivf.Index) *positions {
 		return p
 	}
 	var last uint32
-	for _, id := range gen.IDs() {
+	for _, id := range gen.Positions() {
 		last = max(last, id)
 	}
 	p := &positions{gen: gen, of: make([]uint32, int(last)+1)}
 	for id := range p.of {
 		p.of[id] = noPosition
 	}
-	for at, id := range gen.IDs() {
-		p.of[id] = uint32(at)
+	for at, id := range gen.Positions() {
+		p.of[id] = at
 	}
 	s.positions.Store(p)
 	return p

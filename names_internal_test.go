@@ -15,7 +15,6 @@ import (
 	"github.com/flashdb/flashdb/index"
 	"github.com/flashdb/flashdb/index/ivf"
 	"github.com/flashdb/flashdb/internal/vfs"
-	"github.com/flashdb/flashdb/storage"
 )
 
 // ring has n nodes of two values each in a collection with an index and a decoder that scores them
@@ -109,7 +108,7 @@ func TestCheckComparesKeys(t *testing.T) {
 	require.Empty(t, findings)
 	info, err := c.info()
 	require.NoError(t, err)
-	path := db.generationPath(storage.Info{Name: "c", Generation: info.Generation})
+	path := db.path(generationName("c", info.Generation))
 	other := path + ".other"
 	err = ivf.Build(ctx, vfs.OS(), other, storeRows{c}, ivf.BuildOptions{
 		Dim: 2, Collection: c.uid, BuildLSN: info.BuildLSN, Keys: swapped{storeRows{c}},

@@ -41,6 +41,10 @@ type Options struct {
 	// otherwise. It leaves out pages of files, which the system can take back, what FlushBytes
 	// bounds, rows newer than an index, and queries.
 	MemoryBytes int64
+	// SegmentRows is from how many rows on that are newer than the index of a collection they get
+	// an index of their own, a segment, in the background. Until then each query scans them.
+	// Default 16,384. Negative means never.
+	SegmentRows int
 	// Rebuild schedules rebuilds of every collection in this process. Default none.
 	Rebuild RebuildSchedule
 	clock   clock // for Rebuild; nil means the system clock
@@ -72,6 +76,9 @@ func (o *Options) withDefaults() Options {
 	}
 	if v.FlushBytes == 0 {
 		v.FlushBytes = 32 << 20
+	}
+	if v.SegmentRows == 0 {
+		v.SegmentRows = defaultSegmentRows
 	}
 	if v.CalibrateTime == 0 {
 		v.CalibrateTime = 10 * time.Second

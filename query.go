@@ -148,7 +148,7 @@ func (c *Collection) askOnce(ctx context.Context, sel selection, run func(*query
 	})
 	var corrupt *CorruptError
 	number := q.view.pinned.number
-	if errors.As(err, &corrupt) && corrupt.File == c.db.generationPath(storage.Info{Name: c.name, Generation: number}) {
+	if errors.As(err, &corrupt) && gen.Has(corrupt.File) {
 		damaged = number
 	}
 	return res, damaged, err

@@ -25,6 +25,11 @@ type RebuildOptions struct {
 	// Force builds an index also below 20,000 rows and when nothing has changed. It publishes the
 	// new generation whatever its recall.
 	Force bool
+	// NewerOnly trains nothing. It puts the rows that are newer than the served generation into a
+	// segment, which takes seconds where a rebuild takes minutes: see Options.SegmentRows. The
+	// other fields but Workers are then ignored. It does nothing without a generation, and to a
+	// database of format version 1 or 2.
+	NewerOnly bool
 	// MinDrift skips the rebuild while Drift.Moved is below it. Zero means that any change is
 	// enough.
 	MinDrift float64
@@ -80,12 +85,14 @@ func (o *RebuildOptions) Validate() error {
 
 // A RebuildResult says what a rebuild did.
 type RebuildResult struct {
-	// Built says whether a new generation is served. If not, Reason says why.
+	// Built says whether a new generation, or a new segment, is served. If not, Reason says why.
 	Built  bool
 	Reason string
-	// Generation is the generation served now, or 0 without one. Rows, Lists and Bytes are those of
-	// the new generation.
+	// Generation is the generation served now, or 0 without one. Segments is how many segments it
+	// has: 0 unless RebuildOptions.NewerOnly is set. Rows, Lists and Bytes are those of the file
+	// that was built: the generation, or the new segment.
 	Generation  uint64
+	Segments    int
 	Rows, Lists int
 	Bytes       int64
 	// Calibrations are those of the decoders on the new generation.
@@ -126,7 +133,11 @@ func (c *Collection) Rebuild(ctx context.Context, opts *RebuildOptions) (Rebuild
 		return RebuildResult{}, fmt.Errorf("rebuild %q: %w", c.name, err)
 	}
 	defer c.db.rebuilds.pass()
-	res, err := c.rebuildRetried(ctx, o)
+	build := c.rebuildRetried
+	if o.NewerOnly {
+		build = c.indexNewer
+	}
+	res, err := build(ctx, o)
 	if err != nil {
 		return RebuildResult{}, fmt.Errorf("rebuild %q: %w", c.name, err)
 	}
@@ -170,11 +181,10 @@ func (c *Collection) rebuildOnce(ctx context.Context, o RebuildOptions) (res Reb
 	if err := c.db.checkFolder(c.name); err != nil {
 		return RebuildResult{}, err
 	}
-	last, err := c.lastGeneration()
+	number, err := c.nextGeneration()
 	if err != nil {
 		return RebuildResult{}, err
 	}
-	number := freeGeneration(c.db.fs, filepath.Join(indexDir, c.name), last+1)
 	c.db.events.rebuildStarted(c.name, number)
 	gen, err := buildGeneration(ctx, c.db.fs, filepath.Join(indexDir, c.name), number, storeRows{c}, ivf.BuildOptions{
 		Dim:        c.schema.Dim,
@@ -199,7 +209,7 @@ func (c *Collection) rebuildOnce(ctx context.Context, o RebuildOptions) (res Reb
 	if err != nil {
 		return RebuildResult{}, errors.Join(err, c.discard(gen, number))
 	}
-	if err := c.publish(gen, info.Generation, number, buildLSN); err != nil {
+	if err := c.publish(gen, info, number, buildLSN); err != nil {
 		return RebuildResult{}, err
 	}
 	calibrations = append(calibrations, c.calibratePut(ctx, o)...)
@@ -258,9 +268,10 @@ func (c *Collection) needsRebuild(o RebuildOptions) (info storage.Info, reason s
 	return info, reason, err
 }
 
-// unchangedSince reports whether gen, the served generation, holds exactly the rows of the store.
+// unchangedSince reports whether gen, the served generation, holds exactly the rows of the store
+// without segments.
 func (c *Collection) unchangedSince(info storage.Info, gen *ivf.Index) (bool, error) {
-	if gen == nil || gen.Info().Rows != info.Rows {
+	if gen == nil || gen.Info().Rows != info.Rows || len(info.Segments) > 0 {
 		return false, nil
 	}
 	dirty := false
@@ -274,9 +285,10 @@ func (c *Collection) unchangedSince(info storage.Info, gen *ivf.Index) (bool, er
 	return !dirty, nil
 }
 
-// publish makes gen the served generation in place of old. The bbolt transaction in it is the only
-// commit point: after a crash before it, the earlier generation is served, and after it, gen.
-func (c *Collection) publish(gen *ivf.Index, old, number, buildLSN uint64) error {
+// publish makes gen the served generation in place of that of old, and of its segments. The bbolt
+// transaction in it is the only commit point: after a crash before it, the earlier generation is
+// served, and after it, gen.
+func (c *Collection) publish(gen *ivf.Index, old storage.Info, number, buildLSN uint64) error {
 	var retired *ivf.Index
 	err := c.db.log.Locked(func(wal.LSN) error {
 		failpoint.PublishBefore.Reach()
@@ -293,16 +305,7 @@ func (c *Collection) publish(gen *ivf.Index, old, number, buildLSN uint64) error
 		gen.Release()
 		return cmp.Or(c.db.owned(), err)
 	}
-	removeOld := func() { c.removeGeneration(old) }
-	if retired == nil || retired == gen {
-		removeOld()
-	} else {
-		retired.OnRetire(removeOld) // once the last query has released it
-	}
-	if retired != nil {
-		return retired.Release()
-	}
-	return nil
+	return c.retire(retired, gen, filesOf(old), filesOf(old))
 }
 
 // removeGeneration removes the file of a generation that is no longer served. It does nothing for

@@ -236,7 +236,7 @@ func (r *restoring) verify(ctx context.Context) (err error) {
 	return nil
 }
 
-// forgetMissingGenerations makes each collection whose generation file is missing one without an
+// forgetMissingGenerations makes each collection of whose index a file is missing one without an
 // index. It must run before any query.
 func (db *DB) forgetMissingGenerations() error {
 	of := map[string][]storage.Info{} // by release; "" is the live one
@@ -257,8 +257,11 @@ func (db *DB) forgetMissingGenerations() error {
 			if info.Generation == 0 {
 				continue
 			}
-			if _, err = db.fs.Size(generationName(info.Name, info.Generation)); errors.Is(err, fs.ErrNotExist) {
-				err = db.store.PublishGenerationOf(release, info.UID, 0, 0)
+			for _, number := range filesOf(info) {
+				if _, err = db.fs.Size(generationName(info.Name, number)); errors.Is(err, fs.ErrNotExist) {
+					err = db.store.PublishGenerationOf(release, info.UID, 0, 0)
+					break
+				}
 			}
 		}
 	}

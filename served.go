@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -177,7 +179,7 @@ func (c *Collection) openGeneration(info storage.Info) *ivf.Index {
 	if info.Generation == 0 || info.Generation == c.served.unusable.Load() {
 		return nil
 	}
-	gen, err := c.db.mapGeneration(info)
+	gen, err := c.db.mapGeneration(c.release, info)
 	if err == nil && !c.db.opts.LazyChecksums {
 		if err = gen.Verify(); err != nil {
 			gen.Release()
@@ -196,14 +198,30 @@ func (c *Collection) openGeneration(info storage.Info) *ivf.Index {
 // query does so at any size.
 const verifiedAtOnce = 64 << 20
 
-// checkedGeneration opens the served generation. It verifies the checksums, once for each
-// generation, unless Options.LazyChecksums is set or the file is larger than verifiedAtOnce.
-func (c *Collection) checkedGeneration(info storage.Info) (*ivf.Index, error) {
+// checkedGeneration opens the served generation, whose number is not 0. It verifies the checksums,
+// once for each generation, unless Options.LazyChecksums is set or the files are larger than
+// verifiedAtOnce. It also returns what the store says of the collection at that moment.
+func (c *Collection) checkedGeneration(info storage.Info) (*ivf.Index, storage.Info, error) {
+	for {
+		gen, err := c.checkedFiles(info)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return gen, info, err
+		}
+		// A rebuild or a merge of segments may have replaced and removed the file meanwhile.
+		now, gone := c.info()
+		if gone != nil || now.Generation == 0 || slices.Equal(filesOf(now), filesOf(info)) {
+			return nil, info, errors.Join(err, gone)
+		}
+		info = now
+	}
+}
+
+func (c *Collection) checkedFiles(info storage.Info) (*ivf.Index, error) {
 	s := &c.served
 	if info.Generation == s.damaged.Load() {
-		return nil, format.Corrupt(c.db.generationPath(info), "index", 0, "it was found damaged before")
+		return nil, format.Corrupt(c.db.path(generationName(info.Name, info.Generation)), "index", 0, "it was found damaged before")
 	}
-	gen, err := c.db.mapGeneration(info)
+	gen, err := c.db.mapGeneration(c.release, info)
 	if err == nil && !c.db.opts.LazyChecksums && info.Generation != s.verified.Load() && gen.Info().Bytes <= verifiedAtOnce {
 		if err = gen.Verify(); err == nil {
 			s.verified.Store(info.Generation)
@@ -215,27 +233,33 @@ func (c *Collection) checkedGeneration(info storage.Info) (*ivf.Index, error) {
 	return gen, err
 }
 
-// mapGeneration opens the served generation of a collection, and checks that it is the one that the
-// store published.
-func (db *DB) mapGeneration(info storage.Info) (*ivf.Index, error) {
-	if err := db.checkFolder(info.Name); err != nil {
-		return nil, err
-	}
-	gen, err := ivf.Open(db.fs, generationName(info.Name, info.Generation))
+// mapGeneration opens the served generation of a collection with its segments.
+func (db *DB) mapGeneration(release string, info storage.Info) (*ivf.Index, error) {
+	files, err := db.mapFiles(info)
 	if err != nil {
 		return nil, err
 	}
-	got := gen.Info()
-	if got.Dim != info.Schema.Dim || got.Collection != info.UID || got.BuildLSN != info.BuildLSN {
-		gen.Release()
-		return nil, format.Corrupt(db.generationPath(info), "header", 0, "it was built for collection %d at LSN %d, want %d at %d", got.Collection, got.BuildLSN, info.UID, info.BuildLSN)
+	if len(files) == 1 {
+		return files[0], nil
 	}
-	return gen, nil
+	defer releaseFiles(files)
+	return db.join(release, info.UID, files)
 }
 
-// generationPath returns the path of the served generation, for messages.
-func (db *DB) generationPath(info storage.Info) string {
-	return db.path(generationName(info.Name, info.Generation))
+// mapFile opens an index file of a collection, and checks that it is the one that the store
+// published.
+func (db *DB) mapFile(info storage.Info, number, buildLSN uint64) (*ivf.Index, error) {
+	of, err := ivf.Open(db.fs, generationName(info.Name, number))
+	if err != nil {
+		return nil, err
+	}
+	got := of.Info()
+	if got.Dim != info.Schema.Dim || got.Collection != info.UID || got.BuildLSN != buildLSN {
+		of.Release()
+		path := db.path(generationName(info.Name, number))
+		return nil, format.Corrupt(path, "header", 0, "it was built for collection %d at LSN %d, want %d at %d", got.Collection, got.BuildLSN, info.UID, buildLSN)
+	}
+	return of, nil
 }
 
 // giveUp stops serving a generation that was found damaged. cause is logged. Queries scan exactly
@@ -313,6 +337,8 @@ func (c *Collection) loadDirty(ctx context.Context, table *delta.Table, applied 
 	if err != nil {
 		return err
 	}
+	c.newer.Store(0)
+	c.wrote(len(dirty))
 	row := make([]float32, c.schema.Dim)
 	return c.view(func(v *storage.View) error {
 		for _, id := range dirty {
@@ -370,6 +396,34 @@ func (s *served) publish(gen *ivf.Index, number, buildLSN uint64) (retired *ivf.
 	retired, s.gen, s.number = s.gen, gen, number
 	s.table.Retire(buildLSN)
 	return retired
+}
+
+// extend serves joined, which has the rows up to an LSN in segments, in place of the index of the
+// generation with that number. It runs while no batch is published. It returns the index that the
+// caller must release: the earlier one, or joined if another one or none is open.
+func (s *served) extend(joined *ivf.Index, number, upTo uint64) (retired *ivf.Index) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.table == nil || s.gen == nil || s.number != number {
+		return joined
+	}
+	retired, s.gen = s.gen, joined
+	s.table.Retire(upTo)
+	return retired
+}
+
+// files returns the files that are open of a generation, or nil. The caller releases them.
+func (s *served) files(number uint64) []*ivf.Index {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.gen == nil || s.number != number {
+		return nil
+	}
+	files := s.gen.Files()
+	for _, of := range files {
+		of.Retain()
+	}
+	return files
 }
 
 // close releases the generation. Later pins fail.

@@ -70,7 +70,7 @@ func (w *snapWorld) step(t *testing.T) string {
 	item := func() string { return fmt.Sprint("item", w.rng.IntN(w.keys)) }
 	user := func() string { return fmt.Sprint("user", w.rng.IntN(12)) }
 	opts := &flashdb.RebuildOptions{Force: true, OmitRows: w.rng.IntN(2) == 0}
-	did := []string{"upsert", "replace", "delete", "link", "unlink", "tags", "decoder", "meta", "user", "rebuild", "checkpoint", "compact", "publish", "roll back", "calibrate"}[w.rng.IntN(15)]
+	did := []string{"upsert", "replace", "delete", "link", "unlink", "tags", "decoder", "meta", "user", "rebuild", "newer", "checkpoint", "compact", "publish", "roll back", "calibrate"}[w.rng.IntN(16)]
 	switch did {
 	case "upsert":
 		require.NoError(t, items.Upsert(ctx, w.nodes("item", w.keys, w.keys+5)...))
@@ -106,6 +106,9 @@ func (w *snapWorld) step(t *testing.T) string {
 		require.NoError(t, users.Upsert(ctx, w.nodes("user", 0, 12)...))
 	case "rebuild":
 		_, err := items.Rebuild(ctx, opts)
+		require.NoError(t, err)
+	case "newer":
+		_, err := items.Rebuild(ctx, &flashdb.RebuildOptions{NewerOnly: true, Force: true})
 		require.NoError(t, err)
 	case "checkpoint":
 		require.NoError(t, w.Checkpoint(ctx))

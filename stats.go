@@ -61,7 +61,12 @@ type CollectionStats struct {
 	// Written is the modification time of the generation's file. For a copied or restored database
 	// it may be the time of the copy.
 	Written time.Time
-	// DeltaRows counts the rows newer than the generation. Without one, it counts all rows.
+	// Segments counts the segments of the generation: files with newer rows. SegmentRows counts
+	// their rows, which IndexedRows, Lists and IndexBytes include: see Options.SegmentRows.
+	Segments    int
+	SegmentRows uint64
+	// DeltaRows counts the rows newer than the generation and its segments. Without a generation,
+	// it counts all rows.
 	DeltaRows uint64
 	// Drift says how far the rows have moved from the generation. It is zero without one.
 	Drift Drift
@@ -141,7 +146,7 @@ func (db *DB) indexStats(s *CollectionStats, info storage.Info) error {
 		s.DeltaRows = uint64(info.Rows)
 		return nil
 	}
-	gen, err := c.checkedGeneration(info)
+	gen, info, err := c.checkedGeneration(info)
 	if err != nil { // the queries report it
 		s.DeltaRows, s.IndexDamaged = uint64(info.Rows), true
 		return nil
@@ -149,6 +154,10 @@ func (db *DB) indexStats(s *CollectionStats, info storage.Info) error {
 	defer gen.Release()
 	built := gen.Info()
 	s.Generation = info.Generation
+	for _, segment := range gen.Files()[1:] {
+		s.Segments++
+		s.SegmentRows += uint64(segment.Info().Rows)
+	}
 	s.LargestList = slices.Max(gen.ListSizes())
 	s.IndexedRows, s.Lists, s.IndexBytes, s.BuildLSN = uint64(built.Rows), built.Lists, built.Bytes, info.BuildLSN
 	if file, err := db.home.Lstat(generationName(info.Name, info.Generation)); err == nil {

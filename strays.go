@@ -115,17 +115,17 @@ func (db *DB) Strays(ctx context.Context) ([]string, error) {
 	return lines, nil
 }
 
-// keptGenerations maps the name of each collection to its generations: that of the live release and
-// those of the others.
+// keptGenerations maps the name of each collection to its generations and segments: those of the
+// live release and of the others.
 func (db *DB) keptGenerations() (map[string][]uint64, error) {
 	kept := map[string][]uint64{}
 	err := db.store.View(func(v *storage.View) error {
 		for _, info := range v.Collections() {
-			kept[info.Name] = append(kept[info.Name], info.Generation)
+			kept[info.Name] = append(kept[info.Name], filesOf(info)...)
 		}
 		for _, r := range v.Releases() {
 			for _, info := range r.Collections {
-				kept[info.Name] = append(kept[info.Name], info.Generation)
+				kept[info.Name] = append(kept[info.Name], filesOf(info)...)
 			}
 		}
 		return nil

@@ -82,12 +82,12 @@ func (v *view) locate(place map[uint32]int, missed []Missed) {
 	if v.pinned.gen == nil || len(missed) == 0 {
 		return
 	}
-	for position, id := range v.pinned.gen.IDs() {
+	for position, id := range v.pinned.gen.Positions() {
 		i, ok := place[id]
 		if !ok || v.masked.Contains(id) {
 			continue
 		}
-		missed[i].List = v.pinned.gen.ListOf(position)
+		missed[i].List = v.pinned.gen.ListOf(int(position))
 		missed[i].Visited = v.search.Visited(missed[i].List)
 	}
 }

@@ -9,6 +9,7 @@
 //	bench budgets -data DIR -graph NAME   recall by rows scored, of any decoder and ways to find rows
 //	bench latency -dir DATABASE           single queries of a database that is there
 //	bench rebuild -data DIR -graph NAME   reads beside writes and an online rebuild
+//	bench newer   -data DIR -graph NAME   queries beside a stream of upserts, without a rebuild
 //	bench relations -dir DATABASE         what a calibration can tell of one relation from few sources
 //	bench copies  -data DIR -out FOLDER   writes a larger graph: the rows of one over and over, with noise
 //	bench paper   -data DIR [-quick]      trains, measures, and writes the page that reproduces the paper
@@ -41,6 +42,7 @@ const usage = `usage: bench COMMAND [flags]
   budgets  measure what ways to find rows give by the number scored, for any decoder: recall
   latency  measure single queries of a database that is there: latency, page faults
   rebuild  measure reads beside writes and an online rebuild: latency, errors, memory
+  newer    measure queries beside a stream of upserts, without a rebuild: latency, memory, recall
   relations  measure what a calibration can tell of one relation from few sources
   copies   write a larger graph: the rows of one over and over, with noise
   paper    reproduce the Flashlight paper: train, measure, write docs/paper.md
@@ -65,7 +67,7 @@ func main() {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) == 0 {
 		fmt.Fprint(stderr, usage)
-		return errors.New("no command: use graph, growth, scan, seeds, budgets, latency, rebuild, relations, copies, paper or report")
+		return errors.New("no command: use graph, growth, scan, seeds, budgets, latency, rebuild, newer, relations, copies, paper or report")
 	}
 	switch name, rest := args[0], args[1:]; name {
 	case "graph":
@@ -82,6 +84,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return latencyCommand(ctx, rest, stdout, stderr)
 	case "rebuild":
 		return rebuildCommand(ctx, rest, stdout, stderr)
+	case "newer":
+		return newerCommand(ctx, rest, stdout, stderr)
 	case "relations":
 		return relationsCommand(ctx, rest, stdout, stderr)
 	case "copies":
@@ -94,7 +98,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		fmt.Fprint(stdout, usage)
 		return nil
 	default:
-		return fmt.Errorf("unknown command %q: use graph, growth, scan, seeds, budgets, latency, rebuild, relations, copies, paper or report", name)
+		return fmt.Errorf("unknown command %q: use graph, growth, scan, seeds, budgets, latency, rebuild, newer, relations, copies, paper or report", name)
 	}
 }
 

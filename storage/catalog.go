@@ -19,11 +19,12 @@ type Info struct {
 	UID        uint32
 	Name       string
 	Schema     Schema
-	Count      int    // live nodes
-	NextID     uint32 // id of the next new node; every id used so far is below it
-	Generation uint64 // served index, 0 if none was published
-	BuildLSN   uint64 // the generation holds every change up to this LSN
-	Rows       int    // live nodes that have a row
+	Count      int       // live nodes
+	NextID     uint32    // id of the next new node; every id used so far is below it
+	Generation uint64    // served index, 0 if none was published
+	BuildLSN   uint64    // the generation holds every change up to this LSN
+	Segments   []Segment // of the generation, from the oldest on; must not be changed
+	Rows       int       // live nodes that have a row
 	// Stamp changes whenever another release becomes the live one, and of a staged one whenever it
 	// is written to. It is counted since Open.
 	Stamp uint64
@@ -54,6 +55,22 @@ type collection struct {
 type generation struct {
 	number   uint64
 	buildLSN uint64
+	segments []Segment
+}
+
+// A Segment is an index file with rows that are newer than those of its generation. Generations and
+// segments are numbered together.
+type Segment struct {
+	Number uint64
+	LSN    uint64 // the segments up to this one hold every row written up to this LSN
+}
+
+// last returns the LSN up to which the generation and its segments hold every row.
+func (g *generation) last() uint64 {
+	if n := len(g.segments); n > 0 {
+		return g.segments[n-1].LSN
+	}
+	return g.buildLSN
 }
 
 func (c *collection) info() Info {
@@ -72,6 +89,7 @@ func (c *collection) info() Info {
 		NextID:     c.nextID,
 		Generation: g.number,
 		BuildLSN:   g.buildLSN,
+		Segments:   g.segments,
 	}
 }
 

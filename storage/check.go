@@ -147,8 +147,8 @@ func (c *collectionChecker) set(s *rowSet) {
 	}
 	c.each(plansBucket, c.plans)
 	c.entries()
-	if g := s.served.Load(); g.buildLSN > c.applied {
-		c.found("index: generation %d was built at LSN %d, the last change applied is %d", g.number, g.buildLSN, c.applied)
+	if g := s.served.Load(); max(g.buildLSN, g.last()) > c.applied {
+		c.found("index: generation %d was built at LSN %d, the last change applied is %d", g.number, max(g.buildLSN, g.last()), c.applied)
 	}
 }
 

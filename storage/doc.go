@@ -70,16 +70,17 @@
 // ids, and their values are one row, and one LSN as a uint64. Version 4 is version 3 with links to
 // other collections, and version 5 is version 4 with links that have a relation: a file is created
 // with version 3, and the first of these links raises it to version 4 or 5. Version 6 is version 5
-// with attributes of nodes, and version 7 is version 6 with releases, the first of which raises it.
-// Files of version 1 and 2 cannot have such links, nor attributes, nor releases.
+// with attributes of nodes, version 7 is version 6 with releases, and version 8 is version 7 with
+// index segments, the first of which raises it. Files of version 1 and 2 cannot have such links,
+// nor attributes, nor releases, nor segments.
 //
-//	meta                       format   -> uint32  version of this layout, 3 to 7
+//	meta                       format   -> uint32  version of this layout, 3 to 8
 //	                           applied  -> uint64  LSN of the last change in this file
 //	                           next     -> uint32  UID of the next collection
 //	names                      name     -> uint32  UID
 //	c
 //	└─ UID (4 bytes)           info     -> see below
-//	   │                       index    -> varint generation, varint build LSN; absent: none published
+//	   │                       index    -> see below; absent: no generation was published
 //	   │                       tombs    -> roaring bitmap of the deleted ids; absent: none
 //	   ├─ ids                  key      -> uint32  id
 //	   ├─ keys                 id       -> see below
@@ -109,6 +110,9 @@
 // in the bucket of the collection as before. Without held each live id has a row in it. UIDs of
 // sets are counted with those of collections. A set is sealed under its own UID, so that nothing of
 // it changes when it becomes live.
+//
+//	index: generation, varint | build LSN, varint | from version 8 on, where it has segments: their number, varint | number
+//	       and LSN of each, varints, from the oldest on
 //
 //	info:  +-------------+-------------------+--------------+----------------+-------------+
 //	       | dim, varint | flags, 1 byte     | live, varint | next id,       | name,       |
@@ -171,7 +175,8 @@
 //     typed or tags is empty;
 //  5. links, across, typed and dirty hold live ids; linked ids are below next id of their
 //     collection;
-//  6. no LSN in dirty or index exceeds applied;
+//  6. no LSN in dirty or index exceeds applied; those in index ascend, and no two of its files have
+//     one number;
 //  7. the sequence of the buckets links, across, typed, attributes, decoders and meta, which nothing
 //     else vouches for, is the number of their entries (from version 2 on);
 //  8. plans has names of decoders as keys;

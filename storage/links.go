@@ -266,7 +266,7 @@ func (w *writer) dropLinksTo(b bucket, to uint32) {
 }
 
 // putVersion raises the version of a file that has links to other collections or with relations,
-// attributes, or releases. Programs of earlier versions would lose them.
+// attributes, releases, or index segments. Programs of earlier versions would lose them.
 func (s *Store) putVersion(tx *bolt.Tx, cat *catalog) error {
 	var needed layout
 	for _, col := range cat.byUID {
@@ -281,6 +281,9 @@ func (s *Store) putVersion(tx *bolt.Tx, cat *catalog) error {
 	}
 	if len(cat.releases) > 0 {
 		needed = versionSets
+	}
+	if cat.segmented() {
+		needed = versionSegments
 	}
 	if needed == 0 {
 		return nil

@@ -119,14 +119,29 @@ func encodeGeneration(g generation) []byte {
 	var w format.Writer
 	w.Uvarint(g.number)
 	w.Uvarint(g.buildLSN)
+	if len(g.segments) > 0 { // from version 8 on
+		w.Uvarint(uint64(len(g.segments)))
+		for _, s := range g.segments {
+			w.Uvarint(s.Number)
+			w.Uvarint(s.LSN)
+		}
+	}
 	return w.Data()
 }
 
 func decodeGeneration(b []byte) (generation, error) {
 	r := format.NewReader("", "value", 0, b)
 	g := generation{number: r.Uvarint(), buildLSN: r.Uvarint()}
-	if g.number > maxGeneration {
-		r.Fail("generation %d, want at most %d", g.number, uint64(maxGeneration))
+	if r.Len() > 0 {
+		g.segments = make([]Segment, r.Count(2))
+		for i := range g.segments {
+			g.segments[i] = Segment{Number: r.Uvarint(), LSN: r.Uvarint()}
+		}
+	}
+	if r.Err() == nil {
+		if err := g.validate(); err != nil {
+			r.Fail("%w", err)
+		}
 	}
 	return g, r.End()
 }

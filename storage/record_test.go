@@ -115,7 +115,7 @@ func TestInfo(t *testing.T) {
 		_, err := decodeInfo(7, encodeInfo(c)[:n])
 		assert.ErrorIs(t, err, format.ErrCorrupt)
 	}
-	g, err := decodeGeneration(encodeGeneration(generation{3, 1 << 40}))
+	g, err := decodeGeneration(encodeGeneration(generation{number: 3, buildLSN: 1 << 40}))
 	require.NoError(t, err)
-	assert.Equal(t, generation{3, 1 << 40}, g)
+	assert.Equal(t, generation{number: 3, buildLSN: 1 << 40}, g)
 }

@@ -18,7 +18,8 @@ const (
 	versionTyped      layout = 5 // version 4 with links that have a relation
 	versionAttributed layout = 6 // version 5 with attributes
 	versionSets       layout = 7 // version 6 with releases
-	formatVersion            = versionSets
+	versionSegments   layout = 8 // version 7 with index segments
+	formatVersion            = versionSegments
 )
 
 // sealBytes is what a seal adds to a value.

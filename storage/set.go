@@ -126,7 +126,7 @@ func (r *reader) ofRelease(info Info) Info {
 	}
 	set := r.as.sets[info.UID]
 	g := set.served.Load()
-	info.Generation, info.BuildLSN = g.number, g.buildLSN
+	info.Generation, info.BuildLSN, info.Segments = g.number, g.buildLSN, g.segments
 	info.Rows = int(set.rows(r.catalog.byUID[info.UID]).GetCardinality())
 	info.Stamp = set.stamp.Load()
 	return info

@@ -24,7 +24,8 @@ func TestEverythingTogether(t *testing.T) {
 	const before = 4 // rounds of each loop before Close
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "test.flash")
-	d := openDB(t, dir)
+	d, err := flashdb.Open(dir, &flashdb.Options{FlushBytes: 1 << 16, SegmentRows: 30, CalibrateTime: -1})
+	require.NoError(t, err)
 	c, err := d.CreateCollection("c", flashdb.Schema{Dim: modelDim})
 	require.NoError(t, err)
 	first := seed(t)
@@ -98,6 +99,10 @@ func TestEverythingTogether(t *testing.T) {
 		"stats": func() error { _, err := d.Stats(ctx); return err },
 		"rebuild": func() error {
 			_, err := c.Rebuild(ctx, &flashdb.RebuildOptions{Force: true, Lists: 3})
+			return err
+		},
+		"newer": func() error {
+			_, err := c.Rebuild(ctx, &flashdb.RebuildOptions{NewerOnly: true})
 			return err
 		},
 		"checkpoint": func() error { return d.Checkpoint(ctx) },

@@ -101,6 +101,12 @@ func (r *trial) rebuild() error {
 	return err
 }
 
+// newer puts the rows that are newer than the index into a segment.
+func (r *trial) newer() error {
+	_, err := r.c.Rebuild(context.Background(), &flashdb.RebuildOptions{NewerOnly: true})
+	return err
+}
+
 func (r *trial) predict() error {
 	for key := range r.generator.m.nodes {
 		_, err := r.c.Search(context.Background(), r.generator.m.nodes[key].Embedding, 5, nil)
@@ -134,8 +140,8 @@ func (r *trial) close() error {
 func (r *trial) run() error {
 	writes := func(n int) func() error { return func() error { return r.writes(n) } }
 	steps := []func() error{
-		r.open, writes(10), r.checkpoint, writes(4), r.rebuild, writes(3), r.predict, r.rebuild, writes(2), r.close,
-		r.open, writes(3), r.predict, writes(2), r.checkpoint, r.other, r.release, writes(2), r.rebuild, r.checkpoint, writes(3), r.close,
+		r.open, writes(10), r.checkpoint, writes(4), r.rebuild, writes(3), r.predict, r.rebuild, writes(2), r.newer, r.close,
+		r.open, writes(3), r.predict, r.newer, writes(2), r.checkpoint, r.other, r.release, writes(2), r.newer, r.rebuild, r.checkpoint, writes(3), r.close,
 		r.open, writes(1), r.close,
 	}
 	for _, step := range steps {

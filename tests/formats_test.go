@@ -41,7 +41,7 @@ func TestNewerVersionsAreRefused(t *testing.T) {
 		raise  func(b []byte) []byte // nil: it is flash.db
 		read   func(path string) error
 	}{
-		{"flash.db", "flash.db", 7, nil, open},
+		{"flash.db", "flash.db", 8, nil, open},
 		{"log segment", "wal/*.log", 1, func(b []byte) []byte { return raised(b, 8, 20) }, open},
 		{"generation", "index/papers/*.ivf", 1, func(b []byte) []byte { return raised(b, 8, 92) }, func(path string) error {
 			_, err := ivf.Open(vfs.OS(), path)
@@ -115,7 +115,7 @@ func raiseStore(t *testing.T, path string) {
 	db, err := bolt.Open(path, 0o600, nil)
 	require.NoError(t, err)
 	require.NoError(t, db.Update(func(tx *bolt.Tx) error {
-		return tx.Bucket([]byte("meta")).Put([]byte("format"), []byte{8, 0, 0, 0})
+		return tx.Bucket([]byte("meta")).Put([]byte("format"), []byte{9, 0, 0, 0})
 	}))
 	require.NoError(t, db.Close())
 }

@@ -47,13 +47,15 @@ type frozenAnswers struct {
 	// The releases, with their states, and what the staged one answers; from version 7 on.
 	Releases []string `json:",omitempty"`
 	Staged   []string `json:",omitempty"`
+	// The number of segments of papers; from version 8 on.
+	Segments int `json:",omitempty"`
 }
 
 // TestFrozenDatabase opens a whole database as the first program of its formats left it when it was
 // killed: with a log tail that is not in flash.db, a generation, rows newer than that, deletes,
 // links, tags, decoders, relations. That must work for ever.
 func TestFrozenDatabase(t *testing.T) {
-	for _, version := range []string{"v2", "v3", "v4", "v5", "v6", "v7"} {
+	for _, version := range []string{"v2", "v3", "v4", "v5", "v6", "v7", "v8"} {
 		t.Run(version, func(t *testing.T) { testFrozen(t, version) })
 	}
 }
@@ -169,6 +171,13 @@ func answersOf(t *testing.T, db *flashdb.DB) frozenAnswers {
 		a.Cheap = keys(flashdb.PredictOptions{Exact: true, Filter: `price > 20 and released < 2025-01-03 and brand in ("A", "B")`, IncludeLinked: true})
 	}
 	a.Releases, a.Staged = released(t, db)
+	stats, err := db.Stats(context.Background())
+	require.NoError(t, err)
+	for _, s := range stats.Collections {
+		if s.Name == "papers" {
+			a.Segments = s.Segments
+		}
+	}
 	return a
 }
 
@@ -295,6 +304,9 @@ func makeFrozen(t *testing.T, packed, answers string) {
 	require.NoError(t, err)
 	require.NoError(t, r.PutDecoder(ctx, "papers", "cites", randomMLP(t, rng, dim, 3)))
 	_, err = r.Build(ctx, &flashdb.RebuildOptions{Force: true, Lists: 3})
+	require.NoError(t, err)
+	require.NoError(t, c.Upsert(ctx, flashdb.Node{Key: "p9", Embedding: randomVector(rng, dim)}, flashdb.Node{Key: "segmented", Embedding: randomVector(rng, dim)}))
+	_, err = c.Rebuild(ctx, &flashdb.RebuildOptions{NewerOnly: true})
 	require.NoError(t, err)
 	require.NoError(t, db.Checkpoint(ctx))
 	// From here on the log alone has it.

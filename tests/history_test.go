@@ -79,9 +79,9 @@ type history struct {
 var historyNames = []string{"c", "d", "e"}
 
 func (h *history) open() {
-	// Without flushes in the background the files are at rest between calls, so that crash copies
-	// what a kill at that moment would leave.
-	db, err := openOn(vfs.Unsynced(vfs.OS()), h.dir, &flashdb.Options{FlushBytes: 1 << 40, CalibrateTime: -1})
+	// Without flushes and segments in the background the files are at rest between calls, so that
+	// crash copies what a kill at that moment would leave.
+	db, err := openOn(vfs.Unsynced(vfs.OS()), h.dir, &flashdb.Options{FlushBytes: 1 << 40, SegmentRows: -1, CalibrateTime: -1})
 	require.NoError(h.t, err)
 	h.db = db
 }
@@ -108,7 +108,7 @@ func (h *history) existing(m *model) string {
 func (h *history) draws() map[string]func(w world) []step {
 	all := map[string]func(w world) []step{
 		"create": h.create, "drop": h.drop, "batch": h.batch, "batch again": h.batch,
-		"rebuild": h.rebuild, "calibrate": h.calibrate,
+		"rebuild": h.rebuild, "index newer": h.indexNewer, "index newer again": h.indexNewer, "calibrate": h.calibrate,
 		"checkpoint": h.atRest("checkpoint", func(ctx context.Context) error { return h.db.Checkpoint(ctx) }),
 		"stats":      h.atRest("stats", func(ctx context.Context) error { _, err := h.db.Stats(ctx); return err }),
 		"backup":     h.atRest("backup", func(ctx context.Context) error { _, err := h.db.Backup(ctx, io.Discard, nil); return err }),
@@ -322,6 +322,27 @@ func (h *history) rebuild(w world) []step {
 	}, w}}
 }
 
+// indexNewer writes some rows and puts them into a segment, if there is an index.
+func (h *history) indexNewer(w world) []step {
+	written := h.onOne(w, func(w world, name string) (write, bool) { return h.upsert(w[name]) })
+	return append(written, step{"index newer", func(ctx context.Context) error {
+		for _, name := range w.names() {
+			c, err := h.db.Collection(name)
+			if err != nil {
+				return err
+			}
+			res, err := c.Rebuild(ctx, &flashdb.RebuildOptions{NewerOnly: true})
+			if err != nil {
+				return err
+			}
+			if res.Built {
+				h.tally.segments.Add(1)
+			}
+		}
+		return nil
+	}, written[0].then})
+}
+
 // calibrate measures plans, where there is a generation to measure them on.
 func (h *history) calibrate(w world) []step {
 	name := rapid.SampledFrom(w.names()).Draw(h.t, "calibrate")
@@ -350,6 +371,11 @@ func (h *history) besides() map[string]func(context.Context) error {
 			c, err := h.db.Collection(name)
 			if err == nil {
 				_, err = c.Rebuild(ctx, &flashdb.RebuildOptions{Force: true, Lists: 3})
+			}
+			for range 3 {
+				if err == nil {
+					_, err = c.Rebuild(ctx, &flashdb.RebuildOptions{NewerOnly: true})
+				}
 			}
 			return unexpected(err) // it may be dropped
 		},
@@ -483,5 +509,5 @@ func TestModel(t *testing.T) {
 	attempts.Count(t, int(total.histories.Load()), "histories")
 	attempts.Count(t, int(total.steps.Load()), "calls")
 	attempts.Count(t, int(total.reads.Load()), "reads beside them")
-	t.Logf("%d histories, %d calls, %d reads beside them", total.histories.Load(), total.steps.Load(), total.reads.Load())
+	t.Logf("%d histories, %d calls, %d segments, %d reads beside them", total.histories.Load(), total.steps.Load(), total.segments.Load(), total.reads.Load())
 }

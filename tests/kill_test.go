@@ -66,7 +66,7 @@ func live(spec string) {
 			select {} // the signal is on its way
 		}
 	})
-	db, err := flashdb.Open(l.Dir, &flashdb.Options{FlushBytes: 1 << 13, Workers: 2, CalibrateTime: -1})
+	db, err := flashdb.Open(l.Dir, &flashdb.Options{FlushBytes: 1 << 13, SegmentRows: 40, Workers: 2, CalibrateTime: -1})
 	if err != nil {
 		say("error open: %v", err)
 		return
@@ -128,7 +128,7 @@ func (l *life) chores(db *flashdb.DB, c *flashdb.Collection, over *atomic.Bool) 
 	ctx := context.Background()
 	rng := rand.New(rand.NewPCG(l.Seed, uint64(l.Done[0])))
 	for !over.Load() {
-		switch rng.IntN(12) {
+		switch rng.IntN(13) {
 		case 0, 1:
 			if res, err := c.Rebuild(ctx, &flashdb.RebuildOptions{Force: true, Lists: 3}); err == nil && res.Built {
 				say("generation %d", res.Generation)
@@ -151,6 +151,10 @@ func (l *life) chores(db *flashdb.DB, c *flashdb.Collection, over *atomic.Bool) 
 			_, _ = db.Backup(ctx, io.Discard, nil)
 		case 8:
 			_, _ = c.Calibrate(ctx, &flashdb.CalibrateOptions{Sources: 4})
+		case 9:
+			if res, err := c.Rebuild(ctx, &flashdb.RebuildOptions{NewerOnly: true}); err == nil && res.Built {
+				say("segment")
+			}
 		default:
 			if err := l.release(ctx, db, rng); err != nil && l.Point == "" {
 				say("error release: %v", err)
@@ -171,6 +175,7 @@ type saga struct {
 	value      int      // of the live release, acknowledged
 	tryValue   int      // that it may have become
 	closed     bool
+	segments   int
 	total      int64 // writes acknowledged in all lives
 }
 
@@ -218,6 +223,8 @@ func (s *saga) hear(line string) {
 	case "ack":
 		s.acked[n]++
 		s.total++
+	case "segment":
+		s.segments++
 	case "generation":
 		s.generation = uint64(n)
 	case "error":
@@ -345,5 +352,6 @@ func TestKill(t *testing.T) {
 	}
 	attempts.Count(t, survived, "processes killed")
 	attempts.Count(t, int(writes), "acknowledged batches compared")
-	t.Logf("%d kills survived, %d at instants and at failpoints %v; %d acknowledged writes, all there", survived, instants, reached, writes)
+	t.Logf("%d kills survived, %d at instants and at failpoints %v; %d acknowledged writes, all there; %d segments asked for, and others in the background",
+		survived, instants, reached, writes, s.segments)
 }

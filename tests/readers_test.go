@@ -23,8 +23,8 @@ const historyReaders = 2
 
 // A tally counts what the histories of a test did.
 type tally struct {
-	histories, steps, reads atomic.Int64
-	seen                    atomic.Pointer[string] // what went wrong: rapid forgets what it cannot bring about again
+	histories, steps, reads, segments atomic.Int64
+	seen                              atomic.Pointer[string] // what went wrong: rapid forgets what it cannot bring about again
 }
 
 // Readers read beside some steps in a row, and check what they see.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/flashdb/flashdb"
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
@@ -39,12 +40,18 @@ When another process has DIR open and answers on its control socket, that proces
 rebuild; interrupting this command cancels it there. A rebuild that fails, is refused or is
 cancelled leaves the earlier index served, and the other collections are still rebuilt.
 
+An open database indexes newer rows by itself, in segments beside the index, once there are
+16,384 of them. --newer does it now, also for fewer: seconds, without training or calibrating.
+A rebuild takes the place of the index and its segments.
+
 Exit code: 0 done or nothing to do, 1 error, 2 refused, 3 another process has DIR open and
 serves no control socket.`,
 		Example: `  flashdb rebuild papers.flash                    # the nightly job
   flashdb rebuild papers.flash --if-drift 5% --deadline 1h
+  flashdb rebuild papers.flash --newer             # after an import
   flashdb rebuild papers.flash papers --force`,
-		Args: usage.Args(1, 2),
+		Args:    usage.Args(1, 2),
+		PreRunE: onlyNewer,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			ctx := cmd.Context()
 			if collection, err = oneCollection(args[1:], collection); err != nil {
@@ -76,11 +83,19 @@ serves no control socket.`,
 	fs := cmd.Flags()
 	fs.StringVar(&collection, "collection", "", "only this collection, as COLLECTION does (default all)")
 	fs.BoolVar(&all, "all", false, "every collection, which is the default")
+	fs.BoolVar(&opts.NewerOnly, "newer", false, "only index the rows that are newer than the index, beside it")
 	fs.BoolVar(&opts.Force, "force", false, "build below 20,000 nodes or without changes, and serve the index whatever its recall")
 	fs.StringVar(&drift, "if-drift", "", "rebuild only if this `share` of the rows is newer than the index or deleted, such as 5%")
 	fs.DurationVar(&deadline, "deadline", 0, "cancel the rebuild after this `time`; the earlier index is kept")
 	fs.StringVar(&progressMode, "progress", progressMode, "on stderr: bar, json, none, or auto: a bar on a terminal, else json")
 	fs.Var(&tolerance, "tolerance", "recall at equal cost may fall by this `share`, such as 2% (default 1%)")
+	addBuildFlags(fs, &opts, &memory)
+	completeWords(cmd, "progress", terminal.ProgressModes...)
+	return cmd
+}
+
+// addBuildFlags adds the flags of every command that builds an index.
+func addBuildFlags(fs *pflag.FlagSet, opts *flashdb.RebuildOptions, memory *sizeFlag) {
 	fs.DurationVar(&opts.CalibrateTime, "calibrate-time", 0, "`time` to calibrate a decoder (default 10s; negative: not at all)")
 	fs.IntVar(&opts.Workers, "workers", 0, "threads at most (default all cores; half of them in a process that serves queries)")
 	memory.register(fs)
@@ -88,8 +103,20 @@ serves no control socket.`,
 	fs.IntVar(&opts.Bits, "bits", 0, "bits per sub-quantizer, 4 or 8 (default 4)")
 	fs.Uint64Var(&opts.RandomSeed, "seed", 0, "seed of random numbers: the same rows and seed give the same index")
 	fs.BoolVar(&opts.OmitRows, "omit-rows", false, "leave full rows out of the index: half the disk, slower scoring")
-	completeWords(cmd, "progress", terminal.ProgressModes...)
-	return cmd
+}
+
+// onlyNewer returns an error for a flag that has no meaning beside --newer.
+func onlyNewer(cmd *cobra.Command, _ []string) error {
+	fs := cmd.Flags()
+	if !fs.Changed("newer") {
+		return nil
+	}
+	for _, name := range []string{"force", "if-drift", "tolerance", "calibrate-time", "lists", "bits", "seed", "omit-rows", "memory"} {
+		if fs.Changed(name) {
+			return fmt.Errorf("--newer and --%s exclude each other: nothing is trained, compared or calibrated for newer rows", name)
+		}
+	}
+	return nil
 }
 
 // oneCollection is the collection that an argument or a flag names.
@@ -182,19 +209,23 @@ func (a *app) printRebuild(name string, embedded *int, res flashdb.RebuildResult
 			Built      bool    `json:"built"`
 			Reason     string  `json:"reason,omitempty"`
 			Generation uint64  `json:"generation"`
+			Segments   int     `json:"segments,omitempty"`
 			Rows       int     `json:"rows"`
 			Lists      int     `json:"lists"`
 			Bytes      int64   `json:"bytes"`
 			Calibrated int     `json:"calibrated_decoders"`
 			Embedded   *int    `json:"embedded,omitempty"`
 			Seconds    float64 `json:"seconds"`
-		}{name, res.Built, res.Reason, res.Generation, res.Rows, res.Lists, res.Bytes, len(res.Calibrations), embedded, res.Elapsed.Seconds()})
+		}{name, res.Built, res.Reason, res.Generation, res.Segments, res.Rows, res.Lists, res.Bytes, len(res.Calibrations), embedded, res.Elapsed.Seconds()})
 	}
 	if embedded != nil && *embedded > 0 {
 		fmt.Fprintf(a.out, "%s: embedded %s from their links\n", name, show.Count(*embedded, "node"))
 	}
 	var err error
-	if res.Built {
+	if res.Segments > 0 {
+		_, err = fmt.Fprintf(a.out, "%s: indexed newer rows beside generation %d, now in %s: the newest has %s in %s, %s, %s\n", name, res.Generation,
+			show.Count(res.Segments, "segment"), show.Count(res.Rows, "row"), show.Count(res.Lists, "list"), show.Bytes(res.Bytes), show.Duration(res.Elapsed))
+	} else if res.Built {
 		_, err = fmt.Fprintf(a.out, "%s: built generation %d: %s in %s, %s, %s\n", name, res.Generation,
 			show.Count(res.Rows, "row"), show.Count(res.Lists, "list"), show.Bytes(res.Bytes), show.Duration(res.Elapsed))
 		for _, of := range res.Calibrations {

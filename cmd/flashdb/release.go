@@ -118,13 +118,7 @@ again after more was added.`,
 	}
 	fs := cmd.Flags()
 	fs.BoolVar(&opts.Force, "force", false, "build below 20,000 embeddings or without changes")
-	fs.DurationVar(&opts.CalibrateTime, "calibrate-time", 0, "`time` to calibrate a decoder (default 10s; negative: not at all)")
-	fs.IntVar(&opts.Workers, "workers", 0, "threads at most (default all cores; half of them in a process that serves queries)")
-	memory.register(fs)
-	fs.IntVar(&opts.Lists, "lists", 0, "number of inverted lists (default min(n/16, 16 sqrt n) of n rows)")
-	fs.IntVar(&opts.Bits, "bits", 0, "bits per sub-quantizer, 4 or 8 (default 4)")
-	fs.Uint64Var(&opts.RandomSeed, "seed", 0, "seed of random numbers: the same rows and seed give the same index")
-	fs.BoolVar(&opts.OmitRows, "omit-rows", false, "leave full rows out of the index: half the disk, slower scoring")
+	addBuildFlags(fs, &opts, &memory)
 	return cmd
 }
 

@@ -19,7 +19,7 @@ func reportDelta(all flashdb.Stats, s flashdb.CollectionStats, now time.Time) *r
 	d := &report.Delta{Facts: []report.Fact{
 		{Name: "index written", Value: "unknown"},
 		{Name: "writes since its build", Value: show.Number(all.DurableLSN - s.BuildLSN), Note: "of all collections"},
-		{Name: "newer rows", Value: show.Number(s.DeltaRows), Note: "every query searches them exactly"},
+		{Name: "newer rows", Value: show.Number(s.DeltaRows), Note: "not indexed as yet: every query scans them"},
 		{Name: "dead in the index", Value: show.Number(s.Drift.Dead), Note: "rows deleted or replaced"},
 		{Name: "moved", Value: fmt.Sprintf("%.3g%%", 100*s.Drift.Moved), Note: "newer and deleted, of the rows indexed"},
 	}}

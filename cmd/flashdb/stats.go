@@ -195,13 +195,17 @@ func describeIndex(c flashdb.CollectionStats) string {
 	case c.Generation == 0:
 		return "none: queries scan every node exactly"
 	}
-	return fmt.Sprintf("generation %d: %s in %s, %s; %s newer",
-		c.Generation, show.Count(c.IndexedRows, "row"), show.Count(c.Lists, "list"), show.Bytes(c.IndexBytes), show.Count(c.DeltaRows, "row"))
+	segments := ""
+	if c.Segments > 0 {
+		segments = fmt.Sprintf("; %s of them in %s", show.Number(c.SegmentRows), show.Count(c.Segments, "segment"))
+	}
+	return fmt.Sprintf("generation %d: %s in %s, %s%s; %s newer",
+		c.Generation, show.Count(c.IndexedRows, "row"), show.Count(c.Lists, "list"), show.Bytes(c.IndexBytes), segments, show.Count(c.DeltaRows, "row"))
 }
 
 func describeDrift(c flashdb.CollectionStats) string {
 	d := c.Drift
-	s := fmt.Sprintf("%.3g%% of the rows moved: %s newer, %s of the index dead", 100*d.Moved, show.Number(c.DeltaRows), show.Number(d.Dead))
+	s := fmt.Sprintf("%.3g%% of the rows moved: %s newer, %s of the index dead", 100*d.Moved, show.Number(c.DeltaRows+c.SegmentRows), show.Number(d.Dead))
 	if d.Residual > 0 {
 		s += fmt.Sprintf("; newer rows lie %.3gx as far from their centroids", d.Residual)
 	}
@@ -253,6 +257,8 @@ type jsonCollection struct {
 	Damaged     bool              `json:"index_damaged"`
 	BuildLSN    uint64            `json:"build_lsn"`
 	Written     *time.Time        `json:"written,omitempty"`
+	Segments    int               `json:"segments"`
+	SegmentRows uint64            `json:"segment_rows"`
 	DeltaRows   uint64            `json:"delta_rows"`
 	Drift       jsonDrift         `json:"drift"`
 	Decoders    []string          `json:"decoders"`
@@ -286,7 +292,7 @@ func newJSONStats(s flashdb.Stats, scores map[string]*storedScore) jsonStats {
 		jc := jsonCollection{
 			Name: c.Name, Dim: c.Schema.Dim, Normalize: c.Schema.Normalize, Nodes: c.Nodes, WithoutRow: c.WithoutRow, Tombstones: c.Tombstones, Links: c.Links,
 			Generation: c.Generation, IndexedRows: c.IndexedRows, Lists: c.Lists, IndexBytes: c.IndexBytes, Damaged: c.IndexDamaged, BuildLSN: c.BuildLSN,
-			DeltaRows: c.DeltaRows, Drift: jsonDrift{c.Drift.Moved, c.Drift.Dead, c.Drift.OldestLSN, c.Drift.Residual, c.Drift.RecallLoss}, Decoders: show.JSONs(c.Decoders), Tags: map[string]uint64{},
+			Segments: c.Segments, SegmentRows: c.SegmentRows, DeltaRows: c.DeltaRows, Drift: jsonDrift{c.Drift.Moved, c.Drift.Dead, c.Drift.OldestLSN, c.Drift.Residual, c.Drift.RecallLoss}, Decoders: show.JSONs(c.Decoders), Tags: map[string]uint64{},
 		}
 		if !c.Written.IsZero() {
 			written := c.Written.UTC().Truncate(time.Second)

@@ -42,7 +42,7 @@ type budget struct {
 // fit divides BuildOptions.MemoryBytes. It gives up batches first, down to leastBuffer, as they
 // cost only time, and then rows of the sample. The sample does not depend on the workers.
 func (o *BuildOptions) fit() (budget, error) {
-	if o.MemoryBytes == 0 || o.Rows == 0 {
+	if o.MemoryBytes == 0 || o.Rows == 0 || o.Like != nil { // a segment trains nothing
 		return budget{}, nil
 	}
 	wanted := o.sampleShare(o.Rows) * float64(o.Rows)

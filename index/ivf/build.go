@@ -49,6 +49,9 @@ type BuildOptions struct {
 	// MemoryBytes, if not 0, bounds what the build holds in memory: see Build. It needs Rows. A
 	// build that is given less than it would take trains on fewer rows, and the file is another.
 	MemoryBytes int64
+	// Like is the index that the file is a segment of: see Join. Its centroids and codebooks are
+	// used, and nothing is trained. Bits, Lists, SampleRows and OmitRows are ignored.
+	Like *Index
 
 	Keys       KeySource // keys to store in the file; nil means none
 	Collection uint32    // UID of the collection, kept in the header
@@ -148,6 +151,9 @@ func Build(ctx context.Context, fs vfs.FS, path string, src RowSource, opt Build
 	}
 	b := &builder{fs: fs, path: path, src: src, opt: opt.withDefaults()}
 	b.shape = pq.Shape{Dim: opt.Dim, Bits: opt.Bits}.WithDefaults()
+	if opt.Like != nil {
+		b.shape, b.opt.OmitRows = opt.Like.header.shape(), !opt.Like.hasRows()
+	}
 	var err error
 	if b.budget, err = b.opt.fit(); err != nil {
 		return fmt.Errorf("build index: %w", err)
@@ -178,16 +184,16 @@ type builder struct {
 }
 
 func (b *builder) build(ctx context.Context) error {
-	if err := b.train(ctx); err != nil {
-		return err
+	train, trainCodebooks := b.train, b.trainCodebooks
+	if b.opt.Like != nil {
+		train, trainCodebooks = b.takeCentroids, b.takeCodebooks
 	}
-	if err := b.assign(ctx); err != nil {
-		return err
+	for _, step := range []func(context.Context) error{train, b.assign, trainCodebooks, b.writeFile} {
+		if err := step(ctx); err != nil {
+			return err
+		}
 	}
-	if err := b.trainCodebooks(ctx); err != nil {
-		return err
-	}
-	return b.writeFile(ctx)
+	return nil
 }
 
 // train samples the rows and trains the lists.

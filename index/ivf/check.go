@@ -12,19 +12,32 @@ import (
 // Verify verifies the checksums that Open does not: those of the codes, of the rows, of the keys,
 // and of sections of kinds unknown to this program. It reads these sections in full.
 func (ix *Index) Verify() error {
-	return ix.Guard(func() error {
-		for i := range ix.sections {
-			if s := &ix.sections[i]; !s.kind.verifiedAtLoad() {
-				if err := ix.checkCRC(s); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	})
+	return ix.eachFile((*Index).verify)
 }
 
-// verifyAll verifies all checksums.
+// eachFile calls fn for each file, guarded, until it returns an error.
+func (ix *Index) eachFile(fn func(*Index) error) error {
+	for i := range ix.parts {
+		of := ix.parts[i].of
+		if err := of.guardFile(func() error { return fn(of) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (ix *Index) verify() error {
+	for i := range ix.sections {
+		if s := &ix.sections[i]; !s.kind.verifiedAtLoad() {
+			if err := ix.checkCRC(s); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// verifyAll verifies all checksums of a file.
 func (ix *Index) verifyAll() error {
 	for i := range ix.sections {
 		if err := ix.checkCRC(&ix.sections[i]); err != nil {
@@ -37,7 +50,7 @@ func (ix *Index) verifyAll() error {
 // Check verifies everything, which needs a read of the whole file: the checksums of all sections,
 // the gaps between them, that no id occurs twice, that numbers are finite, the padding of the
 // codes, the table of keys, and a sample of the codes against the rows. It returns the first fault.
-func (ix *Index) Check() error { return ix.Guard(ix.check) }
+func (ix *Index) Check() error { return ix.eachFile((*Index).check) }
 
 func (ix *Index) check() error {
 	end := int64(headerBytes + entryBytes*len(ix.sections))

@@ -12,7 +12,16 @@ import (
 // format.ErrCorrupt. It passes on every other panic.
 //
 // Only the calling goroutine is guarded, so fn must not pass parts of the mapping to others.
-func (ix *Index) Guard(fn func() error) (err error) {
+func (ix *Index) Guard(fn func() error) error {
+	for i := 1; i < len(ix.parts); i++ {
+		of, inner := ix.parts[i].of, fn
+		fn = func() error { return of.guardFile(inner) }
+	}
+	return ix.parts[0].of.guardFile(fn)
+}
+
+// guardFile is Guard for the mapping of one file.
+func (ix *Index) guardFile(fn func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			if err = catchFaults(ix.name, ix.data, ix.verifyAll); err == nil {

@@ -1,13 +1,11 @@
 package ivf
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
 	"sync/atomic"
 
-	"github.com/flashdb/flashdb/index"
 	"github.com/flashdb/flashdb/index/pq"
 	"github.com/flashdb/flashdb/internal/format"
 	"github.com/flashdb/flashdb/internal/vfs"
@@ -16,7 +14,7 @@ import (
 // ErrNoRows is returned by calls that read rows of an index that was built without them.
 var ErrNoRows = errors.New("the index holds no rows")
 
-// Index is one open generation.
+// Index is one open generation: a file, or a file and segments with newer rows (see Join).
 type Index struct {
 	name     string
 	header   header
@@ -34,18 +32,19 @@ type Index struct {
 	begin     []uint32  // list l holds the positions begin[l] to begin[l+1]
 	codeBytes int       // bytes of one code
 	maxID     uint32    // the highest id
-	codeBegin []int64   // and the codes codes[codeBegin[l]:codeBegin[l+1]]
 	quantizer *pq.Quantizer
 	loss      float32 // standard deviation of the error of a code, in standard deviations of what it codes
 
-	// Views of data:
+	parts []part // what is searched: the file itself, and behind it its segments
+	refs  atomic.Int64
+	// Of a file, and zero where files are joined. All but codeBegin are views of data:
+	codeBegin []int64   // list l has the codes codes[codeBegin[l]:codeBegin[l+1]]
 	variances []float32 // row-major, lists x dim
 	ids       []uint32  // by position
 	codes     []byte    // see the package comment
 	rows      []float32 // row-major, rows x dim, by position; nil when left out
 	keys      keyTable  // of the ids; empty when left out
 
-	refs    atomic.Int64
 	mapping vfs.Mapping // nil when loaded from bytes
 	retire  func()
 }
@@ -157,6 +156,7 @@ func (ix *Index) load() error {
 		}
 	}
 	ix.loss = float32(math.Sqrt(float64(ix.quantizer.Loss())))
+	ix.parts = []part{{of: ix, end: uint32(ix.header.rows)}}
 	return nil
 }
 
@@ -243,7 +243,7 @@ func (ix *Index) Info() Info {
 	h := &ix.header
 	return Info{
 		Dim: h.dim, Rows: h.rows, Lists: h.lists, Bits: h.bits, SubDim: h.subDim, Collection: h.collection,
-		BuildLSN: h.buildLSN, Seed: h.seed, Settings: h.settings, Bytes: h.length, HasRows: ix.rows != nil,
+		BuildLSN: h.buildLSN, Seed: h.seed, Settings: h.settings, Bytes: h.length, HasRows: ix.hasRows(),
 	}
 }
 
@@ -257,8 +257,8 @@ func (ix *Index) Retain() {
 	}
 }
 
-// Release drops a reference. The last one unmaps the file and then calls the function given to
-// OnRetire.
+// Release drops a reference. The last one unmaps the file, or releases the files that were joined,
+// and then calls the function given to OnRetire.
 func (ix *Index) Release() error {
 	switch refs := ix.refs.Add(-1); {
 	case refs > 0:
@@ -266,14 +266,19 @@ func (ix *Index) Release() error {
 	case refs < 0:
 		panic("ivf: Release of a released index")
 	}
-	var err error
+	var errs []error
 	if ix.mapping != nil {
-		err = ix.mapping.Close()
+		errs = append(errs, ix.mapping.Close())
+	}
+	for i := range ix.parts {
+		if of := ix.parts[i].of; of != ix {
+			errs = append(errs, of.Release())
+		}
 	}
 	if ix.retire != nil {
 		ix.retire()
 	}
-	if err != nil {
+	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("close index %s: %w", ix.name, err)
 	}
 	return nil
@@ -283,59 +288,8 @@ func (ix *Index) Release() error {
 // it. Only one goroutine may call it, before it releases its own reference.
 func (ix *Index) OnRetire(retire func()) { ix.retire = retire }
 
-// rowsChunk is the number of rows in one call of fn: enough to make the call cheap, few enough to
-// stay in cache.
-const rowsChunk = 1024
-
-// Rows calls fn for all rows in list order, in chunks. The slices are parts of the mapping, and fn
-// must neither change nor keep them.
-func (ix *Index) Rows(ctx context.Context, fn func(ids []uint32, rows []float32) error) error {
-	if ix.rows == nil {
-		return fmt.Errorf("%s: %w", ix.name, ErrNoRows)
-	}
-	d := ix.header.dim
-	ahead := ix.readAhead(ix.section(kindRows))
-	for first := 0; first < ix.header.rows; first += rowsChunk {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		ahead.reach(4 * int64(first*d))
-		end := min(ix.header.rows, first+rowsChunk)
-		if err := fn(ix.ids[first:end:end], ix.rows[first*d:end*d:end*d]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Gather copies to dst the rows of candidates that a Search of this index returned: row-major,
-// len(candidates) x dim.
-func (ix *Index) Gather(dst []float32, candidates []index.Candidate) error {
-	if ix.rows == nil {
-		return fmt.Errorf("%s: %w", ix.name, ErrNoRows)
-	}
-	d := ix.header.dim
-	for i, c := range candidates {
-		if int(c.Ref) >= ix.header.rows {
-			return fmt.Errorf("%s: candidate %d is at position %d of %d", ix.name, c.ID, c.Ref, ix.header.rows)
-		}
-		copy(dst[i*d:(i+1)*d], ix.rows[int(c.Ref)*d:])
-	}
-	return nil
-}
-
-// row returns the row at a position.
-func (ix *Index) row(at uint32) []float32 {
-	d := ix.header.dim
-	return ix.rows[int(at)*d : (int(at)+1)*d]
-}
-
 // centroid returns the centroid of a list.
 func (ix *Index) centroid(l uint32) []float32 {
 	d := ix.header.dim
 	return ix.centroids[int(l)*d : (int(l)+1)*d]
 }
-
-// IDs returns the ids of the rows by position. The slice lies in the mapping and must not be
-// changed.
-func (ix *Index) IDs() []uint32 { return ix.ids }

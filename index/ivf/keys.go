@@ -49,7 +49,15 @@ type keyTable struct {
 // Key returns the key that an id had at the build. The key is a part of the mapping, not a copy. It
 // returns false if the index has no key for the id.
 func (ix *Index) Key(id uint32) (key []byte, ok bool) {
-	t := &ix.keys
+	for i := range ix.parts {
+		if key, ok := ix.parts[i].of.keys.key(id); ok {
+			return key, true
+		}
+	}
+	return nil, false
+}
+
+func (t *keyTable) key(id uint32) (key []byte, ok bool) {
 	if uint64(id) >= uint64(len(t.ends)) {
 		return nil, false
 	}

@@ -12,10 +12,14 @@ func (ix *Index) Centroids() []float32 { return ix.centroids }
 // Grouped reports whether lists that lie close together follow each other.
 func (ix *Index) Grouped() bool { return ix.groups.len() > 0 }
 
-// List appends the rows of list l to dst, for Gather: id and position, without a score.
+// List appends the valid rows of list l to dst, for Gather: id and position, without a score.
 func (ix *Index) List(l int, dst []index.Candidate) []index.Candidate {
-	for at := ix.begin[l]; at < ix.begin[l+1]; at++ {
-		dst = append(dst, index.Candidate{ID: ix.ids[at], Ref: at})
+	p := ix.partOf(l)
+	_, ids := p.list(l)
+	for i, id := range ids {
+		if !p.hides(id) {
+			dst = append(dst, index.Candidate{ID: id, Ref: ix.begin[l] + uint32(i)})
+		}
 	}
 	return dst
 }

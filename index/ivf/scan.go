@@ -4,6 +4,8 @@ import (
 	"context"
 	"math"
 
+	"github.com/RoaringBitmap/roaring/v2"
+
 	"github.com/flashdb/flashdb/index"
 	"github.com/flashdb/flashdb/internal/simd"
 )
@@ -95,7 +97,7 @@ func (w *worker) prefetch(queries []queryVector, lists []uint32, at int) {
 // prefetch prefetches the first codes and ids of a list. The processor fetches the rest of a long
 // one by itself.
 func (ix *Index) prefetch(l int) {
-	codes, ids := ix.codes[ix.codeBegin[l]:ix.codeBegin[l+1]], ix.ids[ix.begin[l]:ix.begin[l+1]]
+	codes, ids := ix.partOf(l).list(l)
 	simd.Prefetch(codes[:min(len(codes), prefetchBytes)])
 	simd.Prefetch(ids[:min(len(ids), prefetchBytes/4)])
 }
@@ -115,43 +117,55 @@ func (w *worker) scanList(q *queryVector, best *index.Best, floor float32, l int
 	mean, deviation := q.products[l], ix.spread[l]*q.unit
 	// score = base + scale * sum of the code's entries
 	base, scale := mean+ix.spread[l]*q.bias, ix.spread[l]*q.scale
-	if ix.rows != nil {
+	if ix.hasRows() {
 		base += benefit * ix.loss * deviation
 	}
-	begin, end := int(ix.begin[l]), int(ix.begin[l+1])
-	size := ix.codeBytes
-	codes := ix.codes[ix.codeBegin[l]:ix.codeBegin[l+1]]
-	for ; begin < end; begin += scanCodes {
-		n := min(scanCodes, end-begin)
-		part := codes[:min(len(codes), scanCodes*size)]
-		codes = codes[len(part):]
+	p := ix.partOf(l)
+	codes, ids := p.list(l)
+	r := codeRun{ref: ix.begin[l], hidden: p.hidden}
+	for len(ids) > 0 {
+		n := min(scanCodes, len(ids))
+		size := min(len(codes), scanCodes*ix.codeBytes)
+		r.codes, codes = codes[:size], codes[size:]
+		r.ids, ids = ids[:n], ids[n:]
 		if ix.header.bits == 4 {
-			w.scan4(q, best, part, begin, n, base, scale)
+			w.scan4(q, best, &r, base, scale)
 		} else {
-			w.scan8(q, best, part, begin, n, base, scale)
+			w.scan8(q, best, &r, base, scale)
 		}
+		r.ref += uint32(n)
 		w.codes += n
 	}
 }
 
-// scan4 offers n codes of 4 bits, the first of them at position begin. The kernel discards most of
-// them by their sums.
-func (w *worker) scan4(q *queryVector, best *index.Best, codes []byte, begin, n int, base, scale float32) {
+// A codeRun is neighbouring rows of a list.
+type codeRun struct {
+	codes  []byte
+	ids    []uint32
+	ref    uint32          // position of the first
+	hidden *roaring.Bitmap // see part
+}
+
+// hides reports whether the row of an id is no longer valid.
+func (r *codeRun) hides(id uint32) bool { return r.hidden != nil && r.hidden.Contains(id) }
+
+// scan4 offers codes of 4 bits. The kernel discards most of them by their sums.
+func (w *worker) scan4(q *queryVector, best *index.Best, r *codeRun, base, scale float32) {
 	threshold := best.Threshold()
 	least, ok := leastSum(threshold, base, scale)
 	if !ok {
 		return
 	}
-	found := simd.Scan4(w.pos, w.sums, codes, q.bytes, w.s.ix.codeBytes, least)
-	ids := w.s.ix.ids[begin : begin+n]
+	found := simd.Scan4(w.pos, w.sums, r.codes, q.bytes, w.s.ix.codeBytes, least)
+	ids := r.ids
 	sums := w.sums[:found]
 	for i, p := range w.pos[:found] {
-		if int(p) >= n {
+		if int(p) >= len(ids) {
 			return // padding
 		}
 		score := base + scale*float32(sums[i])
-		if score >= threshold && !w.s.denied.has(ids[p]) {
-			best.Offer(index.Candidate{ID: ids[p], Ref: uint32(begin) + p, Score: score})
+		if score >= threshold && !w.s.denied.has(ids[p]) && !r.hides(ids[p]) {
+			best.Offer(index.Candidate{ID: ids[p], Ref: r.ref + p, Score: score})
 			threshold = best.Threshold()
 		}
 	}
@@ -172,14 +186,14 @@ func leastSum(threshold, base, scale float32) (least uint16, ok bool) {
 	return 0, true
 }
 
-// scan8 offers n codes of 8 bits, the first of them at position begin.
-func (w *worker) scan8(q *queryVector, best *index.Best, codes []byte, begin, n int, base, scale float32) {
-	simd.Scan8(w.scores[:n], codes, q.floats, w.s.ix.codeBytes)
+// scan8 offers codes of 8 bits.
+func (w *worker) scan8(q *queryVector, best *index.Best, r *codeRun, base, scale float32) {
+	ids := r.ids
+	simd.Scan8(w.scores[:len(ids)], r.codes, q.floats, w.s.ix.codeBytes)
 	threshold := best.Threshold()
-	ids := w.s.ix.ids[begin : begin+n]
-	for i, sum := range w.scores[:n] {
-		if score := base + scale*sum; score >= threshold && !w.s.denied.has(ids[i]) {
-			best.Offer(index.Candidate{ID: ids[i], Ref: uint32(begin + i), Score: score})
+	for i, sum := range w.scores[:len(ids)] {
+		if score := base + scale*sum; score >= threshold && !w.s.denied.has(ids[i]) && !r.hides(ids[i]) {
+			best.Offer(index.Candidate{ID: ids[i], Ref: r.ref + uint32(i), Score: score})
 			threshold = best.Threshold()
 		}
 	}

@@ -179,7 +179,7 @@ func (q *queryVector) prepare(ix *Index, n int) {
 		q.floats = resize(q.floats, shape.TableLen())
 		ix.quantizer.FloatTable(q.floats, q.vector)
 	}
-	if ix.rows != nil {
+	if ix.hasRows() {
 		n = min(ranked(n), ix.header.rows)
 	}
 	q.best.Reset(n)
@@ -192,7 +192,7 @@ func ranked(n int) int { return n + max(n, min(2*n, n/2+300)) }
 // refine appends the n best candidates of the query to dst, ranked by their rows if the index holds
 // them.
 func (s *Search) refine(q *queryVector, n int, dst []index.Candidate) []index.Candidate {
-	if s.ix.rows == nil {
+	if !s.ix.hasRows() {
 		n := len(dst)
 		dst = q.best.Sorted(dst)
 		for i := range dst[n:] {

@@ -15,6 +15,7 @@ package pq
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/flashdb/flashdb/internal/simd"
 )
@@ -100,6 +101,11 @@ type Quantizer struct {
 	books []float32 // the codebooks one after the other: subs x points x SubDim
 	half  []float32 // |p|^2/2 of every point p: subs x points
 	loss  float32
+}
+
+// Equal reports whether two quantizers give the same codes.
+func (q *Quantizer) Equal(other *Quantizer) bool {
+	return q == other || q.shape == other.shape && slices.Equal(q.books, other.books)
 }
 
 func newQuantizer(shape Shape, books []float32) *Quantizer {

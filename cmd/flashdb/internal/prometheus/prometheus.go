@@ -84,6 +84,7 @@ func Write(w io.Writer, s flashdb.Stats, m flashdb.Metrics) {
 		{"tombstones", "Deleted ids.", func(c flashdb.CollectionStats) float64 { return float64(c.Tombstones) }},
 		{"generation", "Number of the served index, 0 for none.", func(c flashdb.CollectionStats) float64 { return float64(c.Generation) }},
 		{"indexed_rows", "Rows of the served index.", func(c flashdb.CollectionStats) float64 { return float64(c.IndexedRows) }},
+		{"index_segments", "Segments of the served index, with newer rows.", func(c flashdb.CollectionStats) float64 { return float64(c.Segments) }},
 		{"index_bytes", "Size of the served index.", func(c flashdb.CollectionStats) float64 { return float64(c.IndexBytes) }},
 		{"index_damaged", "1 when there is an index that is damaged or missing, until it is rebuilt.", func(c flashdb.CollectionStats) float64 {
 			if c.IndexDamaged {
