@@ -34,12 +34,15 @@ type Options struct {
 	// running flush.
 	FlushBytes int64
 	// MemoryBytes is a budget for the memory that a rebuild holds, and for that of a calibration,
-	// each by itself. They then train on fewer rows and look at fewer sources than they would,
-	// which may cost recall: calibration measures it. If a rebuild cannot be held to it, it fails
-	// with an error that names the least budget. Default 0: no budget. The budget is for what is
-	// held: Go's collector lets the heap grow to about twice that, unless GOGC or GOMEMLIMIT say
-	// otherwise. It leaves out pages of files, which the system can take back, what FlushBytes
-	// bounds, rows newer than an index, and queries.
+	// each by itself. Where it is short, lists are trained on fewer rows, down to a quarter, and
+	// fewer sources are looked at. Such an index finds less at the same cost, so that calibration
+	// chooses dearer plans, and the first rebuild may be refused: see RebuildOptions.Tolerance. If
+	// a rebuild cannot be held to the budget, it fails with an error that names the least one.
+	// Default 0: no budget.
+	//
+	// The budget is for what is held: Go's collector lets the heap grow to about twice that, unless
+	// GOGC or GOMEMLIMIT say otherwise. It leaves out pages of files, which the system can take
+	// back, what FlushBytes bounds, rows newer than an index, segments and queries.
 	MemoryBytes int64
 	// SegmentRows is from how many rows on that are newer than the index of a collection they get
 	// an index of their own, a segment, in the background. Until then each query scans them.
