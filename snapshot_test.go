@@ -406,3 +406,18 @@ func TestSnapshotOfDamagedIndex(t *testing.T) {
 	_, err = w.items(t).Rebuild(ctx, &flashdb.RebuildOptions{Force: true})
 	require.NoError(t, err)
 }
+
+// TestSnapshotReadOnly: a database that is open read-only has snapshots, too.
+func TestSnapshotReadOnly(t *testing.T) {
+	ctx := context.Background()
+	w := newSnapWorld(t, 8)
+	require.NoError(t, w.Close())
+	db, err := flashdb.Open(w.dir, &flashdb.Options{ReadOnly: true})
+	require.NoError(t, err)
+	s, err := db.Snapshot(ctx)
+	require.NoError(t, err)
+	assert.Contains(t, seen(t, s), "predict")
+	require.NoError(t, s.Close())
+	require.NoError(t, db.Close())
+	w.open()
+}
