@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"time"
 
@@ -269,6 +270,7 @@ func (s rowsOf) Rows(ctx context.Context, fn func(ids []uint32, rows []float32) 
 			return nil
 		}
 		ids = ids[:0]
+		runtime.Gosched() // for queries beside the build
 		err := s.c.view(func(v *storage.View) error {
 			for _, id := range wanted[:n] {
 				at := len(ids) * dim

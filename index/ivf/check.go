@@ -2,6 +2,7 @@ package ivf
 
 import (
 	"math"
+	"runtime"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -95,6 +96,7 @@ func (ix *Index) checkCRC(s *section) error {
 		ahead.reach(s.length - int64(len(left)))
 		n := min(len(left), aheadBytes)
 		got, left = format.CRCUpdate(got, left[:n]), left[n:]
+		runtime.Gosched() // for queries beside a build
 	}
 	if got != s.crc {
 		return ix.corrupt(s, 0, "checksum is %08x, want %08x", got, s.crc)

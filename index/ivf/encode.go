@@ -2,6 +2,7 @@ package ivf
 
 import (
 	"context"
+	"runtime"
 	"sync"
 
 	"github.com/flashdb/flashdb/index/pq"
@@ -111,7 +112,10 @@ func (w *writer) encode(c *chunk) error {
 	c.rows = append(c.rows[:0], format.Float32s(c.raw)...)
 	c.codes = c.codes[:0]
 	var plain []byte
-	for _, p := range c.pieces {
+	for i, p := range c.pieces {
+		if i%64 == 0 {
+			runtime.Gosched() // for queries beside the build
+		}
 		plain = resize(plain, size*(p.end-p.begin))
 		for i := range p.end - p.begin {
 			row := c.rows[(p.begin-first+i)*d : (p.begin-first+i+1)*d]

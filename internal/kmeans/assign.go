@@ -3,6 +3,7 @@ package kmeans
 import (
 	"context"
 	"math"
+	"runtime"
 
 	"github.com/flashdb/flashdb/internal/simd"
 )
@@ -180,6 +181,7 @@ func (a *Assigner) task(s *assignScratch, dst []uint32, rows []float32) {
 	a.probe(s, rows, len(dst))
 	s.tile = resize(s.tile, tileRows*a.d)
 	for g := range a.groups {
+		runtime.Gosched() // a query beside a build would wait for 10 ms else
 		for queue := s.order[s.begin[g]:s.begin[g+1]]; len(queue) > 0; {
 			part := queue[:min(tileRows, len(queue))]
 			for i, row := range part {
