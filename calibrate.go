@@ -82,7 +82,10 @@ func (c *Collection) Calibrate(ctx context.Context, opts *CalibrateOptions) ([]C
 	if opts != nil {
 		o = *opts
 	}
-	all, err := c.calibrate(ctx, o)
+	var all []Calibration
+	if err = c.writable(); err == nil {
+		all, err = c.calibrate(ctx, o)
+	}
 	if err != nil {
 		if c.db.closing.Err() != nil && errors.Is(err, context.Canceled) {
 			err = ErrClosed
@@ -277,7 +280,7 @@ func (c *Collection) alone(p pinned) pinned {
 func (c *Collection) sampleSources(ctx context.Context, t *trained, from *Collection, n int, seed uint64, enough func() bool) ([]calibrate.Source, error) {
 	var pool []calibrate.Source
 	var rows []float32
-	wanted, compared := calibrate.Pool(n)
+	wanted, compared := calibrate.Pool(n, c.schema.Dim, c.db.opts.MemoryBytes)
 	ask := newRelationDraw(t, seed)
 	err := c.view(func(v *storage.View) error {
 		info, ok := v.Collection(from.name)

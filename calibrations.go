@@ -85,11 +85,16 @@ func (c *Collection) Calibrations(ctx context.Context) ([]Calibration, error) {
 	if info.Generation == 0 {
 		return nil, nil
 	}
-	gen, info, err := c.checkedGeneration(info) // no rows are read, so the file need not be verified
+	var p pinned
+	if c.frozen != nil {
+		p, err = c.pin(ctx)
+	} else {
+		p.gen, info, err = c.checkedGeneration(info) // no rows are read, so the file need not be verified
+		p.number = info.Generation
+	}
 	if err != nil {
 		return nil, nil // queries scan exactly, and Stats says why
 	}
-	p := pinned{gen: gen, number: info.Generation}
 	defer p.release()
 	var all []Calibration
 	names, err := c.storedDecoders()

@@ -42,6 +42,7 @@ type Collection struct {
 	// release is the release that is not live whose rows the handle sees. Such a handle is only
 	// read: see Release.Collection. It is empty for the live release.
 	release string
+	frozen  *frozen // not nil in a handle of a Snapshot, which is only read, too
 
 	served  served
 	newer   atomic.Int64  // rows put since a segment was last asked for

@@ -55,9 +55,10 @@ type DB struct {
 	shutdown context.CancelFunc
 	leaving  closingList
 
-	mu          sync.Mutex // guards collections and staged
+	mu          sync.Mutex // guards the next three
 	collections map[uint32]*Collection
 	staged      map[stagedKey]*Collection // open handles on releases that are not live
+	snapshots   map[*Snapshot]bool        // those that are open
 
 	releasing turn   // held while a release is made, filled, built, published or dropped; taken before rebuilds
 	rebuilds  builds // held while a collection is rebuilt or dropped, or the database compacted
@@ -90,6 +91,7 @@ func Open(dir string, opts *Options) (*DB, error) {
 		releasing:   make(turn, 1),
 		collections: map[uint32]*Collection{},
 		staged:      map[stagedKey]*Collection{},
+		snapshots:   map[*Snapshot]bool{},
 	}
 	db.disk, db.slog = db.opts.disk, db.opts.Logger
 	db.events = events{log: db.slog, dir: abs, metrics: &db.metrics}
@@ -266,12 +268,12 @@ func (db *DB) settleAndClose() (err error) {
 			err = errors.Join(err, removeOwner(db.home)) // before the lock is released: a later process writes its own
 		}
 	}
-	db.releaseAll()
+	err = errors.Join(err, db.releaseAll())
 	return errors.Join(err, db.log.Close(), db.store.Close(), db.letGo())
 }
 
-// releaseAll releases the served generations.
-func (db *DB) releaseAll() {
+// releaseAll closes the open snapshots, and releases the served generations.
+func (db *DB) releaseAll() error {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	for _, c := range db.collections {
@@ -280,6 +282,7 @@ func (db *DB) releaseAll() {
 	for _, c := range db.staged {
 		c.close()
 	}
+	return db.endSnapshots()
 }
 
 // Checkpoint moves what the log holds into the bbolt file and deletes the log segments that are no

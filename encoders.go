@@ -98,6 +98,9 @@ func (c *Collection) PutEncoder(ctx context.Context, e *encoder.Encoder, use Enc
 	if e != nil && e.Dim() != c.schema.Dim {
 		return fmt.Errorf("put encoder into %q: %w", c.name, wrongEncoder(e, c.schema))
 	}
+	if err := c.writable(); err != nil {
+		return fmt.Errorf("put encoder into %q: %w", c.name, err)
+	}
 	var b Batch
 	b.PutEncoder(c.name, e, use)
 	return c.db.Apply(ctx, &b)

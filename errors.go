@@ -14,7 +14,8 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrExists is returned when a collection of that name exists already.
 	ErrExists = errors.New("already exists")
-	// ErrClosed is returned by every call after DB.Close.
+	// ErrClosed is returned by every call after DB.Close, and by those on the collections of a
+	// Snapshot after Snapshot.Close.
 	ErrClosed = errors.New("database is closed")
 	// ErrDim is returned for an embedding or decoder of another width than the collection's.
 	ErrDim = errors.New("wrong dimension")

@@ -240,3 +240,45 @@ func ExampleDB_Publish() {
 	// resnet 4
 	// release 1 is live again
 }
+
+// A second page goes on where the first has ended, whatever is written in between.
+func ExampleDB_Snapshot() {
+	dir, remove := temporaryDir()
+	defer remove()
+	ctx := context.Background()
+
+	db, err := flashdb.Open(dir, nil)
+	check(err)
+	defer db.Close()
+	papers, err := db.CreateCollection("papers", flashdb.Schema{Dim: 2})
+	check(err)
+	for i := range 6 {
+		check(papers.Upsert(ctx, flashdb.Node{Key: fmt.Sprint("paper", i), Embedding: []float32{1, float32(i)}}))
+	}
+	dec, err := decoder.NewDot(2)
+	check(err)
+	check(papers.PutDecoder(ctx, "cites", dec))
+
+	snap, err := db.Snapshot(ctx, "papers")
+	check(err)
+	defer snap.Close()
+	then, err := snap.Collection("papers")
+	check(err)
+
+	var shown []string
+	for page := range 2 {
+		res, err := then.Predict(ctx, "paper1", 2, &flashdb.PredictOptions{Exclude: shown})
+		check(err)
+		for _, hit := range res.Hits {
+			fmt.Println("page", page+1, hit.Key, hit.Score)
+			shown = append(shown, hit.Key)
+		}
+		_, err = papers.Delete(ctx, "paper3") // the next page has it all the same
+		check(err)
+	}
+	// Output:
+	// page 1 paper5 6
+	// page 1 paper4 5
+	// page 2 paper3 4
+	// page 2 paper2 3
+}

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Metrics count what a database has done since Open. All counts only grow. A program can publish
-// them as JSON:
+// Metrics count what a database has done since Open. All counts but OpenSnapshots only grow. A
+// program can publish them as JSON:
 //
 //	expvar.Publish("flashdb", expvar.Func(func() any { return db.Metrics() }))
 type Metrics struct {
@@ -30,6 +30,13 @@ type Metrics struct {
 	Flushes, FlushErrors, Rebuilds, RebuildErrors uint64
 	// IndexesUnusable counts generations that could not be served.
 	IndexesUnusable uint64
+
+	// Publishes counts releases that became live by Publish, and Rollbacks those that did by
+	// Rollback. PublishErrors counts calls of Publish that failed or were refused.
+	Publishes, PublishErrors, Rollbacks uint64
+	// OpenSnapshots is how many Snapshots are not closed now. Each keeps space from being used
+	// again.
+	OpenSnapshots uint64
 }
 
 // A Histogram counts durations in seconds.
@@ -71,6 +78,10 @@ func (db *DB) Metrics() Metrics {
 		Rebuilds:        m.rebuilds.Load(),
 		RebuildErrors:   m.rebuildErrors.Load(),
 		IndexesUnusable: m.indexesUnusable.Load(),
+		Publishes:       m.publishes.Load(),
+		PublishErrors:   m.publishErrors.Load(),
+		Rollbacks:       m.rollbacks.Load(),
+		OpenSnapshots:   uint64(max(0, m.openSnapshots.Load())),
 	}
 }
 
@@ -81,6 +92,8 @@ type metrics struct {
 	writes, writeErrors                           atomic.Uint64
 	flushes, flushErrors, rebuilds, rebuildErrors atomic.Uint64
 	indexesUnusable                               atomic.Uint64
+	publishes, publishErrors, rollbacks           atomic.Uint64
+	openSnapshots                                 atomic.Int64
 	queryTimes, writeTimes                        durations
 }
 

@@ -39,7 +39,7 @@ func (q *query) named(withNode, probability bool) ([]Hit, error) {
 // many other live hits there are. The key of an id never changes, so only liveness comes from the
 // store. All keys are parts of one string: that is one allocation instead of one for each hit.
 func (q *query) nameFromIndex(hits []Hit) (missing int) {
-	gen, live := q.view.pinned.gen, q.c.db.store.Liveness(q.c.uid)
+	gen, live := q.view.pinned.gen, q.c.liveness()
 	n := &q.names
 	n.bytes, n.ends = n.bytes[:0], n.ends[:0]
 	for _, h := range q.hits {

@@ -33,6 +33,17 @@ type Options struct {
 	// them into the bbolt file. Default 32 MiB. While twice as much is held, a write waits for the
 	// running flush.
 	FlushBytes int64
+	// MemoryBytes is a budget for the memory that a rebuild holds, and for that of a calibration,
+	// each by itself. Where it is short, lists are trained on fewer rows, down to a quarter, and
+	// fewer sources are looked at. Such an index finds less at the same cost, so that calibration
+	// chooses dearer plans, and the first rebuild may be refused: see RebuildOptions.Tolerance. If
+	// a rebuild cannot be held to the budget, it fails with an error that names the least one.
+	// Default 0: no budget.
+	//
+	// The budget is for what is held: Go's collector lets the heap grow to about twice that, unless
+	// GOGC or GOMEMLIMIT say otherwise. It leaves out pages of files, which the system can take
+	// back, what FlushBytes bounds, rows newer than an index, segments and queries.
+	MemoryBytes int64
 	// SegmentRows is from how many rows on that are newer than the index of a collection they get
 	// an index of their own, a segment, in the background. Until then each query scans them.
 	// Default 16,384. Negative means never.
@@ -98,6 +109,9 @@ func (o *Options) validate() error {
 	}
 	if o.FlushBytes < 0 {
 		errs = append(errs, fmt.Errorf("%w: Options.FlushBytes is %d, want >= 0", ErrInvalid, o.FlushBytes))
+	}
+	if o.MemoryBytes < 0 {
+		errs = append(errs, fmt.Errorf("%w: Options.MemoryBytes is %d, want >= 0", ErrInvalid, o.MemoryBytes))
 	}
 	return errors.Join(append(errs, o.Rebuild.validate())...)
 }

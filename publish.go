@@ -79,6 +79,7 @@ func (db *DB) Publish(ctx context.Context, name string, opts *PublishOptions) (r
 		}
 		return nil
 	})
+	outcome(&db.metrics.publishes, &db.metrics.publishErrors, err)
 	return res, err
 }
 
@@ -121,6 +122,7 @@ func (db *DB) Rollback(ctx context.Context) (name string, err error) {
 		if err != nil {
 			return err
 		}
+		db.metrics.rollbacks.Add(1)
 		db.slog.Info("release rolled back", "dir", db.dir, "release", former)
 		db.closeStaged(func(k stagedKey) bool { return k.release == former })
 		return nil

@@ -173,7 +173,7 @@ type selection struct {
 // the excluded and allowed ids. It returns the moment on the collection that it saw.
 func (q *query) resolve(sel selection) (at moment, err error) {
 	c := q.c
-	if sel.source == "" && len(sel.exclude) == 0 && sel.filter == nil && c.release == "" { // nothing to look up
+	if sel.source == "" && len(sel.exclude) == 0 && sel.filter == nil && c.release == "" && c.frozen == nil { // nothing to look up
 		info, lsn, ok := c.db.store.Collection(c.name)
 		if !ok || info.UID != c.uid {
 			return at, fmt.Errorf("collection %q %w: it was dropped", c.name, ErrNotFound)

@@ -115,7 +115,11 @@ func (c *Collection) Rebuild(ctx context.Context, opts *RebuildOptions) (Rebuild
 		return RebuildResult{}, err
 	}
 	defer leave()
-	if err := opts.Validate(); err != nil {
+	err = opts.Validate()
+	if err == nil {
+		err = c.writable()
+	}
+	if err != nil {
 		return RebuildResult{}, fmt.Errorf("rebuild %q: %w", c.name, err)
 	}
 	var o RebuildOptions
@@ -193,9 +197,12 @@ func (c *Collection) rebuildOnce(ctx context.Context, o RebuildOptions) (res Reb
 		Collection: c.uid,
 		BuildLSN:   buildLSN,
 		Progress:   o.Progress,
+
+		Rows:        int64(info.Rows),
+		MemoryBytes: c.db.opts.MemoryBytes,
 	})
 	if err != nil {
-		return RebuildResult{}, err
+		return RebuildResult{}, overBudget(err)
 	}
 	built := gen.Info()
 	calibrations, err := c.qualify(ctx, gen, number, o)
@@ -216,6 +223,15 @@ func (c *Collection) rebuildOnce(ctx context.Context, o RebuildOptions) (res Reb
 		Calibrations: calibrations,
 		Elapsed:      time.Since(start),
 	}, nil
+}
+
+// overBudget says what to do if a build cannot be held to Options.MemoryBytes.
+func overBudget(err error) error {
+	var budget *ivf.BudgetError
+	if errors.As(err, &budget) {
+		return fmt.Errorf("%w: %w: raise Options.MemoryBytes, or --memory", ErrInvalid, err)
+	}
+	return err
 }
 
 // needsRebuild returns the state of the collection, and why no rebuild is needed. The reason is ""

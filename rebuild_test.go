@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -73,4 +74,39 @@ func TestOpenSweepsOrphans(t *testing.T) {
 	res, err := c.Search(ctx, []float32{1, 1}, 1, nil)
 	require.NoError(t, err)
 	assert.EqualValues(t, 1, res.Stats.Generation)
+}
+
+// TestMemoryBytes: a rebuild that cannot be held to the budget says what would do, and one that can
+// be serves all rows.
+func TestMemoryBytes(t *testing.T) {
+	ctx := context.Background()
+	_, err := flashdb.Open(filepath.Join(t.TempDir(), "db"), &flashdb.Options{MemoryBytes: -1})
+	require.ErrorIs(t, err, flashdb.ErrInvalid)
+	require.ErrorContains(t, err, "Options.MemoryBytes is -1")
+
+	d := openDB(t)
+	c := d.collection("c", 2)
+	for i := range 50 {
+		require.NoError(t, c.Upsert(ctx, node(fmt.Sprint("n", i), 1, float32(i))))
+	}
+	require.NoError(t, c.PutDecoder(ctx, "dot", dotDecoder(t, 2)))
+	require.NoError(t, d.Close())
+	within := func(budget int64) error {
+		db, err := flashdb.Open(d.dir, &flashdb.Options{MemoryBytes: budget, CalibrateTime: 20 * time.Millisecond})
+		require.NoError(t, err)
+		defer func() { require.NoError(t, db.Close()) }()
+		c, err := db.Collection("c")
+		require.NoError(t, err)
+		res, err := c.Rebuild(ctx, &flashdb.RebuildOptions{Force: true})
+		if err == nil {
+			assert.Equal(t, 50, res.Rows)
+			assert.Len(t, res.Calibrations, 1)
+		}
+		return err
+	}
+	err = within(1000)
+	require.ErrorIs(t, err, flashdb.ErrInvalid)
+	require.Regexp(t, `the build holds \d+ kB at least, and the budget for memory is 1 kB: raise Options.MemoryBytes`, err)
+	require.NoError(t, within(64e6))
+	d.open()
 }

@@ -209,6 +209,9 @@ func (db *DB) closeStaged(which func(stagedKey) bool) {
 
 // view calls fn with a view of the store as the handle sees it.
 func (c *Collection) view(fn func(v *storage.View) error) error {
+	if c.frozen != nil {
+		return c.frozen.snapshot.view(fn)
+	}
 	err := c.db.store.ViewOf(c.release, fn)
 	if c.release != "" && errors.Is(err, storage.ErrNotFound) {
 		return c.gone()
@@ -216,16 +219,22 @@ func (c *Collection) view(fn func(v *storage.View) error) error {
 	return err
 }
 
-// sibling returns another collection as of the same release.
+// sibling returns another collection as of the same release or snapshot.
 func (c *Collection) sibling(name string) (*Collection, error) {
+	if c.frozen != nil {
+		return c.frozen.snapshot.Collection(name)
+	}
 	if c.release == "" {
 		return c.db.collection(name)
 	}
 	return c.db.collectionOf(c.release, name)
 }
 
-// writable returns an error for a handle on a release that is not live.
+// writable returns an error for a handle on a release that is not live, or of a snapshot.
 func (c *Collection) writable() error {
+	if c.frozen != nil {
+		return fmt.Errorf("%w: the handle is of a snapshot, which is only read: use that of DB.Collection", ErrInvalid)
+	}
 	if c.release != "" {
 		return fmt.Errorf("%w: the handle is on release %q, which is only read: use the methods of Release", ErrInvalid, c.release)
 	}

@@ -353,6 +353,13 @@ func TestReleaseGate(t *testing.T) {
 	require.NoError(t, err)
 	assert.InDelta(t, 1, res.Comparison.Decoders[0].Agreement, 1e-9)
 	assert.Equal(t, "1", res.Former)
+
+	_, err = d.Rollback(ctx)
+	require.NoError(t, err)
+	_, err = d.Rollback(ctx)
+	require.Error(t, err)
+	m := d.Metrics()
+	assert.Equal(t, []uint64{1, 3, 1}, []uint64{m.Publishes, m.PublishErrors, m.Rollbacks})
 }
 
 func rounded(r flashdb.EdgeRanks) flashdb.EdgeRanks {

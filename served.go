@@ -59,8 +59,19 @@ func (p *pinned) release() {
 	*p = pinned{}
 }
 
+// again pins the same once more.
+func (p *pinned) again() pinned {
+	if p.gen != nil {
+		p.gen.Retain()
+	}
+	return *p
+}
+
 // pin returns what is served now. It opens it if that was not done yet.
 func (c *Collection) pin(ctx context.Context) (pinned, error) {
+	if c.frozen != nil {
+		return c.frozen.pin()
+	}
 	s := &c.served
 	for {
 		s.mu.RLock()
@@ -254,6 +265,10 @@ func (db *DB) mapFile(info storage.Info, number, buildLSN uint64) (*ivf.Index, e
 // giveUp stops serving a generation that was found damaged. cause is logged. Queries scan exactly
 // until the next rebuild.
 func (c *Collection) giveUp(number uint64, cause error) {
+	if c.frozen != nil {
+		c.frozen.giveUp(c, number, cause)
+		return
+	}
 	s := &c.served
 	s.mu.Lock()
 	defer s.mu.Unlock()

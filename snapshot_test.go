@@ -1,254 +1,423 @@
 package flashdb_test
 
 import (
-	"bytes"
 	"context"
-	"errors"
-	"io/fs"
+	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/flashdb/flashdb"
-	"github.com/flashdb/flashdb/control"
-	"github.com/flashdb/flashdb/internal/attempts"
-	"github.com/flashdb/flashdb/internal/vfs"
+	"github.com/flashdb/flashdb/internal/dbtest"
 )
 
-// newSnapshot makes a snapshot of a filled database, and returns what it must hold.
-func newSnapshot(t *testing.T) (dir string, d *testDB) {
-	t.Helper()
-	d = openDB(t)
-	fill(t, d)
-	dir = filepath.Join(t.TempDir(), "snap")
-	res, err := flashdb.Restore(context.Background(), bytes.NewReader(backUp(t, d.DB, nil)), dir, &flashdb.RestoreOptions{Snapshot: true})
-	require.NoError(t, err)
-	require.Equal(t, 2, res.Files)
-	requireNames(t, filepath.Dir(dir), "snap")
-	requireNames(t, dir, "index", "snapshot.db", "snapshot.files")
-	return dir, d
+const snapDim = 6
+
+// A snapWorld is a database of users and items to which random things happen.
+type snapWorld struct {
+	*testDB
+	rng      *rand.Rand
+	releases int
+	keys     int // items were named up to this one
 }
 
-// entriesOf describes every file and directory below dir: bytes, modes and times of changes.
-func entriesOf(t *testing.T, dir string) map[string]string {
-	t.Helper()
-	entries := snapshotOf(t, dir)
-	require.NoError(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		info, err := e.Info()
-		if err == nil {
-			entries[path] += info.Mode().String() + info.ModTime().String()
-		}
-		return err
-	}))
-	return entries
-}
-
-func TestSnapshotIsReadByManyAndLeftAlone(t *testing.T) {
+func newSnapWorld(t *testing.T, seed uint64) *snapWorld {
+	w := &snapWorld{testDB: openDB(t), rng: rand.New(rand.NewPCG(seed, 17))}
 	ctx := context.Background()
-	dir, d := newSnapshot(t)
-	want := contentsOf(t, d.DB)
-	before := entriesOf(t, dir)
-	lockAgainstAll(t, filepath.Join(dir, "snapshot.db"))
-	var readers []*flashdb.DB
-	for _, opts := range []*flashdb.Options{nil, {ReadOnly: true}, {MustExist: true}} {
-		db, err := flashdb.Open(dir, opts)
-		require.NoError(t, err)
-		readers = append(readers, db)
-	}
-	for _, db := range readers {
-		assert.Equal(t, want, contentsOf(t, db))
-		findings, err := db.Check(ctx)
-		require.NoError(t, err)
-		assert.Empty(t, findings)
-		strays, err := db.Strays(ctx)
-		require.NoError(t, err)
-		assert.Empty(t, strays)
-		s, err := db.Stats(ctx)
-		require.NoError(t, err)
-		assert.Equal(t, uint64(1), s.Collections[0].Generation)
-		assert.Positive(t, s.Disk.Store)
-	}
-	db := readers[0]
-	c, err := db.Collection("papers")
+	require.NoError(t, w.collection("users", snapDim).Upsert(ctx, w.nodes("user", 0, 12)...))
+	items := w.collection("items", snapDim)
+	w.keys = 150
+	require.NoError(t, items.Upsert(ctx, w.nodes("item", 0, w.keys)...))
+	w.decoder(t)
+	_, err := items.Rebuild(ctx, &flashdb.RebuildOptions{Force: true, OmitRows: seed%2 == 0})
 	require.NoError(t, err)
-	for name, change := range map[string]func() error{
-		"create":  func() error { _, err := db.CreateCollection("x", flashdb.Schema{Dim: 1}); return err },
-		"drop":    func() error { return db.DropCollection(ctx, "papers") },
-		"upsert":  func() error { return c.Upsert(ctx, flashdb.Node{Key: "x", Embedding: make([]float32, 8)}) },
-		"rebuild": func() error { _, err := c.Rebuild(ctx, &flashdb.RebuildOptions{Force: true}); return err },
-		"compact": func() error { _, err := db.Compact(ctx, nil); return err },
-		"serve":   func() error { _, err := control.Serve(db, nil); return err },
-	} {
-		err := change()
-		assert.ErrorIs(t, err, flashdb.ErrReadOnly, name)
-		assert.ErrorContains(t, err, "it is a snapshot, which is never written to", name)
-	}
-	require.NoError(t, db.Checkpoint(ctx))
-	for _, db := range readers {
-		require.NoError(t, db.Close())
-	}
-	assert.Equal(t, before, entriesOf(t, dir), "nothing was written")
+	return w
 }
 
-// TestSnapshotBecomesADatabase backs a snapshot up, and restores that as a database and as another
-// snapshot.
-func TestSnapshotBecomesADatabase(t *testing.T) {
-	dir, d := newSnapshot(t)
-	want := contentsOf(t, d.DB)
-	db, err := flashdb.Open(dir, nil)
-	require.NoError(t, err)
-	stream := backUp(t, db, nil)
-	require.NoError(t, db.Close())
-	r := restoreDB(t, stream)
-	assert.Equal(t, want, contentsOf(t, r.DB))
-	c, err := r.Collection("papers")
-	require.NoError(t, err)
-	require.NoError(t, c.Upsert(context.Background(), flashdb.Node{Key: "later", Embedding: make([]float32, 8)}))
-
-	again := filepath.Join(t.TempDir(), "again")
-	require.NoError(t, os.Mkdir(again, 0o700)) // an empty directory may be there
-	_, err = flashdb.Restore(context.Background(), bytes.NewReader(stream), again, &flashdb.RestoreOptions{Snapshot: true})
-	require.NoError(t, err)
-	db, err = flashdb.Open(again, nil)
-	require.NoError(t, err)
-	assert.Equal(t, want, contentsOf(t, db))
-	require.NoError(t, db.Close())
-}
-
-func TestSnapshotNoticesDamage(t *testing.T) {
-	whole, _ := newSnapshot(t)
-	generation := filepath.Join("index", "papers", "gen-000001.ivf")
-	remove := func(name string) func(string) error {
-		return func(dir string) error { return os.Remove(filepath.Join(dir, name)) }
-	}
-	write := func(name, text string) func(string) error {
-		return func(dir string) error { return os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600) }
-	}
-	cut := func(name string) func(string) error {
-		return func(dir string) error {
-			info, err := os.Stat(filepath.Join(dir, name))
-			return errors.Join(err, os.Truncate(filepath.Join(dir, name), info.Size()-1))
-		}
-	}
-	flip := func(name string, share float64) func(string) error {
-		return func(dir string) error {
-			b, err := os.ReadFile(filepath.Join(dir, name))
-			b[int(share*float64(len(b)-1))] ^= 1
-			return errors.Join(err, os.WriteFile(filepath.Join(dir, name), b, 0o600))
-		}
-	}
-	for name, tt := range map[string]struct {
-		damage func(dir string) error
-		open   string // of the error of Open; "" for a finding of Check
-	}{
-		"no list":           {remove("snapshot.files"), "snapshot.files: file at offset 0: it is missing: the snapshot was copied in part"},
-		"empty list":        {write("snapshot.files", ""), "snapshot.files: header at offset 0"},
-		"list cut":          {cut("snapshot.files"), "snapshot.files: trailer at offset"},
-		"list flipped":      {flip("snapshot.files", .5), "snapshot.files: trailer at offset"},
-		"no store":          {remove("snapshot.db"), "snapshot.db: file at offset 0: it is missing"},
-		"no generation":     {remove(generation), generation + ": file at offset 0: it is missing"},
-		"store cut":         {cut("snapshot.db"), "bytes, the snapshot had"},
-		"generation cut":    {cut(generation), "bytes, the snapshot had"},
-		"a log":             {func(dir string) error { return os.Mkdir(filepath.Join(dir, "wal"), 0o700) }, "a snapshot has no log, and there is a directory"},
-		"store flipped":     {flip("snapshot.db", 1), ""}, // in a page that nothing reads
-		"generation middle": {flip(generation, .5), ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			dir := filepath.Join(t.TempDir(), "snap")
-			require.NoError(t, os.CopyFS(dir, os.DirFS(whole)))
-			require.NoError(t, tt.damage(dir))
-			db, err := flashdb.Open(dir, nil)
-			if tt.open != "" {
-				require.ErrorIs(t, err, flashdb.ErrCorrupt)
-				require.ErrorContains(t, err, tt.open)
-				return
-			}
-			require.NoError(t, err)
-			findings, err := db.Check(context.Background())
-			require.NoError(t, err)
-			require.NotEmpty(t, findings)
-			assert.Contains(t, findings[0], "the checksum is")
-			require.NoError(t, db.Close())
+func (w *snapWorld) nodes(prefix string, from, to int) (nodes []flashdb.Node) {
+	for i := from; i < to; i++ {
+		nodes = append(nodes, flashdb.Node{
+			Key: fmt.Sprint(prefix, i), Embedding: dbtest.RandomVector(w.rng, snapDim), Tags: []string{fmt.Sprint("t", w.rng.IntN(3))},
+			Attributes: flashdb.Attributes{"price": w.rng.IntN(10)}, Payload: fmt.Append(nil, w.rng.IntN(1000)),
 		})
 	}
-	t.Run("a stray", func(t *testing.T) {
-		dir := filepath.Join(t.TempDir(), "snap")
-		require.NoError(t, os.CopyFS(dir, os.DirFS(whole)))
-		require.NoError(t, os.WriteFile(filepath.Join(dir, "owner.pid"), nil, 0o600))
-		db, err := flashdb.Open(dir, nil)
-		require.NoError(t, err)
-		strays, err := db.Strays(context.Background())
-		require.NoError(t, err)
-		assert.Len(t, strays, 1)
-		require.NoError(t, db.Close())
-	})
+	return nodes
 }
 
-func TestSnapshotRefusesTargets(t *testing.T) {
-	ctx := context.Background()
-	dir, d := newSnapshot(t)
-	stream := backUp(t, d.DB, nil)
-	opts := &flashdb.RestoreOptions{Snapshot: true}
-	before := entriesOf(t, dir)
-	for name, tt := range map[string]struct {
-		target string
-		want   error
-	}{
-		"a snapshot": {dir, flashdb.ErrExists}, "the database": {d.dir, flashdb.ErrExists},
-		"inside a snapshot": {filepath.Join(dir, "x"), flashdb.ErrInvalid}, "inside the database": {filepath.Join(d.dir, "x"), flashdb.ErrInvalid},
-	} {
-		_, err := flashdb.Restore(ctx, bytes.NewReader(stream), tt.target, opts)
-		assert.ErrorIs(t, err, tt.want, name)
-	}
-	assert.Equal(t, before, entriesOf(t, dir))
-	requireNames(t, d.dir, "flash.db", "index", "owner.pid", "wal")
-	target := filepath.Join(filepath.Dir(dir), "cut")
-	_, err := flashdb.Restore(ctx, bytes.NewReader(stream[:len(stream)/2]), target, opts)
-	require.ErrorIs(t, err, flashdb.ErrCorrupt)
-	requireNames(t, filepath.Dir(dir), "snap")
+func (w *snapWorld) items(t *testing.T) *flashdb.Collection {
+	c, err := w.Collection("items")
+	require.NoError(t, err)
+	return c
 }
 
-// TestEveryFailureOfASnapshot fails each operation of making a snapshot once. It leaves nothing
-// behind.
-func TestEveryFailureOfASnapshot(t *testing.T) {
-	ctx := context.Background()
-	d := openDB(t)
-	fill(t, d)
-	stream := backUp(t, d.DB, nil)
-	before := contentsOf(t, d.DB)
-	parent := t.TempDir()
-	dir := filepath.Join(parent, "snap")
-	for n := int64(1); ; n++ {
-		var b breaker
-		b.arm(n)
-		_, err := flashdb.RestoreOn(vfs.Faulty(vfs.OS(), b.inject), ctx, bytes.NewReader(stream), dir, &flashdb.RestoreOptions{Snapshot: true})
-		op := b.tripped()
-		if err == nil { // it was only about strays, or about the sizes that Compact returns
-			if op != nil {
-				require.Contains(t, []vfs.Kind{vfs.OpReadDir, vfs.OpType, vfs.OpSize}, op.Kind, "%s", op)
-			}
-			db, err := flashdb.Open(dir, nil)
+func (w *snapWorld) decoder(t *testing.T) {
+	d, err := dbtest.RandomMLP(w.rng, snapDim, 8)
+	require.NoError(t, err)
+	require.NoError(t, w.items(t).PutDecoder(context.Background(), "buys", d))
+}
+
+// step does one thing at random.
+func (w *snapWorld) step(t *testing.T) string {
+	ctx, items := context.Background(), w.items(t)
+	item := func() string { return fmt.Sprint("item", w.rng.IntN(w.keys)) }
+	user := func() string { return fmt.Sprint("user", w.rng.IntN(12)) }
+	opts := &flashdb.RebuildOptions{Force: true, OmitRows: w.rng.IntN(2) == 0}
+	did := []string{"upsert", "replace", "delete", "link", "unlink", "tags", "decoder", "meta", "user", "rebuild", "newer", "checkpoint", "compact", "publish", "roll back", "calibrate"}[w.rng.IntN(16)]
+	switch did {
+	case "upsert":
+		require.NoError(t, items.Upsert(ctx, w.nodes("item", w.keys, w.keys+5)...))
+		w.keys += 5
+	case "replace":
+		i := w.rng.IntN(w.keys - 8)
+		require.NoError(t, items.Upsert(ctx, w.nodes("item", i, i+8)...))
+	case "delete":
+		_, err := items.Delete(ctx, item(), item(), item())
+		require.NoError(t, err)
+	case "link", "unlink":
+		edge := flashdb.Edge{SourceCollection: "users", Source: user(), Target: item()}
+		var err error
+		if did == "link" {
+			err = items.Link(ctx, edge)
+		} else {
+			_, err = items.Unlink(ctx, edge)
+		}
+		if err != nil {
+			require.ErrorIs(t, err, flashdb.ErrNotFound)
+		}
+	case "tags":
+		if err := items.SetTags(ctx, item(), []string{"t1"}); err != nil {
+			require.ErrorIs(t, err, flashdb.ErrNotFound)
+		}
+	case "decoder":
+		w.decoder(t)
+	case "meta":
+		require.NoError(t, items.SetMeta(ctx, "note", item()))
+	case "user":
+		users, err := w.Collection("users")
+		require.NoError(t, err)
+		require.NoError(t, users.Upsert(ctx, w.nodes("user", 0, 12)...))
+	case "rebuild":
+		_, err := items.Rebuild(ctx, opts)
+		require.NoError(t, err)
+	case "newer":
+		_, err := items.Rebuild(ctx, &flashdb.RebuildOptions{NewerOnly: true, Force: true})
+		require.NoError(t, err)
+	case "checkpoint":
+		require.NoError(t, w.Checkpoint(ctx))
+	case "compact":
+		if runtime.GOOS != "windows" {
+			_, err := w.Compact(ctx, nil)
 			require.NoError(t, err)
-			require.Equal(t, before, contentsOf(t, db), "failed at %s", op)
-			require.NoError(t, db.Close())
-			require.NoError(t, os.RemoveAll(dir))
-			if op == nil {
-				require.Greater(t, n, int64(30))
-				attempts.Count(t, int(n-1), "operations")
-				return
-			}
-			continue
 		}
-		require.ErrorContains(t, err, errInjected.Error(), "failed at %s", op)
-		if op.Kind == vfs.OpRemoveAll && filepath.Dir(op.Path) == parent {
-			continue
+	case "publish":
+		w.publish(t, opts)
+	case "calibrate":
+		_, err := items.Calibrate(ctx, &flashdb.CalibrateOptions{Sources: 20, Time: 30 * time.Millisecond, RandomSeed: w.rng.Uint64()})
+		require.NoError(t, err)
+	case "roll back":
+		if _, err := w.Rollback(ctx); err != nil {
+			require.ErrorIs(t, err, flashdb.ErrNotFound)
 		}
-		requireNames(t, parent)
 	}
+	return did
+}
+
+func (w *snapWorld) publish(t *testing.T, opts *flashdb.RebuildOptions) {
+	ctx := context.Background()
+	w.releases++
+	name := fmt.Sprint("night", w.releases)
+	r, err := w.StageRelease(ctx, name, "users", "items")
+	require.NoError(t, err)
+	_, err = r.Put(ctx, "users", w.nodes("user", 0, 12)...)
+	require.NoError(t, err)
+	_, err = r.Put(ctx, "items", w.nodes("item", 0, w.keys-10)...)
+	require.NoError(t, err)
+	d, err := dbtest.RandomMLP(w.rng, snapDim, 8)
+	require.NoError(t, err)
+	require.NoError(t, r.PutDecoder(ctx, "items", "buys", d))
+	_, err = r.Build(ctx, opts)
+	require.NoError(t, err)
+	_, err = w.Publish(ctx, name, &flashdb.PublishOptions{Force: true})
+	require.NoError(t, err)
+}
+
+// seen is all that a snapshot answers, as text.
+func seen(t *testing.T, s *flashdb.Snapshot) string {
+	t.Helper()
+	ctx := context.Background()
+	var out strings.Builder
+	items, err := s.Collection("items")
+	require.NoError(t, err)
+	users, err := s.Collection("users")
+	require.NoError(t, err)
+	say := func(what string, x any, err error) {
+		fmt.Fprintln(&out, what, x, err)
+	}
+	result := func(what string, res flashdb.Result, err error) {
+		say(what, []any{res.Source, res.Hits, res.Stats.Plan, res.Stats.Generation, res.Stats.DeltaRows, res.Stats.RowsScored}, err)
+	}
+	of := func(o flashdb.PredictOptions) *flashdb.PredictOptions {
+		o.SourceCollection, o.Decoder = "users", "buys"
+		return &o
+	}
+	for _, o := range []flashdb.PredictOptions{{}, {Exact: true, WithNode: true}, {Filter: "t1"}, {Filter: "price < 5", IncludeLinked: true}, {Diversity: .5}} {
+		res, err := items.Predict(ctx, "user3", 40, of(o))
+		result("predict", res, err)
+	}
+	for res, err := range items.PredictBatch(ctx, []string{"user1", "user2", "user99"}, 5, of(flashdb.PredictOptions{})) {
+		result("batch", res, err)
+	}
+	res, err := items.Search(ctx, []float32{1, 2, 3, 4, 5, 6}, 5, nil)
+	result("search", res, err)
+	hits, err := items.Score(ctx, "user1", []string{"item1", "item2"}, &flashdb.ScoreOptions{SourceCollection: "users"})
+	say("score", hits, err)
+	reasons, err := items.Why(ctx, "user1", []string{"item3"}, &flashdb.WhyOptions{SourceCollection: "users"})
+	say("why", reasons, err)
+	for _, c := range []*flashdb.Collection{users, items} {
+		for n, err := range c.Nodes(ctx) {
+			say("node", n, err)
+			linked, err := items.Linked(ctx, flashdb.Edge{SourceCollection: c.Name(), Source: n.Key})
+			say("linked", linked, err)
+		}
+		for e, err := range c.Links(ctx) {
+			say("edge", e, err)
+		}
+		keys, err := c.KeysWithPrefix(ctx, "item1", 10)
+		say("keys", keys, err)
+		decoders, err := c.Decoders(ctx)
+		say("decoders", decoders, err)
+		all, err := c.Calibrations(ctx)
+		say("calibrations", all, err)
+		value, ok, err := c.Meta(ctx, "note")
+		say("meta", []any{value, ok}, err)
+	}
+	return out.String()
+}
+
+// TestSnapshotKeepsItsMoment: whatever happens to the database, each of several snapshots answers
+// as when it was taken.
+func TestSnapshotKeepsItsMoment(t *testing.T) {
+	computes(t)
+	for seed := range uint64(4) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			w := newSnapWorld(t, seed)
+			type taken struct {
+				*flashdb.Snapshot
+				want string
+			}
+			var all []taken
+			for range 60 {
+				if w.rng.IntN(4) == 0 && len(all) < 3 {
+					s, err := w.Snapshot(context.Background())
+					require.NoError(t, err)
+					all = append(all, taken{s, seen(t, s)})
+				}
+				did := w.step(t)
+				for _, s := range all {
+					require.Equal(t, s.want, seen(t, s.Snapshot), "after %s", did)
+				}
+				if len(all) == 3 && w.rng.IntN(5) == 0 {
+					require.NoError(t, all[0].Close())
+					all = all[1:]
+				}
+			}
+			require.NoError(t, w.DropCollection(context.Background(), "items"))
+			for _, s := range all {
+				require.Equal(t, s.want, seen(t, s.Snapshot), "after the collection was dropped")
+				require.NoError(t, s.Close())
+			}
+		})
+	}
+}
+
+// TestSnapshotPages: the second page goes on where the first has ended, although everything has
+// changed in between.
+func TestSnapshotPages(t *testing.T) {
+	ctx := context.Background()
+	w := newSnapWorld(t, 5)
+	exact := func(exclude ...string) *flashdb.PredictOptions {
+		return &flashdb.PredictOptions{SourceCollection: "users", Exact: true, Exclude: exclude}
+	}
+	both, err := w.items(t).Predict(ctx, "user1", 40, exact())
+	require.NoError(t, err)
+	s, err := w.Snapshot(ctx, "items")
+	require.NoError(t, err)
+	items, err := s.Collection("items")
+	require.NoError(t, err)
+	first, err := items.Predict(ctx, "user1", 20, exact())
+	require.NoError(t, err)
+	assert.Equal(t, both.Hits[:20], first.Hits)
+
+	_, err = w.items(t).Delete(ctx, both.Hits[25].Key, both.Hits[3].Key)
+	require.NoError(t, err)
+	require.NoError(t, w.items(t).Upsert(ctx, w.nodes("item", 0, 100)...))
+	require.NoError(t, w.items(t).Link(ctx, flashdb.Edge{SourceCollection: "users", Source: "user1", Target: both.Hits[30].Key}))
+	w.publish(t, nil)
+
+	var shown []string
+	for _, h := range first.Hits {
+		shown = append(shown, h.Key)
+	}
+	second, err := items.Predict(ctx, "user1", 20, exact(shown...))
+	require.NoError(t, err)
+	assert.Equal(t, both.Hits[20:], second.Hits)
+	now, err := w.items(t).Predict(ctx, "user1", 40, exact())
+	require.NoError(t, err)
+	assert.NotEqual(t, both.Hits, now.Hits)
+	require.NoError(t, s.Close())
+}
+
+func TestSnapshotErrors(t *testing.T) {
+	ctx := context.Background()
+	w := newSnapWorld(t, 6)
+	_, err := w.Snapshot(ctx, "items", "films")
+	require.ErrorIs(t, err, flashdb.ErrNotFound)
+	s, err := w.Snapshot(ctx, "items")
+	require.NoError(t, err)
+	_, err = s.Collection("users")
+	require.ErrorContains(t, err, "name it when the snapshot is taken")
+	items, err := s.Collection("items")
+	require.NoError(t, err)
+
+	// A source of a collection that was not named is found all the same.
+	by := &flashdb.PredictOptions{SourceCollection: "users"}
+	_, err = items.Predict(ctx, "user1", 3, by)
+	require.NoError(t, err)
+
+	d, err := items.Decoder("buys")
+	require.NoError(t, err)
+	_, rebuilt := items.Rebuild(ctx, nil)
+	_, calibrated := items.Calibrate(ctx, nil)
+	_, deleted := items.Delete(ctx, "item1")
+	for _, err := range []error{
+		items.Upsert(ctx, w.nodes("item", 0, 1)...), items.SetTags(ctx, "item1", nil), items.PutDecoder(ctx, "d", d),
+		items.PutEncoder(ctx, nil, flashdb.EncoderUse{}), rebuilt, calibrated, deleted,
+	} {
+		assert.ErrorIs(t, err, flashdb.ErrInvalid)
+		assert.ErrorContains(t, err, "of a snapshot, which is only read")
+	}
+
+	assert.EqualValues(t, 1, w.Metrics().OpenSnapshots)
+	require.NoError(t, s.Close())
+	require.ErrorIs(t, s.Close(), flashdb.ErrClosed)
+	assert.Zero(t, w.Metrics().OpenSnapshots)
+	_, err = items.Predict(ctx, "user1", 3, by)
+	require.ErrorIs(t, err, flashdb.ErrClosed)
+	assert.ErrorContains(t, err, "the snapshot was closed")
+	_, err = items.Get(ctx, "item1")
+	require.ErrorIs(t, err, flashdb.ErrClosed)
+
+	// One that is left open does not keep the database from closing.
+	s, err = w.Snapshot(ctx)
+	require.NoError(t, err)
+	w.reopen()
+	require.ErrorIs(t, s.Close(), flashdb.ErrClosed)
+}
+
+// TestSnapshotOfWholeBatches takes snapshots beside batches that write users and items together.
+func TestSnapshotOfWholeBatches(t *testing.T) {
+	ctx := context.Background()
+	d, users, items := emptyShop(t)
+	write := func(n int) {
+		var b flashdb.Batch
+		for i := range 3 {
+			b.Upsert("users", node(fmt.Sprint("user", i), float32(n), 0))
+			b.Upsert("items", node(fmt.Sprint("item", i), float32(n), 0))
+		}
+		assert.NoError(t, d.Apply(ctx, &b))
+	}
+	write(1)
+	require.NoError(t, items.PutDecoder(ctx, "dot", dotDecoder(t, 2)))
+	var work sync.WaitGroup
+	done := make(chan struct{})
+	work.Go(func() {
+		for n := 2; ; n++ {
+			select {
+			case <-done:
+				return
+			default:
+				write(n)
+			}
+		}
+	})
+	for range 50 {
+		s, err := d.Snapshot(ctx)
+		require.NoError(t, err)
+		of, err := s.Collection("items")
+		require.NoError(t, err)
+		var all []float32
+		for range 2 {
+			res, err := of.Predict(ctx, "user1", 3, &flashdb.PredictOptions{SourceCollection: users.Name()})
+			require.NoError(t, err)
+			for _, h := range res.Hits {
+				all = append(all, h.Score)
+			}
+		}
+		n, err := of.Get(ctx, "item0")
+		require.NoError(t, err)
+		for _, score := range all {
+			require.Equal(t, n.Embedding[0]*n.Embedding[0], score)
+		}
+		require.Len(t, all, 6)
+		require.NoError(t, s.Close())
+	}
+	close(done)
+	work.Wait()
+}
+
+// TestSnapshotOfDamagedIndex: an index that is cut short under a snapshot is given up, and the rows
+// of the moment are scanned.
+func TestSnapshotOfDamagedIndex(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("a file that is mapped cannot be cut short")
+	}
+	ctx := context.Background()
+	w := newSnapWorld(t, 7)
+	ask := func(c *flashdb.Collection) flashdb.Result {
+		res, err := c.Predict(ctx, "user1", 20, &flashdb.PredictOptions{SourceCollection: "users", Exact: true})
+		require.NoError(t, err)
+		return res
+	}
+	want := ask(w.items(t)).Hits
+	s, err := w.Snapshot(ctx, "items")
+	require.NoError(t, err)
+	items, err := s.Collection("items")
+	require.NoError(t, err)
+	require.NoError(t, w.items(t).Upsert(ctx, w.nodes("item", 0, 100)...))
+	files, err := filepath.Glob(filepath.Join(w.dir, "index", "items", "*.ivf"))
+	require.NoError(t, err)
+	require.Len(t, files, 1)
+	require.NoError(t, os.Truncate(files[0], 4096))
+	for range 2 {
+		res := ask(items)
+		assert.Equal(t, want, res.Hits)
+		assert.True(t, res.Stats.IndexDamaged)
+	}
+	assert.NotEqual(t, want, ask(w.items(t)).Hits)
+	require.NoError(t, s.Close())
+	_, err = w.items(t).Rebuild(ctx, &flashdb.RebuildOptions{Force: true})
+	require.NoError(t, err)
+}
+
+// TestSnapshotReadOnly: a database that is open read-only has snapshots, too.
+func TestSnapshotReadOnly(t *testing.T) {
+	ctx := context.Background()
+	w := newSnapWorld(t, 8)
+	require.NoError(t, w.Close())
+	db, err := flashdb.Open(w.dir, &flashdb.Options{ReadOnly: true})
+	require.NoError(t, err)
+	s, err := db.Snapshot(ctx)
+	require.NoError(t, err)
+	assert.Contains(t, seen(t, s), "predict")
+	require.NoError(t, s.Close())
+	require.NoError(t, db.Close())
+	w.open()
 }

@@ -67,7 +67,7 @@ func (c *Cap) what() string {
 
 // choose returns k of q.hits.
 func (q *query) choose(k int, o PredictOptions) (chosen []index.Hit, err error) {
-	err = q.c.db.store.View(func(v *storage.View) error {
+	err = q.c.view(func(v *storage.View) error {
 		groups, err := q.groups(v, o.Per)
 		if err != nil {
 			return err

@@ -192,7 +192,7 @@ func (v *view) Rows(ctx context.Context, fn func(ids []uint32, rows []float32) e
 		if v.pinned.gen.Info().HasRows {
 			err = v.pinned.gen.Rows(ctx, unmasked)
 		} else {
-			err = v.c.db.store.RowsOf(ctx, v.c.release, v.c.uid, 0, func(ids []uint32, rows []float32) error {
+			err = v.c.storedRows(ctx, func(ids []uint32, rows []float32) error {
 				return unmasked(slices.Clone(ids), slices.Clone(rows)) // the store reuses its memory
 			})
 			if err == nil { // rows of another release may be among those read

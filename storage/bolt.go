@@ -38,6 +38,12 @@ type boltFile struct {
 	broken atomic.Pointer[error] // why bbolt is no longer called
 	stuck  atomic.Bool           // a lock of bbolt's could not be released
 	last   atomic.Int64          // number of the last transaction, as found by seen or committed since
+
+	pins struct {
+		sync.Mutex
+		n       int
+		retired bool // closed once n is 0
+	}
 }
 
 // cause returns why bbolt is no longer called, or nil.
@@ -237,6 +243,75 @@ func boltLock[T any](db *bolt.DB, name string) *T {
 		return nil
 	}
 	return (*T)(unsafe.Pointer(v.UnsafeAddr()))
+}
+
+// freeMapping gives back the lock on the mapping that a transaction for reading holds from its
+// beginning to its end. A commit that needs a longer mapping waits for this lock, and every
+// transaction that begins meanwhile waits too: one that lasts for minutes would stop the database.
+// Its pages are kept all the same, as bbolt keeps these by the number of the transaction. Between
+// freeMapping and holdMapping nothing may be read, and nothing found before is valid.
+//
+// In a bbolt that has the lock elsewhere it stays held, and such commits wait.
+func (b *boltFile) freeMapping() {
+	if mapping := boltLock[sync.RWMutex](b.bolt, "mmaplock"); mapping != nil {
+		mapping.RUnlock()
+	}
+}
+
+// holdMapping takes the lock again that freeMapping gave back.
+func (b *boltFile) holdMapping() {
+	if mapping := boltLock[sync.RWMutex](b.bolt, "mmaplock"); mapping != nil {
+		mapping.RLock()
+	}
+}
+
+// pin keeps retire from closing the file until unpin. It returns false if the file is retired.
+func (b *boltFile) pin() bool {
+	b.pins.Lock()
+	defer b.pins.Unlock()
+	if b.pins.retired {
+		return false
+	}
+	b.pins.n++
+	return true
+}
+
+func (b *boltFile) unpin() error {
+	b.pins.Lock()
+	defer b.pins.Unlock()
+	b.pins.n--
+	if b.pins.retired && b.pins.n == 0 {
+		return b.close()
+	}
+	return nil
+}
+
+// pinned reports whether the file is pinned.
+func (b *boltFile) pinned() bool {
+	b.pins.Lock()
+	defer b.pins.Unlock()
+	return b.pins.n > 0
+}
+
+// retireUnpinned keeps the file from being pinned, for a caller that closes it. It returns false if
+// it is pinned.
+func (b *boltFile) retireUnpinned() bool {
+	b.pins.Lock()
+	defer b.pins.Unlock()
+	b.pins.retired = b.pins.retired || b.pins.n == 0
+	return b.pins.n == 0
+}
+
+// retire closes the file after the readers under way, or when the last pin ends.
+func (b *boltFile) retire() error {
+	b.pins.Lock()
+	b.pins.retired = true
+	n := b.pins.n
+	b.pins.Unlock()
+	if n > 0 {
+		return nil
+	}
+	return b.close()
 }
 
 // close closes the file after the readers under way. If a lock of bbolt's could not be released,

@@ -20,7 +20,13 @@ const (
 
 	// copyBytes is about how much one transaction of a copy holds in memory.
 	copyBytes = 16 << 20
+
+	// replaceable is whether the system can replace a file that is open.
+	replaceable = runtime.GOOS != "windows"
 )
+
+// ErrPinned is returned by Compact where it cannot replace the file, because a Pin has it open.
+var ErrPinned = errors.New("a snapshot has the file open: close it first")
 
 // Compact returns the space of everything deleted and replaced since the last Compact to the file
 // system. It copies the remaining data to a new file, and replaces the old file with it by a
@@ -52,6 +58,9 @@ func (s *Store) Compact(ctx context.Context, fsys vfs.FS, progress func(copied i
 	}
 	if err := s.Held(); err != nil {
 		return 0, 0, fmt.Errorf("compact %s: %w", s.path, err)
+	}
+	if s.db.Load().pinned() && !replaceable {
+		return 0, 0, fmt.Errorf("compact %s: %w", s.path, ErrPinned)
 	}
 	if before, err = fsys.Size(s.place.name); err != nil {
 		return 0, 0, err
@@ -130,7 +139,7 @@ func (s *Store) swap(fsys vfs.FS, temp place, copied *boltFile, id fs.FileInfo) 
 	if err := s.Held(); err != nil {
 		return errors.Join(err, copied.close(), removeIfThere(temp))
 	}
-	if runtime.GOOS == "windows" {
+	if !replaceable {
 		return s.swapClosed(fsys, temp, copied)
 	}
 	// Both are open, and locked, throughout: no other process can come between.
@@ -145,9 +154,9 @@ func (s *Store) swap(fsys vfs.FS, temp place, copied *boltFile, id fs.FileInfo) 
 	failpoint.CompactRenamed.Reach()
 	if err := fsys.SyncDir("."); err != nil {
 		s.failed = err
-		return errors.Join(err, old.close())
+		return errors.Join(err, old.retire())
 	}
-	return old.close() // after the last reader on it
+	return old.retire() // closed after the last reader on it
 }
 
 // rename gives the copy the store's name, and returns what had it.
@@ -166,7 +175,11 @@ func (s *Store) rename(fsys vfs.FS, temp place, copied *boltFile, id fs.FileInfo
 func (s *Store) swapClosed(fsys vfs.FS, temp place, copied *boltFile) error {
 	s.named.Lock()
 	defer s.named.Unlock()
-	if err := errors.Join(s.db.Load().close(), copied.close()); err != nil {
+	old := s.db.Load()
+	if !old.retireUnpinned() {
+		return errors.Join(ErrPinned, copied.close(), removeIfThere(temp))
+	}
+	if err := errors.Join(old.close(), copied.close()); err != nil {
 		s.closed.Store(true)
 		return err
 	}

@@ -57,8 +57,13 @@ func thin(t *testing.T, s *storage.Store, lsn uint64, n, keep int) {
 	flush(t, s)
 }
 
+// A viewer is a Store or a Pin.
+type viewer interface {
+	View(fn func(*storage.View) error) error
+}
+
 // dump is what a view shows of collection 1, as text.
-func dump(t *testing.T, s *storage.Store) string {
+func dump(t *testing.T, s viewer) string {
 	t.Helper()
 	var out strings.Builder
 	require.NoError(t, s.View(func(v *storage.View) error {
@@ -68,7 +73,7 @@ func dump(t *testing.T, s *storage.Store) string {
 		for id := range infos[0].NextID {
 			n, ok := v.Node(1, id)
 			v.Row(row, 1, id)
-			fmt.Fprintln(&out, id, ok, n, row[:2], v.Links(1, id, 1))
+			fmt.Fprintln(&out, id, ok, n.Key, n.Tags, len(n.Payload), row[:2], v.Links(1, id, 1))
 		}
 		return nil
 	}))

@@ -93,7 +93,7 @@ func (s *Store) fileDirty(release string, uid uint32, fn func(id uint32, lsn uin
 	for from, more := uint32(0), true; more; {
 		ids, lsns = ids[:0], lsns[:0]
 		more = false
-		err := s.scan(release, uid, dirtyBucket, from, func(e entry) (bool, error) {
+		err := scan(s.viewer(release), uid, dirtyBucket, from, func(e entry) (bool, error) {
 			if more = len(ids) >= most; more {
 				from = e.number
 				return false, nil

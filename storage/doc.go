@@ -35,6 +35,10 @@
 // started in between may have written more than those layers. The reader notices that and starts
 // again (see [Store.View]).
 //
+// A [Pin] is a View of one moment that lasts until it is closed. A transaction of bbolt that lasts
+// stops every commit that has to map the file anew, and then every reader. So a Pin holds the lock
+// on the mapping only while it is read.
+//
 // # Releases
 //
 // A node owns its key, tags, payload and links. A release owns rows, decoders, plans, encoder and

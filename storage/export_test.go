@@ -11,6 +11,10 @@ func OptionsFor(version uint32, minRun int) *Options {
 	return &Options{NoSync: true, layout: layout(version), minRun: minRun}
 }
 
+// SmallMapping are those of a store that is not synced and reserves little address space, so that
+// its file is mapped again as it grows.
+func SmallMapping() *Options { return &Options{NoSync: true, mmapBytes: 1 << 16} }
+
 // RowsPerBlock is rowsPerBlock.
 func RowsPerBlock(dim int) int { return rowsPerBlock(dim) }
 

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -113,7 +114,7 @@ func openOnce(p place, o Options, readOnly bool) (db *bolt.DB, file *os.File, er
 		NoGrowSync:      o.NoSync,
 		NoStatistics:    true,
 		FreelistType:    bolt.FreelistMapType,
-		InitialMmapSize: mmapBytes(readOnly),
+		InitialMmapSize: cmp.Or(o.mmapBytes, mmapBytes(readOnly)),
 		OpenFile: func(_ string, flag int, perm os.FileMode) (*os.File, error) {
 			var err error
 			if file, err = p.dir.OpenFile(p.name, flag, perm); err != nil || !o.Unlocked {

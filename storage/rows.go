@@ -37,7 +37,23 @@ func (s *Store) RowsOf(ctx context.Context, release string, uid, fromID uint32, 
 }
 
 func (s *Store) fileRows(ctx context.Context, release string, uid, fromID uint32, fn func(ids []uint32, rows []float32) error) error {
-	col := s.state.Load().catalog.byUID[uid]
+	return s.rowsIn(ctx, s.viewer(release), uid, fromID, fn)
+}
+
+// A viewer calls a function with a View.
+type viewer func(fn func(*View) error) error
+
+// viewer returns the viewer of a release: see ViewOf.
+func (s *Store) viewer(release string) viewer {
+	return func(fn func(*View) error) error { return s.ViewOf(release, fn) }
+}
+
+// rowsIn is Rows in views, each of which is short.
+func (s *Store) rowsIn(ctx context.Context, in viewer, uid, fromID uint32, fn func(ids []uint32, rows []float32) error) error {
+	var col *collection
+	if err := in(func(v *View) error { col = v.catalog.byUID[uid]; return nil }); err != nil {
+		return err
+	}
 	if col == nil {
 		return fmt.Errorf("read rows: %w", collectionNotFound(uid))
 	}
@@ -55,7 +71,7 @@ func (s *Store) fileRows(ctx context.Context, release string, uid, fromID uint32
 		}
 		ids, rows = ids[:0], rows[:0]
 		more = false
-		err := s.scan(release, uid, rowsBucket, uint32(from)/uint32(size), func(e entry) (bool, error) {
+		err := scan(in, uid, rowsBucket, uint32(from)/uint32(size), func(e entry) (bool, error) {
 			if more = len(ids)+size > chunk; more {
 				return false, nil
 			}
@@ -124,8 +140,8 @@ func (e entry) value() ([]byte, error) { return e.table.open(e.key, e.stored) }
 
 // scan calls fn for the entries of a bucket whose keys are ids or numbers of blocks, from one on,
 // in one transaction. Values are valid until fn returns.
-func (s *Store) scan(release string, uid uint32, b bucket, from uint32, fn func(e entry) (more bool, err error)) error {
-	return s.ViewOf(release, func(v *View) error {
+func scan(in viewer, uid uint32, b bucket, from uint32, fn func(e entry) (more bool, err error)) error {
+	return in(func(v *View) error {
 		if v.catalog.byUID[uid] == nil {
 			return fmt.Errorf("read %s: %w", b, collectionNotFound(uid))
 		}

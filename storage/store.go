@@ -113,10 +113,11 @@ type Options struct {
 	// NoSync leaves out every sync, for tests that do not need to survive a crash.
 	NoSync bool
 
-	// For tests: the layout of a file that is created, and how many new nodes of one change make a
-	// run, where fewer are entries of maps.
-	layout layout
-	minRun int
+	// For tests: the layout of a file that is created, how many new nodes of one change make a run,
+	// where fewer are entries of maps, and how much address space to reserve: see mmapBytes.
+	layout    layout
+	minRun    int
+	mmapBytes int
 }
 
 const (

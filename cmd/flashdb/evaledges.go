@@ -133,6 +133,7 @@ type ranking struct {
 // A rankReport is what eval --edges prints beside the metrics.
 type rankReport struct {
 	unknown, selfLoops, known int
+	rowless                   int // edges of nodes without an embedding
 	ownTargets                int // edges whose negatives hold their own target
 	against                   string
 	seconds                   float64
@@ -187,6 +188,9 @@ func (k *ranking) load(ctx context.Context, decoderName string) (err error) {
 			return err
 		}
 	}
+	if err := k.findRowless(ctx); err != nil {
+		return err
+	}
 	d, err := k.target.Decoder(ctx, decoderName)
 	if err != nil {
 		return err
@@ -228,7 +232,10 @@ type edgeList struct {
 	lines     int   // edges of the file
 }
 
-// read resolves the edges of a file. Those of unknown nodes are counted, and left out.
+var errRowless = errors.New("their nodes have no embedding in the live release")
+
+// read resolves the edges of a file. Those of unknown nodes, and of nodes
+// without an embedding, are counted and left out.
 func (k *ranking) read(ctx context.Context, s edgeSource) (l *edgeList, err error) {
 	r, remove, err := k.openTriples(s)
 	if err != nil {
@@ -260,6 +267,9 @@ func (k *ranking) read(ctx context.Context, s edgeSource) (l *edgeList, err erro
 		case err != nil:
 			k.report.unknown++
 			missing = err
+		case k.of.rowless[source] || k.nodes.rowless[target]:
+			k.report.rowless++
+			missing = errRowless
 		case k.sources == nil && source == target:
 			k.report.selfLoops++
 		default:
@@ -269,6 +279,9 @@ func (k *ranking) read(ctx context.Context, s edgeSource) (l *edgeList, err erro
 	}
 	if len(l.pairs) == 0 {
 		if missing != nil {
+			if errors.Is(missing, errRowless) {
+				return nil, fmt.Errorf("%s: no edge can be ranked: %w", s.file, missing)
+			}
 			return nil, fmt.Errorf("%s: no edge is between nodes that are there: %w%s", s.file, missing, k.rowHint(byRow))
 		}
 		return nil, fmt.Errorf("%s holds no edges to rank", s.file)

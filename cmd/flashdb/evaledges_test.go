@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -142,6 +143,74 @@ func TestEvalEdges(t *testing.T) {
 			require.NoError(t, err)
 			ask()
 			require.NoError(t, db.Close())
+		})
+	}
+}
+
+// TestEvalEdgesWithoutRow: nodes that the live release has no embedding of are no candidates, and
+// their edges are counted and left out.
+func TestEvalEdgesWithoutRow(t *testing.T) {
+	for name, twoKinds := range map[string]bool{"one kind": false, "two kinds": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newRankedWorld(t, twoKinds)
+			ctx := t.Context()
+			db, err := flashdb.Open(w.dir, nil)
+			require.NoError(t, err)
+			names := []string{"items", "users"}
+			if !twoKinds {
+				names = names[:1]
+			}
+			r, err := db.StageRelease(ctx, "next", names...)
+			require.NoError(t, err)
+			for i, rows := range []map[string][]float32{w.items, w.users}[:len(names)] {
+				var nodes []flashdb.Node
+				for key, row := range rows {
+					if strings.HasSuffix(key, "3") { // 3, 13, and so on
+						delete(rows, key)
+						continue
+					}
+					nodes = append(nodes, flashdb.Node{Key: key, Embedding: row})
+				}
+				_, err = r.Put(ctx, names[i], nodes...)
+				require.NoError(t, err)
+			}
+			dot, err := decoder.NewDot(3)
+			require.NoError(t, err)
+			require.NoError(t, r.PutDecoder(ctx, "items", "dot", dot))
+			_, err = db.Publish(ctx, "next", &flashdb.PublishOptions{Force: true})
+			require.NoError(t, err)
+
+			asked := len(w.asked)
+			w.asked = slices.DeleteFunc(w.asked, func(e [2]string) bool {
+				return strings.HasSuffix(e[0], "3") || strings.HasSuffix(e[1], "3")
+			})
+			left := asked - len(w.asked)
+			require.Positive(t, left)
+			mrr, _ := w.want()
+			args := []string{"eval", w.dir, "items", "--edges", w.edges, "--metric", "mrr", "--json"}
+			if twoKinds {
+				args = append(args, "--source-collection", "users")
+			}
+			ask := func() {
+				code, out, errOut := runLine(args...)
+				require.Zero(t, code, errOut)
+				var got struct {
+					Edges   int     `json:"edges"`
+					LeftOut int     `json:"left_out"`
+					MRR     float64 `json:"mrr"`
+				}
+				require.NoError(t, json.Unmarshal([]byte(out), &got))
+				assert.Equal(t, len(w.asked), got.Edges)
+				assert.Equal(t, left, got.LeftOut)
+				assert.InDelta(t, mrr, got.MRR, 1e-9)
+				assert.Contains(t, errOut, fmt.Sprintf("%d edges left out: a node of each has no embedding in the live release", left))
+				assert.Contains(t, errOut, "6 nodes of items without an embedding in the live release: none is a candidate")
+			}
+			_, err = control.Serve(db, nil)
+			require.NoError(t, err)
+			ask()
+			require.NoError(t, db.Close())
+			ask()
 		})
 	}
 }

@@ -135,6 +135,7 @@ func (k *ranking) candidates(l *graph.List, edge idPair, row int, byRow bool) ([
 		}
 		list = append(list, id)
 	}
+	list = slices.DeleteFunc(list, func(id uint32) bool { return k.nodes.rowless[id] })
 	if slices.Contains(list, edge.target) {
 		k.report.ownTargets++
 	}

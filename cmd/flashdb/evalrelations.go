@@ -118,6 +118,9 @@ func (k *ranking) knownOf(ctx context.Context, end tripleEnd, t train.Edge, know
 		if err != nil {
 			continue // newer than the keys
 		}
+		if k.numbers[id] < 0 {
+			continue // no candidate
+		}
 		if end.reverse {
 			known[train.Edge{Source: uint32(k.numbers[id]), Target: t.Target, Relation: t.Relation}] = true
 		} else {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -38,21 +39,29 @@ func (k *ranking) readEmbeddings(ctx context.Context, edges, negatives []idPair)
 	if err := k.readTargets(ctx); err != nil {
 		return err
 	}
+	changed := false
+	number := func(id uint32) uint32 {
+		changed = changed || k.numbers[id] < 0
+		return uint32(k.numbers[id])
+	}
 	renumber := func(pairs []idPair) (out []train.Edge) {
 		for _, e := range pairs {
 			source, isSource := first[e.source]
 			if !isSource { // sources are nodes of the target
-				source = uint32(k.numbers[e.source])
+				source = number(e.source)
 			}
-			out = append(out, train.Edge{Source: source, Target: uint32(k.numbers[e.target])})
+			out = append(out, train.Edge{Source: source, Target: number(e.target)})
 		}
 		return out
 	}
 	k.task.Edges, k.task.NegativeEdges = renumber(edges), renumber(negatives)
 	for _, list := range k.task.Candidates {
 		for i, id := range list {
-			list[i] = uint32(k.numbers[id])
+			list[i] = number(id)
 		}
+	}
+	if changed {
+		return errors.New("nodes have lost their embedding meanwhile, as when a release is published: run it again")
 	}
 	return nil
 }
@@ -63,7 +72,8 @@ func (k *ranking) readTargets(ctx context.Context) error {
 	total := int64(len(k.nodes.keys))
 	add := func(id int, n flashdb.Node) error {
 		if len(n.Embedding) == 0 {
-			return fmt.Errorf("embedding of node %q %w: the live release has none, and all nodes are to be ranked", n.Key, flashdb.ErrNotFound)
+			k.numbers[id] = -1
+			return nil
 		}
 		k.numbers[id] = int32(len(k.task.Embeddings) / k.task.Dim)
 		k.task.Embeddings = append(k.task.Embeddings, n.Embedding...)
@@ -72,42 +82,7 @@ func (k *ranking) readTargets(ctx context.Context) error {
 		}
 		return nil
 	}
-	if db := k.db.DB(); db != nil {
-		c, err := db.Collection(k.target.Name())
-		if err != nil {
-			return err
-		}
-		id := 0
-		for n, err := range c.Nodes(ctx) { // in the order of the ids
-			if err != nil {
-				return err
-			}
-			for id < len(k.nodes.keys) && k.nodes.keys[id] != n.Key {
-				id++
-			}
-			if id == len(k.nodes.keys) {
-				break // the others are newer than the keys
-			}
-			if err := add(id, n); err != nil {
-				return err
-			}
-			id++
-		}
-		return nil
-	}
-	for id, key := range k.nodes.keys {
-		if key == "" {
-			continue
-		}
-		n, err := k.target.Get(ctx, key)
-		if err == nil {
-			err = add(id, n)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return eachNode(ctx, k.db, k.target, k.nodes.keys, add)
 }
 
 // knownLinks are no candidates of their sources.
@@ -139,6 +114,9 @@ func (k *ranking) knownLinks(ctx context.Context, edges []idPair) error {
 			if err != nil {
 				continue // newer than the keys
 			}
+			if k.numbers[id] < 0 {
+				continue // no candidate
+			}
 			link := train.Edge{Source: k.task.Edges[i].Source, Target: uint32(k.numbers[id])}
 			if asked[link] {
 				k.report.known++
@@ -159,6 +137,12 @@ func (k *ranking) print(m *train.Metrics, want metricSet) error {
 	if r.unknown > 0 {
 		k.remark("%s left out: their nodes are not in the collection", show.Count(r.unknown, "edge"))
 	}
+	if r.rowless > 0 {
+		k.remark("%s left out: a node of each has no embedding in the live release", show.Count(r.rowless, "edge"))
+	}
+	if n := len(k.nodes.rowless); n > 0 {
+		k.remark("%s of %s without an embedding in the live release: none is a candidate", show.Count(n, "node"), k.target.Name())
+	}
 	if r.ownTargets > 0 {
 		k.remark("the target of %s is among its own negatives: it counts half a place, as any tie", show.Count(r.ownTargets, "edge"))
 	}
@@ -166,7 +150,7 @@ func (k *ranking) print(m *train.Metrics, want metricSet) error {
 		k.remark("%s of the edges are known links: a model that was trained on them looks better than it is", show.Number(r.known))
 	}
 	if k.json {
-		j.LeftOut, j.Known, j.Seconds = r.unknown+r.selfLoops, r.known, r.seconds
+		j.LeftOut, j.Known, j.Seconds = r.unknown+r.rowless+r.selfLoops, r.known, r.seconds
 		return k.emit(j)
 	}
 	fmt.Fprintf(k.out, "%s of %s, ranked among %s\n", show.Count(m.Edges, "edge"), k.r.edges.file, r.against)

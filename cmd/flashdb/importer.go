@@ -31,6 +31,7 @@ type importer struct {
 	start, count int64 // rows to take; count 0: to the end
 	schema       flashdb.Schema
 	upsert       func(ctx context.Context, nodes ...flashdb.Node) error // nil: the collection's
+	apply        applyRelease                                           // nil: the database's
 
 	types     columnTypes
 	attrFlags []string // of --attributes

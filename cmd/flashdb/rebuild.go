@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/flashdb/flashdb"
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
@@ -24,6 +25,7 @@ func (a *app) rebuildCommand() *cobra.Command {
 	var all bool
 	var deadline time.Duration
 	var tolerance shareFlag
+	var memory sizeFlag
 	cmd := &cobra.Command{
 		Use:        "rebuild DIR [COLLECTION]",
 		SuggestFor: []string{"index", "build", "reindex", "train"},
@@ -75,7 +77,7 @@ serves no control socket.`,
 			if !slices.Contains(terminal.ProgressModes, progressMode) {
 				return fmt.Errorf("--progress %q: use %s", progressMode, strings.Join(terminal.ProgressModes, ", "))
 			}
-			return a.rebuild(ctx, args[0], collection, opts, terminal.NewProgressAs(progressMode, a.err))
+			return a.rebuild(ctx, args[0], collection, opts, memory, terminal.NewProgressAs(progressMode, a.err))
 		},
 	}
 	fs := cmd.Flags()
@@ -87,14 +89,20 @@ serves no control socket.`,
 	fs.DurationVar(&deadline, "deadline", 0, "cancel the rebuild after this `time`; the earlier index is kept")
 	fs.StringVar(&progressMode, "progress", progressMode, "on stderr: bar, json, none, or auto: a bar on a terminal, else json")
 	fs.Var(&tolerance, "tolerance", "recall at equal cost may fall by this `share`, such as 2% (default 1%)")
+	addBuildFlags(fs, &opts, &memory)
+	completeWords(cmd, "progress", terminal.ProgressModes...)
+	return cmd
+}
+
+// addBuildFlags adds the flags of every command that builds an index.
+func addBuildFlags(fs *pflag.FlagSet, opts *flashdb.RebuildOptions, memory *sizeFlag) {
 	fs.DurationVar(&opts.CalibrateTime, "calibrate-time", 0, "`time` to calibrate a decoder (default 10s; negative: not at all)")
 	fs.IntVar(&opts.Workers, "workers", 0, "threads at most (default all cores; half of them in a process that serves queries)")
+	memory.register(fs)
 	fs.IntVar(&opts.Lists, "lists", 0, "number of inverted lists (default min(n/16, 16 sqrt n) of n rows)")
 	fs.IntVar(&opts.Bits, "bits", 0, "bits per sub-quantizer, 4 or 8 (default 4)")
 	fs.Uint64Var(&opts.RandomSeed, "seed", 0, "seed of random numbers: the same rows and seed give the same index")
 	fs.BoolVar(&opts.OmitRows, "omit-rows", false, "leave full rows out of the index: half the disk, slower scoring")
-	completeWords(cmd, "progress", terminal.ProgressModes...)
-	return cmd
 }
 
 // onlyNewer returns an error for a flag that has no meaning beside --newer.
@@ -103,7 +111,7 @@ func onlyNewer(cmd *cobra.Command, _ []string) error {
 	if !fs.Changed("newer") {
 		return nil
 	}
-	for _, name := range []string{"force", "if-drift", "tolerance", "calibrate-time", "lists", "bits", "seed", "omit-rows"} {
+	for _, name := range []string{"force", "if-drift", "tolerance", "calibrate-time", "lists", "bits", "seed", "omit-rows", "memory"} {
 		if fs.Changed(name) {
 			return fmt.Errorf("--newer and --%s exclude each other: nothing is trained, compared or calibrated for newer rows", name)
 		}
@@ -124,12 +132,15 @@ func oneCollection(args []string, flag string) (string, error) {
 
 // rebuild rebuilds one collection, or all of them: what is the matter with one does not keep the
 // others from their turn.
-func (a *app) rebuild(ctx context.Context, dir, collection string, opts flashdb.RebuildOptions, p *terminal.Progress) error {
+func (a *app) rebuild(ctx context.Context, dir, collection string, opts flashdb.RebuildOptions, memory sizeFlag, p *terminal.Progress) error {
 	if err := opts.Validate(); err != nil {
 		return err
 	}
 	var refused, failed error
-	err := a.withDB(ctx, dir, flashdb.Options{}, func(db database) error {
+	err := a.withDB(ctx, dir, flashdb.Options{MemoryBytes: int64(memory)}, func(db database) error {
+		if err := a.budgetFor(db, memory); err != nil {
+			return err
+		}
 		names := []string{collection}
 		if collection == "" {
 			var err error

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"runtime"
@@ -65,111 +64,6 @@ func (a *app) releaseStageCommand() *cobra.Command {
 	}
 }
 
-func (a *app) releaseAddCommand() *cobra.Command {
-	var flags importFlags
-	cmd := &cobra.Command{
-		Use:   "add DIR NAME COLLECTION FILE [--keys nodes.tsv] [--tag TAG]...",
-		Short: "Store the embeddings of a file in a staged release",
-		Long: `Add stores every row of a file as the embedding of a node, as import does, but in a staged
-release: docs/import.md describes the files. The whole file is checked before anything is
-stored; then every 10,000 rows are one atomic write.
-
-Of nodes that exist, tags, attributes and payload stay as they are. A node with a new key is
-added with those that the file gives it. It is predicted once the release is published.
-To continue an add that was interrupted, run it again.`,
-		Example: `  flashdb release add shop.flash night items items.npy --keys items.tsv`,
-		Args:    usage.Args(4, 4),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := flags.validate(cmd); err != nil {
-				return err
-			}
-			ctx := cmd.Context()
-			return a.withCollection(ctx, args[0], args[2], flashdb.Options{FlushBytes: importFlushBytes}, func(db database, c collection) (err error) {
-				if err := flags.open(ctx, a, db, c.Name(), args[3]); err != nil {
-					return err
-				}
-				defer func() { err = errors.Join(err, flags.im.file.remove()) }()
-				return a.releaseAdd(ctx, db, c, args[1], &flags.im)
-			})
-		},
-	}
-	flags.add(cmd)
-	return cmd
-}
-
-// releaseAdd checks a file and then stores its rows in a staged release.
-func (a *app) releaseAdd(ctx context.Context, db database, c collection, release string, im *importer) error {
-	p := terminal.NewProgress(a.err)
-	defer p.Clear()
-	began := time.Now()
-	if err := mayFillRelease(ctx, db, release, c.Name()); err != nil {
-		return err
-	}
-	im.schema = c.Schema()
-	if err := im.loadKeys(); err != nil {
-		return err
-	}
-	rows, err := im.check(ctx, p, nil)
-	if err != nil {
-		return err
-	}
-	im.end = im.start + rows
-	dim := im.schema.Dim
-	size := min(batchRows, max(1, min(batchBytes, db.MaxBatchBytes()/2)/(4*dim)))
-	added := 0
-	var nodes []flashdb.Node
-	flush := func() error {
-		var b flashdb.Batch
-		b.Upsert(c.Name(), nodes...)
-		nodes = nodes[:0]
-		n, err := db.FillRelease(ctx, release, &b)
-		added += n
-		return err
-	}
-	_, err = im.scan(ctx, p, "add", func() []float32 { return make([]float32, dim) }, func(r scannedRow) error {
-		if nodes = append(nodes, r.node); len(nodes) < size {
-			return nil
-		}
-		return flush()
-	})
-	if err == nil && len(nodes) > 0 {
-		err = flush()
-	}
-	if err != nil {
-		return goesOn(err)
-	}
-	p.Clear()
-	elapsed := time.Since(began)
-	if a.json {
-		return a.emit(map[string]any{"release": release, "collection": c.Name(), "rows": rows, "new_nodes": added, "seconds": elapsed.Seconds()})
-	}
-	_, err = fmt.Fprintf(a.out, "added %s of %s to release %s in %s, %s new\n", show.Count(rows, "row"), c.Name(), show.Text(release), show.Duration(elapsed), show.Count(added, "node"))
-	return err
-}
-
-// mayFillRelease refuses before a file is read what could not be stored.
-func mayFillRelease(ctx context.Context, db database, release, collection string) error {
-	all, err := db.Releases(ctx)
-	if err != nil {
-		return err
-	}
-	for _, r := range all {
-		if r.Name != release {
-			continue
-		}
-		if r.State != flashdb.ReleaseStaged {
-			return fmt.Errorf("release %s is %s, and only a staged one is filled", show.Text(release), r.State)
-		}
-		for _, c := range r.Collections {
-			if c.Name == collection {
-				return nil
-			}
-		}
-		return fmt.Errorf("release %s does not name collection %s", show.Text(release), collection)
-	}
-	return fmt.Errorf("release %s: %w: `flashdb release stage` makes one", show.Text(release), flashdb.ErrNotFound)
-}
-
 func (a *app) releaseDecoderCommand() *cobra.Command {
 	var flags decoderFlags
 	cmd := &cobra.Command{
@@ -203,6 +97,7 @@ func (a *app) releaseDecoderCommand() *cobra.Command {
 
 func (a *app) releaseBuildCommand() *cobra.Command {
 	var opts flashdb.RebuildOptions
+	var memory sizeFlag
 	cmd := &cobra.Command{
 		Use:   "build DIR NAME",
 		Short: "Build and calibrate the indexes of a staged release",
@@ -213,19 +108,17 @@ again after more was added.`,
 		Args:    usage.Args(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
-			return a.withDB(ctx, args[0], flashdb.Options{}, func(db database) error {
+			return a.withDB(ctx, args[0], flashdb.Options{MemoryBytes: int64(memory)}, func(db database) error {
+				if err := a.budgetFor(db, memory); err != nil {
+					return err
+				}
 				return a.releaseBuild(ctx, db, args[1], opts)
 			})
 		},
 	}
 	fs := cmd.Flags()
 	fs.BoolVar(&opts.Force, "force", false, "build below 20,000 embeddings or without changes")
-	fs.DurationVar(&opts.CalibrateTime, "calibrate-time", 0, "`time` to calibrate a decoder (default 10s; negative: not at all)")
-	fs.IntVar(&opts.Workers, "workers", 0, "threads at most (default all cores; half of them in a process that serves queries)")
-	fs.IntVar(&opts.Lists, "lists", 0, "number of inverted lists (default min(n/16, 16 sqrt n) of n rows)")
-	fs.IntVar(&opts.Bits, "bits", 0, "bits per sub-quantizer, 4 or 8 (default 4)")
-	fs.Uint64Var(&opts.RandomSeed, "seed", 0, "seed of random numbers: the same rows and seed give the same index")
-	fs.BoolVar(&opts.OmitRows, "omit-rows", false, "leave full rows out of the index: half the disk, slower scoring")
+	addBuildFlags(fs, &opts, &memory)
 	return cmd
 }
 

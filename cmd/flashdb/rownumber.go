@@ -28,6 +28,7 @@ type nodeIndex struct {
 	collection string
 	keys       []string          // by id; "" where there is no node
 	ids        map[string]uint32 // by key, made when first needed
+	rowless    map[uint32]bool   // nodes without an embedding; nil: none, or not looked for
 
 	// Row r is id r - first for first <= r < first+rows; rows is 0 when the collection does not
 	// know. Keys are then taken for row numbers in decimal, as import makes them without --keys.

@@ -26,6 +26,7 @@ import (
 func (a *app) serveCommand() *cobra.Command {
 	var logFormat, drift, metrics string
 	var schedule flashdb.RebuildSchedule
+	var memory sizeFlag
 	cmd := &cobra.Command{
 		Use:   "serve DIR [--rebuild-every D] [--metrics HOST:PORT]",
 		Short: "Hold a database open for the other commands, until interrupted",
@@ -53,7 +54,7 @@ can read counts, sizes, times and the names of collections.`,
 			if err != nil {
 				return err
 			}
-			return a.serve(cmd.Context(), args[0], metrics, flashdb.Options{MustExist: true, Rebuild: schedule, Logger: logger})
+			return a.serve(cmd.Context(), args[0], metrics, flashdb.Options{MustExist: true, Rebuild: schedule, MemoryBytes: int64(memory), Logger: logger})
 		},
 	}
 	fs := cmd.Flags()
@@ -61,6 +62,7 @@ can read counts, sizes, times and the names of collections.`,
 	fs.DurationVar(&schedule.Every, "rebuild-every", 0, "rebuild every collection after this `time`, again and again")
 	fs.StringVar(&drift, "if-drift", "", "rebuild only if this `share` of the rows is newer than the index or deleted, such as 5%")
 	fs.StringVar(&metrics, "metrics", "", "answer scrapes of metrics at this `host:port`, such as 127.0.0.1:9187")
+	memory.register(fs)
 	completeWords(cmd, "log", "auto", "text", "json")
 	return cmd
 }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/spf13/pflag"
+
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
 )
 
@@ -44,6 +46,19 @@ func (f *sizeFlag) Set(s string) error {
 		return errors.New("want at least 1 MB, such as 500MB or 4GB")
 	}
 	*f = sizeFlag(v * unit)
+	return nil
+}
+
+// register adds the flag that sets Options.MemoryBytes.
+func (f *sizeFlag) register(fs *pflag.FlagSet) {
+	fs.Var(f, "memory", "memory that a rebuild may hold, such as 500MB (default what it takes)")
+}
+
+// budgetFor refuses the flag where another has opened the database, whose budget holds.
+func (a *app) budgetFor(db database, memory sizeFlag) error {
+	if memory != 0 && (a.shared != nil || db.DB() == nil) {
+		return errors.New("--memory is for who opens the database, and it is open: give it to `flashdb serve`, or set Options.MemoryBytes in the program")
+	}
 	return nil
 }
 

@@ -16,6 +16,33 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// bin is where build puts the command.
+var bin string
+
+func TestMain(m *testing.M) {
+	var err error
+	if bin, err = os.MkdirTemp("", "flashdb-nightly"); err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(bin)
+	os.Exit(code)
+}
+
+// build returns the path of the command, which is built once.
+func build(t *testing.T) string {
+	t.Helper()
+	command := filepath.Join(bin, "flashdb")
+	if runtime.GOOS == "windows" {
+		command += ".exe"
+	}
+	if _, err := os.Stat(command); err != nil {
+		out, err := exec.Command("go", "build", "-o", command, "github.com/flashdb/flashdb/cmd/flashdb").CombinedOutput()
+		require.NoError(t, err, "%s", out)
+	}
+	return command
+}
+
 // commandLines returns the arguments of flashdb in each file.
 func commandLines(t *testing.T) map[string][]string {
 	lines := map[string][]string{}
@@ -99,32 +126,27 @@ func TestUnitsAreValid(t *testing.T) {
 		t.Skip("systemd-analyze is not here: the units are not verified")
 	}
 	dir := t.TempDir()
-	for _, name := range []string{"flashdb-rebuild.service", "flashdb-rebuild.timer"} {
+	for _, name := range []string{"flashdb-rebuild.service", "flashdb-rebuild.timer", "flashdb-release.service", "flashdb-release.timer"} {
 		// The command and the user of the example are not on this machine.
-		text := strings.ReplaceAll(read(t, name), "/usr/local/bin/flashdb", "/bin/true")
+		text := strings.NewReplacer("/usr/local/bin/flashdb", "/bin/true", "/usr/local/bin/publish-night.sh", "/bin/true").Replace(read(t, name))
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 		out, err := exec.Command(analyze, "verify", "--man=no", filepath.Join(dir, name)).CombinedOutput()
 		require.NoError(t, err, "%s", out)
 		assert.NotContains(t, string(out), name, "a complaint")
 	}
-	timer := read(t, "flashdb-rebuild.timer")
-	when := regexp.MustCompile(`(?m)^OnCalendar=(.*)$`).FindStringSubmatch(timer)
-	require.NotNil(t, when)
-	out, err := exec.Command(analyze, "calendar", when[1]).CombinedOutput()
-	require.NoError(t, err, "%s", out)
+	for _, name := range []string{"flashdb-rebuild.timer", "flashdb-release.timer"} {
+		when := regexp.MustCompile(`(?m)^OnCalendar=(.*)$`).FindStringSubmatch(read(t, name))
+		require.NotNil(t, when)
+		out, err := exec.Command(analyze, "calendar", when[1]).CombinedOutput()
+		require.NoError(t, err, "%s", out)
+	}
 }
 
 // TestCommandsRun runs each command line on a database in the place of the one it names.
 func TestCommandsRun(t *testing.T) {
-	dir := t.TempDir()
-	command := filepath.Join(dir, "flashdb")
-	if runtime.GOOS == "windows" {
-		command += ".exe"
-	}
-	out, err := exec.Command("go", "build", "-o", command, "github.com/flashdb/flashdb/cmd/flashdb").CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	db := filepath.Join(dir, "papers.flash")
-	out, err = exec.Command(command, "create", db, "papers", "--dim", "2").CombinedOutput()
+	command := build(t)
+	db := filepath.Join(t.TempDir(), "papers.flash")
+	out, err := exec.Command(command, "create", db, "papers", "--dim", "2").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	for file, args := range commandLines(t) {
 		t.Run(file, func(t *testing.T) {

@@ -43,6 +43,12 @@ type BuildOptions struct {
 	OmitRows   bool   // leave the rows out of the file; the scores of a search are then estimates
 	Workers    int    // goroutines; default GOMAXPROCS; the file does not depend on it
 
+	// Rows is how many rows the source has; 0: not known. If it is known, the sample takes no more
+	// memory than it must.
+	Rows int64
+	// MemoryBytes, if not 0, bounds what the build holds in memory: see Build. It needs Rows. A
+	// build that is given less than it would take trains on fewer rows, and the file is another.
+	MemoryBytes int64
 	// Like is the index that the file is a segment of: see Join. Its centroids and codebooks are
 	// used, and nothing is trained. Bits, Lists, SampleRows and OmitRows are ignored.
 	Like *Index
@@ -69,6 +75,9 @@ func (o *BuildOptions) Validate() error {
 		if field.value < 0 || field.value > math.MaxInt32 {
 			faults = append(faults, fmt.Errorf("%s %d: want 0 to %d", field.name, field.value, math.MaxInt32))
 		}
+	}
+	if o.MemoryBytes < 0 || o.Rows < 0 {
+		faults = append(faults, fmt.Errorf("MemoryBytes %d and Rows %d: want 0 or more", o.MemoryBytes, o.Rows))
 	}
 	return errors.Join(faults...)
 }
@@ -133,7 +142,9 @@ var ErrRowsGone = errors.New("no rows to index")
 
 // Build writes the index of the rows of src to path. It first writes files beside it that end in
 // .tmp, and renames to path once everything is on disk. If it fails or ctx ends, it removes them.
-// In memory it holds the sample, batches of rows, and 8 bytes for each row.
+// In memory it holds the sample, batches of rows, and up to 16 bytes for each row. That is kept to
+// BuildOptions.MemoryBytes; if it cannot be, Build returns a BudgetError. What it has given up, and
+// the collector has not yet taken, is not counted.
 func Build(ctx context.Context, fs vfs.FS, path string, src RowSource, opt BuildOptions) error {
 	if err := opt.Validate(); err != nil {
 		return fmt.Errorf("build index: %w", err)
@@ -143,6 +154,13 @@ func Build(ctx context.Context, fs vfs.FS, path string, src RowSource, opt Build
 	if opt.Like != nil {
 		b.shape, b.opt.OmitRows = opt.Like.header.shape(), !opt.Like.hasRows()
 	}
+	var err error
+	if b.budget, err = b.opt.fit(); err != nil {
+		return fmt.Errorf("build index: %w", err)
+	}
+	if b.budget.sampleRows > 0 {
+		b.opt.SampleRows = b.budget.sampleRows
+	}
 	if err := b.build(ctx); err != nil {
 		return fmt.Errorf("build index %s: %w", filepath.Base(path), err)
 	}
@@ -151,11 +169,12 @@ func Build(ctx context.Context, fs vfs.FS, path string, src RowSource, opt Build
 
 // builder is the state of one Build.
 type builder struct {
-	fs    vfs.FS
-	path  string
-	src   RowSource
-	opt   BuildOptions
-	shape pq.Shape
+	fs     vfs.FS
+	path   string
+	src    RowSource
+	opt    BuildOptions
+	shape  pq.Shape
+	budget budget
 
 	total     int64     // rows of the first pass
 	training  []float32 // rows the codebooks are trained on, row-major

@@ -79,7 +79,7 @@ func (w *writer) writeCodes(ctx context.Context) error {
 // any.
 func (w *writer) pieces() func(*chunk) bool {
 	begin := w.layout.begin
-	size := max(1, min(encodeRows, encodeBytes/(4*w.opt.Dim))/pq.BlockCodes) * pq.BlockCodes
+	size := max(1, w.encodeSize()/pq.BlockCodes) * pq.BlockCodes
 	list, at := 0, 0
 	return func(c *chunk) bool {
 		c.pieces = c.pieces[:0]

@@ -23,9 +23,8 @@ const sampleSlack = 1.25
 
 // sample reads the rows for the first time.
 func (b *builder) sample(ctx context.Context) (*sample, error) {
-	s := &sample{}
+	s, limit := b.newSample()
 	d := b.opt.Dim
-	limit := uint64(math.MaxUint64)
 	err := b.batches(ctx, func(ids []uint32, rows []float32) error {
 		s.seen += int64(len(ids))
 		for i, id := range ids {
@@ -104,7 +103,7 @@ const (
 // the source. It refuses rows that are out of order, of another dimension, or not finite.
 func (b *builder) batches(ctx context.Context, fn func(ids []uint32, rows []float32) error) error {
 	d := b.opt.Dim
-	size := max(1, min(batchRows, batchBytes/(4*d)))
+	size := b.batchSize()
 	ids, rows := make([]uint32, 0, size), make([]float32, 0, size*d)
 	flush := func() error {
 		if err := ctx.Err(); err != nil {

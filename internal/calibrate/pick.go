@@ -10,8 +10,16 @@ import (
 	"github.com/flashdb/flashdb/decoder"
 )
 
-// Pool returns how many evenly drawn sources and rows to pass to Pick for n sources.
-func Pool(n int) (sources, rows int) { return max(n, poolSources), weighRows }
+// Pool returns how many evenly drawn sources and rows to pass to Pick for n sources. The sources
+// take about half of memory bytes at most, if that is not 0, but there are never fewer than n. They
+// are most of what a calibration holds.
+func Pool(n, dim int, memory int64) (sources, rows int) {
+	sources = poolSources
+	if memory > 0 {
+		sources = int(min(int64(sources), memory/2/int64(4*dim+sourceBytes)))
+	}
+	return max(n, sources), weighRows
+}
 
 // A Draw is how a source was drawn. ByOdds and ByLinks imitate real queries, which are often about
 // active users or well known genes. Such sources have many good candidates, which are hard to rank.

@@ -78,3 +78,21 @@ func TestPick(t *testing.T) {
 	_, err = calibrate.Pick(ctx, d, pool, rows, 10, rng, never)
 	assert.ErrorIs(t, err, context.Canceled)
 }
+
+func TestPool(t *testing.T) {
+	for _, tt := range []struct {
+		n, dim int
+		memory int64
+		want   int
+	}{
+		{500, 64, 0, 20_000},
+		{500, 64, 1 << 30, 20_000},
+		{500, 64, 8 << 20, 4 << 20 / 768},
+		{500, 64, 1, 500},
+		{30_000, 64, 1, 30_000},
+	} {
+		sources, rows := calibrate.Pool(tt.n, tt.dim, tt.memory)
+		assert.Equal(t, tt.want, sources, "%+v", tt)
+		assert.Equal(t, 64, rows)
+	}
+}

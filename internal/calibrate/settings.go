@@ -6,6 +6,7 @@ package calibrate
 const (
 	// Sources: see Pick.
 	poolSources = 20_000 // in the pool; a hundredth of the genes has 28% of the links, and some of them must be in it
+	sourceBytes = 512    // what a source of the pool takes beside its row: mostly its links
 	weighRows   = 64     // rows that each source of the pool is scored against
 	mostLogit   = 10     // limit of a logit in a weight, so that one row does not dominate it
 

@@ -127,7 +127,11 @@ func Write(w io.Writer, s flashdb.Stats, m flashdb.Metrics) {
 		{"rebuilds_total", "Finished rebuilds.", m.Rebuilds},
 		{"rebuild_errors_total", "Rebuilds that failed or were refused.", m.RebuildErrors},
 		{"indexes_unusable_total", "Indexes that could not be served.", m.IndexesUnusable},
+		{"publishes_total", "Releases that were published.", m.Publishes},
+		{"publish_errors_total", "Publishes that failed or were refused.", m.PublishErrors},
+		{"rollbacks_total", "Releases that were gone back to.", m.Rollbacks},
 	} {
 		p.one(c.name, "counter", c.help, float64(c.v))
 	}
+	p.one("open_snapshots", "gauge", "Snapshots that are not closed.", float64(m.OpenSnapshots))
 }

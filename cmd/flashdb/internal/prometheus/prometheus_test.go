@@ -22,6 +22,7 @@ func TestWrite(t *testing.T) {
 		Collections: []flashdb.CollectionStats{{Name: `a"b\`, Nodes: 7, Written: time.Unix(1e9, 0)}, {Name: "c"}},
 	}, flashdb.Metrics{
 		Predicts:     3,
+		Publishes:    2,
 		QuerySeconds: flashdb.Histogram{Bounds: []float64{0.001, 0.002}, Counts: []uint64{1, 2, 4}, Sum: 0.5},
 	})
 	text := out.String()
@@ -30,6 +31,7 @@ func TestWrite(t *testing.T) {
 		`flashdb_nodes{collection="a\"b\\"} 7` + "\n" + `flashdb_nodes{collection="c"} 0` + "\n",
 		`flashdb_index_written_seconds{collection="a\"b\\"} 1e+09` + "\n" + `flashdb_index_written_seconds{collection="c"} 0` + "\n",
 		`flashdb_queries_total{kind="predict"} 3` + "\n",
+		"# TYPE flashdb_publishes_total counter\nflashdb_publishes_total 2\n",
 		`flashdb_query_seconds_bucket{le="0.001"} 1` + "\n" + `flashdb_query_seconds_bucket{le="0.002"} 3` + "\n" +
 			`flashdb_query_seconds_bucket{le="+Inf"} 7` + "\nflashdb_query_seconds_sum 0.5\nflashdb_query_seconds_count 7\n",
 	} {
