@@ -16,11 +16,10 @@ import (
 
 // layered is a generation and segments with newer rows, joined, beside a map of the valid rows.
 type layered struct {
-	dim    int
-	opt    BuildOptions
-	files  []Segment
-	rows   map[uint32][]float32
-	joined *Index
+	dim   int
+	opt   BuildOptions
+	files []Segment
+	rows  map[uint32][]float32
 }
 
 // layer returns a generation of the rows of base without segments.
