@@ -31,6 +31,22 @@ func (o opened) Collection(_ context.Context, name string) (Collection, error) {
 	return here{c}, nil
 }
 
+func (o opened) Releases(ctx context.Context) ([]flashdb.ReleaseInfo, error) {
+	return o.db.Releases(ctx)
+}
+
+func (o opened) ReleaseCollection(ctx context.Context, release, name string) (Collection, error) {
+	r, err := o.db.Release(ctx, release)
+	if err != nil {
+		return nil, err
+	}
+	c, err := r.Collection(name)
+	if err != nil {
+		return nil, err
+	}
+	return here{c}, nil
+}
+
 type here struct{ *flashdb.Collection }
 
 func (c here) Decoder(_ context.Context, name string) (decoder.Decoder, error) {
