@@ -90,7 +90,7 @@ in a temporary directory, as far as --growth-time allows.`,
 	fs := cmd.Flags()
 	fs.StringVarP(&out, "out", "o", "", "`file` to write (needed)")
 	fs.StringVar(&decoderName, "decoder", "", "`name` of the decoder; not needed when there is one")
-	fs.StringVar(&r.relation, "relation", "", "ask for this `relation` only, if the decoder has relations (default: all of them in turn)")
+	fs.StringVar(&r.relation, "relation", "", "ask for this `relation` only (default: all that the decoder has, in turn)")
 	fs.BoolVar(&r.reverse, "reverse", false, "with --relation: predict nodes that have it to the source")
 	fs.IntVar(&r.sources, "sources", 30, "`number` of sources to run queries for")
 	fs.DurationVar(&r.growthTime, "growth-time", 30*time.Second, "`time` to measure how query times grow with the rows; 0: not at all")

@@ -7,7 +7,7 @@ import (
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
 )
 
-// rebuildFrom is the share of changed rows from which on the page advises a rebuild.
+// rebuildFrom is the share of moved rows from which on the page advises a rebuild.
 const rebuildFrom = 0.2
 
 // growth says how the rows have changed since the index was built.
@@ -15,7 +15,6 @@ type growth struct {
 	Indexed uint64 `json:"indexed"` // rows of the index that queries find
 	Newer   uint64 `json:"newer"`   // that queries search without it
 	Dead    uint64 `json:"dead"`    // rows of the index whose nodes were deleted or replaced
-	Advice  number `json:"advice"`  // the share of newer and dead rows from which on to rebuild
 	Facts   []fact `json:"facts"`
 }
 
@@ -25,7 +24,7 @@ func growthOf(c flashdb.CollectionStats, all flashdb.Stats) *growth {
 		return nil
 	}
 	dead := min(c.Drift.Dead, c.IndexedRows)
-	g := &growth{Indexed: c.IndexedRows - dead, Newer: c.DeltaRows, Dead: dead, Advice: rebuildFrom, Facts: []fact{
+	g := &growth{Indexed: c.IndexedRows - dead, Newer: c.DeltaRows, Dead: dead, Facts: []fact{
 		{"newer rows", show.Number(c.DeltaRows), "every query searches all of them, without the index"},
 		{"dead rows", show.Number(dead), "of nodes deleted or replaced since; the index skips them"},
 		{"rows moved", fmt.Sprintf("%.3g%%", 100*c.Drift.Moved), "newer and deleted, of the indexed ones; rebuild from about 20% on"},
