@@ -41,7 +41,24 @@ func onDB[Req, Item, Res any](name string, answer func(context.Context, *flashdb
 
 // onCollection makes a call of a collection.
 func onCollection[Req, Item, Res any](name string, answer func(context.Context, *flashdb.Collection, Req, reply[Item]) (Res, error)) call[*flashdb.Collection, Req, Item, Res] {
-	return register(anyCollection+"/"+name, (*flashdb.DB).Collection, answer)
+	return register(anyCollection+"/"+name, collectionAt, answer)
+}
+
+// ofRelease stands between the name of a collection and that of a release: "items@night". No name
+// holds it.
+const ofRelease = "@"
+
+// collectionAt returns the collection that a path names, as the live release has it or another one.
+func collectionAt(db *flashdb.DB, place string) (*flashdb.Collection, error) {
+	name, release, other := strings.Cut(place, ofRelease)
+	if !other {
+		return db.Collection(name)
+	}
+	r, err := db.Release(context.Background(), release)
+	if err != nil {
+		return nil, err
+	}
+	return r.Collection(name)
 }
 
 // anyCollection stands for the name of a collection in the path of a call.

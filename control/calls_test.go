@@ -193,6 +193,18 @@ func askReleases(t *testing.T, c *Client, said transcript) {
 	require.Len(t, built, 2)
 	assert.True(t, told)
 	said["release built"] = built[0].Built
+	staged, err := c.ReleaseCollection(ctx, "next", "c")
+	require.NoError(t, err)
+	found, err := staged.Predict(ctx, "a", 2, &flashdb.PredictOptions{Decoder: binary, IncludeLinked: true})
+	require.NoError(t, err)
+	require.NotEmpty(t, found.Hits)
+	assert.Contains(t, []string{found.Hits[0].Key, found.Hits[1].Key}, "added\xff", "the live release has no embedding of it")
+	said["release predicts"] = found.Hits
+	require.ErrorIs(t, staged.Upsert(ctx, flashdb.Node{Key: "z", Embedding: []float32{1, 1}}), flashdb.ErrInvalid)
+	_, err = c.ReleaseCollection(ctx, "none", "c")
+	require.ErrorIs(t, err, flashdb.ErrNotFound)
+	_, err = c.ReleaseCollection(ctx, "next", "none")
+	require.ErrorIs(t, err, flashdb.ErrNotFound)
 	edges := map[string][]flashdb.Edge{"c": {{Source: "a", Target: "added\xff"}}}
 	compared, err := c.CompareRelease(ctx, "next", &flashdb.CompareOptions{Edges: edges, Progress: tell})
 	require.NoError(t, err)

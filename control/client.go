@@ -62,10 +62,11 @@ func (c *Client) there() (*connection, string) { return c.conn, "" }
 // name. So after it was dropped and created again, they use the new one. For a Client made by Local
 // they do not.
 type Collection struct {
-	local  *flashdb.Collection // nil: of another process
-	conn   *connection
-	name   string
-	schema flashdb.Schema
+	local   *flashdb.Collection // nil: of another process
+	conn    *connection
+	name    string
+	release string // "": the live one
+	schema  flashdb.Schema
 }
 
 // Name returns the collection's name.
@@ -76,7 +77,12 @@ func (c *Collection) Schema() flashdb.Schema { return c.schema }
 
 func (c *Collection) here() (*flashdb.Collection, bool) { return c.local, c.local != nil }
 
-func (c *Collection) there() (*connection, string) { return c.conn, c.name }
+func (c *Collection) there() (*connection, string) {
+	if c.release == "" {
+		return c.conn, c.name
+	}
+	return c.conn, c.name + ofRelease + c.release
+}
 
 // deref returns the options that o points to, and the default ones for nil.
 func deref[O any](o *O) (options O) {

@@ -196,6 +196,25 @@ func (c *Client) Collection(ctx context.Context, name string) (_ *Collection, er
 	return of, nil
 }
 
+// ReleaseCollection is Collection of flashdb.Release: the collection as a release has it that need
+// not be live.
+func (c *Client) ReleaseCollection(ctx context.Context, release, name string) (_ *Collection, err error) {
+	of := &Collection{conn: c.conn, name: name, release: release}
+	if c.db != nil {
+		r, err := c.db.Release(ctx, release)
+		if err != nil {
+			return nil, err
+		}
+		if of.local, err = r.Collection(name); err != nil {
+			return nil, err
+		}
+	}
+	if of.schema, err = schema.ask(ctx, of, none{}, out{}); err != nil {
+		return nil, err
+	}
+	return of, nil
+}
+
 type creation struct {
 	Name   string         `json:"name"`
 	Schema flashdb.Schema `json:"schema"`

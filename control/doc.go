@@ -10,9 +10,10 @@
 // # Calls
 //
 // A call is HTTP with JSON: a POST (or, without a body, a GET) of /v2/CALL, or of
-// /v2/COLLECTION/CALL for one of a collection. Its name is that of the method in small letters. Its
-// body is one JSON object, which may be left out when every field has its zero value; a field that
-// the owner does not know is refused, since ignoring a filter or a limit would give a wrong answer.
+// /v2/COLLECTION/CALL for one of a collection, which may be COLLECTION@RELEASE for one that is not
+// live. Its name is that of the method in small letters. Its body is one JSON object, which may be
+// left out when every field has its zero value; a field that the owner does not know is refused,
+// since ignoring a filter or a limit would give a wrong answer.
 // The reply is one JSON object per line:
 //
 //	{"progress": {...}}    any number, about work under way

@@ -228,6 +228,18 @@ func (p Plan) Filtered(allowed, rows int) Plan {
 	return p
 }
 
+// Vectors returns how many query vectors a search of so many rounds has, in all of them.
+func (p Plan) Vectors(rounds float64) float64 {
+	first, later := 1.0, 1.0
+	if p.Seed == SeedBoth || p.Seed == SeedLearnedOnes || p.Seed == SeedComponents {
+		first = 2 // the last one may have more
+	}
+	if p.AnchorsFrom == AnchorsBoth || p.AnchorsFrom == AnchorsRoundOnes {
+		later = 2
+	}
+	return first + later*(rounds-1)
+}
+
 // FilteredScale returns how many times as much must be visited under a filter that allows so many
 // of the rows, because the best of those rank lower among all rows. With random tags, a filter of
 // one row in ten needed 2 to 4 times the probes for the same recall, on graphs of 64,000 and

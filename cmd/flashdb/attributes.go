@@ -145,10 +145,9 @@ func newJSONAttributes(all []flashdb.AttributeStats) (out []jsonAttribute) {
 }
 
 // attributesOf returns the attributes of a collection as an export writes them.
-func attributesOf(ctx context.Context, db database, name string) (all []codec.Attribute, err error) {
-	of, err := statsOf(ctx, db, name)
+func attributesOf(of flashdb.CollectionStats) (all []codec.Attribute) {
 	for _, a := range of.Attributes {
 		all = append(all, codec.Attribute{Name: a.Name, Type: a.Type})
 	}
-	return all, err
+	return all
 }

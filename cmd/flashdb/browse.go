@@ -28,8 +28,8 @@ func (a *app) browseCommand() *cobra.Command {
 		Use:   "browse DIR [--addr HOST:PORT] [--no-open] [--write]",
 		Short: "Look at a database in a browser, until interrupted",
 		Long: `Browse serves a page for looking at a database, and opens it in the browser. It shows a node,
-its known links beside predictions, two answers side by side, a drawing of the neighbourhood, a
-map of the collection, and the health of the index. The page needs no network.
+its known links beside predictions, two decoders or releases side by side, a drawing of the
+neighbourhood, a map of the collection, and the health of the index. The page needs no network.
 
 Only this machine reaches the page, and only at the address that browse prints: it holds a token,
 new at every run. With --no-open that address stands alone on one line. Nothing is written,
@@ -90,6 +90,14 @@ func (b browsed) Collection(ctx context.Context, name string) (browse.Collection
 	c, err := collectionOf(ctx, b.database, name)
 	if err != nil {
 		return nil, err // and no collection that is nil
+	}
+	return c, nil
+}
+
+func (b browsed) ReleaseCollection(ctx context.Context, release, name string) (browse.Collection, error) {
+	c, err := b.database.ReleaseCollection(ctx, release, name)
+	if err != nil {
+		return nil, err
 	}
 	return c, nil
 }

@@ -120,7 +120,7 @@ func TestBrowseBesideAnOwner(t *testing.T) {
 	linked, err := c.Linked(context.Background(), flashdb.Edge{Source: "a"})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"b"}, linked)
-	for _, call := range []string{"collection?c=c", "keys?c=c&q=b", "links?c=c&key=a&decoder=dot", "graph?c=c&key=a&decoder=dot", "nearest?c=c&key=a", "map?c=c", "health?c=c", "tags?c=c"} {
+	for _, call := range []string{"collection?c=c", "keys?c=c&q=b", "links?c=c&key=a&decoder=dot", "graph?c=c&key=a&decoder=dot", "nearest?c=c&key=a", "map?c=c", "health?c=c", "words?c=c"} {
 		status, text := fetch(t, address+"api/"+call, "")
 		assert.Equal(t, http.StatusOK, status, "%s: %s", call, text)
 	}

@@ -47,8 +47,8 @@ func (a *app) exportRowsCommand() *cobra.Command {
 		Short: "Write the nodes of a collection to a file",
 		Long: `Rows writes every node, in the order in which they were inserted, to a file of embeddings
 that import reads: .jsonl, .csv, .tsv or .parquet with keys, tags, attributes and payloads; .npy,
-.npz, .safetensors or .fvecs with the embeddings alone, and keys and payloads in the
---keys file. A name that ends in .zst or .gz is compressed; - is standard output, with
+.npz, .safetensors or .fvecs with the embeddings alone, and the rest in the --keys file, a .tsv or
+.csv. A name that ends in .zst or .gz is compressed; - is standard output, with
 --format. The file must not exist yet; it appears when it is complete.`,
 		Example: `  flashdb export rows papers.flash papers papers.parquet
   flashdb export rows papers.flash papers embeddings.npy --keys nodes.tsv
@@ -62,13 +62,18 @@ that import reads: .jsonl, .csv, .tsv or .parquet with keys, tags, attributes an
 			if keysFile != "" && (codec.HasKeys(kind) || kind == formatParquet) {
 				return fmt.Errorf("--keys is for formats without keys: .%s holds them itself", kind)
 			}
+			if extension(keysFile) == formatParquet {
+				return fmt.Errorf("--keys %s: keys are not written as .parquet here; want .tsv or .csv", keysFile)
+			}
 			return a.withCollection(cmd.Context(), args[0], args[1], flashdb.Options{ReadOnly: true}, func(db database, c collection) error {
 				start := time.Now()
-				attributes, err := attributesOf(cmd.Context(), db, c.Name())
+				of, err := statsOf(cmd.Context(), db, c.Name())
 				if err != nil {
 					return err
 				}
-				rows, err := a.exportRows(cmd.Context(), c, attributes, kind, args[2], keysFile)
+				attributes := attributesOf(of)
+				plain := len(attributes)+len(of.Tags) == 0
+				rows, err := a.exportRows(cmd.Context(), c, exported{kind, args[2], keysFile, attributes, plain})
 				if err != nil {
 					return err
 				}
@@ -77,14 +82,14 @@ that import reads: .jsonl, .csv, .tsv or .parquet with keys, tags, attributes an
 					if len(attributes) > 0 {
 						what = "keys, tags, attributes and payloads"
 					}
-					fmt.Fprintf(a.err, "%s are not in a .%s; --keys FILE keeps keys and payloads\n", what, kind)
+					fmt.Fprintf(a.err, "%s are not in a .%s; --keys FILE keeps them\n", what, kind)
 				}
 				return a.printExport(args[2], "row", rows, time.Since(start))
 			})
 		},
 	}
 	cmd.Flags().StringVar(&format, "format", "", "`format` of the file (default by its name)")
-	cmd.Flags().StringVar(&keysFile, "keys", "", "`file` for row numbers, keys and payloads")
+	cmd.Flags().StringVar(&keysFile, "keys", "", "`file` for keys, tags, attributes and payloads: .tsv or .csv")
 	completeWords(cmd, "format", rowFormats()...)
 	return cmd
 }
@@ -167,22 +172,30 @@ func eachKey(ctx context.Context, c collection, census keyCensus, fn func(key st
 	return nil
 }
 
-func (a *app) exportRows(ctx context.Context, c collection, attributes []codec.Attribute, format, file, keysFile string) (rows int64, err error) {
+// exported is what an export of rows writes.
+type exported struct {
+	format, file, keysFile string
+
+	attributes []codec.Attribute
+	plain      bool // no node has a tag or an attribute
+}
+
+func (a *app) exportRows(ctx context.Context, c collection, e exported) (rows int64, err error) {
 	census, err := takeCensus(ctx, c)
 	if err != nil {
 		return 0, err
 	}
-	census.attributes = attributes
-	err = a.writeFile(file, func(w io.Writer) error {
-		out, err := newRowWriter(w, format, c.Schema().Dim, census)
+	census.attributes = e.attributes
+	err = a.writeFile(e.file, func(w io.Writer) error {
+		out, err := newRowWriter(w, e.format, c.Schema().Dim, census)
 		if err != nil {
 			return err
 		}
-		if keysFile == "" {
+		if e.keysFile == "" {
 			rows, err = a.writeRows(ctx, c, census, out, nil)
 		} else {
-			err = a.writeFile(keysFile, func(w io.Writer) error {
-				names, err := codec.NewTableWriter(w, formatTSV)
+			err = a.writeFile(e.keysFile, func(w io.Writer) error {
+				names, err := newNameWriter(w, e)
 				if err != nil {
 					return err
 				}
@@ -205,9 +218,8 @@ func newRowWriter(w io.Writer, format string, dim int, census keyCensus) (codec.
 	return codec.NewRowWriter(w, format, dim, census.nodes, census.attributes...)
 }
 
-// writeRows writes every node to out, and its row number, key and payload to names unless that is
-// nil.
-func (a *app) writeRows(ctx context.Context, c collection, census keyCensus, out codec.RowWriter, names *codec.TableWriter) (rows int64, err error) {
+// writeRows writes every node to out, and what is not its embedding to names unless that is nil.
+func (a *app) writeRows(ctx context.Context, c collection, census keyCensus, out codec.RowWriter, names nameWriter) (rows int64, err error) {
 	p := terminal.NewProgress(a.err)
 	defer p.Clear()
 	without := 0
@@ -225,11 +237,12 @@ func (a *app) writeRows(ctx context.Context, c collection, census keyCensus, out
 			without++
 			return nil
 		}
+		row := codec.Row{Key: key, HasKey: true, Tags: n.Tags, Payload: n.Payload, Attributes: n.Attributes}
 		if err == nil {
-			err = out.Write(n.Embedding, codec.Row{Key: key, HasKey: true, Tags: n.Tags, Payload: n.Payload, Attributes: n.Attributes})
+			err = out.Write(n.Embedding, row)
 		}
 		if err == nil && names != nil {
-			err = writeName(names, rows, n)
+			err = names.Write(nil, row)
 		}
 		if err != nil {
 			return fmt.Errorf("node %s: %w", strconv.Quote(show.Clip(key, 60)), err)
@@ -240,15 +253,6 @@ func (a *app) writeRows(ctx context.Context, c collection, census keyCensus, out
 		return nil
 	})
 	return rows, err
-}
-
-// writeName writes a line of a --keys file. The tabs of a payload are columns of it to import.
-func writeName(names *codec.TableWriter, row int64, n flashdb.Node) error {
-	fields := []string{strconv.FormatInt(row, 10), n.Key}
-	if len(n.Payload) > 0 {
-		fields = append(fields, strings.Split(string(n.Payload), "\t")...)
-	}
-	return names.Write(fields...)
 }
 
 func (a *app) exportDecoderCommand() *cobra.Command {

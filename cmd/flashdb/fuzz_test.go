@@ -9,6 +9,7 @@ import (
 	"github.com/flashdb/flashdb"
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/parquet"
 	"github.com/flashdb/flashdb/index"
+	"github.com/flashdb/flashdb/internal/codec"
 )
 
 func FuzzParseOracleLine(f *testing.F) {
@@ -59,6 +60,33 @@ func FuzzParseProbes(f *testing.F) {
 		}
 		if err := p.Validate(); err != nil || p == (index.Probes{}) || math.IsNaN(p.Share) {
 			t.Fatalf("%q was accepted as %+v: %v", s, p, err)
+		}
+	})
+}
+
+// FuzzNames reads a --keys file.
+func FuzzNames(f *testing.F) {
+	f.Add([]byte("0\ta\tpay\tload\n1\tb\n"), false)
+	f.Add([]byte("row,key,tags,payload,@price:number\n1,a,x;y,p,2.5\n0,b,,,\n"), true)
+	f.Add([]byte(",name,price\n1,a,2\n"), true)
+	f.Add([]byte("key\ttags\na\t[\"x\"]\n"), false)
+	f.Fuzz(func(t *testing.T, b []byte, commas bool) {
+		name, columns := "names.tsv", codec.Columns{}
+		if commas {
+			name, columns.Attributes = "names.csv", []string{"price"}
+		}
+		keys := tableFile{name, "line", func() (tableReader, error) { return codec.ParseTable(name, b) }}
+		im := importer{keysFile: &keys, keyColumns: columns}
+		if im.loadKeys() != nil {
+			return
+		}
+		for _, n := range im.keys.names {
+			if got, ok := im.keys.of(n.row); !ok || got.key != n.key || n.key == "" {
+				t.Fatalf("row %d has key %q, and is found as %q", n.row, n.key, got.key)
+			}
+			if n.beside != nil && len(n.beside.values) != 0 && len(n.beside.values) != len(im.keys.attributes) {
+				t.Fatalf("%d values of %d attributes", len(n.beside.values), len(im.keys.attributes))
+			}
 		}
 	})
 }

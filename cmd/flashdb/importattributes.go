@@ -19,8 +19,14 @@ type columnTypes struct {
 	asked   map[string]attr.Kind                 // by flag
 	lookUp  func() (map[string]attr.Kind, error) // those of the collection; nil for a new one
 	known   map[string]attr.Kind                 // what lookUp returned, once the file has attributes
-	guessed map[string]attr.Kind
+	guessed map[string]guess
 	settled bool // the first pass is over
+}
+
+// A guess is what the values of a column look like so far.
+type guess struct {
+	kind attr.Kind
+	text bool // they are texts, which can always be strings
 }
 
 // ask reads the values of --attributes: names of columns, each perhaps with a type.
@@ -67,7 +73,7 @@ func (t *columnTypes) of(row map[string]any) (flashdb.Attributes, error) {
 			}
 		}
 		if kind == 0 && t.settled {
-			kind = t.guessed[n.name]
+			kind = t.guessed[n.name].kind
 		}
 		if kind == 0 {
 			if err := t.guess(n.name, x); err != nil {
@@ -84,39 +90,52 @@ func (t *columnTypes) of(row map[string]any) (flashdb.Attributes, error) {
 	return all, nil
 }
 
-// guess notes what a value looks like. Texts of several types are strings.
+// guess notes what a value looks like. A value that has a type in its file keeps it. A Field may be
+// of any type, and a Text is a time or a string. Texts of several types are strings.
 func (t *columnTypes) guess(name string, x any) error {
 	if t.guessed == nil {
-		t.guessed = map[string]attr.Kind{}
+		t.guessed = map[string]guess{}
 	}
-	before := t.guessed[name]
-	if field, ok := x.(codec.Field); ok {
-		if kind := attr.Guess(string(field)); before == 0 || before == kind {
-			t.guessed[name] = kind
-		} else {
-			t.guessed[name] = attr.String
+	here, before := guess{text: true}, t.guessed[name]
+	switch x := x.(type) {
+	case codec.Field:
+		here.kind = attr.Guess(string(x))
+	case codec.Text:
+		if here.kind = attr.Guess(string(x)); here.kind != attr.Time {
+			here.kind = attr.String
 		}
-		return nil
+	default:
+		v, err := attr.Of(x)
+		if err != nil {
+			return fmt.Errorf("attribute %s: %w", show.Text(name), err)
+		}
+		here = guess{v.Kind(), v.Kind() == attr.String}
 	}
-	v, err := attr.Of(x)
-	if err != nil {
-		return fmt.Errorf("attribute %s: %w", show.Text(name), err)
+	switch {
+	case before.kind == 0 || before.kind == here.kind:
+		here.text = here.text && (before.kind == 0 || before.text)
+	case before.text && here.text:
+		here.kind = attr.String
+	default:
+		return fmt.Errorf("attribute %s is a %v in the rows before, and here a %v", show.Text(name), before.kind, here.kind)
 	}
-	if before != 0 && before != v.Kind() {
-		return fmt.Errorf("attribute %s is a %v in the rows before, and here a %v", show.Text(name), before, v.Kind())
-	}
-	t.guessed[name] = v.Kind()
+	t.guessed[name] = here
 	return nil
 }
 
 // typed returns a value of a file as one of a type. Texts are read as that type.
 func typed(x any, kind attr.Kind) (attr.Value, error) {
-	text, isText := x.(string)
-	if field, ok := x.(codec.Field); ok {
-		text, isText = string(field), true
-	}
-	if _, isField := x.(codec.Field); isText && (isField || kind == attr.Time) {
-		return attr.Parse(kind, text)
+	switch of := x.(type) {
+	case codec.Field:
+		return attr.Parse(kind, string(of))
+	case codec.Text:
+		if x = string(of); kind == attr.Time {
+			return attr.Parse(kind, string(of))
+		}
+	case string:
+		if kind == attr.Time {
+			return attr.Parse(kind, of)
+		}
 	}
 	v, err := attr.Of(x)
 	if err == nil && v.Kind() != kind {
@@ -130,7 +149,7 @@ func (t *columnTypes) settle() string {
 	t.settled = true
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(t.guessed)) {
-		parts = append(parts, fmt.Sprintf("%s %v", show.Text(name), t.guessed[name]))
+		parts = append(parts, fmt.Sprintf("%s %v", show.Text(name), t.guessed[name].kind))
 	}
 	if len(parts) == 0 {
 		return ""

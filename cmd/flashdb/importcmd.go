@@ -32,17 +32,18 @@ standard input, with --format. Of a file with several matrices, name one:
 graph.npz#embeddings. The whole file is checked before anything is stored; then every 10,000
 rows are one atomic batch. The same command continues an import that was interrupted.
 
-A row's key is its name in the --keys file (tab-separated: row number, key; further
-columns become the payload), else the key a .jsonl, .csv, .tsv or .parquet row has, else
-its row number in decimal. Rows are numbered from 0, by the whole file also under
---start. Columns of tables are found by name: key, id or name; tags; payload; the
---...-column flags name others. --attributes names columns of attributes, which filters compare;
-a type follows a colon, or is what all values look like. docs/import.md has the details of every
-format.`,
+A row's key is the one in the --keys file, else the key a .jsonl, .csv, .tsv or .parquet row
+has, else its row number in decimal. Rows are numbered from 0, by the whole file also under
+--start. The --keys file is a table with a header, or without one of row number, key and, as
+the payload, further columns. Columns of tables are found by name: key, id or name; tags;
+payload; the --...-column flags name others. --attributes names columns of attributes, which
+filters compare; a type follows a colon, or is what the file says or all values look like.
+docs/import.md has the details of every format.`,
 		Example: `  flashdb import papers.flash papers embeddings.npy --keys nodes.tsv
   flashdb import papers.flash papers new.jsonl --tag fresh --dry-run
   flashdb import papers.flash papers rows.parquet --embedding-column vec --tags-column labels
   flashdb import shop.flash items items.csv --attributes price,brand,released:time
+  flashdb import shop.flash items items.npy --keys items.parquet --attributes price,brand
   zcat rows.csv.gz | flashdb import papers.flash papers - --format csv
   flashdb import genes.flash articles embeddings.npy.zst --keys nodes.tsv.zst --start 46898`,
 		Args: usage.Args(3, 3),
@@ -83,7 +84,7 @@ type importFlags struct {
 
 func (f *importFlags) add(cmd *cobra.Command) {
 	fs, im := cmd.Flags(), &f.im
-	fs.StringVar(&f.keysFile, "keys", "", "`file` of row numbers, keys and payloads")
+	fs.StringVar(&f.keysFile, "keys", "", "`file` of keys, tags, attributes and payloads")
 	fs.StringArrayVar(&im.tags, "tag", nil, "`tag` of every node; may be repeated")
 	fs.Int64Var(&im.start, "start", 0, "first `row` to import")
 	fs.Int64Var(&im.count, "count", 0, "`number` of rows to import at most (default to the end)")
@@ -131,8 +132,12 @@ func (im *importer) use(keysFile string, notes io.Writer) error {
 	if keysFile == "" {
 		return nil
 	}
-	if im.columns.Key != "" {
+	if im.file.hasColumns() && im.columns.Key != "" {
 		return errors.New("--keys and --key-column both name the keys: give one")
+	}
+	if !im.file.hasColumns() { // the columns named are those of the other file
+		im.keyColumns, im.columns = im.columns, codec.Columns{Embedding: im.columns.Embedding}
+		im.keyColumns.Embedding = ""
 	}
 	keys := tableAt(keysFile)
 	im.keysFile = &keys

@@ -25,6 +25,7 @@ type importer struct {
 	notes        io.Writer  // takes what is to be known before the end; nil: nothing is told, or was
 	columns      codec.Columns
 	keysFile     *tableFile // nil without --keys
+	keyColumns   codec.Columns
 	keysIdentity string
 	tags         []string // of every node
 	tagsOf       func(key string, payload []byte) []string
@@ -135,10 +136,7 @@ func (im *importer) node(row int64, meta codec.Row, embedding []float32) (flashd
 	if len(meta.Tags) > 0 {
 		n.Tags = append(meta.Tags, im.tags...)
 	}
-	var err error
-	if n.Attributes, err = im.types.of(meta.Attributes); err != nil {
-		return n, err
-	}
+	attributes := meta.Attributes
 	switch {
 	case im.keys != nil:
 		name, ok := im.keys.of(row)
@@ -149,6 +147,10 @@ func (im *importer) node(row int64, meta codec.Row, embedding []float32) (flashd
 		if name.payload != "" {
 			n.Payload = []byte(name.payload)
 		}
+		if b := name.beside; b != nil {
+			n.Tags = append(slices.Clone(b.tags), n.Tags...)
+			attributes = b.merge(attributes, im.keys.attributes)
+		}
 	case meta.HasKey:
 		n.Key = meta.Key
 	default:
@@ -157,7 +159,9 @@ func (im *importer) node(row int64, meta codec.Row, embedding []float32) (flashd
 	if im.tagsOf != nil {
 		n.Tags = append(n.Tags, im.tagsOf(n.Key, n.Payload)...)
 	}
-	return n, nil
+	var err error
+	n.Attributes, err = im.types.of(attributes)
+	return n, err
 }
 
 // check reads every selected row and refuses what Upsert would, so that a bad row late in the file

@@ -12,18 +12,33 @@ import (
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
 )
 
-// rowName is a line of the --keys file.
+// rowName is what the --keys file says of a row.
 type rowName struct {
 	row          int64
 	key, payload string
+	beside       *rowBeside // nil: nothing
+}
+
+// A rowBeside is what few --keys files have of a row.
+type rowBeside struct {
+	tags   []string
+	values []any // of the attributes, in the order of their columns
+}
+
+// setBeside keeps tags and attributes, if there are any.
+func (n *rowName) setBeside(tags []string, values []any) {
+	if len(tags)+len(values) > 0 {
+		n.beside = &rowBeside{tags, values}
+	}
 }
 
 // rowNames are the names of the selected rows. Files list them in the order of the rows as a rule,
 // so that one is found by its place.
 type rowNames struct {
-	names []rowName          // ascending by row, once all are there
-	keys  map[string]int64   // row of each key
-	rows  map[int64]struct{} // of names; nil as long as the file is in order
+	names      []rowName          // ascending by row, once all are there
+	keys       map[string]int64   // row of each key
+	rows       map[int64]struct{} // of names; nil as long as the file is in order
+	attributes []string           // their columns
 }
 
 // loadKeys reads the names of the selected rows.
@@ -31,44 +46,53 @@ func (im *importer) loadKeys() (err error) {
 	if im.keysFile == nil {
 		return nil
 	}
-	table, err := im.keysFile.open()
+	names, err := im.openNames()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, table.Close()) }()
-	im.keys = &rowNames{keys: map[string]int64{}}
+	defer func() { err = errors.Join(err, names.close()) }()
+	im.keys = &rowNames{keys: map[string]int64{}, attributes: names.attributes()}
 	for {
-		fields, line, err := table.Next()
+		name, err := names.next()
 		if errors.Is(err, io.EOF) {
 			im.keys.finish()
+			if unused := names.unused(); len(unused) > 0 && im.stderr != nil {
+				fmt.Fprintf(im.stderr, "%s: not read: %s; --attributes, --tags-column and --payload-column name columns\n",
+					im.keysFile.name, strings.Join(unused, ", "))
+			}
 			return nil
 		}
 		if err == nil {
-			if err = im.addKey(fields); err != nil {
-				err = fmt.Errorf("%s: line %d: %w", im.keysFile.name, line, err)
-			}
+			err = im.addKey(name)
 		}
 		if err != nil {
-			return err
+			return fmt.Errorf("%s%w", names.at(), err)
 		}
 	}
 }
 
-func (im *importer) addKey(fields []string) error {
-	if len(fields) < 2 {
-		return errors.New("1 column: want row number, key and optional further columns, separated by tabs")
-	}
-	row, err := parseRow(fields[0])
-	if err != nil {
-		return err
-	}
-	if !im.wants(row) {
+func (im *importer) addKey(name rowName) error {
+	if !im.wants(name.row) {
 		return nil
 	}
-	if fields[1] == "" {
+	if name.key == "" {
 		return errors.New("the key is empty")
 	}
-	return im.keys.add(rowName{row: row, key: fields[1], payload: strings.Join(fields[2:], "\t")})
+	return im.keys.add(name)
+}
+
+// merge adds the attributes of a row to those that the file of embeddings has of it.
+func (b *rowBeside) merge(all map[string]any, columns []string) map[string]any {
+	for i, x := range b.values {
+		if x == nil {
+			continue
+		}
+		if all == nil {
+			all = map[string]any{}
+		}
+		all[columns[i]] = x
+	}
+	return all
 }
 
 func (n *rowNames) add(name rowName) error {

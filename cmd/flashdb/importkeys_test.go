@@ -24,17 +24,17 @@ func TestRowNames(t *testing.T) {
 	} {
 		im := importer{keys: &rowNames{keys: map[string]int64{}}}
 		for _, row := range rows {
-			require.NoError(t, im.addKey([]string{strconv.FormatInt(row, 10), "key " + strconv.FormatInt(row, 10), "pay", "load"}), name)
+			require.NoError(t, im.addKey(rowName{row: row, key: "key " + strconv.FormatInt(row, 10), payload: "pay\tload"}), name)
 		}
-		require.ErrorContains(t, im.addKey([]string{strconv.FormatInt(rows[0], 10), "another"}), "is named twice", name)
-		require.ErrorContains(t, im.addKey([]string{"6000000000", "key " + strconv.FormatInt(rows[0], 10)}), "and row 6000000000", name)
+		require.ErrorContains(t, im.addKey(rowName{row: rows[0], key: "another"}), "is named twice", name)
+		require.ErrorContains(t, im.addKey(rowName{row: 6000000000, key: "key " + strconv.FormatInt(rows[0], 10)}), "and row 6000000000", name)
 		im.keys.finish()
 		wanted := map[int64]bool{}
 		for _, row := range rows {
 			wanted[row] = true
 			got, ok := im.keys.of(row)
 			require.True(t, ok, "%s: row %d", name, row)
-			assert.Equal(t, rowName{row, "key " + strconv.FormatInt(row, 10), "pay\tload"}, got)
+			assert.Equal(t, rowName{row: row, key: "key " + strconv.FormatInt(row, 10), payload: "pay\tload"}, got)
 		}
 		for row := int64(-1); row < 110; row++ {
 			_, ok := im.keys.of(row)

@@ -26,6 +26,9 @@ func (im *importer) source() string {
 		return ""
 	}
 	parts := []any{im.file.identity, im.file.format, im.columns, im.keysIdentity, im.tags, im.start, im.count}
+	if columns := im.keyColumns; columns.Key+columns.Tags+columns.Payload != "" {
+		parts = append(parts, columns)
+	}
 	if len(im.attrFlags) > 0 {
 		parts = append(parts, im.attrFlags)
 	}

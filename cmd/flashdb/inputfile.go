@@ -103,6 +103,16 @@ func (f *inputFile) isParquet() bool {
 	return f.format == formatParquet || (f.format == "" && extension(f.name) == formatParquet)
 }
 
+// hasColumns tells whether the format has room for keys, tags, attributes and payloads.
+func (f *inputFile) hasColumns() bool {
+	kind := f.format
+	if kind == "" {
+		path, _, _ := strings.Cut(f.name, "#")
+		kind = extension(path)
+	}
+	return codec.HasKeys(kind) || kind == "ndjson" || kind == formatParquet
+}
+
 // rows opens the embeddings.
 func (f *inputFile) rows(columns codec.Columns) (codec.RowReader, error) {
 	if f.isParquet() {

@@ -36,12 +36,14 @@ func (a *app) reportCommand() *cobra.Command {
 hold, predictions for nodes with many links, the query times of sampled sources beside the exact
 scan and how they grow with the rows, the recall and cost of the planner's plans, how active the
 decoder's neurons are, and what has changed since the index was built. It explains its words. With
-one decoder it prints on two sheets.
+one decoder it prints on two sheets. If the decoder has relations, they are asked for in turn, and
+each example names its own; --relation asks for one of them.
 
 To see how times grow, report builds databases of an eighth, a quarter and a half of the rows
 in a temporary directory, as far as --growth-time allows.`,
 		Example: `  flashdb report papers.flash papers -o report.html
-  flashdb report papers.flash papers -o report.html --growth-time 5m --sources 100`,
+  flashdb report papers.flash papers -o report.html --growth-time 5m --sources 100
+  flashdb report kg.flash entities -o report.html --relation treats`,
 		Args: usage.Args(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if out == "" {
@@ -49,6 +51,9 @@ in a temporary directory, as far as --growth-time allows.`,
 			}
 			if r.sources < 1 {
 				return fmt.Errorf("--sources is %d: want a positive number", r.sources)
+			}
+			if r.reverse && r.relation == "" {
+				return errors.New("--reverse is the other direction of a relation: name it with --relation")
 			}
 			if r.growthTime < 0 {
 				return fmt.Errorf("--growth-time is %v: want a time, or 0 to leave it out", r.growthTime)
@@ -85,6 +90,8 @@ in a temporary directory, as far as --growth-time allows.`,
 	fs := cmd.Flags()
 	fs.StringVarP(&out, "out", "o", "", "`file` to write (needed)")
 	fs.StringVar(&decoderName, "decoder", "", "`name` of the decoder; not needed when there is one")
+	fs.StringVar(&r.relation, "relation", "", "ask for this `relation` only (default: all that the decoder has, in turn)")
+	fs.BoolVar(&r.reverse, "reverse", false, "with --relation: predict nodes that have it to the source")
 	fs.IntVar(&r.sources, "sources", 30, "`number` of sources to run queries for")
 	fs.DurationVar(&r.growthTime, "growth-time", 30*time.Second, "`time` to measure how query times grow with the rows; 0: not at all")
 	fs.StringVar(&sources, "source-collection", "", "sample sources from this `collection` (default: as the calibration did)")
@@ -105,6 +112,10 @@ type reporter struct {
 	c, from  collection // asked, and where sources are sampled
 	sources  int
 	progress *terminal.Progress
+
+	relation  string   // to ask for; "": all of them
+	reverse   bool     // in the other direction
+	relations []string // that are asked for; none if the decoder has none
 
 	growthTime time.Duration // at most; 0: growth is not measured
 	planTime   time.Duration // to calibrate a subset
@@ -154,11 +165,16 @@ func (r *reporter) page(ctx context.Context, dir, decoderName, sources string) (
 		p.Decoders = append(p.Decoders, d)
 	}
 	switch {
+	case decoderName == "" && r.relation != "":
+		return p, fmt.Errorf("--relation goes with one decoder, and there are %d: say --decoder", len(stats.Decoders))
 	case decoderName == "" && len(stats.Decoders) > 1:
 		p.Warnings = append(p.Warnings, "There are several decoders: say --decoder to see predictions and measured times.")
 		return p, nil
 	case decoderName == "":
 		return p, nil
+	}
+	if err := r.chooseRelations(ctx, decoderName); err != nil {
+		return p, err
 	}
 	if err := r.ask(ctx, &p, decoderName); err != nil {
 		return p, err
@@ -273,7 +289,8 @@ func (r *reporter) ask(ctx context.Context, p *report.Page, decoderName string) 
 		return err
 	}
 	p.Asked = &report.Asked{K: reportK, Wanted: defaultRecall}
-	opts := flashdb.PredictOptions{Decoder: decoderName, SourceCollection: r.from.Name(), Verify: true}
+	p.Asked.Relations = r.asked()
+	opts := flashdb.PredictOptions{Decoder: decoderName, SourceCollection: r.from.Name(), Reverse: r.reverse, Verify: true}
 	act := newActivity(r.c, p, decoderName)
 	for i, key := range keys {
 		r.progress.Update("ask", int64(i), int64(len(keys)))
@@ -282,6 +299,9 @@ func (r *reporter) ask(ctx context.Context, p *report.Page, decoderName string) 
 			continue
 		}
 		if err != nil {
+			return err
+		}
+		if opts.Relation, err = r.relationFor(ctx, key, i); err != nil {
 			return err
 		}
 		res, err := r.c.Predict(ctx, key, reportK, &opts)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -21,14 +20,15 @@ const (
 
 // A linkedSource is a source with its known links.
 type linkedSource struct {
-	key    string
-	linked []string
+	key      string
+	relation string // that it is asked for; "" if the decoder has none
+	linked   []string
 }
 
 // examples predicts for some sources that a reader may know: of a sample, those with the most
 // links.
 func (r *reporter) examples(ctx context.Context, p *report.Page, decoderName string) error {
-	sources, err := r.mostLinked(ctx)
+	sources, sampled, err := r.mostLinked(ctx)
 	if err != nil {
 		return err
 	}
@@ -37,59 +37,85 @@ func (r *reporter) examples(ctx context.Context, p *report.Page, decoderName str
 		return err
 	}
 	p.Scores = d.Kind() == decoder.Dot && d.Spec().Output != "sigmoid"
-	p.ExamplesNote = fmt.Sprintf("New links of the nodes with the most known ones, of %d sampled.", len(sources))
+	p.ExamplesNote = fmt.Sprintf("New links of the nodes with the most known ones, of %d sampled.", sampled)
+	if len(r.relations) > 1 {
+		p.ExamplesNote = fmt.Sprintf("New links of the nodes with the most known ones of each relation, of %d sampled.", sampled)
+	}
 	if len(sources) > 0 && len(sources[0].linked) == 0 {
 		p.ExamplesNote = "Sampled nodes: no links are stored, so that known ones cannot be left out."
+		if r.relation != "" {
+			p.ExamplesNote = "Sampled nodes: none has a known link of this relation, so that known ones cannot be left out."
+		}
 	}
 	for _, s := range sources[:min(reportExamples, len(sources))] {
-		res, err := r.c.Predict(ctx, s.key, reportHits, &flashdb.PredictOptions{Decoder: decoderName, SourceCollection: r.from.Name()})
+		opts := flashdb.PredictOptions{Decoder: decoderName, SourceCollection: r.from.Name(), Relation: s.relation, Reverse: r.reverse}
+		res, err := r.c.Predict(ctx, s.key, reportHits, &opts)
 		if err != nil {
 			return err
 		}
-		p.Examples = append(p.Examples, reportExample(s, res))
+		p.Examples = append(p.Examples, r.example(s, res))
 	}
 	return nil
 }
 
 // mostLinked returns a sample of the sources, those with the most links first. Where there are no
-// links it is spread evenly.
-func (r *reporter) mostLinked(ctx context.Context) ([]linkedSource, error) {
+// links it is spread evenly. It also returns how many sources it has looked at.
+func (r *reporter) mostLinked(ctx context.Context) (sources []linkedSource, sampled int, err error) {
 	keys, err := sample(ctx, r.from, reportSeen)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	sources := make([]linkedSource, len(keys))
-	any := false
-	for i, key := range keys {
-		linked, err := r.c.Linked(ctx, flashdb.Edge{SourceCollection: r.from.Name(), Source: key})
+	if len(r.relations) > 1 {
+		sources, err = r.linkedByRelation(ctx, keys)
+	} else {
+		sources, err = r.linkedSources(ctx, keys)
+	}
+	if err != nil || len(sources) > 0 {
+		return sources, len(keys), err
+	}
+	for i := range min(reportExamples, len(keys)) {
+		key := keys[i*len(keys)/min(reportExamples, len(keys))]
+		relation, err := r.relationFor(ctx, key, i)
+		if err != nil {
+			return nil, 0, err
+		}
+		sources = append(sources, linkedSource{key: key, relation: relation})
+	}
+	return sources, len(keys), nil
+}
+
+// linkedSources returns the keys that have links, those with the most first. All are asked for the
+// one relation if the decoder has relations.
+func (r *reporter) linkedSources(ctx context.Context, keys []string) (sources []linkedSource, err error) {
+	relation := strings.Join(r.relations, "")
+	for _, key := range keys {
+		linked, err := r.linked(ctx, key, relation)
 		if err != nil {
 			return nil, err
 		}
-		sources[i] = linkedSource{key, linked}
-		any = any || len(linked) > 0
-	}
-	if !any {
-		spread := make([]linkedSource, min(reportExamples, len(sources)))
-		for i := range spread {
-			spread[i] = sources[i*len(sources)/len(spread)]
+		if len(linked) > 0 {
+			sources = append(sources, linkedSource{key, relation, linked})
 		}
-		return spread, nil
 	}
-	slices.SortStableFunc(sources, func(a, b linkedSource) int { return cmp.Compare(len(b.linked), len(a.linked)) })
+	slices.SortStableFunc(sources, byLinks)
 	return sources, nil
 }
 
-func reportExample(s linkedSource, res flashdb.Result) report.Example {
+func (r *reporter) example(s linkedSource, res flashdb.Result) report.Example {
 	e := report.Example{
-		Source: show.Text(s.key),
-		Note:   fmt.Sprintf("%s, %s scored", show.Duration(res.Stats.Elapsed), show.Count(res.Stats.RowsScored, "row")),
+		Source: show.Text(s.key), Relation: show.Text(s.relation), Reverse: r.reverse,
+		Note: fmt.Sprintf("%s, %s scored", show.Duration(res.Stats.Elapsed), show.Count(res.Stats.RowsScored, "row")),
 	}
 	if n := len(s.linked); n > 0 {
 		var named []string
 		for i := range min(reportKnown, n) {
 			named = append(named, show.Text(s.linked[i*n/min(reportKnown, n)]))
 		}
-		e.Known = fmt.Sprintf("%s, such as %s", show.Count(n, "known link"), strings.Join(named, ", "))
+		such := ", such as "
+		if n == len(named) {
+			such = ": "
+		}
+		e.Known = show.Count(n, "known link") + such + strings.Join(named, ", ")
 	}
 	for _, h := range res.Hits {
 		e.Hits = append(e.Hits, report.Hit{Key: show.Text(h.Key), Score: float64(h.Score), Probability: float64(h.Probability)})

@@ -29,6 +29,7 @@ type grower struct {
 	decoder string
 	keys    []string // of all rows, in id order
 	sources []flashdb.Node
+	asks    []string // the relation for each source, if there are any
 }
 
 // growth measures how the time of a query grows with the rows, or says why not. What it builds lies
@@ -58,7 +59,7 @@ func (r *reporter) growth(ctx context.Context, stats flashdb.CollectionStats, de
 }
 
 func (g *grower) measure(ctx context.Context, dir string, deadline time.Time) (*report.Growth, error) {
-	out := &report.Growth{K: reportK, Wanted: defaultRecall, Note: fmt.Sprintf("Not all was measured within --growth-time %v; more time allows it.", g.growthTime)}
+	out := &report.Growth{K: reportK, Wanted: defaultRecall, Relations: g.asked(), Note: fmt.Sprintf("Not all was measured within --growth-time %v; more time allows it.", g.growthTime)}
 	if err := g.prepare(ctx); err != nil {
 		return out, err
 	}
@@ -95,6 +96,12 @@ func (g *grower) prepare(ctx context.Context) (err error) {
 	g.keys, err = liveKeys(ctx, g.c)
 	if err == nil {
 		g.sources, err = g.sampleNodes(ctx, g.from, g.reporter.sources)
+	}
+	g.asks = make([]string, len(g.sources))
+	for i, n := range g.sources {
+		if err == nil {
+			g.asks[i], err = g.relationFor(ctx, n.Key, i)
+		}
 	}
 	return err
 }
@@ -192,7 +199,7 @@ func (g *grower) timed(ctx context.Context, c collection, rows int) (point repor
 	var planned, exact []time.Duration
 	point.Rows = rows
 	for i, n := range slices.Concat(g.sources[:1], g.sources) {
-		opts := flashdb.PredictOptions{Decoder: g.decoder, Verify: true}
+		opts := flashdb.PredictOptions{Decoder: g.decoder, Relation: g.asks[max(0, i-1)], Reverse: g.reverse, Verify: true}
 		if g.from.Name() == g.c.Name() {
 			opts.Exclude = []string{n.Key}
 		}

@@ -8,20 +8,23 @@ import (
 	"github.com/flashdb/flashdb/index"
 )
 
-// denied is a filter in a form for fast lookups. Each search expands the excluded ids into a dense
-// bitmap, because the scan looks up every candidate. The other parts of the filter stay roaring
-// bitmaps.
+// denied is a filter in a form for fast lookups. Each search expands the excluded and the allowed
+// ids into a dense bitmap, because the scan looks up every candidate. A filter that allows few ids
+// has a low threshold, so that most codes of the visited lists are candidates. The other parts of
+// the filter stay roaring bitmaps.
 type denied struct {
-	dense   bitset // excluded ids; nil if the ids are too sparse for it
+	dense   bitset // ids that are excluded or not allowed; nil if the ids are too sparse for it
+	words   bitset // memory of set
+	rows    int    // of the index
 	it      roaring.ManyIntIterator
 	buffer  []uint32
-	allowed *roaring.Bitmap // nil means all
+	allowed *roaring.Bitmap // nil means all, or that they are in dense
 	sparse  *roaring.Bitmap // excluded ids if dense is nil; nil means none
 	masked  *roaring.Bitmap // nil means none
 }
 
 func newDenied(ix *Index) denied {
-	d := denied{buffer: make([]uint32, 256)}
+	d := denied{buffer: make([]uint32, 256), rows: ix.header.rows}
 	if fitsDense(ix.maxID, ix.header.rows) {
 		d.dense = newBitset(int(ix.maxID) + 1)
 	}
@@ -43,6 +46,9 @@ func (d *denied) set(f *index.Filter) {
 		return
 	}
 	clear(d.dense)
+	if d.allowed != nil {
+		d.allow()
+	}
 	if f.Excluded == nil {
 		return
 	}
@@ -54,6 +60,30 @@ func (d *denied) set(f *index.Filter) {
 			}
 		}
 	}
+}
+
+// allow drops the ids that are not allowed, unless the allowed ones are too sparse for it.
+func (d *denied) allow() {
+	size := 0
+	if !d.allowed.IsEmpty() {
+		if !fitsDense(d.allowed.Maximum(), d.rows) {
+			return
+		}
+		size = int(d.allowed.DenseSize())
+	}
+	if cap(d.words) < size {
+		d.words = make(bitset, size)
+	}
+	d.words = d.words[:size]
+	clear(d.words)
+	d.allowed.WriteDenseTo(d.words)
+	for i := range d.dense {
+		d.dense[i] = ^uint64(0)
+		if i < size {
+			d.dense[i] = ^d.words[i]
+		}
+	}
+	d.allowed = nil
 }
 
 func nonEmpty(b *roaring.Bitmap) *roaring.Bitmap {

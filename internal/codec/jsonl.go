@@ -149,6 +149,7 @@ func (j *jsonRow) attributes() (map[string]any, error) {
 	var all map[string]any
 	for name, text := range j.Attributes {
 		var x any
+		var ok bool
 		if err := json.Unmarshal(text, &x); err != nil {
 			return nil, fmt.Errorf("attribute %s: %w", quote(name), err)
 		}
@@ -157,13 +158,12 @@ func (j *jsonRow) attributes() (map[string]any, error) {
 			continue
 		case []any:
 			return nil, fmt.Errorf("attribute %s is a list: want a number, string, bool or time", quote(name))
+		case string:
+			x = Text(of)
 		case map[string]any:
-			text, _ := of["time"].(string)
-			t, err := time.Parse(time.RFC3339Nano, text)
-			if err != nil || len(of) != 1 {
-				return nil, fmt.Errorf(`attribute %s is an object: a time is {"time": "2025-01-01T10:00:00Z"}`, quote(name))
+			if x, ok = typedText(of); !ok {
+				return nil, fmt.Errorf(`attribute %s is an object: a time is {"time": "2025-01-01T10:00:00Z"}, a string that looks like one {"string": "2025-01-01"}`, quote(name))
 			}
-			x = t
 		}
 		if all == nil {
 			all = map[string]any{}
@@ -171,6 +171,19 @@ func (j *jsonRow) attributes() (map[string]any, error) {
 		all[name] = x
 	}
 	return all, nil
+}
+
+// typedText returns the value of an object that gives the type of a text.
+func typedText(of map[string]any) (x any, ok bool) {
+	if len(of) != 1 {
+		return nil, false
+	}
+	if text, ok := of["string"].(string); ok {
+		return text, true
+	}
+	text, _ := of["time"].(string)
+	t, err := time.Parse(time.RFC3339Nano, text)
+	return t, err == nil
 }
 
 // jsonOffset finds where in the line a JSON error lies.

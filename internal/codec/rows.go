@@ -23,13 +23,16 @@ type Row struct {
 	HasKey  bool
 	Tags    []string
 	Payload []byte // the caller's own
-	// Attributes are values by name: float64, string, bool, time.Time, or a Field. In the header of
-	// a table that flashdb wrote, the name ends in a colon and the type.
+	// Attributes are values by name: float64, string, bool, time.Time, or a Field or Text. In the
+	// header of a table that flashdb wrote, the name ends in a colon and the type.
 	Attributes map[string]any
 }
 
 // A Field is an attribute as a table has it, which may be of any type.
 type Field string
+
+// A Text is an attribute of a format that has strings but no times. It may be either.
+type Text string
 
 // An Attribute is a column of attributes to write. Type is number, string, bool or time.
 type Attribute struct{ Name, Type string }

@@ -61,12 +61,25 @@ func (j *jsonWriter) Write(embedding []float32, row Row) error {
 func jsonAttributes(all map[string]any) map[string]any {
 	out := make(map[string]any, len(all))
 	for name, x := range all {
-		if t, ok := x.(time.Time); ok {
-			x = map[string]time.Time{"time": t}
+		switch of := x.(type) {
+		case time.Time:
+			x = map[string]time.Time{"time": of}
+		case string:
+			if beginsWithDay(of) { // and may be read as a time
+				x = map[string]string{"string": of}
+			}
 		}
 		out[name] = x
 	}
 	return out
+}
+
+func beginsWithDay(text string) bool {
+	if len(text) < len(time.DateOnly) {
+		return false
+	}
+	_, err := time.Parse(time.DateOnly, text[:len(time.DateOnly)])
+	return err == nil
 }
 
 // appendJSON appends a field of text, or of base64 where the text is not UTF-8.

@@ -34,6 +34,9 @@ type Database interface {
 	Collections(ctx context.Context) ([]string, error)
 	Collection(ctx context.Context, name string) (Collection, error)
 	Stats(ctx context.Context) (flashdb.Stats, error)
+	Releases(ctx context.Context) ([]flashdb.ReleaseInfo, error)
+	// ReleaseCollection returns a collection as a release has it.
+	ReleaseCollection(ctx context.Context, release, name string) (Collection, error)
 }
 
 // A Collection is what the page asks of a collection. The methods are those of
@@ -107,7 +110,7 @@ func New(db Database, opts Options) *Server {
 		"graph":      {http.MethodGet, s.graph},
 		"map":        {http.MethodGet, s.drawMap},
 		"health":     {http.MethodGet, s.health},
-		"tags":       {http.MethodGet, s.tags},
+		"words":      {http.MethodGet, s.words},
 		"place":      {http.MethodPost, s.place}, // which reads; its keys are too long for an address
 		"link":       {http.MethodPost, s.writes(s.link)},
 		"unlink":     {http.MethodPost, s.writes(s.unlink)},

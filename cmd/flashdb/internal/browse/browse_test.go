@@ -31,6 +31,22 @@ func (o opened) Collection(_ context.Context, name string) (Collection, error) {
 	return here{c}, nil
 }
 
+func (o opened) Releases(ctx context.Context) ([]flashdb.ReleaseInfo, error) {
+	return o.db.Releases(ctx)
+}
+
+func (o opened) ReleaseCollection(ctx context.Context, release, name string) (Collection, error) {
+	r, err := o.db.Release(ctx, release)
+	if err != nil {
+		return nil, err
+	}
+	c, err := r.Collection(name)
+	if err != nil {
+		return nil, err
+	}
+	return here{c}, nil
+}
+
 type here struct{ *flashdb.Collection }
 
 func (c here) Decoder(_ context.Context, name string) (decoder.Decoder, error) {
@@ -177,7 +193,7 @@ func TestHostAndOrigin(t *testing.T) {
 
 func TestHeaders(t *testing.T) {
 	c := serve(t, Options{Title: "a \"title\" </title><script>alert(1)</script>"})
-	for path, kind := range map[string]string{"": "text/html; charset=utf-8", "app.js": "text/javascript; charset=utf-8", "style.css": "text/css; charset=utf-8", "icon.svg": "image/svg+xml"} {
+	for path, kind := range map[string]string{"": "text/html; charset=utf-8", "app.js": "text/javascript; charset=utf-8", "icon.svg": "image/svg+xml"} {
 		w := c.do("GET", c.s.Path()+path, nil)
 		require.Equal(t, http.StatusOK, w.Code, path)
 		h := w.Header()
@@ -187,11 +203,13 @@ func TestHeaders(t *testing.T) {
 		assert.Equal(t, "nosniff", h.Get("X-Content-Type-Options"))
 		assert.Equal(t, "no-referrer", h.Get("Referrer-Policy"), "which would hold the token")
 		csp := h.Get("Content-Security-Policy")
-		assert.Contains(t, csp, "default-src 'none'; script-src 'self'; style-src 'self';")
+		assert.Contains(t, csp, "default-src 'none'; script-src 'self'; style-src '"+hashOf(style)+"';")
 		assert.NotContains(t, csp, "unsafe")
 	}
 	page := c.do("GET", c.s.Path(), nil).Body.String()
 	assert.NotContains(t, page, "<script>", "the title is text")
+	assert.Contains(t, page, "<style>"+string(style)+"</style>")
+	page = strings.ReplaceAll(page, "<style>"+string(style)+"</style>", "")
 	for _, inline := range []string{"<style", " style=", "onclick=", "onload=", "javascript:", "http://", "https://"} {
 		assert.NotContains(t, page, inline)
 	}

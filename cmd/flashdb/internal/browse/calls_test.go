@@ -53,6 +53,11 @@ func TestBadInput(t *testing.T) {
 		{"links", []string{"c", "items", "key", "item 01", "reverse", "yes"}, 400, "reverse is \"yes\": want 1, or 0"},
 		{"links", []string{"c", "items", "key", "item 01", "decoder", "none"}, 404, "none"},
 		{"predict", []string{"c", "items", "key", "item 01", "diversity", "2"}, 400, "diversity is \"2\""},
+		{"predict", []string{"c", "items", "key", "item 01", "per", "brand"}, 400, "at most brand: want a name and how many hits"},
+		{"predict", []string{"c", "items", "key", "item 01", "per", "=2"}, 400, "at most =2: want a name"},
+		{"predict", []string{"c", "items", "key", "item 01", "per", "tag=0"}, 400, "at most tag=0: want a name"},
+		{"predict", []string{"c", "items", "key", "item 01", "per", "brand=2"}, 400, "brand"},
+		{"predict", []string{"c", "items", "key", "item 01", "release", "none"}, 404, "none"},
 		{"why", []string{"c", "items", "key", "item 01"}, 400, "hit is missing"},
 		{"why", []string{"c", "items", "key", "item 01", "hit", "nobody", "decoder", "dot"}, 404, "nobody"},
 		{"why", []string{"c", "items", "key", "item 01", "hit", "item 02", "decoder", "none"}, 404, "none"},
@@ -75,8 +80,8 @@ func TestBadInput(t *testing.T) {
 		{"map", []string{"c", "nobody"}, 404, "nobody"},
 		{"health", nil, 400, "c is missing"},
 		{"health", []string{"c", "nobody"}, 404, "nobody"},
-		{"tags", nil, 400, "c is missing"},
-		{"tags", []string{"c", "nobody"}, 404, "nobody"},
+		{"words", nil, 400, "c is missing"},
+		{"words", []string{"c", "nobody"}, 404, "nobody"},
 	} {
 		status, answer := c.get(bad.call, bad.values...)
 		assert.Equal(t, bad.status, status, "%s %v: %v", bad.call, bad.values, answer)
@@ -329,7 +334,7 @@ func TestConcurrent(t *testing.T) {
 	var group sync.WaitGroup
 	for range 8 {
 		group.Go(func() {
-			for _, call := range []string{"collection", "keys", "health", "tags", "map", "node", "links", "predict", "nearest", "graph"} {
+			for _, call := range []string{"collection", "keys", "health", "words", "map", "node", "links", "predict", "nearest", "graph"} {
 				w := c.do("GET", c.s.Path()+"api/"+call+"?c=items&key=item+01&again=1&decoder=dot", nil)
 				assert.Equal(t, http.StatusOK, w.Code, "%s: %s", call, w.Body)
 			}

@@ -44,7 +44,7 @@ func (s *Server) graph(r *http.Request) (any, error) {
 	room := p.count("n", 30, 2, maxDrawn) - 1
 	opts := flashdb.PredictOptions{
 		Decoder: p.text("decoder"), Relation: p.text("relation"), Reverse: p.flag("reverse"), Filter: p.text("filter"),
-		Recall: p.share("recall"), SourceCollection: q.sourceCollection(),
+		Recall: p.share("recall"), Diversity: p.share("diversity"), Per: p.limit("per"), SourceCollection: q.sourceCollection(),
 	}
 	k := p.count("k", defaultK, 1, maxK)
 	if p.err != nil {

@@ -1,17 +1,26 @@
 package browse
 
 import (
+	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/base64"
+	"html/template"
 	"net"
 	"net/http"
 	"net/netip"
 	"strings"
 )
 
-// policy allows what this package serves and nothing else. Trusted types make the browser refuse to
-// parse any text as HTML.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+// policy allows what this package serves and nothing else. The one style sheet stands in the page
+// and is known by its hash. Trusted types make the browser refuse to parse any text as HTML.
+var policy = "default-src 'none'; script-src 'self'; style-src '" + hashOf(style) + "'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+
+// hashOf returns the source expression that allows a style sheet in a page.
+func hashOf(style template.CSS) string {
+	sum := sha256.Sum256([]byte(style))
+	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
+}
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -52,12 +52,14 @@ func (s *Server) statsOf(ctx context.Context, name string) (of flashdb.Collectio
 
 // healthAnswer is the state of a collection.
 type healthAnswer struct {
-	Facts    []fact    `json:"facts"`
-	Files    []fact    `json:"files"`
-	Warnings []string  `json:"warnings"`
-	Curves   []curve   `json:"curves"`
-	Queries  []asked   `json:"queries"`
-	At       time.Time `json:"at"`
+	Facts    []fact        `json:"facts"`
+	Growth   *growth       `json:"growth,omitempty"` // nil without an index
+	Releases []releaseFact `json:"releases"`         // none if only the live one was ever made
+	Files    []fact        `json:"files"`
+	Warnings []string      `json:"warnings"`
+	Curves   []curve       `json:"curves"`
+	Queries  []asked       `json:"queries"`
+	At       time.Time     `json:"at"`
 }
 
 // A fact is one number worth knowing.
@@ -107,7 +109,10 @@ func (s *Server) health(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := healthAnswer{Facts: factsOf(of), Files: filesOf(all), Warnings: warningsOf(of), Curves: []curve{}, Queries: s.queries.of(name), At: time.Now()}
+	a := healthAnswer{Facts: factsOf(of), Growth: growthOf(of, all), Files: filesOf(all), Warnings: warningsOf(of), Curves: []curve{}, Queries: s.queries.of(name), At: time.Now()}
+	if a.Releases, err = s.releasesOf(r.Context(), name); err != nil {
+		return nil, err
+	}
 	for _, cal := range calibrations {
 		for _, f := range cal.Frontiers {
 			a.Curves = append(a.Curves, curveOf(cal, f, of.Generation))
@@ -141,15 +146,10 @@ func factsOf(c flashdb.CollectionStats) []fact {
 	case c.Generation == 0:
 		return append(facts, fact{"index", "none", "queries scan every node"})
 	}
-	facts = append(facts,
+	return append(facts,
 		fact{"index", show.Bytes(c.IndexBytes), "generation " + show.Number(c.Generation) + ", of " + c.Written.Format("2 January 2006 15:04")},
 		fact{"indexed rows", show.Number(c.IndexedRows), "in " + show.Count(c.Lists, "list") + ", the largest of " + show.Number(c.LargestList)},
-		fact{"newer rows", show.Number(c.DeltaRows), "searched without the index"},
 	)
-	if c.Drift.Dead > 0 {
-		facts = append(facts, fact{"dead rows", show.Number(c.Drift.Dead), "of nodes deleted or replaced since"})
-	}
-	return facts
 }
 
 func filesOf(s flashdb.Stats) []fact {
@@ -184,8 +184,23 @@ type tagCount struct {
 	Nodes uint64 `json:"nodes"`
 }
 
-// tags answers with the tags that most nodes have: c.
-func (s *Server) tags(r *http.Request) (any, error) {
+// An attributeRange is an attribute and what there is of it.
+type attributeRange struct {
+	Name     string `json:"name"`
+	Type     string `json:"type"`
+	Distinct uint64 `json:"distinct"`
+	Lowest   string `json:"lowest"`
+	Highest  string `json:"highest"`
+}
+
+// words are what a filter or a cap may name.
+type words struct {
+	Tags       []tagCount       `json:"tags"` // those that most nodes have first
+	Attributes []attributeRange `json:"attributes"`
+}
+
+// words answers with the tags and attributes of a collection: c.
+func (s *Server) words(r *http.Request) (any, error) {
 	p := parametersOf(r)
 	name := p.needed("c")
 	if p.err != nil {
@@ -208,5 +223,9 @@ func (s *Server) tags(r *http.Request) (any, error) {
 		}
 		return 1
 	})
-	return map[string][]tagCount{"tags": all[:min(len(all), maxTags)]}, nil
+	w := words{all[:min(len(all), maxTags)], []attributeRange{}}
+	for _, a := range of.Attributes {
+		w.Attributes = append(w.Attributes, attributeRange{a.Name, a.Type, a.Distinct, attributeText(a.Lowest), attributeText(a.Highest)})
+	}
+	return w, nil
 }

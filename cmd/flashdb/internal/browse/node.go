@@ -45,18 +45,20 @@ type attribute struct {
 func attributesOf(all flashdb.Attributes) []attribute {
 	out := make([]attribute, 0, len(all))
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		var text string
-		switch x := all[name].(type) {
-		case string:
-			text = show.Text(x)
-		case time.Time:
-			text = strings.TrimSuffix(x.UTC().Format(time.RFC3339Nano), "T00:00:00Z")
-		default:
-			text = fmt.Sprint(x)
-		}
-		out = append(out, attribute{show.Text(name), text})
+		out = append(out, attribute{show.Text(name), attributeText(all[name])})
 	}
 	return out
+}
+
+// attributeText returns the value of an attribute as text.
+func attributeText(value any) string {
+	switch x := value.(type) {
+	case string:
+		return show.Text(x)
+	case time.Time:
+		return strings.TrimSuffix(x.UTC().Format(time.RFC3339Nano), "T00:00:00Z")
+	}
+	return fmt.Sprint(value)
 }
 
 // node answers with a node: c and key.
@@ -224,6 +226,8 @@ type target struct {
 	Decoders   []decoderAbout `json:"decoders"`
 	// Sources are the collections whose nodes the decoders were calibrated with.
 	Sources []string `json:"sources"`
+	// Releases are those with embeddings and decoders of their own that are not live.
+	Releases []releaseAbout `json:"releases"`
 }
 
 // collectionAnswer is what the controls offer for the nodes of one collection.
@@ -274,6 +278,9 @@ func (s *Server) collection(r *http.Request) (any, error) {
 			a.Targets = append(a.Targets, t)
 		}
 	}
+	if err := s.addReleases(ctx, a.Targets); err != nil {
+		return nil, err
+	}
 	slices.SortStableFunc(a.Targets, func(x, y target) int { return rank(y, name) - rank(x, name) })
 	return a, nil
 }
@@ -294,7 +301,7 @@ func rank(t target, from string) (points int) {
 
 // targetIn describes a collection as a target.
 func (s *Server) targetIn(ctx context.Context, to Collection) (t target, err error) {
-	t = target{Collection: to.Name(), Decoders: []decoderAbout{}, Sources: []string{}}
+	t = target{Collection: to.Name(), Decoders: []decoderAbout{}, Sources: []string{}, Releases: []releaseAbout{}}
 	calibrations, err := to.Calibrations(ctx)
 	if err != nil {
 		return t, err

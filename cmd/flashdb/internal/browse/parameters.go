@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"github.com/flashdb/flashdb"
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
@@ -93,6 +94,25 @@ func (p *parameters) share(name string) float64 {
 		return 0
 	}
 	return f
+}
+
+// limit returns a cap, such as brand=2 or, of tags, tag=2; nil without a value.
+func (p *parameters) limit(name string) *flashdb.Cap {
+	v := p.values.Get(name)
+	if v == "" {
+		return nil
+	}
+	at := strings.LastIndexByte(v, '=')
+	most, err := strconv.Atoi(strings.TrimSpace(v[at+1:]))
+	of := strings.TrimSpace(v[:max(at, 0)])
+	if err != nil || most < 1 || of == "" {
+		p.fail("at most %s: want a name and how many hits of each of its values, such as brand=2, or tag=2 for tags", show.Clip(v, 40))
+		return nil
+	}
+	if of == "tag" {
+		of = ""
+	}
+	return &flashdb.Cap{Attribute: of, Most: most}
 }
 
 // A question is what every question about a node says: the node, and the collection whose nodes are

@@ -48,7 +48,7 @@ type missed struct {
 }
 
 // predict answers with predictions: c, key, to, decoder, relation, reverse, k, recall, diversity,
-// exact, filter, linked, verify.
+// per, exact, filter, linked, verify, and release, which is another one than the live one.
 func (s *Server) predict(r *http.Request) (any, error) {
 	q, err := s.questionOf(r)
 	if err != nil {
@@ -64,14 +64,22 @@ func (s *Server) predict(r *http.Request) (any, error) {
 	if opts.Exact = p.flag("exact"); opts.Exact {
 		opts.Recall = 0
 	}
+	opts.Per = p.limit("per")
 	if p.err != nil {
 		return nil, p.err
+	}
+	by := opts.Decoder
+	if release := p.text("release"); release != "" {
+		by += ", release " + release
+		if q.to, err = s.db.ReleaseCollection(r.Context(), release, q.to.Name()); err != nil {
+			return nil, err
+		}
 	}
 	res, err := q.to.Predict(r.Context(), q.key, k, &opts)
 	if err != nil {
 		return nil, err
 	}
-	s.queries.add("predict", opts.Decoder, q, res.Stats)
+	s.queries.add("predict", by, q, res.Stats)
 	return answerOf(res, true), nil
 }
 

@@ -291,6 +291,10 @@ func FuzzRows(f *testing.F) {
 				_, err = r.Next(make([]float32, r.Dim()))
 			}
 		}
+		names, err := newNames(file, codec.Columns{})
+		for n := 0; err == nil && n < 10_000; n++ {
+			_, _, err = names.Next()
+		}
 		table, err := newTable(file, nil)
 		for n := 0; err == nil && n < 10_000; n++ {
 			_, _, err = table.Next()

@@ -156,6 +156,12 @@ func (r *Rows) choose(columns codec.Columns) (err error) {
 		}
 	}
 	r.embedding = newCursor(f, embedding)
+	return r.chooseTexts(columns)
+}
+
+// chooseTexts finds the columns beside the embedding.
+func (r *Rows) chooseTexts(columns codec.Columns) (err error) {
+	f := r.file
 	isPayload := func(c *parquet.Column) bool { return isText(c) && c.MaxRepetitionLevel() == 0 }
 	isTags := func(c *parquet.Column) bool { return isText(c) && c.MaxRepetitionLevel() <= 1 }
 	for _, w := range []struct {

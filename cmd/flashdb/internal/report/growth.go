@@ -12,6 +12,8 @@ import (
 type Growth struct {
 	K       int
 	Sources int
+	// Relations says by which relations the sources are asked, or nothing.
+	Relations string
 	// Points are in order of their rows, the last one being the collection itself. Fewer than two
 	// are not drawn.
 	Points []GrowthPoint

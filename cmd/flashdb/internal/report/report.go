@@ -48,9 +48,10 @@ type Delta struct {
 
 // A Decoder is one decoder and what was measured with it.
 type Decoder struct {
-	Name   string
-	Kind   string
-	Layers []Layer
+	Name      string
+	Kind      string
+	Relations string // their names, or ""
+	Layers    []Layer
 	// Frontiers are the calibrated plans, one a k.
 	Frontiers []Frontier
 }
@@ -97,14 +98,18 @@ type Asked struct {
 	Wanted  float64 // recall that was asked for
 	Scanned int     // queries that were answered by the exact scan
 	Plan    string  // why, of the last one
+	// Relations says by which relations the sources are asked, or nothing.
+	Relations string
 }
 
 // An Example is one answer.
 type Example struct {
-	Source string
-	Known  string // what is known of the source
-	Hits   []Hit
-	Note   string
+	Source   string
+	Relation string // that it is asked for, or ""
+	Reverse  bool   // the hits have the relation to the source
+	Known    string // what is known of the source
+	Hits     []Hit
+	Note     string
 }
 
 // A Hit is one predicted node.

@@ -105,8 +105,31 @@ func database(t *testing.T) string {
 	}
 	edges = append(edges, flashdb.Edge{Source: nodes[1].Key, Target: scriptKey}, flashdb.Edge{Source: scriptKey, Target: longKey})
 	require.NoError(t, c.Link(ctx, edges...))
+	stage(t, db, nodes)
 	require.NoError(t, db.Close())
 	return dir
+}
+
+// stage makes a release in which the first nodes lie the other way round.
+func stage(t *testing.T, db *flashdb.DB, nodes []flashdb.Node) {
+	t.Helper()
+	ctx := context.Background()
+	night, err := db.StageRelease(ctx, "night", "items")
+	require.NoError(t, err)
+	var turned []flashdb.Node
+	for i, n := range nodes[:70] {
+		turned = append(turned, flashdb.Node{Key: n.Key, Embedding: []float32{float32(70-i) / 20, n.Embedding[1], 1}})
+	}
+	_, err = night.Put(ctx, "items", turned...)
+	require.NoError(t, err)
+	dot, err := decoder.NewDot(3)
+	require.NoError(t, err)
+	require.NoError(t, night.PutDecoder(ctx, "items", "dot", dot))
+	items, err := db.Collection("items")
+	require.NoError(t, err)
+	_, err = items.Rebuild(ctx, &flashdb.RebuildOptions{Force: true})
+	require.NoError(t, err)
+	require.NoError(t, items.Upsert(ctx, nodes[20], nodes[21]))
 }
 
 func item(i int) string { return fmt.Sprintf("item %02d of a quite long name", i) }

@@ -154,6 +154,42 @@ func TestControls(t *testing.T) {
 	b.sound()
 }
 
+// TestReleasesAndCaps puts a staged release beside the live one, and bounds hits by their tags.
+func TestReleasesAndCaps(t *testing.T) {
+	b := open(t)
+	b.visit(of(item(60), "k", "5", "decoder", "dot"))
+	b.shows(item(60))
+	live := b.labels("first")
+	b.choose("control-vs", "release:night")
+	b.until(`document.querySelectorAll(".second .hits li").length === 5`)
+	assert.Contains(t, js[string](b, `document.querySelector(".second h2").textContent`), "Release night")
+	assert.Equal(t, live, b.labels("first"))
+	assert.Contains(t, b.labels("second"), item(6), "which is far off in the live one")
+	assert.Equal(t, "only here", js[string](b, `document.querySelector(".second .change").textContent`))
+	b.visit(of(item(75), "k", "5", "decoder", "dot", "vs", "release:night"))
+	b.until(`document.querySelectorAll(".first .hits li").length === 5 && document.querySelector(".second .fault")`)
+
+	b.visit(of(item(60), "k", "5", "decoder", "dot", "filter", "all"))
+	b.shows(item(60))
+	b.do(chromedp.SendKeys("#control-per", "tag=3"+kb.Enter, chromedp.ByQuery))
+	b.until(`location.search.includes("per=tag") && document.querySelectorAll(".first .hits li").length === 3`)
+	assert.Contains(t, js[string](b, `document.querySelector(".first .note").textContent`), "Fewer than asked for: with at most 3 of one tag")
+	assert.Zero(t, js[int](b, `document.querySelectorAll(".verify").length`), "the exact scan finds the best, and these are chosen")
+	b.until(`document.querySelectorAll("#caps option").length > 1`)
+	assert.Contains(t, js[[]string](b, `[...document.querySelectorAll("#caps option")].map((o) => o.value)`), "price=2")
+	assert.Contains(t, js[[]string](b, `[...document.querySelectorAll("#filters option")].map((o) => o.value)`), "price >= 0")
+	b.visit(of(item(60), "per", "tag"))
+	b.until(`document.querySelector(".first .fault")?.textContent.includes("want a name and how many hits")`)
+
+	b.visit("?c=items&view=health")
+	b.until(`document.querySelector(".queries")`)
+	text := js[string](b, "document.body.innerText")
+	for _, want := range []string{"Growth since the index was built", "82 in the index", "2 newer", "2 dead", "night", "staged", "(14 nodes without)"} {
+		assert.Contains(t, text, want)
+	}
+	b.sound()
+}
+
 // TestRelations asks a decoder that has relations, in both directions, and compares it.
 func TestRelations(t *testing.T) {
 	b := open(t)

@@ -5,7 +5,7 @@ import { nodeView } from "./node.js";
 import { mapView } from "./map.js";
 import { healthView } from "./health.js";
 
-const names = ["c", "view", "key", "to", "decoder", "relation", "reverse", "k", "recall", "diversity", "exact", "filter", "linked", "verify", "vs", "draw", "tag"];
+const names = ["c", "view", "key", "to", "decoder", "relation", "reverse", "k", "recall", "diversity", "per", "exact", "filter", "linked", "verify", "vs", "draw", "tag"];
 const collections = document.getElementById("collection");
 const main = document.getElementById("main");
 const title = document.body.dataset.title;

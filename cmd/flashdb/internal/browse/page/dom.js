@@ -54,10 +54,17 @@ export function percent(p) {
   if (typeof p !== "number") return String(p);
   if (p > 0.99995 && p < 1) return ">99.99%";
   if (p < 0.0001 && p > 0) return "<0.01%";
-  return `${Number((100 * p).toPrecision(p > 0.99 ? 4 : 3))}%`;
+  return p === 0 || p === 1 ? `${100 * p}%` : `${(100 * p).toPrecision(p > 0.99 ? 4 : 3)}%`;
 }
 
 export function scoreText(x) { return typeof x === "number" ? Number(x.toPrecision(4)).toString() : String(x); }
+
+// scoreColumn is a score among others, so that their points stand below each other.
+export function scoreColumn(x) {
+  if (typeof x !== "number") return String(x);
+  if (x !== 0 && Math.abs(x) < 0.0005) return x.toExponential(1);
+  return x.toFixed(Math.abs(x) < 1000 ? 3 : 0);
+}
 
 // addressOf writes values as the query of an address; empty ones are left out.
 export function addressOf(values) {

@@ -15,7 +15,7 @@ export async function drawGraph(place, asked, signal) {
   };
   fill(place, heading, waiting("Drawing…"));
   try {
-    const d = await ask("graph", { ...question(asked), k: asked.k, filter: asked.filter, recall: asked.recall, n: size }, signal);
+    const d = await ask("graph", { ...question(asked), k: asked.k, filter: asked.filter, recall: asked.recall, diversity: asked.diversity, per: asked.per, n: size }, signal);
     if (signal.aborted) return;
     const view = picture(d, asked, Math.max(280, place.clientWidth - 2));
     const known = d.nodes.filter((n) => n.kind === "known").length;

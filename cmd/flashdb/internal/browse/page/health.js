@@ -1,5 +1,5 @@
 // The health of a collection: its index, what is newer, what recall its plans reach, its files, and
-// the times of the last queries. Releases would be a section of their own here.
+// its releases, and the times of the last queries.
 import { h, s, fill, ask, fault, waiting, count, counted, millis } from "./dom.js";
 import { keyLink } from "./app.js";
 
@@ -11,10 +11,33 @@ export async function healthView(main, now, signal) {
     if (signal.aborted) return;
     fill(main, h("h1", {}, "Health of ", h("bdi", {}, now.c)),
       a.warnings.map((w) => h("p", { class: "note" }, w)),
-      facts("Collection and index", a.facts), curves(a.curves), facts("Files of the whole database", a.files), queries(a.queries));
+      facts("Collection and index", a.facts), a.growth && changes(a.growth), curves(a.curves), a.releases.length > 0 && releases(a.releases), facts("Files of the whole database", a.files), queries(a.queries));
   } catch (err) {
     if (err.name !== "AbortError") fill(main, fault(err, () => healthView(main, now, signal)));
   }
+}
+
+// changes draws what has changed since the index was built, as shares of all rows.
+function changes(g) {
+  const all = g.indexed + g.newer + g.dead || 1;
+  const parts = [["indexed", g.indexed, "in the index"], ["newer", g.newer, "newer"], ["dead", g.dead, "dead"]];
+  const section = facts("Growth since the index was built", g.facts);
+  section.querySelector("h2").after(h("div", { class: "card growth" },
+    h("div", { class: "shares", role: "img", "aria-label": parts.map(([, n, what]) => `${counted(n, "row")} ${what}`).join(", ") },
+      parts.filter(([, n]) => n > 0).map(([kind, n]) => h("span", { class: `share ${kind}`, "data-share": n / all }))),
+    h("ul", { class: "legend" }, parts.map(([kind, n, what]) => h("li", {}, h("span", { class: `swatch ${kind}` }), `${count(n)} ${what}`)))));
+  for (const part of section.querySelectorAll(".share")) part.style.flexGrow = part.dataset.share;
+  return section;
+}
+
+// releases lists what each release has of the collection.
+function releases(list) {
+  const day = (time) => (time ? new Date(time).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" }) : "–");
+  return h("section", {}, h("h2", {}, "Releases"), h("div", { class: "card scroll", tabindex: "0", role: "region", "aria-label": "Releases" }, h("table", {},
+    h("thead", {}, h("tr", {}, ["release", "state", "embeddings", "decoders", "index", "staged", "published"].map((t) => h("th", { scope: "col" }, t)))),
+    h("tbody", {}, list.map((r) => h("tr", {}, h("td", {}, h("b", {}, h("bdi", {}, r.name))), h("td", {}, h("span", { class: `state ${r.state}` }, r.state)),
+      h("td", {}, count(r.rows), r.without_row > 0 && h("span", { class: "soft" }, ` (${counted(r.without_row, "node")} without)`)),
+      h("td", {}, r.decoders.length ? h("bdi", {}, r.decoders.join(", ")) : "none"), h("td", {}, r.generation ? `generation ${r.generation}` : "none"), h("td", {}, day(r.created)), h("td", {}, day(r.published))))))));
 }
 
 function facts(title, list) {

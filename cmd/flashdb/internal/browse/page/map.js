@@ -1,7 +1,7 @@
 // The collection as a map: a sample of its nodes where they vary most, the node and its hits on it.
 import { h, fill, ask, tell, fault, waiting, labelOf, count, millis } from "./dom.js";
 import { go, hrefOf, hrefOfNode, keyLink } from "./app.js";
-import { aboutCollection, noNode } from "./node.js";
+import { aboutCollection, noNode, queryOf } from "./node.js";
 import { settle } from "./controls.js";
 
 const light = ["#0072b2", "#d55e00", "#009e73", "#b5478a", "#8a6d00", "#5b4fc4"];
@@ -28,9 +28,8 @@ export async function mapView(main, now, signal) {
 }
 
 async function hitsOf(asked, c, signal) {
-  const query = { c: asked.c, key: asked.key, to: asked.to, k: Math.min(Number(asked.k) || 20, 100), filter: asked.filter };
-  const found = asked.decoder ? await ask("predict", { ...query, decoder: asked.decoder, relation: asked.relation, reverse: asked.reverse, recall: asked.recall }, signal)
-    : await ask("nearest", { ...query, by: "ip" }, signal);
+  const query = { ...queryOf(asked), k: Math.min(Number(asked.k) || 20, 100) };
+  const found = await (asked.decoder ? ask("predict", query, signal) : ask("nearest", { ...query, by: "ip" }, signal));
   const { points } = await tell("place", { c, from: asked.c, source: asked.key, keys: found.hits.map((hit) => hit.key) }, signal);
   return { points, hits: found.hits };
 }

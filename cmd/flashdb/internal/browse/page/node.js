@@ -1,5 +1,5 @@
 // A node: what is stored of it, its known links, predictions, and another answer beside them.
-import { h, fill, ask, tell, fault, waiting, say, labelOf, breakable, count, counted, millis, percent, scoreText } from "./dom.js";
+import { h, fill, ask, tell, fault, waiting, say, labelOf, breakable, count, counted, millis, percent, scoreText, scoreColumn } from "./dom.js";
 import { go, hrefOf, keyLink, mayWrite } from "./app.js";
 import { drawGraph } from "./graph.js";
 import { controlsFor, settle } from "./controls.js";
@@ -78,18 +78,25 @@ function payloadOf(p) {
 export function question(asked) {
   return { c: asked.c, key: asked.key, to: asked.to, decoder: asked.decoder, relation: asked.relation, reverse: asked.reverse };
 }
-function queryOf(asked) {
-  return { ...question(asked), k: asked.k, filter: asked.filter, linked: asked.linked, recall: asked.recall, exact: asked.exact, diversity: asked.diversity };
+export function queryOf(asked) {
+  return { ...question(asked), k: asked.k, filter: asked.filter, linked: asked.linked, recall: asked.recall, exact: asked.exact, diversity: asked.diversity, per: asked.per };
 }
 
-// secondOf asks for the answer that is compared with the predictions. A second release would be a
-// further kind here.
+// chosen says that the hits are not simply the best ones, so that the exact scan cannot verify them.
+const chosen = (asked) => Boolean(asked.diversity || asked.per);
+
+// secondOf asks for the answer that is compared with the predictions.
 function secondOf(asked, signal) {
   const [kind, ...rest] = asked.vs.split(":");
   const name = rest.join(":");
   const query = queryOf(asked);
   if (kind === "search") return { title: { ip: "Inner product", cosine: "Cosine", l2: "Distance" }[name] || name, answer: ask("nearest", { ...query, by: name }, signal) };
   if (kind === "exact") return { title: "Exact scan", answer: ask("predict", { ...query, exact: "1", recall: "" }, signal) };
+  if (kind === "release") {
+    const release = asked.releases.find((r) => r.name === name);
+    const decoder = !release || release.decoders.includes(asked.decoder) ? asked.decoder : release.decoders[0];
+    return { title: `Release ${name}${decoder === asked.decoder ? "" : `, ${decoder}`}`, answer: ask("predict", { ...query, decoder, release: name }, signal) };
+  }
   const relations = (asked.decoders.find((d) => d.name === name) || {}).relations || [];
   const relation = relations.includes(asked.relation) ? asked.relation : relations[0];
   return { title: relation ? `${name}, ${relation}` : name, answer: ask("predict", { ...query, decoder: name, relation, reverse: relation && asked.reverse }, signal) };
@@ -101,9 +108,10 @@ async function showAnswers(place, asked, signal) {
   const second = asked.vs ? h("section", { class: "card second" }, h("h2", {}, "Compared with"), waiting("Asking…")) : null;
   fill(place, known, first, second);
   place.classList.toggle("three", Boolean(second));
+  place.parentElement.classList.toggle("beside", !second);
   showKnown(known, asked, signal);
   const fallback = !asked.decoder;
-  const a = fallback ? ask("nearest", { ...queryOf(asked), by: "ip" }, signal) : ask("predict", { ...queryOf(asked), verify: asked.diversity ? "" : asked.verify }, signal);
+  const a = fallback ? ask("nearest", { ...queryOf(asked), by: "ip" }, signal) : ask("predict", { ...queryOf(asked), verify: chosen(asked) ? "" : asked.verify }, signal);
   const b = asked.vs ? secondOf(asked, signal) : null;
   const [one, two] = await Promise.allSettled([a, b && b.answer]);
   if (signal.aborted) return;
@@ -128,10 +136,10 @@ async function showKnown(place, asked, signal) {
 }
 
 function probability(n) {
-  if (n.probability === undefined) return n.score === undefined ? null : h("span", { class: "p" }, h("b", {}, scoreText(n.score)));
+  if (n.probability === undefined) return n.score === undefined ? null : h("span", { class: "p" }, h("b", {}, scoreColumn(n.score)));
   return h("span", { class: "p", title: `score ${scoreText(n.score)}` },
     h("meter", { min: "0", max: "1", value: typeof n.probability === "number" ? n.probability : 0, "aria-hidden": "true" }),
-    h("b", {}, percent(n.probability)), h("span", { class: "score" }, scoreText(n.score)));
+    h("b", {}, percent(n.probability)), h("span", { class: "score" }, scoreColumn(n.score)));
 }
 
 // showAnswer shows an answer; others are the ranks in the answer beside it.
@@ -149,7 +157,7 @@ function showAnswer(place, title, name, outcome, others, asked, role) {
     a.hits.length > 0 ? h("ol", { class: "hits ranked", "data-list": true }, a.hits.map((hit, i) => hitRow(hit, i, others, asked, role))) : h("p", { class: "soft" }, "No node was found."),
     a.short && h("p", { class: "note" }, `Fewer than asked for: ${a.short}.`),
     missed.size > 0 && h("div", { class: "missed" }, h("h3", {}, "Only the exact scan found"), h("ul", { class: "hits", "data-list": true }, a.exact.missed.map((m) => h("li", {}, h("span", { class: "rank" }, m.rank), keyLink(m, asked.to), h("span", { class: "p" }, h("b", {}, scoreText(m.score))))))),
-    role === "first" && !asked.diversity && (a.hits.length > 0 || missed.size > 0) && verdict(a),
+    role === "first" && !chosen(asked) && (a.hits.length > 0 || missed.size > 0) && verdict(a),
     a.plan && h("details", {}, h("summary", {}, "How it was found"), h("p", {}, a.plan), h("p", { class: "soft" }, `${counted(a.rounds, "round")}, ${counted(a.lists, "list")}`)));
 }
 
