@@ -49,6 +49,16 @@ func glorot(rng *rand.Rand, w []float32, out, in int) {
 	}
 }
 
+// identity reserves a weight matrix that begins as the identity, as far as it is square.
+func (p *params) identity(out, in int) param {
+	w := p.reserve(out * in)
+	for i := range min(out, in) {
+		p.of(w)[i*in+i] = 1
+	}
+	p.decaying = append(p.decaying, w)
+	return w
+}
+
 // ones reserves a vector of ones.
 func (p *params) ones(n int) param {
 	w := p.reserve(n)
