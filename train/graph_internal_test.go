@@ -50,7 +50,7 @@ func TestHopFeatures(t *testing.T) {
 			}
 		}
 		for i := range g.Nodes {
-			require.InDelta(t, math.Log1p(degree[i])/2-1, h.features[i*width+(hopCount+1)*block], 1e-6)
+			require.InDelta(t, math.Log1p(degree[i])/2-1, h.features[(i+1)*width-hopDegrees], 1e-6)
 		}
 	}
 	check(f.links)

@@ -8,8 +8,8 @@ import (
 	"github.com/flashdb/flashdb/internal/simd"
 )
 
-// hopLayout is the order of a node's features: block 0 to hopCount, then the logarithm of the
-// degree. A block holds the random values of that hop, then the given features.
+// hopLayout is the order of a node's features: block 0 to hopCount, the spectral features, then the
+// logarithm of the degree. A block holds the random values of that hop, then the given features.
 type hopLayout struct {
 	random, given int // values of each in a block
 }
@@ -27,7 +27,10 @@ func newHopLayout(g *Graph) hopLayout {
 func (l hopLayout) block() int { return l.random + l.given }
 
 // width is the number of features. Some of those for degrees are always zero, for the kernels.
-func (l hopLayout) width() int { return (hopCount+1)*l.block() + hopDegrees }
+func (l hopLayout) width() int { return l.spectral() + spectralDim + hopDegrees }
+
+// spectral is the place of the spectral features.
+func (l hopLayout) spectral() int { return (hopCount + 1) * l.block() }
 
 // hopDegrees is the number of features for degrees.
 const hopDegrees = 4
@@ -80,8 +83,8 @@ func (h *hops) standardise(feature int) {
 	}
 }
 
-// see computes the features of all hops except the zeroth. The first call, with all links, also
-// sets the sizes of the blocks and the rates of free embeddings.
+// see computes all features except those of the zeroth hop. The first call, with all links, also
+// sets the sizes of the blocks, the spectral subspace and the rates of free embeddings.
 func (h *hops) see(links []Edge) {
 	a := newAdjacency(h.crew, h.g.Nodes, links, both)
 	first := h.sizes == nil
@@ -100,9 +103,11 @@ func (h *hops) see(links []Edge) {
 		}
 		h.spread(a, hop)
 	}
-	last := h.layout.width() - hopDegrees
+	width, at := h.layout.width(), h.layout.spectral()
+	h.spectrum.fill(a, columns{h.features, width, at, spectralDim}, columns{h.features, width, 0, spectralDim})
+	last := width - hopDegrees
 	for node := range h.g.Nodes {
-		h.features[node*h.layout.width()+last] = float32(math.Log1p(float64(a.degree(uint32(node)))))/2 - 1
+		h.features[node*width+last] = float32(math.Log1p(float64(a.degree(uint32(node)))))/2 - 1
 	}
 }
 

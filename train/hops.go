@@ -6,8 +6,8 @@ import (
 	"github.com/flashdb/flashdb/internal/simd"
 )
 
-// hops is the default encoder: a two-layer network on fixed features of a node, plus a free
-// embedding.
+// hops is the default encoder: a two-layer network on fixed features of a node, plus a linear map
+// of the spectral ones, plus a free embedding.
 //
 // The features of a node describe its surroundings. Every node has random values, and the given
 // features if there are any. Both are spread over the links hop by hop: the k-th block is the k-th
@@ -21,9 +21,13 @@ type hops struct {
 	features []float32 // n x width
 	layout   hopLayout
 	sizes    []float32 // divisor of each block, so that its values are about 1; nil until the first see
+	spectrum spectrum
 	net      *network
+	linear   param // dim x spectralDim: the map of the spectral features
 	t        *table
 
+	mapped   simd.Matrix // of linear
+	sums     [lanes]simd.Product
 	record   *tape // of the batch
 	room     int   // rows of it
 	parts    []*tape
@@ -36,10 +40,11 @@ type hops struct {
 const chunkNodes = 128
 
 func newHops(c crew, g *Graph, o *Options, p *params, rng *rand.Rand) *hops {
-	h := &hops{crew: c, g: g, dim: o.Dim, half: o.FreeLinks, layout: newHopLayout(g)}
+	h := &hops{crew: c, g: g, dim: o.Dim, half: o.FreeLinks, layout: newHopLayout(g), spectrum: spectrum{crew: c}}
 	h.features = make([]float32, g.Nodes*h.layout.width())
 	h.seedFeatures(o.Seed)
 	h.net = newNetwork(p, rng, false, o.Dropout, h.layout.width(), o.EncoderHidden, o.Dim)
+	h.linear = p.identity(o.Dim, spectralDim)
 	h.t = newTable(c, g.Nodes, o.Dim, 0, rng)
 	for range c.cores {
 		h.parts = append(h.parts, h.net.newTape(0, chunkNodes))
@@ -56,7 +61,7 @@ func (h *hops) forward(z []float32, nodes []uint32, rng *rand.PCG) {
 	if h.room < len(nodes) {
 		h.record, h.room = h.net.newTape(len(nodes), 0), len(nodes)
 	}
-	h.net.pack()
+	h.pack()
 	seed := rng.Uint64()
 	h.chunks(len(nodes), chunkNodes, func(worker, _, first, last int) {
 		part := h.parts[worker]
@@ -66,7 +71,7 @@ func (h *hops) forward(z []float32, nodes []uint32, rng *rand.PCG) {
 }
 
 func (h *hops) embed(z []float32, nodes []uint32) {
-	h.net.pack()
+	h.pack()
 	tapes := make([]*tape, h.cores)
 	h.chunks(len(nodes), chunkNodes, func(worker, _, first, last int) {
 		if tapes[worker] == nil {
@@ -76,11 +81,19 @@ func (h *hops) embed(z []float32, nodes []uint32) {
 	})
 }
 
+// pack packs the weights for products.
+func (h *hops) pack() {
+	h.net.pack()
+	simd.Pack(&h.mapped, h.net.p.of(h.linear), h.dim, spectralDim, nil)
+}
+
 // chunk writes the embeddings of some of the nodes.
 func (h *hops) chunk(z []float32, t *tape, worker int, nodes []uint32, first, last int, rng *rand.PCG) {
-	out := h.net.forward(t, h.gather(worker, nodes[first:last]), last-first, rng)
+	features := h.gather(worker, nodes[first:last])
+	out := h.net.forward(t, features, last-first, rng)
 	z = z[first*h.dim : last*h.dim]
-	copy(z, out)
+	h.mapped.Mul(z, h.spectral(features), nil, last-first)
+	simd.Axpy(z, 1, out)
 	for i, node := range nodes[first:last] {
 		simd.Axpy(z[i*h.dim:(i+1)*h.dim], 1, h.t.row(node))
 	}
@@ -96,13 +109,25 @@ func (h *hops) gather(worker int, nodes []uint32) []float32 {
 	return rows
 }
 
+// spectral returns a copy of the spectral features among gathered rows.
+func (h *hops) spectral(features []float32) []float32 {
+	width, at := h.layout.width(), h.layout.spectral()
+	rows := make([]float32, 0, len(features)/width*spectralDim)
+	for ; len(features) > 0; features = features[width:] {
+		rows = append(rows, features[at:at+spectralDim]...)
+	}
+	return rows
+}
+
 func (h *hops) backward(dz []float32, nodes []uint32) {
 	h.nodes, h.grads = nodes, dz
 	h.chunks(len(nodes), chunkNodes, func(worker, lane, first, last int) {
 		part := h.parts[worker]
 		h.net.part(part, h.record, first)
 		part.input = h.gather(worker, nodes[first:last])
-		h.net.backward(part, lane, dz[first*h.dim:last*h.dim], last-first, false, true)
+		grad := dz[first*h.dim : last*h.dim]
+		h.sums[lane].Add(h.net.p.laneGrad(lane, h.linear), grad, h.spectral(part.input), last-first, h.dim, spectralDim)
+		h.net.backward(part, lane, grad, last-first, false, true)
 	})
 }
 

@@ -31,8 +31,8 @@ func estimate(g *Graph, links int, split *Split, o *Options) Memory {
 	switch o.Encoder {
 	case Hops:
 		width := int64(newHopLayout(g).width())
-		m.Features = 4 * n * (width + 1) // and the rates of free embeddings
-		weights += (width + d) * hidden
+		m.Features = 4 * n * (width + 1 + spectralDim) // and the rates of free embeddings, and the spectral subspace
+		weights += (width+d)*hidden + d*spectralDim
 		row += hidden + d
 	case GCN, SAGE:
 		layers, widest := int64(o.EncoderLayers), max(hidden, d)

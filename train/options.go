@@ -58,7 +58,7 @@ const DefaultDim = 64
 
 // Options are the options of a run. The zero value of a field means its default.
 type Options struct {
-	Encoder EncoderKind  // default Hops
+	Encoder EncoderKind  // default Hops; MF for ComplEx and DistMult on relations without features
 	Decoder decoder.Kind // default decoder.HadamardMLP
 	Dim     int          // width of an embedding; default DefaultDim
 
@@ -79,7 +79,8 @@ type Options struct {
 	// WeightDecay applies to networks and free embeddings. It is decoupled from the gradient
 	// (AdamW). It decides how fast the model is served: see docs/train.md. The default for Hops
 	// with a network as decoder is 3, or 1 with fewer than 20,000 candidates, which are scanned
-	// anyway. For other models it is 0. Negative means none.
+	// anyway. For MF with a decoder by relation it is 1. For other models it is 0. Negative means
+	// none.
 	WeightDecay float64
 	BatchEdges  int // links per step; default by the number of links
 	Folds       int // training links are learned in so many parts, each from the graph without that part; default 10 for Hops; otherwise 1, which leaves nothing out
@@ -147,11 +148,15 @@ func (o Options) withDefaults(g *Graph, links int) Options {
 			*v = by
 		}
 	}
-	if o.Encoder == "" {
-		o.Encoder = Hops
-	}
 	if o.Decoder == "" {
 		o.Decoder = decoder.HadamardMLP
+	}
+	byRelation := g.Relations > 0 && (o.Decoder == decoder.ComplEx || o.Decoder == decoder.DistMult)
+	if o.Encoder == "" {
+		o.Encoder = Hops
+		if byRelation && g.FeatureDim == 0 {
+			o.Encoder = MF
+		}
 	}
 	if o.Loss == "" {
 		o.Loss = BCE
@@ -193,6 +198,9 @@ func (o Options) withDefaults(g *Graph, links int) Options {
 		if g.Nodes-g.firstTarget() < fewCandidates {
 			o.WeightDecay = 1
 		}
+	}
+	if o.WeightDecay == 0 && o.Encoder == MF && byRelation {
+		o.WeightDecay = 1
 	}
 	o.WeightDecay = max(0, o.WeightDecay)
 	set(&o.WalkLength, 20)

@@ -46,7 +46,7 @@ func (r *trainRequest) register(cmd *cobra.Command) {
 // registerModel adds the flags of train.Options.
 func (r *trainRequest) registerModel(cmd *cobra.Command) {
 	fs := cmd.Flags()
-	fs.StringVar(&r.encoder, "encoder", "", "hops, mf, gcn, sage or node2vec (default hops)")
+	fs.StringVar(&r.encoder, "encoder", "", "hops, mf, gcn, sage or node2vec (default hops; mf with relations)")
 	fs.StringVar(&r.decoder, "decoder", "", "hadamard_mlp (default), concat_mlp, mol, bilinear, distmult, complex or dot")
 	fs.IntVar(&r.opts.Dim, "dim", 0, "width of an embedding (default 64)")
 	fs.StringSliceVar(&r.hidden, "hidden", nil, "`widths` of the decoder's hidden layers: 256,128 or none (default two of 2*dim)")
@@ -62,7 +62,7 @@ func (r *trainRequest) registerModel(cmd *cobra.Command) {
 	fs.IntVar(&r.opts.Folds, "folds", 0, "learn edges in this `number` of parts, each without itself (default 10 for hops)")
 	fs.IntVar(&r.opts.BatchEdges, "batch", 0, "`edges` per step (default by the number of edges)")
 	fs.Var(&r.dropout, "dropout", "`share` of hidden values dropped while training, 90% at most")
-	fs.Float64Var(&r.opts.WeightDecay, "weight-decay", 0, "weight `decay`: more makes queries faster (default 1 or 3 with hops; -1: none)")
+	fs.Float64Var(&r.opts.WeightDecay, "weight-decay", 0, "weight `decay`: more makes queries faster (default 0, 1 or 3; -1: none)")
 	fs.StringVar(&r.loss, "loss", "", "bce or plnlp (default bce)")
 	fs.StringVar(&r.negatives, "negatives", "", "how negatives are drawn: uniform, batch, degree or pairs (default uniform)")
 	fs.IntVar(&r.opts.PerLink, "negatives-per-edge", 0, "`number` of negatives for each edge (default 4)")

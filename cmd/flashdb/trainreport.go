@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -9,7 +8,6 @@ import (
 
 	"github.com/flashdb/flashdb"
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
-	"github.com/flashdb/flashdb/train"
 	"github.com/flashdb/flashdb/train/graph"
 )
 
@@ -191,7 +189,7 @@ func (t *trainRun) cleanedText(l graph.Layout) (lines []string) {
 func (t *trainRun) describeModel() {
 	m, r := t.model, &t.report
 	r.Dim, r.Epochs, r.Stopped, r.TrainSeconds = m.Dim, len(m.Epochs), m.Stopped, m.Elapsed.Seconds()
-	r.Encoder = string(cmp.Or(t.r.opts.Encoder, train.Hops))
+	r.Encoder = t.model.Encoder.Model()
 	r.Decoder = fmt.Sprint(m.Decoder)
 	r.Decoders = []string{show.JSON(t.r.decoderName)}
 	if len(m.Epochs) > 0 {

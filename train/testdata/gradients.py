@@ -108,7 +108,8 @@ class Case:
             return self.table
         if self.encoder == "hops":
             net = self.layers(False, [self.width, HIDDEN, DIM])
-            return self.mlp(net, values(55, NODES, self.width)) + self.table
+            linear, x = self.param(DIM, 64), values(55, NODES, self.width)
+            return self.mlp(net, x) + x[:, 320:384] @ linear.T + self.table
         a = adjacency()
         x = self.table
         if self.features:
@@ -132,7 +133,7 @@ cases = [
     Case("mf", "dot", "bce", False, [], 0, 0), Case("mf", "bilinear", "plnlp", False, [], 0, 0),
     Case("mf", "distmult", "bce", False, [], 0, 0), Case("mf", "hadamard_mlp", "bce", False, [9, 7], 0, 0),
     Case("mf", "hadamard_mlp", "plnlp", True, [9, 7], 0, 0), Case("mf", "concat_mlp", "bce", False, [8], 0, 0),
-    Case("mf", "concat_mlp", "plnlp", True, [33, 8, 5], 0, 0), Case("hops", "hadamard_mlp", "bce", False, [9, 7], 324, 0),
+    Case("mf", "concat_mlp", "plnlp", True, [33, 8, 5], 0, 0), Case("hops", "hadamard_mlp", "bce", False, [9, 7], 388, 0),
     Case("gcn", "hadamard_mlp", "bce", False, [9, 7], 0, 0), Case("gcn", "dot", "plnlp", False, [], 0, 5),
     Case("sage", "hadamard_mlp", "bce", False, [9], 0, 0), Case("sage", "bilinear", "bce", False, [], 0, 5),
     Case("mf", "complex", "bce", False, [], 0, 0),
