@@ -20,20 +20,6 @@ import (
 	"github.com/flashdb/flashdb"
 )
 
-// groupedEdges writes the edges of a graph of groups, and returns the file.
-func groupedEdges(t *testing.T, edges int) string {
-	t.Helper()
-	rng := rand.New(rand.NewPCG(1, 2))
-	var b strings.Builder
-	for range edges {
-		group := rng.IntN(10)
-		fmt.Fprintf(&b, "n%d\tn%d\n", group*40+rng.IntN(40), group*40+rng.IntN(40))
-	}
-	file := filepath.Join(t.TempDir(), "edges.tsv")
-	require.NoError(t, os.WriteFile(file, []byte(b.String()), 0o600))
-	return file
-}
-
 func trainChild(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	program, err := exec.LookPath("flashdb") // this one: see TestMain

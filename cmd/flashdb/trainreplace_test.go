@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -164,4 +165,18 @@ func TestTrainReplaceKilled(t *testing.T) {
 	assert.Positive(t, seen["old"])
 	assert.Positive(t, seen["new"])
 	t.Logf("killed from the last wal.append of %v on: the old model %d times, the new one %d times", reached, seen["old"], seen["new"])
+}
+
+// groupedEdges writes the edges of a graph of groups, and returns the file.
+func groupedEdges(t *testing.T, edges int) string {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(1, 2))
+	var b strings.Builder
+	for range edges {
+		group := rng.IntN(10)
+		fmt.Fprintf(&b, "n%d\tn%d\n", group*40+rng.IntN(40), group*40+rng.IntN(40))
+	}
+	file := filepath.Join(t.TempDir(), "edges.tsv")
+	require.NoError(t, os.WriteFile(file, []byte(b.String()), 0o600))
+	return file
 }

@@ -7,9 +7,6 @@ import (
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
 )
 
-// rebuildFrom is the share of moved rows from which on the page advises a rebuild.
-const rebuildFrom = 0.2
-
 // growth says how the rows have changed since the index was built.
 type growth struct {
 	Indexed uint64 `json:"indexed"` // rows of the index that queries find
@@ -25,7 +22,8 @@ func growthOf(c flashdb.CollectionStats, all flashdb.Stats) *growth {
 	}
 	dead := min(c.Drift.Dead, c.IndexedRows)
 	g := &growth{Indexed: c.IndexedRows - dead, Newer: c.DeltaRows, Dead: dead, Facts: []fact{
-		{"newer rows", show.Number(c.DeltaRows), "every query searches all of them, without the index"},
+		{"newer rows", show.Number(c.DeltaRows), "every query scans them, until there are enough for a segment"},
+		{"rows in segments", show.Number(c.SegmentRows), "newer rows that are indexed beside it, in " + show.Count(c.Segments, "file")},
 		{"dead rows", show.Number(dead), "of nodes deleted or replaced since; the index skips them"},
 		{"rows moved", fmt.Sprintf("%.3g%%", 100*c.Drift.Moved), "newer and deleted, of the indexed ones; rebuild from about 20% on"},
 		{"writes since", show.Number(all.DurableLSN - min(c.BuildLSN, all.DurableLSN)), "of all collections, since its build began"},
