@@ -89,14 +89,24 @@ func (q *queue) serve(db *DB, fn func(*Collection, context.Context) error) {
 // wrote counts rows that were put into the live release, and asks for a segment once there are
 // enough.
 func (c *Collection) wrote(rows int) {
-	limit := c.db.opts.SegmentRows
-	if c.release != "" || limit < 0 || rows == 0 {
+	if c.release != "" || c.db.opts.SegmentRows < 0 || rows == 0 {
 		return
 	}
-	if c.newer.Add(int64(rows)) >= int64(limit) {
+	if c.newer.Add(int64(rows)) >= c.segmentRows() {
 		c.newer.Store(0)
 		c.db.grower.growing.add(c)
 	}
+}
+
+// segmentRows returns how many newer rows become a segment. With a budget for memory they hold at
+// most a quarter of it, but for the smallest budgets.
+func (c *Collection) segmentRows() int64 {
+	const least = 256 // smaller segments cost more than a scan of their rows
+	rows := int64(c.db.opts.SegmentRows)
+	if budget := c.db.opts.MemoryBytes; budget > 0 {
+		rows = min(rows, max(least, budget/4/int64(4*c.schema.Dim)))
+	}
+	return rows
 }
 
 // grow builds a segment of the rows in the delta, if there are enough.
@@ -105,7 +115,7 @@ func (c *Collection) grow(ctx context.Context) error {
 		return err
 	}
 	defer c.db.rebuilds.segments.pass()
-	res, err := c.addSegment(ctx, uint64(c.db.opts.SegmentRows), max(1, c.db.opts.Workers/2), false)
+	res, err := c.addSegment(ctx, uint64(c.segmentRows()), max(1, c.db.opts.Workers/2), false)
 	if res.Segments >= mergedAtOnce {
 		c.db.grower.merges.add(c)
 	}

@@ -194,6 +194,18 @@ func TestSegmentsInTheBackground(t *testing.T) {
 	s.requireExact()
 }
 
+// TestSegmentsKeepABudget: with a small budget for memory fewer newer rows become a segment.
+func TestSegmentsKeepABudget(t *testing.T) {
+	s := newSegmented(t, 1000, 0)
+	s.opts.MemoryBytes = 300 * 4 * 4 * smallDim
+	s.reopen()
+	s.put(200)
+	s.requireExact()
+	s.put(200)
+	require.Eventually(t, func() bool { return s.stats().Segments > 0 }, time.Minute, 10*time.Millisecond)
+	s.requireExact()
+}
+
 // TestSegmentsAreMergedInTheBackground: small segments are merged while a program writes, reads and
 // rebuilds.
 func TestSegmentsAreMergedInTheBackground(t *testing.T) {
