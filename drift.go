@@ -39,7 +39,7 @@ type Drift struct {
 // counts the rows in the delta.
 func (c *Collection) drift(info storage.Info, gen *ivf.Index) (d Drift, inDelta uint64, err error) {
 	var dirty []uint32 // newer rows: at first those of the delta
-	err = c.db.store.DirtyOf(c.release, c.uid, func(id uint32, lsn uint64) error {
+	err = c.dirty(func(id uint32, lsn uint64) error {
 		if len(dirty) == 0 || lsn < d.OldestLSN {
 			d.OldestLSN = lsn
 		}

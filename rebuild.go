@@ -275,7 +275,7 @@ func (c *Collection) unchangedSince(info storage.Info, gen *ivf.Index) (bool, er
 		return false, nil
 	}
 	dirty := false
-	err := c.db.store.DirtyOf(c.release, c.uid, func(uint32, uint64) error {
+	err := c.dirty(func(uint32, uint64) error {
 		dirty = true
 		return errNoChange // one is enough
 	})

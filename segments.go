@@ -117,7 +117,7 @@ func (c *Collection) nextGeneration() (uint64, error) {
 // newerIDs returns the ids in the delta whose rows were written up to an LSN.
 func (c *Collection) newerIDs(upTo uint64) (*roaring.Bitmap, error) {
 	ids := roaring.New()
-	err := c.db.store.DirtyOf(c.release, c.uid, func(id uint32, lsn uint64) error {
+	err := c.dirty(func(id uint32, lsn uint64) error {
 		if lsn <= upTo {
 			ids.Add(id)
 		}
@@ -135,6 +135,15 @@ func tiers(segments []*ivf.Index, newer int) (kept int) {
 		newer += segments[kept].Info().Rows
 	}
 	return kept
+}
+
+// dirty calls fn for the rows in the delta that have been flushed: see storage.Store.Dirty.
+func (c *Collection) dirty(fn func(id uint32, lsn uint64) error) error {
+	err := c.db.store.DirtyOf(c.release, c.uid, fn)
+	if errors.Is(err, storage.ErrNotFound) {
+		return c.gone()
+	}
+	return err
 }
 
 // buildSegment builds a segment of the rows that the ids have in the store.

@@ -330,7 +330,7 @@ func (c *Collection) loadVisible(ctx context.Context, table *delta.Table, lsn ui
 // the generation.
 func (c *Collection) loadDirty(ctx context.Context, table *delta.Table, applied uint64) error {
 	var dirty []uint32
-	err := c.db.store.DirtyOf(c.release, c.uid, func(id uint32, _ uint64) error {
+	err := c.dirty(func(id uint32, _ uint64) error {
 		dirty = append(dirty, id)
 		return ctx.Err()
 	})
