@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +13,10 @@ import (
 	"github.com/flashdb/flashdb/decoder"
 	"github.com/flashdb/flashdb/train"
 )
+
+// trainGCPercent bounds garbage while a model is trained. Its memory is a few large arrays without
+// pointers, which cost the collector nothing, and with the default as much garbage would pile up.
+const trainGCPercent = 20
 
 // run trains the model.
 func (t *trainRun) run(ctx context.Context) error {
@@ -29,7 +34,10 @@ func (t *trainRun) run(ctx context.Context) error {
 		r.progress.UpdateWith("train", int64(1000*min(1, done)), 1000, describeProgress(p))
 	}
 	keepAfterInterrupt(ctx)
+	before := debug.SetGCPercent(trainGCPercent)
 	m, err := train.Run(ctx, &t.g.Graph, t.split, r.opts)
+	debug.SetGCPercent(before)
+	debug.FreeOSMemory() // else what was allocated for the training stays while the model is stored
 	if err != nil {
 		if ctx.Err() != nil {
 			r.progress.Clear()
