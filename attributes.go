@@ -236,11 +236,7 @@ type filterSource struct {
 // All implements filter.Source.
 func (s *filterSource) All() *roaring.Bitmap {
 	if s.all == nil {
-		s.all = roaring.New()
-		s.all.AddRange(0, uint64(s.info.NextID))
-		if tombs := s.v.Tombs(s.info.UID); tombs != nil {
-			s.all.AndNot(tombs)
-		}
+		s.all = liveIDs(s.v, s.info)
 	}
 	return s.all
 }

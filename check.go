@@ -109,7 +109,7 @@ func (db *DB) toCheck(found func(string, ...any)) (all []*checked, err error) {
 func (c *checked) collection(ctx context.Context) error {
 	info := c.info
 	c.plans()
-	live, tombs := roaring.New(), roaring.New()
+	var live *roaring.Bitmap
 	err := c.db.store.ViewOf(c.release, func(v *storage.View) error {
 		for _, name := range v.Decoders(info.UID) {
 			blob, _ := v.Decoder(info.UID, name)
@@ -121,11 +121,7 @@ func (c *checked) collection(ctx context.Context) error {
 				c.found("collection %q: decoder %q takes %d values, the collection holds %d", info.Name, name, d.Dim(), info.Schema.Dim)
 			}
 		}
-		if t := v.Tombs(info.UID); t != nil {
-			tombs.Or(t)
-		}
-		live.AddRange(0, uint64(info.NextID))
-		live.AndNot(tombs)
+		live = liveIDs(v, info)
 		if held := v.RowIDs(info.UID); held != nil { // the others are in no index
 			live.And(held)
 		}

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/RoaringBitmap/roaring/v2"
+
 	"github.com/flashdb/flashdb/decoder"
 	"github.com/flashdb/flashdb/internal/delta"
 	"github.com/flashdb/flashdb/internal/failpoint"
@@ -358,6 +360,16 @@ func (c *Collection) node(v *storage.View, id uint32, key string) (Node, error) 
 		n.Embedding = nil
 	}
 	return n, nil
+}
+
+// liveIDs returns the ids of the nodes of a collection.
+func liveIDs(v *storage.View, info storage.Info) *roaring.Bitmap {
+	ids := roaring.New()
+	ids.AddRange(0, uint64(info.NextID))
+	if tombs := v.Tombs(info.UID); tombs != nil {
+		ids.AndNot(tombs)
+	}
+	return ids
 }
 
 // hasNoRow reports whether the release that v sees has no row of a live node.

@@ -2,7 +2,6 @@ package flashdb
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -55,10 +54,7 @@ func (db *DB) Compact(ctx context.Context, opts *CompactOptions) (CompactResult,
 	defer db.rebuilds.pass()
 	res, err := db.compact(ctx, o)
 	if err != nil {
-		if cause := context.Cause(ctx); cause != nil && errors.Is(err, ctx.Err()) {
-			err = cause
-		}
-		return CompactResult{}, fmt.Errorf("compact %s: %w", db.dir, err)
+		return CompactResult{}, fmt.Errorf("compact %s: %w", db.dir, causeOf(ctx, err))
 	}
 	return res, nil
 }

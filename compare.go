@@ -380,7 +380,7 @@ func (p pair) sources(from pair, decoder string, o CompareOptions) (all []compar
 
 // both returns the ids of the nodes that have an embedding in both releases.
 func (p pair) both() (*roaring.Bitmap, error) {
-	all := roaring.New()
+	var all *roaring.Bitmap
 	for i, of := range p.each() {
 		err := of.view(func(v *storage.View) error {
 			info, ok := v.Collection(of.name)
@@ -388,10 +388,7 @@ func (p pair) both() (*roaring.Bitmap, error) {
 				return of.gone()
 			}
 			if i == 0 {
-				all.AddRange(0, uint64(info.NextID))
-				if tombs := v.Tombs(of.uid); tombs != nil {
-					all.AndNot(tombs)
-				}
+				all = liveIDs(v, info)
 			}
 			if held := v.RowIDs(of.uid); held != nil {
 				all.And(held)

@@ -220,6 +220,14 @@ func (t turn) take(ctx context.Context) error {
 
 func (t turn) pass() { <-t }
 
+// causeOf returns why ctx ended in place of err, if err says that it ended.
+func causeOf(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil && errors.Is(err, ctx.Err()) {
+		return cause
+	}
+	return err
+}
+
 // enter begins a public call, which ends with leave.
 func (db *DB) enter() (leave func(), err error) {
 	if !db.life.enter() {

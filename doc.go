@@ -25,7 +25,7 @@
 //     Collection.Calibrate. QueryStats.Plan names the plan that ran, and why.
 //   - A query sees the decoder, nodes, links and tags as of the same write, and of one release. So
 //     it sees all of a batch or nothing of it. Nodes that are deleted while it runs are left out.
-//   - A Snapshot answers any number of queries as of one moment.
+//   - A Snapshot answers any number of queries as of one point in time.
 //   - A write is visible to every query that begins after it was acknowledged, with or without an
 //     index.
 //   - The index is derived data. While it is missing or damaged, queries score every node. Rebuild

@@ -17,7 +17,7 @@ import (
 func (c *Collection) embedMissing(ctx context.Context) (embedded int, err error) {
 	var e *encoder.Encoder
 	var use EncoderUse
-	missing := roaring.New()
+	var missing *roaring.Bitmap
 	err = c.view(func(v *storage.View) error {
 		info, ok := v.Collection(c.name)
 		if !ok {
@@ -26,10 +26,7 @@ func (c *Collection) embedMissing(ctx context.Context) (embedded int, err error)
 		if e, use, err = c.encoder(v); err != nil {
 			return err
 		}
-		missing.AddRange(0, uint64(info.NextID))
-		if tombs := v.Tombs(c.uid); tombs != nil {
-			missing.AndNot(tombs)
-		}
+		missing = liveIDs(v, info)
 		if held := v.RowIDs(c.uid); held != nil {
 			missing.AndNot(held)
 		}

@@ -30,6 +30,11 @@ func (ev *events) rebuildFinished(collection string, r RebuildResult, err error)
 	}
 }
 
+// segmentsMerged reports that segments have become one of so many rows, and how many there are now.
+func (ev *events) segmentsMerged(collection string, rows, segments int, elapsed time.Duration) {
+	ev.log.Info("segments merged", "dir", ev.dir, "collection", collection, "rows", rows, "segments", segments, "seconds", elapsed.Seconds())
+}
+
 // segmentBuilt reports that newer rows are indexed now.
 func (ev *events) segmentBuilt(collection string, rows, segments int, elapsed time.Duration) {
 	ev.log.Info("newer rows indexed", "dir", ev.dir, "collection", collection, "rows", rows, "segments", segments, "seconds", elapsed.Seconds())

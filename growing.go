@@ -1,7 +1,6 @@
 package flashdb
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -80,7 +79,7 @@ func (q *queue) serve(db *DB, fn func(*Collection, context.Context) error) {
 		for c := q.next(); c != nil; c = q.next() {
 			err := fn(c, db.closing)
 			if err != nil && db.closing.Err() == nil && !errors.Is(err, ErrNotFound) {
-				db.slog.Warn("newer rows not indexed", "dir", db.dir, "collection", c.name, "err", err)
+				db.slog.Warn("segment not built or merged", "dir", db.dir, "collection", c.name, "err", err)
 			}
 		}
 	}
@@ -126,7 +125,7 @@ func (c *Collection) grow(ctx context.Context) error {
 // Further segments may be published meanwhile.
 func (c *Collection) mergeSegments(ctx context.Context) error {
 	err := c.db.rebuilds.merge(ctx, c.merge)
-	if errors.Is(err, errGaveWay) {
+	if errors.Is(err, errMergeCancelled) {
 		return nil // the next segment asks for it again
 	}
 	return err
@@ -146,23 +145,14 @@ func (c *Collection) merge(ctx context.Context) (err error) {
 	}
 	upTo := info.Segments[len(info.Segments)-1].LSN
 	built, err := c.buildSegment(ctx, number, files[0], ids, upTo, max(1, c.db.opts.Workers/2))
-	if cause := context.Cause(ctx); cause != nil {
-		err = cmp.Or(err, cause)
-		if errors.Is(err, ctx.Err()) {
-			err = cause
-		}
-	}
 	if errors.Is(err, ivf.ErrRowsGone) {
 		return nil // they were all deleted
 	}
-	if built == nil {
-		return err
+	if err != nil {
+		return causeOf(ctx, err)
 	}
 	defer func() { err = errors.Join(err, built.Release()) }()
-	if err == nil {
-		err = c.db.rebuilds.segments.take(ctx)
-	}
-	if err != nil {
+	if err := c.db.rebuilds.segments.take(ctx); err != nil {
 		built.OnRetire(func() { c.removeGeneration(number) })
 		return err
 	}
@@ -202,12 +192,12 @@ func (c *Collection) toMerge(ctx context.Context) (info storage.Info, files []*i
 func (c *Collection) publishMerge(merged []storage.Segment, by storage.Segment, built *ivf.Index, start time.Time) error {
 	info, err := c.info()
 	at := slices.Index(info.Segments, merged[0])
-	if err != nil || at < 0 {
-		built.OnRetire(func() { c.removeGeneration(by.Number) })
-		return err
+	var files []*ivf.Index
+	if err == nil && at >= 0 {
+		files, err = c.files(info)
 	}
-	files, err := c.files(info)
-	if err != nil {
+	if files == nil {
+		built.OnRetire(func() { c.removeGeneration(by.Number) })
 		return err
 	}
 	defer releaseFiles(files)
@@ -216,6 +206,6 @@ func (c *Collection) publishMerge(merged []storage.Segment, by storage.Segment, 
 	if err := c.publishSegments(info, all, segments); err != nil {
 		return err
 	}
-	c.db.events.segmentBuilt(c.name, built.Info().Rows, len(segments), time.Since(start))
+	c.db.events.segmentsMerged(c.name, built.Info().Rows, len(segments), time.Since(start))
 	return nil
 }

@@ -35,10 +35,10 @@ type Options struct {
 	FlushBytes int64
 	// MemoryBytes is a budget for the memory that a rebuild holds, and for that of a calibration,
 	// each by itself. Where it is short, lists are trained on fewer rows, down to a quarter, and
-	// fewer sources are looked at. Such an index finds less at the same cost, so that calibration
-	// chooses dearer plans, and the first rebuild may be refused: see RebuildOptions.Tolerance. If
-	// a rebuild cannot be held to the budget, it fails with an error that names the least one.
-	// Default 0: no budget.
+	// fewer sources are looked at. Such an index has a lower recall at the same cost, so that
+	// calibration chooses more expensive plans, and the first rebuild may be refused: see
+	// RebuildOptions.Tolerance. If a rebuild cannot be held to the budget, it fails with an error
+	// that names the least one. Default 0: no budget.
 	//
 	// The budget is for what is held: Go's collector lets the heap grow to about twice that, unless
 	// GOGC or GOMEMLIMIT say otherwise. It leaves out pages of files, which the system can take
@@ -157,8 +157,9 @@ type PredictOptions struct {
 	// MinScore, if not nil, drops hits with a lower score.
 	MinScore *float32
 
-	// Diversity, from 0 to 1, gives up score for variety. The hits are chosen one after the other
-	// from the best nodes, at least four for each hit: next comes the node with the highest
+	// Diversity, from 0 to 1, accepts lower scores for more variety. The hits are chosen one after
+	// the other from the best nodes, at least four for each hit: next comes the node with the
+	// highest
 	//
 	//	(1 - Diversity) * relevance - Diversity * similarity
 	//

@@ -161,9 +161,7 @@ func (c *Collection) rebuildOnce(ctx context.Context, o RebuildOptions) (res Reb
 	start := time.Now()
 	o.Workers = cmp.Or(o.Workers, max(1, c.db.opts.Workers/2))
 	defer func() {
-		if cause := context.Cause(ctx); cause != nil && errors.Is(err, ctx.Err()) {
-			err = cause
-		}
+		err = causeOf(ctx, err)
 		if res.Built || err != nil {
 			c.db.events.rebuildFinished(c.name, res, err)
 		}

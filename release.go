@@ -320,6 +320,9 @@ func (r *Release) Build(ctx context.Context, opts *RebuildOptions) (all []Releas
 		if opts != nil {
 			o = *opts
 		}
+		if o.NewerOnly {
+			return fmt.Errorf("%w: NewerOnly is for the live release: Build trains", ErrInvalid)
+		}
 		names, err := r.collections()
 		if err != nil {
 			return err

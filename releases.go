@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"runtime"
 
 	"github.com/flashdb/flashdb/internal/delta"
 	"github.com/flashdb/flashdb/storage"
@@ -37,9 +36,7 @@ func (db *DB) releaseCall(ctx context.Context, verb, name string, fn func(ctx co
 	if err == nil {
 		return nil
 	}
-	if cause := context.Cause(ctx); cause != nil && errors.Is(err, ctx.Err()) {
-		err = cause
-	}
+	err = causeOf(ctx, err)
 	if name == "" { // the former one, whichever that is
 		return fmt.Errorf("%s release: %w", verb, releaseError(err))
 	}
@@ -336,5 +333,4 @@ func (c *Collection) become(staged *Collection, stamp uint64) {
 			c.db.slog.Warn("release index", "collection", c.name, "err", err)
 		}
 	}
-	runtime.Gosched()
 }

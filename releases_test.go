@@ -385,6 +385,7 @@ func TestReleaseRefusesCalls(t *testing.T) {
 		{second(d.Publish(ctx, "no", nil)), flashdb.ErrNotFound},
 		{second(d.CompareRelease(ctx, "two", &flashdb.CompareOptions{K: -1})), flashdb.ErrInvalid},
 		{second(d.Rollback(ctx)), flashdb.ErrNotFound},
+		{second(r.Build(ctx, &flashdb.RebuildOptions{NewerOnly: true})), flashdb.ErrInvalid},
 	} {
 		assert.ErrorIs(t, c.err, c.is)
 	}

@@ -254,18 +254,25 @@ func (db *DB) forgetMissingGenerations() error {
 			if err != nil {
 				return err
 			}
-			if info.Generation == 0 {
-				continue
-			}
-			for _, number := range filesOf(info) {
-				if _, err = db.fs.Size(generationName(info.Name, number)); errors.Is(err, fs.ErrNotExist) {
-					err = db.store.PublishGenerationOf(release, info.UID, 0, 0)
-					break
-				}
+			if err = db.lacksFile(info); errors.Is(err, fs.ErrNotExist) {
+				err = db.store.PublishGenerationOf(release, info.UID, 0, 0)
 			}
 		}
 	}
 	return err
+}
+
+// lacksFile returns the error of the first file of an index that cannot be found.
+func (db *DB) lacksFile(info storage.Info) error {
+	if info.Generation == 0 {
+		return nil
+	}
+	for _, number := range filesOf(info) {
+		if _, err := db.fs.Size(generationName(info.Name, number)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // publish gives the finished directory its name.

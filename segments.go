@@ -32,16 +32,12 @@ const (
 )
 
 // indexNewer is a rebuild with RebuildOptions.NewerOnly.
-func (c *Collection) indexNewer(ctx context.Context, o RebuildOptions) (res RebuildResult, err error) {
-	defer func() {
-		if cause := context.Cause(ctx); cause != nil && errors.Is(err, ctx.Err()) {
-			err = cause
-		}
-	}()
+func (c *Collection) indexNewer(ctx context.Context, o RebuildOptions) (RebuildResult, error) {
 	if !c.db.store.Segmented() {
 		return RebuildResult{Reason: "a database of format version 1 or 2 has no segments: restore a backup of it, or rebuild"}, nil
 	}
-	return c.addSegment(ctx, 1, cmp.Or(o.Workers, max(1, c.db.opts.Workers/2)), true)
+	res, err := c.addSegment(ctx, 1, cmp.Or(o.Workers, max(1, c.db.opts.Workers/2)), true)
+	return res, causeOf(ctx, err)
 }
 
 // addSegment builds and publishes a segment of the rows in the delta, if there are at least as many

@@ -1,6 +1,7 @@
 package flashdb_test
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -223,7 +224,7 @@ func TestSegmentsAreMergedInTheBackground(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.Eventually(t, func() bool {
-		s.put(21) // asks for a merge again, where one gave way
+		s.put(21) // asks for a merge again, where one was cancelled
 		at := s.stats()
 		return at.Segments > 0 && at.Segments <= 6 && at.SegmentRows > 200
 	}, time.Minute, 20*time.Millisecond)
@@ -344,6 +345,28 @@ func TestSegmentsOfReleases(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, r.Drop(t.Context()))
 	require.Len(t, s.files(), 1+before, "the segments of a dropped release are removed")
+}
+
+// TestSegmentsAreBackedUp: a backup has the segments, and one without the index restores to a
+// database without one.
+func TestSegmentsAreBackedUp(t *testing.T) {
+	for _, without := range []bool{false, true} {
+		s := newSegmented(t, 500, -1)
+		s.put(50)
+		s.index()
+		var stream bytes.Buffer
+		_, err := s.Backup(t.Context(), &stream, &flashdb.BackupOptions{WithoutIndex: without})
+		require.NoError(t, err)
+		require.NoError(t, s.Close())
+		s.dir = filepath.Join(t.TempDir(), "restored")
+		_, err = flashdb.Restore(t.Context(), &stream, s.dir, nil)
+		require.NoError(t, err)
+		s.open()
+		s.requireExact()
+		at := s.stats()
+		require.Equal(t, without, at.Generation == 0)
+		require.Equal(t, without, at.Segments == 0)
+	}
 }
 
 // TestSegmentsReadOnly: a database that is opened read-only serves the segments, and builds none.

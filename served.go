@@ -17,9 +17,9 @@ import (
 	"github.com/flashdb/flashdb/wal"
 )
 
-// served is what the queries of one collection search: the served generation, and the delta with
-// the rows newer than it. Without a generation the delta holds every row. The first query opens
-// both, so a program that only writes pays for neither.
+// served is what the queries of one collection search: the served generation with its segments, and
+// the delta with the rows newer than them. Without a generation the delta holds every row. The
+// first query opens both, so a program that only writes pays for neither.
 //
 // mu keeps the two consistent. Publishing a generation and removing its rows from the delta is one
 // step under mu, and so is pinning both for a query.

@@ -19,7 +19,7 @@ import (
 // `flashdb snapshot` makes. It is safe for concurrent use.
 //
 // It keeps what it sees, so close it soon: within minutes rather than days. Until then flash.db
-// grows with what is written, because space that is given up is not used again. Rows that were
+// grows with what is written, because space that is freed is not used again. Rows that were
 // newer than the index stay in memory, and an index that was replaced stays on disk. After a
 // Compact the disk has the old flash.db, too; on Windows Compact fails while one is open. Nobody
 // waits for a Snapshot. Its own calls read flash.db one at a time.
@@ -41,7 +41,7 @@ type frozen struct {
 var errSnapshotClosed = fmt.Errorf("%w: the snapshot was closed", ErrClosed)
 
 // errMoved is returned where the collections and the store were not seen at the same moment.
-var errMoved = errors.New("not of one moment")
+var errMoved = errors.New("not as of the same write")
 
 // Snapshot returns a Snapshot of some collections, or of all where none is named. It must be
 // closed. Sources may be nodes of other collections, too: see PredictOptions.SourceCollection.
@@ -96,9 +96,9 @@ func (db *DB) snapshot(ctx context.Context, names []string) (*Snapshot, error) {
 	}
 }
 
-// take pins what the collections serve, and then the store. If these are not of one moment, which a
-// write or a rebuild in between causes, it returns errMoved. See Collection.begin. If it fails, s
-// must be ended.
+// take pins what the collections serve, and then the store. If these are not as of the same write,
+// which a write or a rebuild in between causes, it returns errMoved. See Collection.begin. If it
+// fails, s must be ended.
 func (s *Snapshot) take(ctx context.Context, live map[string]*Collection) error {
 	for name, c := range live {
 		h, err := s.db.handle(storage.Info{UID: c.uid, Name: name, Schema: storage.Schema(c.schema)}, "")
@@ -143,7 +143,7 @@ func (s *Snapshot) Collection(name string) (*Collection, error) {
 	return c, nil
 }
 
-// Close gives up what the snapshot keeps. Calls on its collections that are under way may fail with
+// Close releases what the snapshot keeps. Calls on its collections that are under way may fail with
 // ErrClosed. DB.Close closes every snapshot. A second Close returns ErrClosed.
 func (s *Snapshot) Close() error {
 	leave, err := s.db.enter()

@@ -373,8 +373,8 @@ func TestSnapshotOfWholeBatches(t *testing.T) {
 	work.Wait()
 }
 
-// TestSnapshotOfDamagedIndex: an index that is cut short under a snapshot is given up, and the rows
-// of the moment are scanned.
+// TestSnapshotOfDamagedIndex: an index that is cut short under a snapshot is no longer used, and
+// the rows of the moment are scanned.
 func TestSnapshotOfDamagedIndex(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("a file that is mapped cannot be cut short")

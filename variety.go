@@ -189,18 +189,11 @@ func (c *chooser) varied(k int, diversity float64, rows []float32, dim int) (cho
 		row := rows[best*dim : (best+1)*dim]
 		for i := range c.hits {
 			if !gone[i] {
-				similar[i] = max(similar[i], dotProduct(row, rows[i*dim:(i+1)*dim]))
+				similar[i] = max(similar[i], product(row, rows[i*dim:(i+1)*dim]))
 			}
 		}
 	}
 	return chosen
-}
-
-func dotProduct(a, b []float32) (sum float64) {
-	for i, x := range a {
-		sum += float64(x) * float64(b[i])
-	}
-	return sum
 }
 
 // relevances scales scores to 0 for the lowest finite one, or what is below, and 1 for the highest.

@@ -236,6 +236,7 @@ func positive(all []Neighbor, measure func(Neighbor) float32) []Neighbor {
 	return slices.DeleteFunc(all, func(n Neighbor) bool { return !(measure(n) > 0) })
 }
 
+// product returns the inner product of two rows.
 func product(a, b []float32) (sum float64) {
 	for i, x := range a {
 		sum += float64(x) * float64(b[i])

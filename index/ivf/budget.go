@@ -39,8 +39,8 @@ type budget struct {
 	encode     int64 // bytes of rows that a worker encodes at a time; 0: encodeBytes
 }
 
-// fit divides BuildOptions.MemoryBytes. It gives up batches first, down to leastBuffer, as they
-// cost only time, and then rows of the sample. The sample does not depend on the workers.
+// fit divides BuildOptions.MemoryBytes. Batches are made smaller first, down to leastBuffer,
+// which costs only time, and then the sample. The sample does not depend on the workers.
 func (o *BuildOptions) fit() (budget, error) {
 	if o.MemoryBytes == 0 || o.Rows == 0 || o.Like != nil { // a segment trains nothing
 		return budget{}, nil

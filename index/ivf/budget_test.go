@@ -45,7 +45,7 @@ func TestFit(t *testing.T) {
 			assert.GreaterOrEqual(t, b.encode, before.encode)
 			before = b
 		}
-		assert.Equal(t, budget{batch: batchBytes, encode: encodeBytes}, before, "with plenty nothing is given up")
+		assert.Equal(t, budget{batch: batchBytes, encode: encodeBytes}, before, "with plenty nothing is made smaller")
 	}
 }
 

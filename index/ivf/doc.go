@@ -38,6 +38,13 @@
 // deviation of its list along the query. So every estimate is raised by 1.5 standard deviations of
 // its error before rows compete to be kept.
 //
+// # Segments
+//
+// Rows that are newer than a generation may be in segments: further files of this format, built
+// with its codebooks and with centroids taken from it (segment.go). Join makes one index of them
+// (parts.go): lists and positions are numbered through, and a row that a later file has, or whose
+// node was deleted, is hidden.
+//
 // # Use
 //
 // Build writes a file, and Open maps it. Load opens bytes from anywhere. An Index is immutable and

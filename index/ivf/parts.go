@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"iter"
 	"math"
-	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -255,4 +254,4 @@ func (ix *Index) Positions() iter.Seq2[uint32, uint32] {
 
 // IDs returns the ids of the rows of a file by position. The slice lies in the mapping and must not
 // be changed.
-func (ix *Index) IDs() []uint32 { return slices.Clip(ix.parts[0].of.ids) }
+func (ix *Index) IDs() []uint32 { return ix.parts[0].of.ids }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"math"
 
-	"github.com/RoaringBitmap/roaring/v2"
-
 	"github.com/flashdb/flashdb/index"
 	"github.com/flashdb/flashdb/internal/simd"
 )
@@ -122,7 +120,7 @@ func (w *worker) scanList(q *queryVector, best *index.Best, floor float32, l int
 	}
 	p := ix.partOf(l)
 	codes, ids := p.list(l)
-	r := codeRun{ref: ix.begin[l], hidden: p.hidden}
+	r := codeRun{part: p, ref: ix.begin[l]}
 	for len(ids) > 0 {
 		n := min(scanCodes, len(ids))
 		size := min(len(codes), scanCodes*ix.codeBytes)
@@ -140,14 +138,11 @@ func (w *worker) scanList(q *queryVector, best *index.Best, floor float32, l int
 
 // A codeRun is neighbouring rows of a list.
 type codeRun struct {
-	codes  []byte
-	ids    []uint32
-	ref    uint32          // position of the first
-	hidden *roaring.Bitmap // see part
+	part  *part
+	codes []byte
+	ids   []uint32
+	ref   uint32 // position of the first
 }
-
-// hides reports whether the row of an id is no longer valid.
-func (r *codeRun) hides(id uint32) bool { return r.hidden != nil && r.hidden.Contains(id) }
 
 // scan4 offers codes of 4 bits. The kernel discards most of them by their sums.
 func (w *worker) scan4(q *queryVector, best *index.Best, r *codeRun, base, scale float32) {
@@ -164,7 +159,7 @@ func (w *worker) scan4(q *queryVector, best *index.Best, r *codeRun, base, scale
 			return // padding
 		}
 		score := base + scale*float32(sums[i])
-		if score >= threshold && !w.s.denied.has(ids[p]) && !r.hides(ids[p]) {
+		if score >= threshold && !w.s.denied.has(ids[p]) && !r.part.hides(ids[p]) {
 			best.Offer(index.Candidate{ID: ids[p], Ref: r.ref + p, Score: score})
 			threshold = best.Threshold()
 		}
@@ -192,7 +187,7 @@ func (w *worker) scan8(q *queryVector, best *index.Best, r *codeRun, base, scale
 	simd.Scan8(w.scores[:len(ids)], r.codes, q.floats, w.s.ix.codeBytes)
 	threshold := best.Threshold()
 	for i, sum := range w.scores[:len(ids)] {
-		if score := base + scale*sum; score >= threshold && !w.s.denied.has(ids[i]) && !r.hides(ids[i]) {
+		if score := base + scale*sum; score >= threshold && !w.s.denied.has(ids[i]) && !r.part.hides(ids[i]) {
 			best.Offer(index.Candidate{ID: ids[i], Ref: r.ref + uint32(i), Score: score})
 			threshold = best.Threshold()
 		}

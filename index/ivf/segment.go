@@ -2,7 +2,6 @@ package ivf
 
 import (
 	"context"
-	"slices"
 
 	"github.com/flashdb/flashdb/internal/kmeans"
 )
@@ -54,7 +53,7 @@ func (p *partition) take(ctx context.Context, workers int) (err error) {
 		s.begin, s.lists = p.lists, max(1, len(s.rows)/p.dim)
 		p.lists += s.lists
 		if s.lists > 1 {
-			if s.assigner, err = kmeans.NewAssigner(ctx, slices.Clone(s.rows), p.dim, workers); err != nil {
+			if s.assigner, err = kmeans.NewAssigner(ctx, s.rows, p.dim, workers); err != nil {
 				return err
 			}
 		}
