@@ -229,6 +229,7 @@ func TestSegmentsAreMergedInTheBackground(t *testing.T) {
 		return at.Segments > 0 && at.Segments <= 6 && at.SegmentRows > 200
 	}, time.Minute, 20*time.Millisecond)
 	s.requireExact()
+	s.opts.SegmentRows = -1 // or a further segment may be half written when its files are listed
 	s.reopen()
 	s.requireExact()
 	require.Len(t, s.files(), 1+s.stats().Segments, "no other file is left")
