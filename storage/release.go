@@ -122,7 +122,7 @@ func (c *catalog) set(name string, uid uint32) (*rowSet, error) {
 	return c.byUID[uid].set, nil
 }
 
-// put replaces the release of the same number, or adds it.
+// putRelease replaces the release of the same number, or adds it.
 func (c *catalog) putRelease(r *release) {
 	c.releases = slices.Clone(c.releases)
 	for i, old := range c.releases {
@@ -290,8 +290,8 @@ func (s *Store) makeSet(tx *bolt.Tx, uid uint32) (*rowSet, error) {
 }
 
 // PublishRelease makes a staged release the live one, and the live one the former one. A release
-// that was the former one before that is removed by the next Purge. Nothing but the pointers of its
-// collections changes, whatever the number of rows.
+// that was the former one before that is removed by the next Purge. No row is read or written: what
+// is written is which set each of its collections has, and the bitmap of the ids that have a row.
 func (s *Store) PublishRelease(name string, now time.Time) error {
 	return s.reshape(func(tx *bolt.Tx, cat *catalog) (func(), error) {
 		next, err := cat.find(name)
@@ -362,8 +362,7 @@ func (s *Store) exchange(tx *bolt.Tx, cat *catalog, next *release, state Release
 	}, nil
 }
 
-// DropRelease removes a release that is not live. Nobody sees it any more; Purge gives its space
-// back.
+// DropRelease removes a release that is not live. Nobody sees it any more; Purge frees its space.
 func (s *Store) DropRelease(name string) error {
 	return s.reshape(func(_ *bolt.Tx, cat *catalog) (func(), error) {
 		r, err := cat.other(name)
