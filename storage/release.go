@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,7 +12,6 @@ import (
 	bolt "go.etcd.io/bbolt"
 
 	"github.com/flashdb/flashdb/internal/failpoint"
-	"github.com/flashdb/flashdb/internal/format"
 )
 
 // A ReleaseState says what a release is.
@@ -172,8 +172,7 @@ func (s *Store) reshape(fn func(tx *bolt.Tx, cat *catalog) (after func(), err er
 	case s.opts.ReadOnly:
 		return ErrReadOnly
 	case !s.layout.blocked():
-		return fmt.Errorf("%w: %s is of version %d, and releases need %d or later: export the collections, and import them into a new database",
-			format.ErrVersion, s.path, s.layout, versionBlocks)
+		return s.layout.needsBlocks(s.path, "releases")
 	case len(st.layers) > 0 || st.lsn != s.Applied() || s.staged != nil:
 		return errors.New("changes are not flushed")
 	}
@@ -342,7 +341,7 @@ func (s *Store) exchange(tx *bolt.Tx, cat *catalog, next *release, state Release
 		w := s.layout.setWriter(tx, s.path, &col, set.uid)
 		if w.err == nil {
 			w.parent = s.layout.collection(setBucket(tx, uid, uid), uid)
-			w.put(w.parent, keySet, format32(set.uid))
+			w.put(w.parent, keySet, binary.LittleEndian.AppendUint32(nil, set.uid))
 			w.putHeld(w.set, col.held)
 		}
 		if w.err != nil {
