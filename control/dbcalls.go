@@ -196,8 +196,8 @@ func (c *Client) Collection(ctx context.Context, name string) (_ *Collection, er
 	return of, nil
 }
 
-// ReleaseCollection is Collection of flashdb.Release: the collection as a release has it that need
-// not be live.
+// ReleaseCollection is Collection of flashdb.Release: the collection as that release has it, which
+// need not be live.
 func (c *Client) ReleaseCollection(ctx context.Context, release, name string) (_ *Collection, err error) {
 	of := &Collection{conn: c.conn, name: name, release: release}
 	if c.db != nil {

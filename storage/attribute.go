@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/flashdb/flashdb/internal/attr"
 	"github.com/flashdb/flashdb/internal/format"
@@ -37,9 +38,7 @@ type Attribute struct {
 	Count uint64 // of the nodes that have it, at least 1
 }
 
-func compareAttribute(a Attribute, name string) int {
-	return bytes.Compare([]byte(a.Name), []byte(name))
-}
+func compareAttribute(a Attribute, name string) int { return strings.Compare(a.Name, name) }
 
 // attribute returns the attribute of that name.
 func (c *collection) attribute(name string) (Attribute, bool) {
@@ -116,8 +115,7 @@ func (c *Changes) setAttributes(col *edit, id uint32, all []attr.Named) error {
 		return c.err
 	}
 	if !c.layout.blocked() {
-		return fmt.Errorf("attributes in %q: %w: %s is of version %d, and attributes need %d or later: export the collections, and import them into a new database",
-			col.name, format.ErrVersion, c.file, c.layout, versionBlocks)
+		return fmt.Errorf("attributes in %q: %w", col.name, c.layout.needsBlocks(c.file, "attributes"))
 	}
 	for _, a := range all {
 		if err := attr.CheckName(a.Name); err != nil {
@@ -127,7 +125,8 @@ func (c *Changes) setAttributes(col *edit, id uint32, all []attr.Named) error {
 			return fmt.Errorf("%w: attribute %q has no value", ErrAttribute, a.Name)
 		}
 		if now, ok := col.attribute(a.Name); ok && now.Kind != a.Kind() {
-			if c.removeAttribute(col, id, a.Name); now.Count > 1 || c.hasAttribute(col, a.Name) {
+			c.removeAttribute(col, id, a.Name)
+			if _, still := col.attribute(a.Name); still {
 				return fmt.Errorf("%w: attribute %q of %q is a %v, and %s a %v", ErrAttribute, a.Name, col.name, now.Kind, shownValue(a.Value), a.Kind())
 			}
 		}
@@ -145,13 +144,8 @@ func shownValue(v attr.Value) string {
 	return v.String()
 }
 
-func (c *Changes) hasAttribute(col *edit, name string) bool {
-	_, ok := col.attribute(name)
-	return ok
-}
-
 func (c *Changes) setAttribute(col *edit, id uint32, a attr.Named) error {
-	if !c.hasAttribute(col, a.Name) && len(col.attributes) >= maxAttributes {
+	if _, ok := col.attribute(a.Name); !ok && len(col.attributes) >= maxAttributes {
 		return fmt.Errorf("%w: attribute %q of %q would be one more than the %d that a collection may have", ErrAttribute, a.Name, col.name, maxAttributes)
 	}
 	k := columnOf(col.uid, a.Name, id)

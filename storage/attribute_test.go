@@ -133,17 +133,12 @@ func (h *history) attributes() []attr.Named {
 		return nil
 	}
 	r := h.rng
-	var all []attr.Named
-	for name, x := range map[string]any{
-		"price": float64(r.IntN(2000))/8 - 100, "brand": fmt.Sprintf("b%d", r.IntN(40)), "sold": r.IntN(2) == 0,
-		"released": time.UnixMicro(int64(r.IntN(1000)) * 1e9), "rare": 1,
-	} {
-		if r.IntN(3) == 0 || (name == "rare" && r.IntN(20) > 0) {
-			continue
-		}
-		all = append(all, named(h.t, name, x)...)
-	}
-	return all
+	all := named(
+		h.t, "price", float64(r.IntN(2000))/8-100, "brand", fmt.Sprintf("b%d", r.IntN(40)), "sold", r.IntN(2) == 0,
+		"released", time.UnixMicro(int64(r.IntN(1000))*1e9), "rare", 1,
+	)
+	r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return slices.DeleteFunc(all, func(a attr.Named) bool { return r.IntN(3) == 0 || (a.Name == "rare" && r.IntN(20) > 0) })
 }
 
 func (h *history) setAttributes(c *modelCollection) storage.Op {

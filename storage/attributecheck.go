@@ -1,9 +1,5 @@
 package storage
 
-import (
-	"math/bits"
-)
-
 // attributes checks the attributes of a collection (invariant 12).
 func (c *collectionChecker) attributes() {
 	var of Attribute // whose columns come
@@ -54,20 +50,19 @@ func (c *collectionChecker) column(of Attribute, n uint32, value []byte) (count 
 	if err == nil && of.Kind != 0 && stored.kind != of.Kind {
 		c.found("attributes: %s holds values of type %v, and the attribute is a %v", shownColumn(of.Name, n), stored.kind, of.Kind)
 	}
+	var values *column
 	if err == nil {
-		_, err = stored.column()
+		values, err = stored.column()
 	}
 	if err != nil {
 		c.found("attributes: %s: %v", shownColumn(of.Name, n), err)
 		return 0, false
 	}
-	for w, word := range stored.mask {
-		for ; word != 0; word &= word - 1 {
-			id := uint64(n)*columnIDs + uint64(64*w+bits.TrailingZeros64(word))
-			if id > maxID || !c.col.live(uint32(id)) {
-				c.found("attributes: %s has id %d, which is not live", shownColumn(of.Name, n), id)
-			}
+	values.all(func(i int) {
+		id := uint64(n)*columnIDs + uint64(i)
+		if id > maxID || !c.col.live(uint32(id)) {
+			c.found("attributes: %s has id %d, which is not live", shownColumn(of.Name, n), id)
 		}
-	}
+	})
 	return uint64(stored.count), true
 }

@@ -133,7 +133,7 @@ func (r *reader) columns(uid uint32, name string, fn func(n uint32, c *column, s
 	}
 }
 
-// Spread is what Spread returns of the values of an attribute.
+// A Spread describes the values of an attribute.
 type Spread struct {
 	Distinct  uint64
 	Low, High attr.Value

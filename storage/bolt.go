@@ -245,7 +245,7 @@ func boltLock[T any](db *bolt.DB, name string) *T {
 	return (*T)(unsafe.Pointer(v.UnsafeAddr()))
 }
 
-// freeMapping gives back the lock on the mapping that a transaction for reading holds from its
+// freeMapping releases the lock on the mapping that a transaction for reading holds from its
 // beginning to its end. A commit that needs a longer mapping waits for this lock, and every
 // transaction that begins meanwhile waits too: one that lasts for minutes would stop the database.
 // Its pages are kept all the same, as bbolt keeps these by the number of the transaction. Between
@@ -258,7 +258,7 @@ func (b *boltFile) freeMapping() {
 	}
 }
 
-// holdMapping takes the lock again that freeMapping gave back.
+// holdMapping takes the lock again that freeMapping released.
 func (b *boltFile) holdMapping() {
 	if mapping := boltLock[sync.RWMutex](b.bolt, "mmaplock"); mapping != nil {
 		mapping.RLock()

@@ -8,7 +8,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// sets checks that each set is referenced once (invariant 12).
+// sets checks that each set is referenced once (invariant 13).
 func (c *checker) sets(tx *bolt.Tx) {
 	names := map[uint32]int{}
 	for _, col := range c.cat.byUID {
@@ -44,7 +44,7 @@ func (c *checker) sets(tx *bolt.Tx) {
 	}
 }
 
-// releases checks what releases that are not live have of a collection (invariant 13).
+// releases checks what releases that are not live have of a collection (invariant 14).
 func (c *checker) releases(tx *bolt.Tx, col *collection) {
 	for _, r := range c.cat.releases {
 		set := r.sets[col.uid]

@@ -82,13 +82,6 @@ func (c *column) has(i int) bool { return c.mask[i/64]>>(i%64)&1 != 0 }
 
 func (c *column) empty() bool { return c.mask == [columnWords]uint64{} }
 
-func (c *column) len() (n int) {
-	for _, w := range c.mask {
-		n += bits.OnesCount64(w)
-	}
-	return n
-}
-
 // value returns the value of the i-th id, which must have one.
 func (c *column) value(i int) attr.Value {
 	if !c.kind.Fixed() {

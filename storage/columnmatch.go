@@ -109,8 +109,8 @@ func (c *storedColumn) matchSpan(from, end int, dst []uint64) {
 	}
 }
 
-// below returns 1 if the lower 32 bits of x are less than width, else 0. It does not branch: half
-// of the branches of a range of half of the values would be foreseen wrongly.
+// below returns 1 if the lower 32 bits of x are less than width, else 0. It does not branch: where
+// half of the values are in the range, half of the branches would be mispredicted.
 func below(x, width uint64) uint64 { return (uint64(uint32(x)) - width) >> 63 }
 
 // wordOf returns which of 64 places are from, or less than width behind it.

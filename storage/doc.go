@@ -35,16 +35,17 @@
 // started in between may have written more than those layers. The reader notices that and starts
 // again (see [Store.View]).
 //
-// A [Pin] is a View of one moment that lasts until it is closed. A transaction of bbolt that lasts
-// stops every commit that has to map the file anew, and then every reader. So a Pin holds the lock
-// on the mapping only while it is read.
+// A [Pin] is a View as of one point in time that lasts until it is closed. A transaction of bbolt
+// that lasts stops every commit that has to map the file anew, and then every reader. So a Pin
+// holds the lock on the mapping only while it is read.
 //
 // # Releases
 //
-// A node owns its key, tags, payload and links. A release owns rows, decoders, plans, encoder and
-// generation. What it has of one collection is a set. One set of each collection is live: it is
-// what a View sees, and what changes of the log are about. Other sets belong to staged releases or
-// to the former one. A staged release is filled beside the log, by transactions of its own.
+// A node owns its key, tags, attributes, payload and links. A release owns rows, decoders, plans,
+// encoder and generation. What it has of one collection is a set. One set of each collection is
+// live: it is what a View sees, and what changes of the log are about. Other sets belong to staged
+// releases or to the former one. A staged release is filled beside the log, by transactions of its
+// own.
 //
 // To publish a release is to exchange the sets of its collections with those of the release, in one
 // transaction. The overlay is empty then, so that what it holds later is of the sets that are live

@@ -105,7 +105,7 @@ func (s *Store) update(fn func(tx *bolt.Tx) error) (err error) {
 	return nil
 }
 
-// A refusal is the error of a transaction that was given up before it wrote a page: it says that
+// A refusal is the error of a transaction that is rolled back before it writes a page: it says that
 // what was asked for is not possible, and nothing of the file.
 type refusal struct{ error }
 

@@ -1,14 +1,11 @@
 package storage
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
 
 	bolt "go.etcd.io/bbolt"
-
-	"github.com/flashdb/flashdb/internal/format"
 )
 
 // PublishGeneration makes a generation the served one of a collection. The generation holds every
@@ -32,7 +29,7 @@ func (s *Store) PublishGenerationOf(release string, uid uint32, number, buildLSN
 func (s *Store) PublishSegments(release string, uid uint32, number uint64, segments []Segment) error {
 	return s.publish(release, uid, func(served generation) (generation, error) {
 		if served.number != number || number == 0 {
-			return served, fmt.Errorf("segments of it cannot be published: generation %d is served", served.number)
+			return generation{number: number}, fmt.Errorf("its segments cannot be published: generation %d is served", served.number)
 		}
 		served.segments = slices.Clone(segments)
 		return served, nil
@@ -68,13 +65,13 @@ func (s *Store) publish(release string, uid uint32, next func(served generation)
 		return failed(fmt.Errorf("it was built at LSN %d, and only %d has been flushed", g.last(), s.Applied()))
 	}
 	if len(g.segments) > 0 && !s.layout.blocked() {
-		return failed(fmt.Errorf("%w: %s is of version %d, and index segments need %d or later", format.ErrVersion, s.path, s.layout, versionBlocks))
+		return failed(s.layout.needsBlocks(s.path, "index segments"))
 	}
 	err = s.update(func(tx *bolt.Tx) error {
 		b := s.layout.collection(setBucket(tx, uid, set.uid), set.uid)
 		errs := []error{b.put(keyIndex, encodeGeneration(g), &slab{}), b.dropDirty(s.path, set.uid, g.last())}
 		if len(g.segments) > 0 {
-			errs = append(errs, tx.Bucket(bucketOfMeta).Put(metaFormat, binary.LittleEndian.AppendUint32(nil, uint32(versionSegments))))
+			errs = append(errs, versionSegments.putFormat(tx))
 		}
 		return errors.Join(errs...)
 	})

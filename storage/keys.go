@@ -18,7 +18,7 @@ func (s *Store) Keys(ctx context.Context, uid uint32, fn func(ids []uint32, keys
 			return err
 		}
 		ids, ends, bytes, keys = ids[:0], ends[:0], bytes[:0], keys[:0]
-		err := scan(s.viewer(""), uid, keysBucket, uint32(from), func(e entry) (more bool, err error) {
+		err := scan(s.View, uid, keysBucket, uint32(from), func(e entry) (more bool, err error) {
 			value, err := e.value()
 			if err != nil {
 				return false, err

@@ -8,8 +8,6 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 	bolt "go.etcd.io/bbolt"
-
-	"github.com/flashdb/flashdb/internal/format"
 )
 
 // A linkKey names the links of one node to the nodes of one collection: its own, or another.
@@ -151,8 +149,7 @@ func (o Link) apply(c *Changes, _ uint64) error {
 		if o.Relation != "" {
 			what = "with a relation"
 		}
-		return fmt.Errorf("link from %q to %q: %w: %s is of version %d, and links %s need %d or later: export the collections, and import them into a new database",
-			col.name, to.name, format.ErrVersion, c.file, c.layout, what, versionBlocks)
+		return fmt.Errorf("link from %q to %q: %w", col.name, to.name, c.layout.needsBlocks(c.file, "links "+what))
 	}
 	if o.Relation != "" {
 		return c.linkRelated(o, col)
@@ -288,7 +285,12 @@ func (s *Store) putVersion(tx *bolt.Tx, cat *catalog) error {
 	if needed == 0 {
 		return nil
 	}
-	return tx.Bucket(bucketOfMeta).Put(metaFormat, binary.LittleEndian.AppendUint32(nil, uint32(needed)))
+	return needed.putFormat(tx)
+}
+
+// putFormat makes l the version of the file.
+func (l layout) putFormat(tx *bolt.Tx) error {
+	return tx.Bucket(bucketOfMeta).Put(metaFormat, binary.LittleEndian.AppendUint32(nil, uint32(l)))
 }
 
 // across checks the links to other collections.

@@ -116,7 +116,7 @@ func versionOf(ops []Op) uint8 {
 				version = max(version, op[i].version())
 			}
 		case SetAttributes:
-			version = opsVersion5
+			version = max(version, opsVersion5)
 		case AddNode:
 			version = max(version, opsVersion6)
 		}

@@ -131,6 +131,18 @@ type part struct {
 	what  string
 }
 
+// TestEncodeOpsVersion: the version is that of the newest operation, whatever their order.
+func TestEncodeOpsVersion(t *testing.T) {
+	for _, first := range opCases {
+		one := storage.EncodeOps([]storage.Op{first.op})[0]
+		for _, second := range opCases {
+			other := storage.EncodeOps([]storage.Op{second.op})[0]
+			both := storage.EncodeOps([]storage.Op{first.op, second.op})[0]
+			assert.Equal(t, max(one, other), both, "%s, %s", first.name, second.name)
+		}
+	}
+}
+
 // TestEncodeOpsGolden pins every byte that log files hold.
 func TestEncodeOpsGolden(t *testing.T) {
 	var golden strings.Builder
@@ -147,6 +159,8 @@ func TestEncodeOpsGolden(t *testing.T) {
 			version = "version 4"
 		case "put_node_with_attributes", "set_attributes":
 			version = "version 5"
+		case "add_node":
+			version = "version 6"
 		}
 		parts := append([]part{{1, version}, {1, "1 operation"}, {1, "kind"}}, c.parts...)
 		for _, p := range parts {

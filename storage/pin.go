@@ -7,12 +7,12 @@ import (
 	"sync"
 )
 
-// A Pin keeps everything that was published at one moment. Any number of Views can be taken of it,
-// one at a time, until Close. It is safe for concurrent use.
+// A Pin keeps what was published when it was made. Any number of Views can be taken of it, one at a
+// time, until Close. It is safe for concurrent use.
 //
 // A Pin costs what it keeps. Pages of the bbolt file that hold something newer or deleted since are
-// not used again, so the file grows with what is written. Changes that were not flushed at the
-// moment stay in memory. After a Compact the disk has the old file, too.
+// not used again, so the file grows with what is written. Changes that were not flushed by
+// then stay in memory. After a Compact the disk has the old file, too.
 //
 // Unlike a transaction of bbolt, a Pin stops nobody: the file can grow and be compacted. See
 // boltFile.freeMapping. On Windows, where an open file cannot be replaced, Compact is refused.
@@ -95,7 +95,7 @@ func (p *Pin) Liveness(uid uint32) Liveness {
 	return Liveness{p.catalog.byUID[uid]}
 }
 
-// Close gives up what the Pin keeps. It waits for a View under way. A second Close returns
+// Close releases what the Pin keeps. It waits for a View under way. A second Close returns
 // ErrClosed.
 func (p *Pin) Close() error {
 	p.mu.Lock()
@@ -104,7 +104,7 @@ func (p *Pin) Close() error {
 		return ErrClosed
 	}
 	p.closed = true
-	p.reading.db.holdMapping() // the end of a transaction gives the lock back
+	p.reading.db.holdMapping() // the end of a transaction releases the lock
 	err := errors.Join(p.reading.tx.Rollback(), p.reading.db.unpin())
 	p.layers, p.reading = nil, reading{}
 	return err

@@ -14,9 +14,9 @@ import (
 	"github.com/flashdb/flashdb/storage"
 )
 
-// TestPinKeepsItsMoment: whatever is written, flushed, published, released and compacted, each of
+// TestPinStaysAsItWas: whatever is written, flushed, published, released and compacted, each of
 // several pins shows what there was when it was made.
-func TestPinKeepsItsMoment(t *testing.T) {
+func TestPinStaysAsItWas(t *testing.T) {
 	const n = 80
 	s := openWith(t, newPath(t), storage.SmallMapping())
 	bulk(t, s, n)

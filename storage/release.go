@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,7 +12,6 @@ import (
 	bolt "go.etcd.io/bbolt"
 
 	"github.com/flashdb/flashdb/internal/failpoint"
-	"github.com/flashdb/flashdb/internal/format"
 )
 
 // A ReleaseState says what a release is.
@@ -122,7 +122,7 @@ func (c *catalog) set(name string, uid uint32) (*rowSet, error) {
 	return c.byUID[uid].set, nil
 }
 
-// put replaces the release of the same number, or adds it.
+// putRelease replaces the release of the same number, or adds it.
 func (c *catalog) putRelease(r *release) {
 	c.releases = slices.Clone(c.releases)
 	for i, old := range c.releases {
@@ -172,8 +172,7 @@ func (s *Store) reshape(fn func(tx *bolt.Tx, cat *catalog) (after func(), err er
 	case s.opts.ReadOnly:
 		return ErrReadOnly
 	case !s.layout.blocked():
-		return fmt.Errorf("%w: %s is of version %d, and releases need %d or later: export the collections, and import them into a new database",
-			format.ErrVersion, s.path, s.layout, versionBlocks)
+		return s.layout.needsBlocks(s.path, "releases")
 	case len(st.layers) > 0 || st.lsn != s.Applied() || s.staged != nil:
 		return errors.New("changes are not flushed")
 	}
@@ -290,8 +289,8 @@ func (s *Store) makeSet(tx *bolt.Tx, uid uint32) (*rowSet, error) {
 }
 
 // PublishRelease makes a staged release the live one, and the live one the former one. A release
-// that was the former one before that is removed by the next Purge. Nothing but the pointers of its
-// collections changes, whatever the number of rows.
+// that was the former one before that is removed by the next Purge. No row is read or written: what
+// is written is which set each of its collections has, and the bitmap of the ids that have a row.
 func (s *Store) PublishRelease(name string, now time.Time) error {
 	return s.reshape(func(tx *bolt.Tx, cat *catalog) (func(), error) {
 		next, err := cat.find(name)
@@ -342,7 +341,7 @@ func (s *Store) exchange(tx *bolt.Tx, cat *catalog, next *release, state Release
 		w := s.layout.setWriter(tx, s.path, &col, set.uid)
 		if w.err == nil {
 			w.parent = s.layout.collection(setBucket(tx, uid, uid), uid)
-			w.put(w.parent, keySet, format32(set.uid))
+			w.put(w.parent, keySet, binary.LittleEndian.AppendUint32(nil, set.uid))
 			w.putHeld(w.set, col.held)
 		}
 		if w.err != nil {
@@ -362,8 +361,7 @@ func (s *Store) exchange(tx *bolt.Tx, cat *catalog, next *release, state Release
 	}, nil
 }
 
-// DropRelease removes a release that is not live. Nobody sees it any more; Purge gives its space
-// back.
+// DropRelease removes a release that is not live. Nobody sees it any more; Purge frees its space.
 func (s *Store) DropRelease(name string) error {
 	return s.reshape(func(_ *bolt.Tx, cat *catalog) (func(), error) {
 		r, err := cat.other(name)

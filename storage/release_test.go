@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	bolt "go.etcd.io/bbolt"
 
 	"github.com/flashdb/flashdb/internal/format"
 	"github.com/flashdb/flashdb/storage"
@@ -201,6 +202,36 @@ func TestReleaseRefuses(t *testing.T) {
 	assert.ErrorContains(t, s.StageRelease("late", []uint32{1}, when), "not flushed")
 }
 
+// TestCheckFindsInReleases plants damage into a staged release, whose set has UID 2.
+func TestCheckFindsInReleases(t *testing.T) {
+	file := func(t *testing.T) string {
+		path := newPath(t)
+		require.NoError(t, released(t, path).Close())
+		return path
+	}
+	set := func(fn plant) plant {
+		return func(c *bolt.Bucket) error { return fn(c.Tx().Bucket([]byte("sets")).Bucket([]byte{0, 0, 0, 2})) }
+	}
+	held := func(ids ...uint32) plant {
+		return set(func(s *bolt.Bucket) error {
+			return s.Put([]byte("held"), storage.Seal(2, "", "held", bitmapOf(ids...)))
+		})
+	}
+	const in = `release "next": collection "papers": `
+	testFindings(t, file, 1, []finding{
+		{"as it should be", held(0, 2), nil},
+		{"row missing", held(0, 1, 2), []string{in + "rows: the row of id 1 is missing (1 rows are)"}},
+		{"row too many", held(0), []string{in + "rows: id 2 has a row and should have none (1 such rows)"}},
+		{"damaged decoder", set(plantRaw("decoders", "treats", []byte("new"))), []string{`decoders: "treats" at offset`}},
+		{"live row too many", plantKey("held", bitmapOf(0, 1)), []string{`collection "papers": held: id 2 has a row, and is not in it`}},
+		{"set of nobody", func(c *bolt.Bucket) error {
+			_, err := c.Tx().Bucket([]byte("sets")).CreateBucket([]byte{0, 0, 0, 9})
+			return err
+		}, []string{"sets: no collection or release has the set 00000009"}},
+		{"set of two", plantKey("set", []byte{2, 0, 0, 0}), []string{"sets: 2 collections and releases have the set with UID 2, want 1"}},
+	})
+}
+
 func TestReleaseOfADroppedCollection(t *testing.T) {
 	path := newPath(t)
 	s := released(t, path)
@@ -297,24 +328,24 @@ func releaseHistory(t *testing.T, rng *rand.Rand) {
 			require.NoError(t, s.StageRelease(name, []uint32{1}, when))
 			staged[name], hasReleases = map[uint32]float32{}, true
 		case n < 15:
-			for name, of := range staged {
+			for _, name := range slices.Sorted(maps.Keys(staged)) {
 				var rows []storage.IDRow
 				for range rng.IntN(5) {
 					if id, ok := some(); ok {
 						v := rng.Float32()
 						rows = append(rows, storage.IDRow{ID: id, Row: []float32{v}})
-						of[id] = v
+						staged[name][id] = v
 					}
 				}
 				require.NoError(t, s.PutStagedRows(name, 1, rows))
 			}
 		case n < 16:
-			for name, of := range staged {
+			if names := slices.Sorted(maps.Keys(staged)); len(names) > 0 {
+				name := names[rng.IntN(len(names))]
 				flush(t, s)
 				require.NoError(t, s.PublishRelease(name, when))
+				former, live, formerName, now = live, staged[name], now, name
 				delete(staged, name)
-				former, live, formerName, now = live, of, now, name
-				break
 			}
 		case n < 17 && former != nil:
 			flush(t, s)

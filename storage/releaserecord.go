@@ -2,7 +2,6 @@ package storage
 
 import (
 	"cmp"
-	"encoding/binary"
 	"maps"
 	"slices"
 
@@ -130,5 +129,3 @@ func (l layout) putReleases(tx *bolt.Tx, all []*release) error {
 	}
 	return nil
 }
-
-func format32(n uint32) []byte { return binary.LittleEndian.AppendUint32(nil, n) }

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"encoding/binary"
+	"fmt"
 	"unsafe"
 
 	bolt "go.etcd.io/bbolt"
@@ -30,6 +31,12 @@ type layout uint32
 
 func (l layout) sealed() bool  { return l >= versionSealed }
 func (l layout) blocked() bool { return l >= versionBlocks }
+
+// needsBlocks is the error for what a file cannot have that is not blocked.
+func (l layout) needsBlocks(file, what string) error {
+	return fmt.Errorf("%w: %s is of version %d, and %s need %d or later: export the collections, and import them into a new database",
+		format.ErrVersion, file, l, what, versionBlocks)
+}
 
 // A table is a bbolt bucket with sealed values. The zero table is a bucket that does not exist.
 type table struct {

@@ -37,6 +37,9 @@ func newSet(uid uint32) *rowSet {
 // ofRelease are the buckets of a set.
 var ofRelease = [bucketCount]bool{rowsBucket: true, dirtyBucket: true, decodersBucket: true, plansBucket: true, encoderBucket: true}
 
+// ownBuckets are those of them that hold nothing else: that of the encoder is meta.
+var ownBuckets = []bucket{rowsBucket, dirtyBucket, decodersBucket, plansBucket}
+
 // encoderPrefix begins the names of the meta values that belong to a release.
 const encoderPrefix = "flashdb.encoder"
 
@@ -262,7 +265,7 @@ func (l layout) dropSet(tx *bolt.Tx, uid, set uint32) error {
 	if bkt == nil {
 		return nil
 	}
-	for _, b := range []bucket{rowsBucket, dirtyBucket, decodersBucket, plansBucket} {
+	for _, b := range ownBuckets {
 		if bkt.Bucket(bucketNames[b]) == nil {
 			continue
 		}

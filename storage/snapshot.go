@@ -66,8 +66,8 @@ func (s *Snapshot) WriteLive(ctx context.Context, name string) error {
 		if len(path) == 3 {
 			return bytes.Equal(path[2], bucketNames[encoderBucket]) && metaOf(string(key)) == encoderBucket
 		}
-		return string(key) == string(keyIndex) || string(key) == string(keyHeld) || slices.ContainsFunc(
-			[]bucket{rowsBucket, dirtyBucket, decodersBucket, plansBucket}, func(b bucket) bool { return bytes.Equal(key, bucketNames[b]) })
+		return bytes.Equal(key, keyIndex) || bytes.Equal(key, keyHeld) ||
+			slices.ContainsFunc(ownBuckets, func(b bucket) bool { return bytes.Equal(key, bucketNames[b]) })
 	}
 	dst, _, err := s.store.copyPart(ctx, place{s.store.place.dir, name}, skip, nil)
 	if err != nil {

@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -298,11 +297,7 @@ func (s *Store) create(o Options) error {
 				return err
 			}
 		}
-		format := binary.LittleEndian.AppendUint32(nil, uint32(o.layout))
-		return errors.Join(
-			tx.Bucket(bucketOfMeta).Put(metaFormat, format),
-			o.layout.putState(tx, 0, 1),
-		)
+		return errors.Join(o.layout.putFormat(tx), o.layout.putState(tx, 0, 1))
 	})
 	if err != nil || o.NoSync {
 		return err

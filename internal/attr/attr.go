@@ -32,9 +32,6 @@ const (
 
 var kindNames = [...]string{Number: "number", String: "string", Bool: "bool", Time: "time"}
 
-// KindNames are the names of the kinds, in their order.
-func KindNames() []string { return slices.Clone(kindNames[1:]) }
-
 // String returns the name of the kind, such as "number".
 func (k Kind) String() string {
 	if !k.Valid() {

@@ -100,8 +100,7 @@ func (p *parser) operator() (Comparison, bool) {
 	p.pos = p.at + n
 	op, ok := comparison(rest[:n])
 	if !ok {
-		p.text = rest[:n]
-		p.fail("unknown comparison %q: use =, !=, <, <=, > or >=", p.text)
+		p.fail("unknown comparison %q: use =, !=, <, <=, > or >=", rest[:n])
 	}
 	return op, true
 }

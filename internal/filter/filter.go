@@ -4,7 +4,6 @@ package filter
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -40,11 +39,6 @@ type Node struct {
 
 // A Span is the tags from From on, and before To, in the order of their bytes.
 type Span struct{ From, To string }
-
-// Compares reports whether the expression asks something of an attribute.
-func (n *Node) Compares() bool {
-	return n != nil && (n.Compare != nil || slices.ContainsFunc(n.Args, (*Node).Compares))
-}
 
 // Parse parses
 //

@@ -61,7 +61,7 @@ func TestFilter(t *testing.T) {
 		t.Run(tt.expr, func(t *testing.T) {
 			n, err := Parse(tt.expr)
 			require.NoError(t, err)
-			require.False(t, n.Compares())
+			require.False(t, compares(n))
 			got, err := n.Find(&eight{})
 			require.NoError(t, err)
 			require.Equal(t, tt.want, append([]uint32{}, got.ToArray()...))

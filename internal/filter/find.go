@@ -51,7 +51,7 @@ func (n *Node) Find(in Source) (*roaring.Bitmap, error) {
 	tagged := in.Tag(n.Tag)
 	known := tagged != nil && !tagged.IsEmpty()
 	if !n.Quoted {
-		if kind, ok := in.Attribute(n.Tag); ok {
+		if kind, ok := in.Attribute(n.Tag); ok && (kind == attr.Bool || !known) {
 			return bare(in, n.Tag, kind, known)
 		}
 		if name, op, rest, ok := split(n.Tag); ok && !known {
@@ -100,12 +100,10 @@ func (n *Node) join(in Source) (*roaring.Bitmap, error) {
 	return b, nil
 }
 
-// bare finds an attribute that is named alone.
+// bare finds an attribute that is named alone: one of type bool, or one that is no tag.
 func bare(in Source, name string, kind attr.Kind, tag bool) (*roaring.Bitmap, error) {
 	switch {
-	case kind != attr.Bool && tag:
-		return in.Tag(name).Clone(), nil
-	case kind == attr.Bool && tag:
+	case tag:
 		return nil, fmt.Errorf("filter: %s is both a tag and an attribute: write %q for the tag, or %s = true", name, name, name)
 	case kind != attr.Bool:
 		return nil, fmt.Errorf("filter: %s is no tag, and a %v attribute: compare it, such as %s %s, or write has %s", name, kind, name, example[kind], name)

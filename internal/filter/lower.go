@@ -13,8 +13,8 @@ import (
 // values. kinds are the types of all attributes.
 //
 // A bare word is a tag here, or an attribute of type bool that is true, or a comparison written as
-// one word. Unlike Find, it may be the first two at a time, as it is not known which tags there
-// are.
+// one word. Unlike with Find, it may be the first two at a time, as it is not known which tags
+// there are.
 func (n *Node) Lower(kinds map[string]attr.Kind, leaf func(name string, r attr.Range) *Node) (*Node, error) {
 	switch {
 	case n.Op != "":
