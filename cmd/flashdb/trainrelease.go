@@ -24,27 +24,18 @@ func (r *trainRequest) mayRelease(ctx context.Context, db database) error {
 			return fmt.Errorf("--release: collection %s holds embeddings of %d values, and %d are to be trained: say --dim %d", name, c.Schema().Dim, dim, c.Schema().Dim)
 		}
 	}
-	state, err := releaseState(ctx, db, r.release)
+	earlier, err := releaseNamed(ctx, db, r.release)
 	switch {
+	case errors.Is(err, flashdb.ErrNotFound):
+		return nil
 	case err != nil:
 		return err
-	case state == "", state == flashdb.ReleaseStaged && r.replace:
-		return nil
-	case state == flashdb.ReleaseStaged:
+	case earlier.State != flashdb.ReleaseStaged:
+		return fmt.Errorf("release %s is the %s one: name another", show.Text(r.release), earlier.State)
+	case !r.replace:
 		return fmt.Errorf("release %s is staged already: name another, or say --replace to drop it once the training has ended", show.Text(r.release))
 	}
-	return fmt.Errorf("release %s is the %s one: name another", show.Text(r.release), state)
-}
-
-// releaseState returns the state of a release, empty if there is none.
-func releaseState(ctx context.Context, db database, name string) (state string, err error) {
-	all, err := db.Releases(ctx)
-	for _, r := range all {
-		if r.Name == name {
-			state = r.State
-		}
-	}
-	return state, err
+	return nil
 }
 
 // jsonTrainRelease says what became of the release.
@@ -57,14 +48,14 @@ type jsonTrainRelease struct {
 // worse than the live one. The links are of the nodes: they are known in both.
 func (t *trainRun) publishRelease(ctx context.Context, db database) error {
 	name := t.r.release
-	state, err := releaseState(ctx, db, name)
-	if err == nil && state == flashdb.ReleaseStaged && t.r.replace {
+	earlier, err := releaseNamed(ctx, db, name)
+	if err == nil && earlier.State == flashdb.ReleaseStaged && t.r.replace {
 		err = db.DropRelease(ctx, name)
 	}
-	if err == nil {
-		err = db.StageRelease(ctx, name, t.r.names()...)
+	if err != nil && !errors.Is(err, flashdb.ErrNotFound) {
+		return err
 	}
-	if err != nil {
+	if err := db.StageRelease(ctx, name, t.r.names()...); err != nil {
 		return err
 	}
 	w := &modelWriter{db: db, release: name}
