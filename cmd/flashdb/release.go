@@ -1,10 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -127,9 +127,7 @@ again after more was added.`,
 func (a *app) releaseBuild(ctx context.Context, db database, release string, opts flashdb.RebuildOptions) error {
 	p := terminal.NewProgress(a.err)
 	defer p.Clear()
-	if a.shared == nil && db.DB() != nil && opts.Workers == 0 {
-		opts.Workers = runtime.GOMAXPROCS(0) // nobody else asks meanwhile
-	}
+	opts.Workers = cmp.Or(opts.Workers, a.buildWorkers(db))
 	opts.Progress = func(stage string, done, total int64) { p.Update("build "+show.Text(release)+": "+stage, done, total) }
 	built, err := db.BuildRelease(ctx, release, &opts)
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/flashdb/flashdb"
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
@@ -94,18 +93,9 @@ func (t *trainRun) publishRelease(ctx context.Context, db database) error {
 
 // fillRelease stores embeddings, decoder and encoders in the release, and the links.
 func (t *trainRun) fillRelease(ctx context.Context, w *modelWriter) error {
-	if t.r.sourceCollection != "" {
-		if err := t.storeNodes(ctx, w, t.r.sourceCollection, 0, t.g.Sources); err != nil {
-			return err
-		}
-	}
-	if err := t.storeNodes(ctx, w, t.r.collection, t.g.Sources, t.g.Nodes); err != nil {
+	if err := t.storeModel(ctx, w); err != nil {
 		return err
 	}
-	for name, use := range t.encodersOf() {
-		w.batch.PutEncoder(name, t.model.Encoder, use)
-	}
-	w.batch.PutDecoder(t.r.collection, t.r.decoderName, t.model.Decoder)
 	if err := w.flush(ctx); err != nil {
 		return err
 	}
@@ -115,11 +105,7 @@ func (t *trainRun) fillRelease(ctx context.Context, w *modelWriter) error {
 
 // buildRelease builds the indexes.
 func (t *trainRun) buildRelease(ctx context.Context, db database) error {
-	opts := flashdb.RebuildOptions{CalibrateTime: t.r.calibrateTime}
-	if opts.CalibrateTime == 0 { // little beside the training
-		opts.CalibrateTime = min(max(10*time.Second, t.model.Elapsed/10), time.Minute)
-	}
-	opts.Progress = t.r.progress.Update
+	opts := flashdb.RebuildOptions{CalibrateTime: t.calibrateTime(), Workers: t.buildWorkers(db), Progress: t.r.progress.Update}
 	built, err := db.BuildRelease(ctx, t.r.release, &opts)
 	for _, b := range built {
 		if b.Collection == t.r.collection {
