@@ -29,7 +29,7 @@ in lines, first after some seconds and then ever less often.
 |--:|---|
 | 0 | done, or nothing to do |
 | 1 | an error; ` + "`check`" + `: something is wrong |
-| 2 | ` + "`rebuild`" + `: the new index has a lower recall at the same cost; the served one stays |
+| 2 | ` + "`rebuild`" + `: the new index has a lower recall at the same cost; the served one stays. ` + "`release compare`, `release publish`, `train --release`" + `: the release is worse than the live one, which stays |
 | 3 | another process has the database open and serves no control socket |
 
 SIGINT and SIGTERM end a command in good order. A second signal ends the process at once. So does a

@@ -123,7 +123,7 @@ func (f *importFlags) open(ctx context.Context, a *app, db database, collection,
 // use sets what the importer reads.
 func (im *importer) use(keysFile string, notes io.Writer) error {
 	im.name = im.file.name
-	im.notes, im.stderr = notes, notes
+	im.notes = notes
 	var err error
 	if im.columns.Attributes, err = im.types.ask(im.attrFlags); err != nil {
 		return err

@@ -21,8 +21,8 @@ type importer struct {
 	name         string // of the file, for messages
 	open         func() (codec.RowReader, error)
 	file         *inputFile // what open opens; nil for the demo
-	stderr       io.Writer  // as notes; nil for the demo
-	notes        io.Writer  // takes what is to be known before the end; nil: nothing is told, or was
+	notes        io.Writer  // takes what is to be known before the end; nil: nothing is told
+	announced    bool       // how large the file is
 	columns      codec.Columns
 	keysFile     *tableFile // nil without --keys
 	keyColumns   codec.Columns
@@ -123,11 +123,11 @@ const announceBytes = 256 << 20
 // announce says once how many rows are to be imported where that may take a while.
 func (im *importer) announce(rows int64) {
 	size := float64(rows) * 4 * float64(im.schema.Dim)
-	if im.notes == nil || size < announceBytes {
+	if im.notes == nil || im.announced || size < announceBytes {
 		return
 	}
 	fmt.Fprintf(im.notes, "%s: %s of %s, %.1f GB\n", im.name, show.Count(rows, "row"), show.Count(im.schema.Dim, "value"), size/1e9)
-	im.notes = nil
+	im.announced = true
 }
 
 // node puts together what the files and flags say of a row.
@@ -181,9 +181,9 @@ func (im *importer) check(ctx context.Context, p *terminal.Progress, sound func(
 		sound(r.node)
 		return nil
 	})
-	if said := im.types.settle(); err == nil && said != "" && im.stderr != nil {
+	if said := im.types.settle(); err == nil && said != "" && im.notes != nil {
 		p.Clear()
-		fmt.Fprintf(im.stderr, "%s: %s\n", im.name, said)
+		fmt.Fprintf(im.notes, "%s: %s\n", im.name, said)
 	}
 	return rows, err
 }

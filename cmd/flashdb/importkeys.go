@@ -56,8 +56,8 @@ func (im *importer) loadKeys() (err error) {
 		name, err := names.next()
 		if errors.Is(err, io.EOF) {
 			im.keys.finish()
-			if unused := names.unused(); len(unused) > 0 && im.stderr != nil {
-				fmt.Fprintf(im.stderr, "%s: not read: %s; --attributes, --tags-column and --payload-column name columns\n",
+			if unused := names.unused(); len(unused) > 0 && im.notes != nil {
+				fmt.Fprintf(im.notes, "%s: not read: %s; --attributes, --tags-column and --payload-column name columns\n",
 					im.keysFile.name, strings.Join(unused, ", "))
 			}
 			return nil

@@ -131,7 +131,7 @@ func (t *tableNames) choose(columns codec.Columns) (err error) {
 	}
 	if t.key < 0 {
 		return fmt.Errorf("%s is not a row number; and as a header the line has no column key, id or name, but %s: --key-column names that of the keys",
-			strconv.Quote(show.Clip(t.header[0], 40)), quotedList(t.header))
+			strconv.Quote(show.Clip(t.header[0], 40)), t.shownHeader())
 	}
 	if t.tags, err = t.named(columns.Tags, "tags"); err != nil {
 		return err
@@ -151,7 +151,7 @@ func (t *tableNames) choose(columns codec.Columns) (err error) {
 			t.attrs, t.columns = append(t.attrs, at), append(t.columns, name)
 		}
 	}
-	used := slices.Concat([]int{t.row, t.key, t.tags, t.payload}, t.attrs)
+	used := t.used()
 	for i, at := range used {
 		if at >= 0 && slices.Contains(used[:i], at) {
 			return fmt.Errorf("column %s is named for two things", show.Text(t.header[at]))
@@ -178,34 +178,36 @@ func (t *tableNames) named(name string, usual ...string) (int, error) {
 	at := slices.Index(t.header, name)
 	switch {
 	case at < 0:
-		return -1, fmt.Errorf("no column is named %s; the header has %s", show.Text(name), quotedList(t.header))
+		return -1, fmt.Errorf("no column is named %s; the header has %s", show.Text(name), t.shownHeader())
 	case slices.Contains(t.header[at+1:], name):
 		return -1, fmt.Errorf("several columns are named %s", show.Text(name))
 	}
 	return at, nil
 }
 
+// used are the columns that are read, and -1 for those that are not there.
+func (t *tableNames) used() []int {
+	return slices.Concat([]int{t.row, t.key, t.tags, t.payload}, t.attrs)
+}
+
 // unused are the columns of the header that nothing is read from.
 func (t *tableNames) unused() (names []string) {
+	used := t.used()
 	for at, field := range t.header {
-		if !slices.Contains(slices.Concat([]int{t.row, t.key, t.tags, t.payload}, t.attrs), at) {
+		if !slices.Contains(used, at) {
 			names = append(names, show.Text(field))
 		}
 	}
 	return names
 }
 
-// quotedList is the beginning of a header, for a message.
-func quotedList(names []string) string {
-	const most = 12
-	var shown []string
-	for _, name := range names[:min(len(names), most)] {
-		shown = append(shown, show.Text(show.Clip(name, 40)))
+// shownHeader is the beginning of the header, for a message.
+func (t *tableNames) shownHeader() string {
+	names := make([]string, len(t.header))
+	for i, name := range t.header {
+		names[i] = show.Clip(name, 40)
 	}
-	if len(names) > most {
-		shown = append(shown, "...")
-	}
-	return strings.Join(shown, ", ")
+	return shownList(names, 12)
 }
 
 // read returns the next line.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -99,18 +100,14 @@ func extension(name string) string {
 	return strings.TrimPrefix(filepath.Ext(name), ".")
 }
 
-func (f *inputFile) isParquet() bool {
-	return f.format == formatParquet || (f.format == "" && extension(f.name) == formatParquet)
-}
+// kind is the format that was said, or that of the name.
+func (f *inputFile) kind() string { return cmp.Or(f.format, extension(f.name)) }
+
+func (f *inputFile) isParquet() bool { return f.kind() == formatParquet }
 
 // hasColumns tells whether the format has room for keys, tags, attributes and payloads.
 func (f *inputFile) hasColumns() bool {
-	kind := f.format
-	if kind == "" {
-		path, _, _ := strings.Cut(f.name, "#")
-		kind = extension(path)
-	}
-	return codec.HasKeys(kind) || kind == "ndjson" || kind == formatParquet
+	return codec.HasKeys(f.kind()) || f.kind() == "ndjson" || f.isParquet()
 }
 
 // rows opens the embeddings.

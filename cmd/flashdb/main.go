@@ -91,7 +91,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 const (
 	exitOK      = 0 // done, or nothing to do
 	exitFailed  = 1
-	exitRefused = 2 // of rebuild: the quality gate keeps the earlier index
+	exitRefused = 2 // the quality gate keeps the earlier index, or the live release
 	exitLocked  = 3 // another process has the database open
 )
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -174,14 +175,21 @@ func (a *app) rebuildOne(ctx context.Context, db database, name string, opts fla
 	if err != nil {
 		return err
 	}
-	if a.shared == nil && db.DB() != nil && opts.Workers == 0 {
-		opts.Workers = runtime.GOMAXPROCS(0) // nobody else asks meanwhile
-	}
+	opts.Workers = cmp.Or(opts.Workers, a.buildWorkers(db))
 	res, err := rebuildWith(ctx, c, opts, p)
 	if err != nil {
 		return err
 	}
 	return a.printRebuild(name, nil, res, p)
+}
+
+// buildWorkers is RebuildOptions.Workers where --workers does not say it: all cores if this command
+// alone has the database open, and else 0, the default beside queries.
+func (a *app) buildWorkers(db database) int {
+	if a.shared != nil || db.DB() == nil {
+		return 0
+	}
+	return runtime.GOMAXPROCS(0)
 }
 
 // rebuildWith rebuilds and shows the progress.

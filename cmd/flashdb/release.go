@@ -1,10 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
-	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -48,7 +49,7 @@ func (a *app) releaseStageCommand() *cobra.Command {
 		Short:   "Begin a release over some collections",
 		Long:    `Stage makes an empty release. Nothing changes for queries and writes until it is published.`,
 		Example: `  flashdb release stage shop.flash night users items`,
-		Args:    usage.Args(3, 100),
+		Args:    usage.Args(3, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withDB(cmd.Context(), args[0], flashdb.Options{}, func(db database) error {
 				if err := db.StageRelease(cmd.Context(), args[1], args[2:]...); err != nil {
@@ -126,9 +127,7 @@ again after more was added.`,
 func (a *app) releaseBuild(ctx context.Context, db database, release string, opts flashdb.RebuildOptions) error {
 	p := terminal.NewProgress(a.err)
 	defer p.Clear()
-	if a.shared == nil && db.DB() != nil && opts.Workers == 0 {
-		opts.Workers = runtime.GOMAXPROCS(0) // nobody else asks meanwhile
-	}
+	opts.Workers = cmp.Or(opts.Workers, a.buildWorkers(db))
 	opts.Progress = func(stage string, done, total int64) { p.Update("build "+show.Text(release)+": "+stage, done, total) }
 	built, err := db.BuildRelease(ctx, release, &opts)
 	if err != nil {
@@ -209,6 +208,19 @@ func (a *app) releaseListCommand() *cobra.Command {
 	}
 }
 
+// releaseNamed returns a release, or an error that matches ErrNotFound.
+func releaseNamed(ctx context.Context, db database, name string) (flashdb.ReleaseInfo, error) {
+	all, err := db.Releases(ctx)
+	if err != nil {
+		return flashdb.ReleaseInfo{}, err
+	}
+	i := slices.IndexFunc(all, func(r flashdb.ReleaseInfo) bool { return r.Name == name })
+	if i < 0 {
+		return flashdb.ReleaseInfo{}, fmt.Errorf("release %s: %w", show.Text(name), flashdb.ErrNotFound)
+	}
+	return all[i], nil
+}
+
 // A jsonRelease is one line of release list.
 type jsonRelease struct {
 	Release     string                  `json:"release"`
@@ -239,11 +251,7 @@ func (a *app) printReleases(all []flashdb.ReleaseInfo) error {
 				line.Published = &r.Published
 			}
 			for _, c := range r.Collections {
-				of := jsonReleaseCollection{c.Name, c.Rows, c.WithoutRow, []string{}, c.Encoder, c.Generation}
-				for _, name := range c.Decoders {
-					of.Decoders = append(of.Decoders, show.JSON(name))
-				}
-				line.Collections = append(line.Collections, of)
+				line.Collections = append(line.Collections, jsonReleaseCollection{c.Name, c.Rows, c.WithoutRow, show.JSONs(c.Decoders), c.Encoder, c.Generation})
 			}
 			if err := a.emit(line); err != nil {
 				return err
@@ -263,11 +271,7 @@ func (a *app) printReleases(all []flashdb.ReleaseInfo) error {
 				if c.Generation != 0 {
 					index = fmt.Sprint("generation ", c.Generation)
 				}
-				names := make([]string, len(c.Decoders))
-				for i, d := range c.Decoders {
-					names[i] = show.Text(d)
-				}
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", name, state, c.Name, show.Number(c.Rows), show.Number(c.WithoutRow), strings.Join(names, " "), index)
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", name, state, c.Name, show.Number(c.Rows), show.Number(c.WithoutRow), shownList(c.Decoders, len(c.Decoders)), index)
 				name, state = "", ""
 			}
 		}

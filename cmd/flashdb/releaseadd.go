@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -143,25 +144,18 @@ func (im *importer) fill(ctx context.Context, db database, c collection, state *
 // fillable returns a release that rows of a collection can be stored in. It refuses others, before
 // a file is read.
 func fillable(ctx context.Context, db database, release, collection string) (r flashdb.ReleaseInfo, err error) {
-	all, err := db.Releases(ctx)
-	if err != nil {
+	r, err = releaseNamed(ctx, db, release)
+	switch {
+	case errors.Is(err, flashdb.ErrNotFound):
+		return r, fmt.Errorf("%w: `flashdb release stage` makes one", err)
+	case err != nil:
 		return r, err
-	}
-	for _, r := range all {
-		if r.Name != release {
-			continue
-		}
-		if r.State != flashdb.ReleaseStaged {
-			return r, fmt.Errorf("release %s is %s, and only a staged one is filled", show.Text(release), r.State)
-		}
-		for _, c := range r.Collections {
-			if c.Name == collection {
-				return r, nil
-			}
-		}
+	case r.State != flashdb.ReleaseStaged:
+		return r, fmt.Errorf("release %s is %s, and only a staged one is filled", show.Text(release), r.State)
+	case !slices.ContainsFunc(r.Collections, func(c flashdb.ReleaseCollection) bool { return c.Name == collection }):
 		return r, fmt.Errorf("release %s does not name collection %s", show.Text(release), collection)
 	}
-	return r, fmt.Errorf("release %s: %w: `flashdb release stage` makes one", show.Text(release), flashdb.ErrNotFound)
+	return r, nil
 }
 
 // metaAdd is the name under which a collection keeps how far release add got: see metaImport. It is

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/flashdb/flashdb"
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
@@ -41,6 +42,34 @@ func (f *compareFlags) add(cmd *cobra.Command) {
 	fs.BoolVar(&f.edges.triples, "triples", false, "--edges has three columns: source, relation and target")
 	fs.StringVar(&f.edges.format, "format", "", "`format` of --edges: tsv, csv or parquet (default by its name)")
 	completeWords(cmd, "format", formatTSV, formatCSV, formatParquet)
+}
+
+// compareEdgeFlags are the flags of compareFlags that need --edges.
+var compareEdgeFlags = []string{"collection", "ids", "source-column", "target-column", "source-collection", "relation", "triples", "format"}
+
+func (f *compareFlags) validate(fs *pflag.FlagSet) error {
+	if fs.Changed("k") && f.opts.K < 1 {
+		return fmt.Errorf("-k is %d: want a positive number", f.opts.K)
+	}
+	if fs.Changed("sources") && f.opts.Sources < 1 {
+		return fmt.Errorf("--sources is %d: want a positive number", f.opts.Sources)
+	}
+	for _, name := range compareEdgeFlags {
+		if f.file == "" && fs.Changed(name) {
+			return fmt.Errorf("--%s goes with --edges, the file of edges to rank", name)
+		}
+	}
+	return nil
+}
+
+// unasked returns an error for a flag that has no meaning without a comparison.
+func (f *compareFlags) unasked(fs *pflag.FlagSet) error {
+	for _, name := range append([]string{"k", "sources", "time", "tolerance", "seed", "edges"}, compareEdgeFlags...) {
+		if fs.Changed(name) {
+			return fmt.Errorf("--force publishes without a comparison: leave out --%s", name)
+		}
+	}
+	return nil
 }
 
 // options reads the edges.
@@ -84,16 +113,14 @@ func (f *compareFlags) options(ctx context.Context, a *app, db database, release
 
 // onlyCollection returns the one collection of a release.
 func onlyCollection(ctx context.Context, db database, release string) (string, error) {
-	all, err := db.Releases(ctx)
+	r, err := releaseNamed(ctx, db, release)
 	if err != nil {
 		return "", err
 	}
-	for _, r := range all {
-		if r.Name == release && len(r.Collections) == 1 {
-			return r.Collections[0].Name, nil
-		}
+	if len(r.Collections) != 1 {
+		return "", errors.New("--edges needs --collection: the release is not over exactly one")
 	}
-	return "", errors.New("--edges needs --collection: the release is not over exactly one")
+	return r.Collections[0].Name, nil
 }
 
 func (a *app) releaseCompareCommand() *cobra.Command {
@@ -106,11 +133,14 @@ both have. It prints the recall of both at equal cost, how much of the exact ans
 same, and the sources whose answers have changed most. With --edges it ranks these edges in
 both releases, and prints MRR and Hits with the 95% interval of the difference.
 
-Exit code: 0 not worse, 2 worse: publish would refuse it.`,
+Exit code: 0 not worse, 1 error, 2 worse: publish would refuse it.`,
 		Example: `  flashdb release compare shop.flash night
   flashdb release compare shop.flash night --edges today.tsv --collection items --source-collection users`,
 		Args: usage.Args(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := flags.validate(cmd.Flags()); err != nil {
+				return err
+			}
 			ctx := cmd.Context()
 			return a.withDB(ctx, args[0], flashdb.Options{}, func(db database) error {
 				return a.releaseCompare(ctx, db, args[1], &flags)
@@ -262,6 +292,13 @@ Exit code: 0 published, 1 error, 2 refused.`,
   flashdb release publish shop.flash night --edges today.tsv --collection items --source-collection users`,
 		Args: usage.Args(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			check := flags.validate
+			if force {
+				check = flags.unasked
+			}
+			if err := check(cmd.Flags()); err != nil {
+				return err
+			}
 			ctx := cmd.Context()
 			return a.withDB(ctx, args[0], flashdb.Options{}, func(db database) error {
 				return a.releasePublish(ctx, db, args[1], &flags, force)
@@ -292,11 +329,11 @@ func (a *app) releasePublish(ctx context.Context, db database, release string, f
 			Seconds float64 `json:"seconds"`
 		}{release, res.Former, res.Dropped, res.Switch.Seconds()})
 	}
-	fmt.Fprintf(a.out, "release %s is live; the switch took %s\n", show.Text(release), show.Duration(res.Switch))
-	_, err = fmt.Fprintf(a.out, "release %s is kept for rollback", show.Text(res.Former))
+	dropped := ""
 	if res.Dropped != "" {
-		fmt.Fprintf(a.out, "; release %s was dropped", show.Text(res.Dropped))
+		dropped = fmt.Sprintf("; release %s was dropped", show.Text(res.Dropped))
 	}
-	fmt.Fprintln(a.out)
+	_, err = fmt.Fprintf(a.out, "release %s is live; the switch took %s\nrelease %s is kept for rollback%s\n",
+		show.Text(release), show.Duration(res.Switch), show.Text(res.Former), dropped)
 	return err
 }

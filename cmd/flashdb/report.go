@@ -288,8 +288,7 @@ func (r *reporter) ask(ctx context.Context, p *report.Page, decoderName string) 
 	if err != nil {
 		return err
 	}
-	p.Asked = &report.Asked{K: reportK, Wanted: defaultRecall}
-	p.Asked.Relations = r.asked()
+	p.Asked = &report.Asked{K: reportK, Wanted: defaultRecall, Relations: r.asked()}
 	opts := flashdb.PredictOptions{Decoder: decoderName, SourceCollection: r.from.Name(), Reverse: r.reverse, Verify: true}
 	act := newActivity(r.c, p, decoderName)
 	for i, key := range keys {

@@ -18,7 +18,7 @@ func (r *reporter) decoder(ctx context.Context, name string, calibrations []flas
 	if err != nil {
 		return report.Decoder{}, err
 	}
-	out := report.Decoder{Name: show.Text(name), Kind: d.String(), Relations: relationsOf(d)}
+	out := report.Decoder{Name: show.Text(name), Kind: d.String(), Relations: shownList(d.Spec().Relations, relationsNamed)}
 	tensors := d.Tensors()
 	for i, l := range d.Spec().Layers {
 		shape := tensors[l.Weight].Shape

@@ -9,7 +9,6 @@ import (
 	"github.com/flashdb/flashdb"
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/report"
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
-	"github.com/flashdb/flashdb/decoder"
 )
 
 const (
@@ -36,7 +35,7 @@ func (r *reporter) examples(ctx context.Context, p *report.Page, decoderName str
 	if err != nil {
 		return err
 	}
-	p.Scores = d.Kind() == decoder.Dot && d.Spec().Output != "sigmoid"
+	p.Scores = !hasProbability(d)
 	p.ExamplesNote = fmt.Sprintf("New links of the nodes with the most known ones, of %d sampled.", sampled)
 	if len(r.relations) > 1 {
 		p.ExamplesNote = fmt.Sprintf("New links of the nodes with the most known ones of each relation, of %d sampled.", sampled)
@@ -68,7 +67,7 @@ func (r *reporter) mostLinked(ctx context.Context) (sources []linkedSource, samp
 	if len(r.relations) > 1 {
 		sources, err = r.linkedByRelation(ctx, keys)
 	} else {
-		sources, err = r.linkedSources(ctx, keys)
+		sources, err = r.linkedSources(ctx, keys, strings.Join(r.relations, ""))
 	}
 	if err != nil || len(sources) > 0 {
 		return sources, len(keys), err
@@ -84,10 +83,9 @@ func (r *reporter) mostLinked(ctx context.Context) (sources []linkedSource, samp
 	return sources, len(keys), nil
 }
 
-// linkedSources returns the keys that have links, those with the most first. All are asked for the
-// one relation if the decoder has relations.
-func (r *reporter) linkedSources(ctx context.Context, keys []string) (sources []linkedSource, err error) {
-	relation := strings.Join(r.relations, "")
+// linkedSources returns the keys that have links, those with the most first: links of a relation,
+// or all of them if it is empty.
+func (r *reporter) linkedSources(ctx context.Context, keys []string, relation string) (sources []linkedSource, err error) {
 	for _, key := range keys {
 		linked, err := r.linked(ctx, key, relation)
 		if err != nil {

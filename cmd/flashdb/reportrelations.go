@@ -83,17 +83,10 @@ func (r *reporter) linked(ctx context.Context, key, relation string) ([]string, 
 func (r *reporter) linkedByRelation(ctx context.Context, keys []string) ([]linkedSource, error) {
 	byRelation := make([][]linkedSource, 0, len(r.relations))
 	for _, relation := range r.relations[:min(len(r.relations), relationsSeen)] {
-		var sources []linkedSource
-		for _, key := range keys {
-			linked, err := r.linked(ctx, key, relation)
-			if err != nil {
-				return nil, err
-			}
-			if len(linked) > 0 {
-				sources = append(sources, linkedSource{key, relation, linked})
-			}
+		sources, err := r.linkedSources(ctx, keys, relation)
+		if err != nil {
+			return nil, err
 		}
-		slices.SortStableFunc(sources, byLinks)
 		if len(sources) > 0 {
 			byRelation = append(byRelation, sources)
 		}
@@ -115,16 +108,3 @@ func (r *reporter) linkedByRelation(ctx context.Context, keys []string) ([]linke
 }
 
 func byLinks(a, b linkedSource) int { return cmp.Compare(len(b.linked), len(a.linked)) }
-
-// relationsOf names the relations of a decoder.
-func relationsOf(d decoder.Decoder) string {
-	names := d.Spec().Relations
-	var shown []string
-	for _, name := range names[:min(len(names), relationsNamed)] {
-		shown = append(shown, show.Text(name))
-	}
-	if more := len(names) - len(shown); more > 0 {
-		shown = append(shown, fmt.Sprintf("and %s more", show.Number(more)))
-	}
-	return strings.Join(shown, ", ")
-}

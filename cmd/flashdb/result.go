@@ -19,10 +19,16 @@ type resultColumns struct {
 	noLogit     bool // of Search: a probability has no meaning
 }
 
-// predicted are the columns of a decoder's answers. A dot product is no logit, whose sigmoid would
-// be a probability, unless its spec says so; but for programs tables have the same columns always.
+// predicted are the columns of a decoder's answers. For programs tables have the same columns
+// always.
 func (a *app) predicted(d decoder.Decoder) resultColumns {
-	return resultColumns{score: "score", probability: a.tables != nil || d.Kind() != decoder.Dot || d.Spec().Output == "sigmoid"}
+	return resultColumns{score: "score", probability: a.tables != nil || hasProbability(d)}
+}
+
+// hasProbability tells whether the scores of a decoder are logits, whose sigmoids are probabilities.
+// A dot product is none unless its spec says so.
+func hasProbability(d decoder.Decoder) bool {
+	return d.Kind() != decoder.Dot || d.Spec().Output == "sigmoid"
 }
 
 // printResult prints the answer of one query, with the reasons of its hits if there are any.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"time"
@@ -223,26 +222,17 @@ func (t *trainRun) fill(ctx context.Context, w *modelWriter) error {
 		}
 		w.batch.CreateCollection(name, flashdb.Schema{Dim: t.model.Dim})
 	}
-	if t.r.sourceCollection != "" {
-		if err := t.storeNodes(ctx, w, t.r.sourceCollection, 0, t.g.Sources); err != nil {
-			return err
-		}
-	}
-	if err := t.storeNodes(ctx, w, t.r.collection, t.g.Sources, t.g.Nodes); err != nil {
+	if err := t.storeModel(ctx, w); err != nil {
 		return err
 	}
 	if err := t.storeLinks(ctx, w); err != nil {
 		return err
-	}
-	for name, use := range t.encodersOf() {
-		w.batch.PutEncoder(name, t.model.Encoder, use)
 	}
 	score, err := t.score()
 	if err != nil {
 		return err
 	}
 	w.batch.SetMeta(t.r.collection, metaScore, score)
-	w.batch.PutDecoder(t.r.collection, t.r.decoderName, t.model.Decoder)
 	t.r.progress.Update("store", 0, 1)
 	if err := w.flush(ctx); err != nil {
 		return err
@@ -252,6 +242,23 @@ func (t *trainRun) fill(ctx context.Context, w *modelWriter) error {
 		return err
 	}
 	return t.index(ctx, w.db, target)
+}
+
+// storeModel stores embeddings, encoders and decoder.
+func (t *trainRun) storeModel(ctx context.Context, w *modelWriter) error {
+	if t.r.sourceCollection != "" {
+		if err := t.storeNodes(ctx, w, t.r.sourceCollection, 0, t.g.Sources); err != nil {
+			return err
+		}
+	}
+	if err := t.storeNodes(ctx, w, t.r.collection, t.g.Sources, t.g.Nodes); err != nil {
+		return err
+	}
+	for name, use := range t.encodersOf() {
+		w.batch.PutEncoder(name, t.model.Encoder, use)
+	}
+	w.batch.PutDecoder(t.r.collection, t.r.decoderName, t.model.Decoder)
+	return nil
 }
 
 // encodersOf says what the encoder of the model is for, by collection.
@@ -355,12 +362,18 @@ func (t *trainRun) storeLinks(ctx context.Context, w *modelWriter) error {
 // linkBytes is what a link takes in a batch, beside the bytes of its keys, which are not copied.
 const linkBytes = 48
 
+// calibrateTime is how long the decoder is calibrated. By default that is little beside the
+// training: more of it finds faster plans.
+func (t *trainRun) calibrateTime() time.Duration {
+	if t.r.calibrateTime != 0 {
+		return t.r.calibrateTime
+	}
+	return min(max(10*time.Second, t.model.Elapsed/10), time.Minute)
+}
+
 // index builds the index and measures plans.
 func (t *trainRun) index(ctx context.Context, db database, c collection) error {
-	opts := flashdb.RebuildOptions{CalibrateTime: -1}
-	if db.DB() != nil && t.shared == nil {
-		opts.Workers = runtime.GOMAXPROCS(0)
-	}
+	opts := flashdb.RebuildOptions{CalibrateTime: -1, Workers: t.buildWorkers(db)}
 	res, err := rebuildWith(ctx, c, opts, t.r.progress)
 	if err != nil {
 		return err
@@ -369,11 +382,7 @@ func (t *trainRun) index(ctx context.Context, db database, c collection) error {
 	if !res.Built || t.r.calibrateTime < 0 {
 		return nil
 	}
-	calibrate := flashdb.CalibrateOptions{SourceCollection: t.r.sourceCollection, Time: t.r.calibrateTime}
-	if calibrate.Time == 0 { // little beside the training: more of it finds faster plans
-		calibrate.Time = min(max(10*time.Second, t.model.Elapsed/10), time.Minute)
-	}
-	calibrate.Progress = func(stage string, done, total int64) { t.r.progress.Update(stage, done, total) }
+	calibrate := flashdb.CalibrateOptions{SourceCollection: t.r.sourceCollection, Time: t.calibrateTime(), Progress: t.r.progress.Update}
 	all, err := c.Calibrate(ctx, &calibrate)
 	if err != nil {
 		return err

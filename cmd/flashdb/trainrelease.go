@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/flashdb/flashdb"
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
@@ -24,27 +23,18 @@ func (r *trainRequest) mayRelease(ctx context.Context, db database) error {
 			return fmt.Errorf("--release: collection %s holds embeddings of %d values, and %d are to be trained: say --dim %d", name, c.Schema().Dim, dim, c.Schema().Dim)
 		}
 	}
-	state, err := releaseState(ctx, db, r.release)
+	earlier, err := releaseNamed(ctx, db, r.release)
 	switch {
+	case errors.Is(err, flashdb.ErrNotFound):
+		return nil
 	case err != nil:
 		return err
-	case state == "", state == flashdb.ReleaseStaged && r.replace:
-		return nil
-	case state == flashdb.ReleaseStaged:
+	case earlier.State != flashdb.ReleaseStaged:
+		return fmt.Errorf("release %s is the %s one: name another", show.Text(r.release), earlier.State)
+	case !r.replace:
 		return fmt.Errorf("release %s is staged already: name another, or say --replace to drop it once the training has ended", show.Text(r.release))
 	}
-	return fmt.Errorf("release %s is the %s one: name another", show.Text(r.release), state)
-}
-
-// releaseState returns the state of a release, empty if there is none.
-func releaseState(ctx context.Context, db database, name string) (state string, err error) {
-	all, err := db.Releases(ctx)
-	for _, r := range all {
-		if r.Name == name {
-			state = r.State
-		}
-	}
-	return state, err
+	return nil
 }
 
 // jsonTrainRelease says what became of the release.
@@ -57,14 +47,14 @@ type jsonTrainRelease struct {
 // worse than the live one. The links are of the nodes: they are known in both.
 func (t *trainRun) publishRelease(ctx context.Context, db database) error {
 	name := t.r.release
-	state, err := releaseState(ctx, db, name)
-	if err == nil && state == flashdb.ReleaseStaged && t.r.replace {
+	earlier, err := releaseNamed(ctx, db, name)
+	if err == nil && earlier.State == flashdb.ReleaseStaged && t.r.replace {
 		err = db.DropRelease(ctx, name)
 	}
-	if err == nil {
-		err = db.StageRelease(ctx, name, t.r.names()...)
+	if err != nil && !errors.Is(err, flashdb.ErrNotFound) {
+		return err
 	}
-	if err != nil {
+	if err := db.StageRelease(ctx, name, t.r.names()...); err != nil {
 		return err
 	}
 	w := &modelWriter{db: db, release: name}
@@ -103,18 +93,9 @@ func (t *trainRun) publishRelease(ctx context.Context, db database) error {
 
 // fillRelease stores embeddings, decoder and encoders in the release, and the links.
 func (t *trainRun) fillRelease(ctx context.Context, w *modelWriter) error {
-	if t.r.sourceCollection != "" {
-		if err := t.storeNodes(ctx, w, t.r.sourceCollection, 0, t.g.Sources); err != nil {
-			return err
-		}
-	}
-	if err := t.storeNodes(ctx, w, t.r.collection, t.g.Sources, t.g.Nodes); err != nil {
+	if err := t.storeModel(ctx, w); err != nil {
 		return err
 	}
-	for name, use := range t.encodersOf() {
-		w.batch.PutEncoder(name, t.model.Encoder, use)
-	}
-	w.batch.PutDecoder(t.r.collection, t.r.decoderName, t.model.Decoder)
 	if err := w.flush(ctx); err != nil {
 		return err
 	}
@@ -124,11 +105,7 @@ func (t *trainRun) fillRelease(ctx context.Context, w *modelWriter) error {
 
 // buildRelease builds the indexes.
 func (t *trainRun) buildRelease(ctx context.Context, db database) error {
-	opts := flashdb.RebuildOptions{CalibrateTime: t.r.calibrateTime}
-	if opts.CalibrateTime == 0 { // little beside the training
-		opts.CalibrateTime = min(max(10*time.Second, t.model.Elapsed/10), time.Minute)
-	}
-	opts.Progress = t.r.progress.Update
+	opts := flashdb.RebuildOptions{CalibrateTime: t.calibrateTime(), Workers: t.buildWorkers(db), Progress: t.r.progress.Update}
 	built, err := db.BuildRelease(ctx, t.r.release, &opts)
 	for _, b := range built {
 		if b.Collection == t.r.collection {
