@@ -18,6 +18,7 @@ import (
 
 	"github.com/flashdb/flashdb"
 	"github.com/flashdb/flashdb/decoder"
+	"github.com/flashdb/flashdb/internal/wire"
 )
 
 // keysIn returns the keys of a list of an answer.
@@ -104,7 +105,7 @@ func TestBadInput(t *testing.T) {
 func TestHostileKeys(t *testing.T) {
 	c := serve(t, Options{})
 	for _, key := range hostile {
-		sent := encodeKey(key)
+		sent := wire.Quote(key)
 		status, node := c.get("node", "c", "items", "key", sent)
 		require.Equal(t, http.StatusOK, status, "%q: %v", key, node)
 		assert.Equal(t, sent, node["key"])
@@ -238,7 +239,7 @@ func TestRelations(t *testing.T) {
 }
 
 func TestWrite(t *testing.T) {
-	pair := `{"c":"items","key":"item 05","target":` + string(must(json.Marshal(encodeKey("not utf-8 \xff\xfe")))) + `}`
+	pair := `{"c":"items","key":"item 05","target":` + string(must(json.Marshal(wire.Quote("not utf-8 \xff\xfe")))) + `}`
 	c := serve(t, Options{})
 	for _, call := range []string{"link", "unlink"} {
 		status, a := c.post(call, pair)
@@ -249,7 +250,7 @@ func TestWrite(t *testing.T) {
 	status, _ := c.post("link", pair)
 	require.Equal(t, http.StatusOK, status)
 	_, a := c.get("links", "c", "items", "key", "item 05")
-	assert.Equal(t, []string{encodeKey("not utf-8 \xff\xfe")}, keysIn(t, a, "links"))
+	assert.Equal(t, []string{wire.Quote("not utf-8 \xff\xfe")}, keysIn(t, a, "links"))
 	_, a = c.post("unlink", pair)
 	assert.InDelta(t, 1, a["unlinked"], 0)
 	_, a = c.get("links", "c", "items", "key", "item 05")
@@ -364,14 +365,14 @@ func FuzzKey(f *testing.F) {
 		f.Add(key)
 	}
 	f.Fuzz(func(t *testing.T, key string) {
-		back, err := decodeKey(encodeKey(key))
+		back, err := decodeKey(wire.Quote(key))
 		require.NoError(t, err)
 		require.Equal(t, key, back)
-		b, err := json.Marshal(encodeKey(key))
+		b, err := json.Marshal(wire.Quote(key))
 		require.NoError(t, err)
 		var sent string
 		require.NoError(t, json.Unmarshal(b, &sent))
-		require.Equal(t, encodeKey(key), sent)
+		require.Equal(t, wire.Quote(key), sent)
 		_, _ = decodeKey(key)
 		_ = showPayload([]byte(key))
 	})
