@@ -150,7 +150,7 @@ func sampleOf(ctx context.Context, c Collection, rows uint64) (sample []flashdb.
 	return sample, nil
 }
 
-// frequentTags returns the tags that most nodes of a sample have.
+// frequentTags returns the mapTags most frequent tags of a sample.
 func frequentTags(sample []flashdb.Node) []string {
 	count := map[string]int{}
 	for _, n := range sample {
@@ -158,20 +158,7 @@ func frequentTags(sample []flashdb.Node) []string {
 			count[tag]++
 		}
 	}
-	tags := make([]string, 0, len(count))
-	for tag := range count {
-		tags = append(tags, tag)
-	}
-	slices.SortFunc(tags, func(a, b string) int {
-		if count[a] != count[b] {
-			return count[b] - count[a]
-		}
-		if a < b {
-			return -1
-		}
-		return 1
-	})
-	return tags[:min(len(tags), mapTags)]
+	return mostFrequent(count, mapTags)
 }
 
 // A placement asks where nodes are on a map: the source, which may be of another collection, and
