@@ -62,7 +62,6 @@ type healthAnswer struct {
 	Warnings []string      `json:"warnings"`
 	Curves   []curve       `json:"curves"`
 	Queries  []asked       `json:"queries"`
-	At       time.Time     `json:"at"`
 }
 
 // A fact is one number worth knowing.
@@ -112,7 +111,7 @@ func (s *Server) health(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := healthAnswer{Facts: factsOf(of), Growth: growthOf(of, all), Files: filesOf(all), Warnings: warningsOf(of), Curves: []curve{}, Queries: s.queries.of(name), At: time.Now()}
+	a := healthAnswer{Facts: factsOf(of), Growth: growthOf(of, all), Files: filesOf(all), Warnings: warningsOf(of), Curves: []curve{}, Queries: s.queries.of(name)}
 	if a.Releases, err = s.releasesOf(r.Context(), name); err != nil {
 		return nil, err
 	}

@@ -35,7 +35,6 @@ type answer struct {
 
 // checked says whether the exact scan agrees.
 type checked struct {
-	Recall number   `json:"recall"`
 	Missed []missed `json:"missed"`
 	Millis number   `json:"ms"`
 }
@@ -141,7 +140,7 @@ func answerOf(res flashdb.Result, decoded bool) answer {
 		a.Notes = append(a.Notes, "the index is damaged or missing, so that every node was scanned: flashdb rebuild repairs it")
 	}
 	if v := st.Verification; v != nil {
-		a.Exact = &checked{number(v.Recall), []missed{}, number(show.Millis(v.Elapsed))}
+		a.Exact = &checked{[]missed{}, number(show.Millis(v.Elapsed))}
 		for _, m := range v.Missed {
 			a.Exact.Missed = append(a.Exact.Missed, missed{refTo(m.Key), m.Rank, number(m.Score)})
 		}
@@ -165,10 +164,10 @@ type asked struct {
 	By     string    `json:"by"`   // the decoder, or the similarity
 	Node   ref       `json:"node"`
 	From   string    `json:"from"`
-	To     string    `json:"to"`
 	Millis number    `json:"ms"`
 	Scored int       `json:"scored"`
-	Plan   string    `json:"plan"`
+
+	to string // the collection of the hits
 }
 
 func (l *queryLog) add(what, by string, q question, st flashdb.QueryStats) {
@@ -177,7 +176,7 @@ func (l *queryLog) add(what, by string, q question, st flashdb.QueryStats) {
 	if len(l.last) == keptQueries {
 		l.last = append(l.last[:0], l.last[1:]...)
 	}
-	l.last = append(l.last, asked{time.Now(), what, by, refTo(q.key), q.from.Name(), q.to.Name(), number(show.Millis(st.Elapsed)), st.RowsScored, st.Plan})
+	l.last = append(l.last, asked{time.Now(), what, by, refTo(q.key), q.from.Name(), number(show.Millis(st.Elapsed)), st.RowsScored, q.to.Name()})
 }
 
 // of returns the queries for nodes of a collection, the latest first.
@@ -186,7 +185,7 @@ func (l *queryLog) of(collection string) []asked {
 	defer l.mu.Unlock()
 	out := []asked{}
 	for i := len(l.last) - 1; i >= 0; i-- {
-		if l.last[i].To == collection || l.last[i].From == collection {
+		if l.last[i].to == collection || l.last[i].From == collection {
 			out = append(out, l.last[i])
 		}
 	}
