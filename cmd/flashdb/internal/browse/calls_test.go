@@ -77,6 +77,7 @@ func TestBadInput(t *testing.T) {
 		{"nearest", []string{"c", "items", "key", "item 01", "to", "other"}, 400, "2"},
 		{"graph", []string{"c", "items", "key", "item 01", "n", "61"}, 400, "from 2 to 60"},
 		{"graph", []string{"c", "items", "key", "nobody"}, 404, "nobody"},
+		{"graph", []string{"c", "items", "key", "item 01", "exact", "yes"}, 400, "exact is \"yes\""},
 		{"map", nil, 400, "c is missing"},
 		{"map", []string{"c", "nobody"}, 404, "nobody"},
 		{"health", nil, 400, "c is missing"},
@@ -225,6 +226,10 @@ func TestRelations(t *testing.T) {
 	assert.Equal(t, []string{"item 28"}, keysIn(t, a, "hits"), "item 29 is liked already")
 	_, a = p.get("predict", "c", "items", "key", "item 10", "decoder", "graph", "relation", "<hates>", "k", "1")
 	assert.Equal(t, []string{hostile[0]}, keysIn(t, a, "hits"))
+	for relation, nearest := range map[string]string{"likes": "item 27", "<hates>": "item 29"} {
+		_, a = p.get("nearest", "c", "items", "key", "item 10", "relation", relation, "k", "1")
+		assert.Equal(t, []string{nearest}, keysIn(t, a, "hits"), "as a prediction, without the links of this relation: %s", relation)
+	}
 	_, a = p.get("links", "c", "items", "key", "item 10", "relation", "likes", "decoder", "graph")
 	assert.Equal(t, []string{"item 29"}, keysIn(t, a, "links"))
 	for _, call := range []string{"links", "graph"} {

@@ -190,10 +190,8 @@ func (s *Server) links(r *http.Request) (any, error) {
 // linked returns the known links from the node of a question. Those against the direction of a
 // relation are asked for by their target.
 func (q question) linked(ctx context.Context, relation string, reverse bool) ([]string, error) {
-	e := q.edge()
-	e.Relation = relation
 	if !reverse {
-		return q.to.Linked(ctx, e)
+		return q.to.Linked(ctx, flashdb.Edge{SourceCollection: q.sourceCollection(), Source: q.key, Relation: relation})
 	}
 	if q.sourceCollection() != "" {
 		return nil, nil // such links are kept with the other collection

@@ -46,8 +46,19 @@ type missed struct {
 	Score number `json:"score"`
 }
 
-// predict answers with predictions: c, key, to, decoder, relation, reverse, k, recall, diversity,
-// per, exact, filter, linked, verify, and release, which is another one than the live one.
+// predictOptions reads what predictions and drawings have in common: decoder, relation, reverse,
+// filter, recall, exact, diversity and per.
+func (q question) predictOptions() flashdb.PredictOptions {
+	p := q.params
+	return flashdb.PredictOptions{
+		Decoder: p.text("decoder"), Relation: p.text("relation"), Reverse: p.flag("reverse"), Filter: p.text("filter"),
+		Recall: p.share("recall"), Exact: p.flag("exact"), Diversity: p.share("diversity"), Per: p.limit("per"),
+		SourceCollection: q.sourceCollection(),
+	}
+}
+
+// predict answers with predictions: c, key, to, k, those of predictOptions, linked, verify, and
+// release, which is another one than the live one.
 func (s *Server) predict(r *http.Request) (any, error) {
 	q, err := s.questionOf(r)
 	if err != nil {
@@ -55,15 +66,8 @@ func (s *Server) predict(r *http.Request) (any, error) {
 	}
 	p := q.params
 	k := p.count("k", defaultK, 1, maxK)
-	opts := flashdb.PredictOptions{
-		Decoder: p.text("decoder"), Relation: p.text("relation"), Reverse: p.flag("reverse"),
-		Recall: p.share("recall"), Filter: p.text("filter"), IncludeLinked: p.flag("linked"), Verify: p.flag("verify"),
-		SourceCollection: q.sourceCollection(), WithNode: true, Diversity: p.share("diversity"),
-	}
-	if opts.Exact = p.flag("exact"); opts.Exact {
-		opts.Recall = 0
-	}
-	opts.Per = p.limit("per")
+	opts := q.predictOptions()
+	opts.IncludeLinked, opts.Verify, opts.WithNode = p.flag("linked"), p.flag("verify"), true
 	if p.err != nil {
 		return nil, p.err
 	}
@@ -82,7 +86,8 @@ func (s *Server) predict(r *http.Request) (any, error) {
 	return answerOf(res, true), nil
 }
 
-// nearest answers with the nodes of the nearest embeddings: c, key, to, k, filter, and by.
+// nearest answers with the nodes of the nearest embeddings: c, key, to, k, filter, by, and for the
+// known links that it leaves out relation, reverse and linked.
 func (s *Server) nearest(r *http.Request) (any, error) {
 	q, err := s.questionOf(r)
 	if err != nil {
@@ -91,7 +96,7 @@ func (s *Server) nearest(r *http.Request) (any, error) {
 	p := q.params
 	k := p.count("k", defaultK, 1, maxK)
 	opts := flashdb.SearchOptions{Similarity: flashdb.Similarity(p.text("by")), Filter: p.text("filter"), WithNode: true}
-	linked := p.flag("linked")
+	linked, relation, reverse := p.flag("linked"), p.text("relation"), p.flag("reverse")
 	if p.err != nil {
 		return nil, p.err
 	}
@@ -103,7 +108,7 @@ func (s *Server) nearest(r *http.Request) (any, error) {
 		opts.Exclude = []string{q.key}
 	}
 	if !linked { // as a prediction does, so that the two can be compared
-		keys, err := q.to.Linked(r.Context(), q.edge())
+		keys, err := q.linked(r.Context(), relation, reverse)
 		if err != nil {
 			return nil, err
 		}

@@ -2,7 +2,7 @@
 // right. Each side is a column with a line for every label, so that no label hides another one.
 import { s, h, fill, ask, fault, waiting, labelOf, short, percent } from "./dom.js";
 import { go, hrefOf, hrefOfNode } from "./app.js";
-import { question } from "./node.js";
+import { queryOf } from "./node.js";
 
 const lineHeight = 20;
 const sizes = [20, 40, 60];
@@ -15,7 +15,7 @@ export async function drawGraph(place, asked, signal) {
   };
   fill(place, heading, waiting("Drawing…"));
   try {
-    const d = await ask("graph", { ...question(asked), k: asked.k, filter: asked.filter, recall: asked.recall, diversity: asked.diversity, per: asked.per, n: size }, signal);
+    const d = await ask("graph", { ...queryOf(asked), n: size }, signal);
     if (signal.aborted) return;
     const view = picture(d, asked, Math.max(280, place.clientWidth - 2));
     const known = d.nodes.filter((n) => n.kind === "known").length;

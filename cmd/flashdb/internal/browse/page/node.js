@@ -75,7 +75,7 @@ function payloadOf(p) {
 }
 
 // question is what every call about this node says.
-export function question(asked) {
+function question(asked) {
   return { c: asked.c, key: asked.key, to: asked.to, decoder: asked.decoder, relation: asked.relation, reverse: asked.reverse };
 }
 export function queryOf(asked) {
@@ -91,7 +91,7 @@ function secondOf(asked, signal) {
   const name = rest.join(":");
   const query = queryOf(asked);
   if (kind === "search") return { title: { ip: "Inner product", cosine: "Cosine", l2: "Distance" }[name] || name, answer: ask("nearest", { ...query, by: name }, signal) };
-  if (kind === "exact") return { title: "Exact scan", answer: ask("predict", { ...query, exact: "1", recall: "" }, signal) };
+  if (kind === "exact") return { title: "Exact scan", answer: ask("predict", { ...query, exact: "1" }, signal) };
   if (kind === "release") {
     const release = asked.releases.find((r) => r.name === name);
     const decoder = !release || release.decoders.includes(asked.decoder) ? asked.decoder : release.decoders[0];
