@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 	"unicode"
 
 	"github.com/stretchr/testify/assert"
@@ -270,7 +271,8 @@ func must[T any](v T, err error) T {
 }
 
 func TestMap(t *testing.T) {
-	c := serve(t, Options{})
+	db := fill(t)
+	c := client{t, New(opened{db}, Options{})}
 	_, a := c.get("map", "c", "items")
 	points := a["points"].([]any)
 	assert.Len(t, points, 30+len(hostile))
@@ -288,6 +290,12 @@ func TestMap(t *testing.T) {
 	status, a = c.post("place", `{"c":"other","from":"users","source":"ann","keys":[]}`)
 	assert.Equal(t, http.StatusBadRequest, status, "%v", a)
 	assert.Contains(t, a["error"], "3 values")
+	other, err := db.Collection("other")
+	require.NoError(t, err)
+	require.NoError(t, other.Upsert(context.Background(), flashdb.Node{Key: "first", Embedding: []float32{1, 2}}))
+	c.s.sizes.at = time.Time{} // counts are kept for a while
+	_, a = c.get("map", "c", "other")
+	assert.Len(t, a["points"], 1, "an empty map is not kept")
 }
 
 // TestPrincipal compares the plane with rows whose directions are known.

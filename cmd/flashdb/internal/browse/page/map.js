@@ -16,8 +16,8 @@ export async function mapView(main, now, signal) {
     const asked = settle(now, offer);
     // The map is that of the nodes that are found, so that the hits lie on it.
     const c = now.key ? asked.to : now.c;
-    if (!maps.has(c)) maps.set(c, await ask("map", { c }, signal));
-    const map = maps.get(c);
+    const map = maps.get(c) || await ask("map", { c }, signal);
+    if (map.points.length) maps.set(c, map);
     const here = now.key ? await hitsOf(asked, c, signal) : { points: [], hits: [] };
     if (signal.aborted) return;
     if (map.points.length) show(main, now, c, map, here);
