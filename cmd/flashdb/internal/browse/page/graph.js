@@ -37,7 +37,7 @@ export async function drawGraph(place, asked, signal) {
 }
 
 function legend() {
-  const sample = (kind) => s("svg", { class: "sample", width: 34, height: 10, "aria-hidden": "true" }, s("line", { class: `edge ${kind}`, x1: 1, y1: 5, x2: 33, y2: 5 }));
+  const sample = (kind) => s("svg", { width: 34, height: 10, "aria-hidden": "true" }, s("line", { class: `edge ${kind}`, x1: 1, y1: 5, x2: 33, y2: 5 }));
   return h("p", { class: "legend soft" }, h("span", {}, sample("known"), " known link"), h("span", {}, sample("predicted"), " predicted"));
 }
 
@@ -126,11 +126,10 @@ function nodeOf(n, i, asked, room) {
   const label = labelOf(n);
   const p = n.probability === undefined ? "" : `, predicted with ${percent(n.probability)}`;
   const text = s("text", source ? { class: "label", y: -14, "text-anchor": "middle" } : { class: "label", x: n.sign * 10, y: 4, "text-anchor": n.sign < 0 ? "end" : "start" }, room ? short(label, Math.max(8, Math.floor(room / 6.6))) : "");
-  const g = s("g", {
+  return s("g", {
     class: `dot ${n.kind}`, tabindex: i === 0 ? null : "0", role: i === 0 ? null : "link", "aria-label": `${label}, ${n.kind === "known" ? "known link" : n.kind}${p}`,
     onkeydown: (e) => { if (i > 0 && e.key === "Enter") open(n, asked); },
   }, s("title", {}, label + p), s("circle", { r: source ? 9 : 5.5 }), text);
-  return g;
 }
 
 function curve(a, b, straight) {
