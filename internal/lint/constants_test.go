@@ -26,4 +26,5 @@ func TestIndexThreshold(t *testing.T) {
 	assert.NotEmpty(t, want)
 	assert.Equal(t, want, found["train.fewCandidates"])
 	assert.Equal(t, want, found["cmd/flashdb.indexFrom"])
+	assert.Equal(t, want, found["cmd/flashdb/internal/browse.indexFrom"])
 }

@@ -58,7 +58,7 @@ var imports = map[string][]string{
 	// L6
 	"control": {"", "decoder", "internal/socket", "internal/wire"},
 	// L7: the command, and what it alone needs
-	"cmd/flashdb/internal/browse":     {"", "decoder", "cmd/flashdb/internal/show"},
+	"cmd/flashdb/internal/browse":     {"", "decoder", "internal/attr", "internal/wire", "cmd/flashdb/internal/show"},
 	"cmd/flashdb/internal/prometheus": {""}, "cmd/flashdb/internal/shell": {}, "cmd/flashdb/internal/report": {}, "cmd/flashdb/internal/show": {},
 	"cmd/flashdb/internal/terminal": {"cmd/flashdb/internal/show"}, "cmd/flashdb/internal/usage": {"internal/nearest", "cmd/flashdb/internal/show"},
 	"cmd/flashdb/internal/parquet": {"internal/codec"},

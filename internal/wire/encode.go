@@ -25,7 +25,7 @@ func appendValue(b []byte, v reflect.Value) ([]byte, error) {
 	}
 	switch v.Kind() {
 	case reflect.String:
-		return appendPlain(b, quote(v.String()))
+		return appendPlain(b, Quote(v.String()))
 	case reflect.Float32, reflect.Float64:
 		if word, special := Word(v.Float()); special {
 			return appendPlain(b, word)
@@ -93,7 +93,7 @@ func appendMap(b []byte, v reflect.Value) (_ []byte, err error) {
 	for it := v.MapRange(); it.Next(); {
 		key := keyText(it.Key())
 		if it.Key().Kind() == reflect.String {
-			key = quote(key)
+			key = Quote(key)
 		}
 		values[key] = it.Value()
 	}

@@ -17,16 +17,16 @@ import (
 // base64Prefix marks text that stands for bytes.
 const base64Prefix = "base64:"
 
-// quote returns s as it travels.
-func quote(s string) string {
+// Quote returns s as it travels.
+func Quote(s string) string {
 	if utf8.ValidString(s) && !strings.HasPrefix(s, base64Prefix) {
 		return s
 	}
 	return base64Prefix + base64.StdEncoding.EncodeToString([]byte(s))
 }
 
-// unquote undoes quote.
-func unquote(s string) (string, error) {
+// Unquote undoes Quote.
+func Unquote(s string) (string, error) {
 	text, ok := strings.CutPrefix(s, base64Prefix)
 	if !ok {
 		return s, nil
@@ -125,7 +125,7 @@ func restore(v reflect.Value) error {
 	var errs []error
 	switch t.Kind() {
 	case reflect.String:
-		s, err := unquote(v.String())
+		s, err := Unquote(v.String())
 		v.SetString(s)
 		return err
 	case reflect.Struct:

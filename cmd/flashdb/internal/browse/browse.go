@@ -81,10 +81,10 @@ type Server struct {
 	calls map[string]call // below api/
 
 	queries queryLog
+	sizes   sizes
 	mu      sync.Mutex // of what follows
 	maps    map[string]*projection
 	kinds   map[string]decoderAbout // by collection and decoder
-	sizes   sizes
 }
 
 // A call answers one of the page's questions.

@@ -213,7 +213,7 @@ func TestHeaders(t *testing.T) {
 	for _, inline := range []string{"<style", " style=", "onclick=", "onload=", "javascript:", "http://", "https://"} {
 		assert.NotContains(t, page, inline)
 	}
-	for _, path := range []string{"nothing", "page.html", "page/page.html", "../browse.go", "%2e%2e/browse.go", "."} {
+	for _, path := range []string{"nothing", "style.css", "page.html", "page/page.html", "../browse.go", "%2e%2e/browse.go", "."} {
 		assert.Equal(t, http.StatusNotFound, c.do("GET", c.s.Path()+path, nil).Code, path)
 	}
 	assert.Equal(t, http.StatusMethodNotAllowed, c.do("POST", c.s.Path(), strings.NewReader("")).Code)

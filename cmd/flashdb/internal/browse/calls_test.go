@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 	"unicode"
 
 	"github.com/stretchr/testify/assert"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/flashdb/flashdb"
 	"github.com/flashdb/flashdb/decoder"
+	"github.com/flashdb/flashdb/internal/wire"
 )
 
 // keysIn returns the keys of a list of an answer.
@@ -76,6 +78,7 @@ func TestBadInput(t *testing.T) {
 		{"nearest", []string{"c", "items", "key", "item 01", "to", "other"}, 400, "2"},
 		{"graph", []string{"c", "items", "key", "item 01", "n", "61"}, 400, "from 2 to 60"},
 		{"graph", []string{"c", "items", "key", "nobody"}, 404, "nobody"},
+		{"graph", []string{"c", "items", "key", "item 01", "exact", "yes"}, 400, "exact is \"yes\""},
 		{"map", nil, 400, "c is missing"},
 		{"map", []string{"c", "nobody"}, 404, "nobody"},
 		{"health", nil, 400, "c is missing"},
@@ -104,7 +107,7 @@ func TestBadInput(t *testing.T) {
 func TestHostileKeys(t *testing.T) {
 	c := serve(t, Options{})
 	for _, key := range hostile {
-		sent := encodeKey(key)
+		sent := wire.Quote(key)
 		status, node := c.get("node", "c", "items", "key", sent)
 		require.Equal(t, http.StatusOK, status, "%q: %v", key, node)
 		assert.Equal(t, sent, node["key"])
@@ -160,7 +163,7 @@ func TestPredict(t *testing.T) {
 	hit := a["hits"].([]any)[0].(map[string]any)
 	assert.InDelta(t, 32, hit["score"], 1e-6)
 	assert.InDelta(t, 1, hit["probability"], 1e-6)
-	assert.Equal(t, map[string]any{"recall": 1.0, "missed": []any{}, "ms": a["exact"].(map[string]any)["ms"]}, a["exact"])
+	assert.Equal(t, map[string]any{"missed": []any{}, "ms": a["exact"].(map[string]any)["ms"]}, a["exact"])
 	_, a = c.get("predict", "c", "items", "key", "item 01", "filter", "mod")
 	assert.Empty(t, keysIn(t, a, "hits"))
 	assert.Equal(t, []any{"no node has the tag mod"}, a["notes"])
@@ -224,6 +227,10 @@ func TestRelations(t *testing.T) {
 	assert.Equal(t, []string{"item 28"}, keysIn(t, a, "hits"), "item 29 is liked already")
 	_, a = p.get("predict", "c", "items", "key", "item 10", "decoder", "graph", "relation", "<hates>", "k", "1")
 	assert.Equal(t, []string{hostile[0]}, keysIn(t, a, "hits"))
+	for relation, nearest := range map[string]string{"likes": "item 27", "<hates>": "item 29"} {
+		_, a = p.get("nearest", "c", "items", "key", "item 10", "relation", relation, "k", "1")
+		assert.Equal(t, []string{nearest}, keysIn(t, a, "hits"), "as a prediction, without the links of this relation: %s", relation)
+	}
 	_, a = p.get("links", "c", "items", "key", "item 10", "relation", "likes", "decoder", "graph")
 	assert.Equal(t, []string{"item 29"}, keysIn(t, a, "links"))
 	for _, call := range []string{"links", "graph"} {
@@ -238,7 +245,7 @@ func TestRelations(t *testing.T) {
 }
 
 func TestWrite(t *testing.T) {
-	pair := `{"c":"items","key":"item 05","target":` + string(must(json.Marshal(encodeKey("not utf-8 \xff\xfe")))) + `}`
+	pair := `{"c":"items","key":"item 05","target":` + string(must(json.Marshal(wire.Quote("not utf-8 \xff\xfe")))) + `}`
 	c := serve(t, Options{})
 	for _, call := range []string{"link", "unlink"} {
 		status, a := c.post(call, pair)
@@ -249,7 +256,7 @@ func TestWrite(t *testing.T) {
 	status, _ := c.post("link", pair)
 	require.Equal(t, http.StatusOK, status)
 	_, a := c.get("links", "c", "items", "key", "item 05")
-	assert.Equal(t, []string{encodeKey("not utf-8 \xff\xfe")}, keysIn(t, a, "links"))
+	assert.Equal(t, []string{wire.Quote("not utf-8 \xff\xfe")}, keysIn(t, a, "links"))
 	_, a = c.post("unlink", pair)
 	assert.InDelta(t, 1, a["unlinked"], 0)
 	_, a = c.get("links", "c", "items", "key", "item 05")
@@ -264,7 +271,8 @@ func must[T any](v T, err error) T {
 }
 
 func TestMap(t *testing.T) {
-	c := serve(t, Options{})
+	db := fill(t)
+	c := client{t, New(opened{db}, Options{})}
 	_, a := c.get("map", "c", "items")
 	points := a["points"].([]any)
 	assert.Len(t, points, 30+len(hostile))
@@ -282,6 +290,12 @@ func TestMap(t *testing.T) {
 	status, a = c.post("place", `{"c":"other","from":"users","source":"ann","keys":[]}`)
 	assert.Equal(t, http.StatusBadRequest, status, "%v", a)
 	assert.Contains(t, a["error"], "3 values")
+	other, err := db.Collection("other")
+	require.NoError(t, err)
+	require.NoError(t, other.Upsert(context.Background(), flashdb.Node{Key: "first", Embedding: []float32{1, 2}}))
+	c.s.sizes.at = time.Time{} // counts are kept for a while
+	_, a = c.get("map", "c", "other")
+	assert.Len(t, a["points"], 1, "an empty map is not kept")
 }
 
 // TestPrincipal compares the plane with rows whose directions are known.
@@ -364,14 +378,14 @@ func FuzzKey(f *testing.F) {
 		f.Add(key)
 	}
 	f.Fuzz(func(t *testing.T, key string) {
-		back, err := decodeKey(encodeKey(key))
+		back, err := decodeKey(wire.Quote(key))
 		require.NoError(t, err)
 		require.Equal(t, key, back)
-		b, err := json.Marshal(encodeKey(key))
+		b, err := json.Marshal(wire.Quote(key))
 		require.NoError(t, err)
 		var sent string
 		require.NoError(t, json.Unmarshal(b, &sent))
-		require.Equal(t, encodeKey(key), sent)
+		require.Equal(t, wire.Quote(key), sent)
 		_, _ = decodeKey(key)
 		_ = showPayload([]byte(key))
 	})

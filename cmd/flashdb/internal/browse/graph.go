@@ -33,8 +33,8 @@ type line struct {
 	Known bool `json:"known"`
 }
 
-// graph answers with a drawing: c, key, to, n, and with a decoder those of predict. Predictions
-// take half of the room where known links fill the rest.
+// graph answers with a drawing: c, key, to, n, and with a decoder k and those of predictOptions.
+// Predictions take half of the room where known links fill the rest.
 func (s *Server) graph(r *http.Request) (any, error) {
 	q, err := s.questionOf(r)
 	if err != nil {
@@ -42,10 +42,7 @@ func (s *Server) graph(r *http.Request) (any, error) {
 	}
 	p := q.params
 	room := p.count("n", 30, 2, maxDrawn) - 1
-	opts := flashdb.PredictOptions{
-		Decoder: p.text("decoder"), Relation: p.text("relation"), Reverse: p.flag("reverse"), Filter: p.text("filter"),
-		Recall: p.share("recall"), Diversity: p.share("diversity"), Per: p.limit("per"), SourceCollection: q.sourceCollection(),
-	}
+	opts := q.predictOptions()
 	k := p.count("k", defaultK, 1, maxK)
 	if p.err != nil {
 		return nil, p.err

@@ -1,9 +1,12 @@
 package browse
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -59,7 +62,6 @@ type healthAnswer struct {
 	Warnings []string      `json:"warnings"`
 	Curves   []curve       `json:"curves"`
 	Queries  []asked       `json:"queries"`
-	At       time.Time     `json:"at"`
 }
 
 // A fact is one number worth knowing.
@@ -109,7 +111,7 @@ func (s *Server) health(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := healthAnswer{Facts: factsOf(of), Growth: growthOf(of, all), Files: filesOf(all), Warnings: warningsOf(of), Curves: []curve{}, Queries: s.queries.of(name), At: time.Now()}
+	a := healthAnswer{Facts: factsOf(of), Growth: growthOf(of, all), Files: filesOf(all), Warnings: warningsOf(of), Curves: []curve{}, Queries: s.queries.of(name)}
 	if a.Releases, err = s.releasesOf(r.Context(), name); err != nil {
 		return nil, err
 	}
@@ -160,7 +162,8 @@ func filesOf(s flashdb.Stats) []fact {
 	}
 }
 
-// indexFrom is from how many nodes on an index is worth building.
+// indexFrom is how many nodes a rebuild builds an index for without --force: minIndexedRows of
+// package flashdb.
 const indexFrom = 20_000
 
 func warningsOf(c flashdb.CollectionStats) []string {
@@ -199,6 +202,14 @@ type words struct {
 	Attributes []attributeRange `json:"attributes"`
 }
 
+// mostFrequent returns the tags that most nodes have, those of most nodes first.
+func mostFrequent[N cmp.Ordered](nodes map[string]N, most int) []string {
+	tags := slices.SortedFunc(maps.Keys(nodes), func(a, b string) int {
+		return cmp.Or(cmp.Compare(nodes[b], nodes[a]), strings.Compare(a, b))
+	})
+	return tags[:min(len(tags), most)]
+}
+
 // words answers with the tags and attributes of a collection: c.
 func (s *Server) words(r *http.Request) (any, error) {
 	p := parametersOf(r)
@@ -210,20 +221,10 @@ func (s *Server) words(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := make([]tagCount, 0, len(of.Tags))
-	for tag, n := range of.Tags {
-		all = append(all, tagCount{tag, n})
+	w := words{[]tagCount{}, []attributeRange{}}
+	for _, tag := range mostFrequent(of.Tags, maxTags) {
+		w.Tags = append(w.Tags, tagCount{tag, of.Tags[tag]})
 	}
-	slices.SortFunc(all, func(a, b tagCount) int {
-		if a.Nodes != b.Nodes {
-			return int(int64(b.Nodes) - int64(a.Nodes))
-		}
-		if a.Tag < b.Tag {
-			return -1
-		}
-		return 1
-	})
-	w := words{all[:min(len(all), maxTags)], []attributeRange{}}
 	for _, a := range of.Attributes {
 		w.Attributes = append(w.Attributes, attributeRange{a.Name, a.Type, a.Distinct, attributeText(a.Lowest), attributeText(a.Highest)})
 	}

@@ -1,45 +1,27 @@
 package browse
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"mime"
 	"net/http"
 	"strconv"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/flashdb/flashdb"
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
+	"github.com/flashdb/flashdb/internal/wire"
 )
 
-// binary begins text that is not UTF-8, as in package control: its bytes follow in base64. JSON and
-// addresses hold Unicode only, but keys are any bytes.
-const binary = "base64:"
-
-// encodeKey returns a key as it travels.
-func encodeKey(key string) string {
-	if utf8.ValidString(key) && !strings.HasPrefix(key, binary) {
-		return key
-	}
-	return binary + base64.StdEncoding.EncodeToString([]byte(key))
-}
-
-// decodeKey returns the key that travelled as text.
+// decodeKey returns the key that travelled as text. JSON and addresses hold Unicode only, but keys
+// are any bytes.
 func decodeKey(text string) (string, error) {
-	coded, ok := strings.CutPrefix(text, binary)
-	if !ok {
-		return text, nil
-	}
-	b, err := base64.StdEncoding.DecodeString(coded)
+	key, err := wire.Unquote(text)
 	if err != nil {
-		return "", badRequest("key %q: what follows %q is no base64", show.Clip(text, 60), binary)
+		return "", badRequest("key %q: what follows \"base64:\" is no base64", show.Clip(text, 60))
 	}
-	return string(b), nil
+	return key, nil
 }
 
 // A ref names a node for the page: Key is what it asks with, and Label what it shows. Label is left
@@ -50,7 +32,7 @@ type ref struct {
 }
 
 func refTo(key string) ref {
-	r := ref{Key: encodeKey(key), Label: show.Text(key)}
+	r := ref{Key: wire.Quote(key), Label: show.Text(key)}
 	if r.Label == r.Key {
 		r.Label = ""
 	}
@@ -71,16 +53,10 @@ type number float64
 
 // MarshalJSON implements json.Marshaler.
 func (n number) MarshalJSON() ([]byte, error) {
-	f := float64(n)
-	switch {
-	case math.IsNaN(f):
-		return []byte(`"NaN"`), nil
-	case math.IsInf(f, 1):
-		return []byte(`"Infinity"`), nil
-	case math.IsInf(f, -1):
-		return []byte(`"-Infinity"`), nil
+	if word, special := wire.Word(float64(n)); special {
+		return strconv.AppendQuote(nil, word), nil
 	}
-	return strconv.AppendFloat(nil, f, 'g', 9, 64), nil
+	return strconv.AppendFloat(nil, float64(n), 'g', 9, 64), nil
 }
 
 // A failure is the answer of a call that failed.

@@ -18,7 +18,8 @@ const (
 // foundKeys is the answer to a search for keys.
 type foundKeys struct {
 	Keys []ref `json:"keys"`
-	// Next is the row that a further call begins with, or 0 when all rows were looked at.
+	// Next is the row that a further call begins with, or 0 when all rows were looked at, or none
+	// had to be: keys that begin with the text were enough.
 	Next uint32 `json:"next,omitempty"`
 }
 

@@ -47,7 +47,7 @@ type placed struct {
 	Tags []int  `json:"tags,omitempty"`
 }
 
-// drawMap answers with the map of a collection: c. It is made once; with again it is made anew.
+// drawMap answers with the map of a collection: c. It is made once, and with again once more.
 func (s *Server) drawMap(r *http.Request) (any, error) {
 	p := parametersOf(r)
 	name, again := p.needed("c"), p.flag("again")
@@ -62,7 +62,7 @@ func (s *Server) drawMap(r *http.Request) (any, error) {
 }
 
 // mapOf returns the map of a collection. Whoever asks first makes it, and the others wait. One that
-// could not be made is made anew by the next to ask.
+// could not be made, or has no nodes as yet, is made again by the next to ask.
 func (s *Server) mapOf(ctx context.Context, name string, again bool) (*projection, error) {
 	c, err := s.db.Collection(ctx, name)
 	if err != nil {
@@ -81,7 +81,7 @@ func (s *Server) mapOf(ctx context.Context, name string, again bool) (*projectio
 		defer cancel()
 		m.err = s.project(ctx, c, m)
 	})
-	if m.err != nil {
+	if m.err != nil || len(m.answer.Points) == 0 {
 		s.mu.Lock()
 		if s.maps[name] == m {
 			delete(s.maps, name)
@@ -150,7 +150,7 @@ func sampleOf(ctx context.Context, c Collection, rows uint64) (sample []flashdb.
 	return sample, nil
 }
 
-// frequentTags returns the tags that most nodes of a sample have.
+// frequentTags returns the mapTags most frequent tags of a sample.
 func frequentTags(sample []flashdb.Node) []string {
 	count := map[string]int{}
 	for _, n := range sample {
@@ -158,20 +158,7 @@ func frequentTags(sample []flashdb.Node) []string {
 			count[tag]++
 		}
 	}
-	tags := make([]string, 0, len(count))
-	for tag := range count {
-		tags = append(tags, tag)
-	}
-	slices.SortFunc(tags, func(a, b string) int {
-		if count[a] != count[b] {
-			return count[b] - count[a]
-		}
-		if a < b {
-			return -1
-		}
-		return 1
-	})
-	return tags[:min(len(tags), mapTags)]
+	return mostFrequent(count, mapTags)
 }
 
 // A placement asks where nodes are on a map: the source, which may be of another collection, and

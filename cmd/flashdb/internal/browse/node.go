@@ -2,6 +2,7 @@ package browse
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/hex"
 	"encoding/json"
@@ -11,12 +12,14 @@ import (
 	"math"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/flashdb/flashdb"
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
+	"github.com/flashdb/flashdb/internal/attr"
 )
 
 const (
@@ -41,7 +44,7 @@ type attribute struct {
 	Value string `json:"value"`
 }
 
-// attributesOf returns attributes by name. A time at midnight is a day.
+// attributesOf returns attributes by name.
 func attributesOf(all flashdb.Attributes) []attribute {
 	out := make([]attribute, 0, len(all))
 	for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -50,15 +53,13 @@ func attributesOf(all flashdb.Attributes) []attribute {
 	return out
 }
 
-// attributeText returns the value of an attribute as text.
+// attributeText returns the value of an attribute as text. A time at midnight is a day.
 func attributeText(value any) string {
-	switch x := value.(type) {
-	case string:
-		return show.Text(x)
-	case time.Time:
-		return strings.TrimSuffix(x.UTC().Format(time.RFC3339Nano), "T00:00:00Z")
+	v, err := attr.Of(value)
+	if err != nil {
+		return show.Text(fmt.Sprint(value))
 	}
-	return fmt.Sprint(value)
+	return show.Text(v.String())
 }
 
 // node answers with a node: c and key.
@@ -125,15 +126,12 @@ func cut(s string, n int) (text string, isCut bool) {
 func visible(s string) string {
 	var b strings.Builder
 	for _, r := range s {
-		if r == '\n' || r == '\t' {
+		if r == '\n' || r == '\t' || strconv.IsPrint(r) {
 			b.WriteRune(r)
 			continue
 		}
-		if shown := show.Text(string(r)); len(shown) > 2 && shown[0] == '"' && shown[1] == '\\' {
-			b.WriteString(shown[1 : len(shown)-1])
-			continue
-		}
-		b.WriteRune(r)
+		quoted := strconv.QuoteRune(r)
+		b.WriteString(quoted[1 : len(quoted)-1])
 	}
 	return b.String()
 }
@@ -181,15 +179,7 @@ func (s *Server) links(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(hits, func(a, b flashdb.Hit) int {
-		switch {
-		case a.Score > b.Score:
-			return -1
-		case a.Score < b.Score:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(hits, func(a, b flashdb.Hit) int { return cmp.Compare(b.Score, a.Score) })
 	for _, h := range hits {
 		score, probability := number(h.Score), number(h.Probability)
 		a.Links = append(a.Links, neighbour{refTo(h.Key), &score, &probability})
@@ -200,10 +190,8 @@ func (s *Server) links(r *http.Request) (any, error) {
 // linked returns the known links from the node of a question. Those against the direction of a
 // relation are asked for by their target.
 func (q question) linked(ctx context.Context, relation string, reverse bool) ([]string, error) {
-	e := q.edge()
-	e.Relation = relation
 	if !reverse {
-		return q.to.Linked(ctx, e)
+		return q.to.Linked(ctx, flashdb.Edge{SourceCollection: q.sourceCollection(), Source: q.key, Relation: relation})
 	}
 	if q.sourceCollection() != "" {
 		return nil, nil // such links are kept with the other collection

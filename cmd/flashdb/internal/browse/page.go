@@ -27,10 +27,10 @@ var style = func() template.CSS {
 }()
 
 // kinds are the content types of the files that are served as they are, whatever this system says
-// of their names.
-var kinds = map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+// of their names. The style sheet is not among them, as the page holds it.
+var kinds = map[string]string{".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 
-// serveFile answers with the page, or with a script, style or picture of it.
+// serveFile answers with the page, or with a script or picture of it.
 func (s *Server) serveFile(w http.ResponseWriter, r *http.Request, name string) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")

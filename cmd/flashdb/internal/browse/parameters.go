@@ -131,11 +131,6 @@ func (q question) sourceCollection() string {
 	return q.from.Name()
 }
 
-// edge returns a link from the node, without its target.
-func (q question) edge() flashdb.Edge {
-	return flashdb.Edge{SourceCollection: q.sourceCollection(), Source: q.key}
-}
-
 // questionOf reads a question: c, key, and to, which is c where it is empty.
 func (s *Server) questionOf(r *http.Request) (q question, err error) {
 	p := parametersOf(r)

@@ -35,7 +35,6 @@ type answer struct {
 
 // checked says whether the exact scan agrees.
 type checked struct {
-	Recall number   `json:"recall"`
 	Missed []missed `json:"missed"`
 	Millis number   `json:"ms"`
 }
@@ -47,8 +46,19 @@ type missed struct {
 	Score number `json:"score"`
 }
 
-// predict answers with predictions: c, key, to, decoder, relation, reverse, k, recall, diversity,
-// per, exact, filter, linked, verify, and release, which is another one than the live one.
+// predictOptions reads what predictions and drawings have in common: decoder, relation, reverse,
+// filter, recall, exact, diversity and per.
+func (q question) predictOptions() flashdb.PredictOptions {
+	p := q.params
+	return flashdb.PredictOptions{
+		Decoder: p.text("decoder"), Relation: p.text("relation"), Reverse: p.flag("reverse"), Filter: p.text("filter"),
+		Recall: p.share("recall"), Exact: p.flag("exact"), Diversity: p.share("diversity"), Per: p.limit("per"),
+		SourceCollection: q.sourceCollection(),
+	}
+}
+
+// predict answers with predictions: c, key, to, k, those of predictOptions, linked, verify, and
+// release, which is another one than the live one.
 func (s *Server) predict(r *http.Request) (any, error) {
 	q, err := s.questionOf(r)
 	if err != nil {
@@ -56,15 +66,8 @@ func (s *Server) predict(r *http.Request) (any, error) {
 	}
 	p := q.params
 	k := p.count("k", defaultK, 1, maxK)
-	opts := flashdb.PredictOptions{
-		Decoder: p.text("decoder"), Relation: p.text("relation"), Reverse: p.flag("reverse"),
-		Recall: p.share("recall"), Filter: p.text("filter"), IncludeLinked: p.flag("linked"), Verify: p.flag("verify"),
-		SourceCollection: q.sourceCollection(), WithNode: true, Diversity: p.share("diversity"),
-	}
-	if opts.Exact = p.flag("exact"); opts.Exact {
-		opts.Recall = 0
-	}
-	opts.Per = p.limit("per")
+	opts := q.predictOptions()
+	opts.IncludeLinked, opts.Verify, opts.WithNode = p.flag("linked"), p.flag("verify"), true
 	if p.err != nil {
 		return nil, p.err
 	}
@@ -83,7 +86,8 @@ func (s *Server) predict(r *http.Request) (any, error) {
 	return answerOf(res, true), nil
 }
 
-// nearest answers with the nodes of the nearest embeddings: c, key, to, k, filter, and by.
+// nearest answers with the nodes of the nearest embeddings: c, key, to, k, filter, by, and for the
+// known links that it leaves out relation, reverse and linked.
 func (s *Server) nearest(r *http.Request) (any, error) {
 	q, err := s.questionOf(r)
 	if err != nil {
@@ -92,7 +96,7 @@ func (s *Server) nearest(r *http.Request) (any, error) {
 	p := q.params
 	k := p.count("k", defaultK, 1, maxK)
 	opts := flashdb.SearchOptions{Similarity: flashdb.Similarity(p.text("by")), Filter: p.text("filter"), WithNode: true}
-	linked := p.flag("linked")
+	linked, relation, reverse := p.flag("linked"), p.text("relation"), p.flag("reverse")
 	if p.err != nil {
 		return nil, p.err
 	}
@@ -104,7 +108,7 @@ func (s *Server) nearest(r *http.Request) (any, error) {
 		opts.Exclude = []string{q.key}
 	}
 	if !linked { // as a prediction does, so that the two can be compared
-		keys, err := q.to.Linked(r.Context(), q.edge())
+		keys, err := q.linked(r.Context(), relation, reverse)
 		if err != nil {
 			return nil, err
 		}
@@ -141,7 +145,7 @@ func answerOf(res flashdb.Result, decoded bool) answer {
 		a.Notes = append(a.Notes, "the index is damaged or missing, so that every node was scanned: flashdb rebuild repairs it")
 	}
 	if v := st.Verification; v != nil {
-		a.Exact = &checked{number(v.Recall), []missed{}, number(show.Millis(v.Elapsed))}
+		a.Exact = &checked{[]missed{}, number(show.Millis(v.Elapsed))}
 		for _, m := range v.Missed {
 			a.Exact.Missed = append(a.Exact.Missed, missed{refTo(m.Key), m.Rank, number(m.Score)})
 		}
@@ -165,10 +169,10 @@ type asked struct {
 	By     string    `json:"by"`   // the decoder, or the similarity
 	Node   ref       `json:"node"`
 	From   string    `json:"from"`
-	To     string    `json:"to"`
 	Millis number    `json:"ms"`
 	Scored int       `json:"scored"`
-	Plan   string    `json:"plan"`
+
+	to string // the collection of the hits
 }
 
 func (l *queryLog) add(what, by string, q question, st flashdb.QueryStats) {
@@ -177,7 +181,7 @@ func (l *queryLog) add(what, by string, q question, st flashdb.QueryStats) {
 	if len(l.last) == keptQueries {
 		l.last = append(l.last[:0], l.last[1:]...)
 	}
-	l.last = append(l.last, asked{time.Now(), what, by, refTo(q.key), q.from.Name(), q.to.Name(), number(show.Millis(st.Elapsed)), st.RowsScored, st.Plan})
+	l.last = append(l.last, asked{time.Now(), what, by, refTo(q.key), q.from.Name(), number(show.Millis(st.Elapsed)), st.RowsScored, q.to.Name()})
 }
 
 // of returns the queries for nodes of a collection, the latest first.
@@ -186,7 +190,7 @@ func (l *queryLog) of(collection string) []asked {
 	defer l.mu.Unlock()
 	out := []asked{}
 	for i := len(l.last) - 1; i >= 0; i-- {
-		if l.last[i].To == collection || l.last[i].From == collection {
+		if l.last[i].to == collection || l.last[i].From == collection {
 			out = append(out, l.last[i])
 		}
 	}

@@ -37,14 +37,14 @@ func (s *Server) addReleases(ctx context.Context, targets []target) error {
 
 // A releaseFact is what a release has of a collection.
 type releaseFact struct {
-	Name       string     `json:"name"`
-	State      string     `json:"state"`
-	Rows       uint64     `json:"rows"`
-	WithoutRow uint64     `json:"without_row"`
-	Decoders   []string   `json:"decoders"`
-	Generation uint64     `json:"generation"`
-	Created    *time.Time `json:"created,omitempty"`
-	Published  *time.Time `json:"published,omitempty"`
+	Name       string    `json:"name"`
+	State      string    `json:"state"`
+	Rows       uint64    `json:"rows"`
+	WithoutRow uint64    `json:"without_row"`
+	Decoders   []string  `json:"decoders"`
+	Generation uint64    `json:"generation"`
+	Created    time.Time `json:"created,omitzero"`
+	Published  time.Time `json:"published,omitzero"`
 }
 
 // releasesOf returns what the releases have of a collection, or none if the first one is the only
@@ -65,17 +65,9 @@ func (s *Server) releasesOf(ctx context.Context, collection string) ([]releaseFa
 			}
 			facts = append(facts, releaseFact{
 				Name: r.Name, State: r.State, Rows: has.Rows, WithoutRow: has.WithoutRow, Decoders: append([]string{}, has.Decoders...),
-				Generation: has.Generation, Created: known(r.Created), Published: known(r.Published),
+				Generation: has.Generation, Created: r.Created, Published: r.Published,
 			})
 		}
 	}
 	return facts, nil
-}
-
-// known returns a time, or nil for none.
-func known(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
 }

@@ -28,13 +28,10 @@ type part struct {
 
 // reason says what supports a hit: see flashdb.Reason.
 type reason struct {
-	Score    number     `json:"score"`
 	Known    int        `json:"known"`
-	Compared int        `json:"compared"`
 	ByScore  []evidence `json:"by_score"`
 	ByCosine []evidence `json:"by_cosine"`
 	Ways     []way      `json:"ways"`
-	WayCount int        `json:"way_count"`
 	Parts    []part     `json:"parts"`
 	Rest     number     `json:"rest"` // of the score: biases and the like
 	For      []evidence `json:"for"`
@@ -61,7 +58,7 @@ func (s *Server) why(r *http.Request) (any, error) {
 	}
 	of := all[0]
 	out := reason{
-		Score: number(of.Score), Known: of.Known, Compared: of.Compared, WayCount: of.PathCount, Rest: number(float64(of.Score) - of.Sum),
+		Known: of.Known, Rest: number(float64(of.Score) - of.Sum),
 		ByScore:  evidenceOf(of.ByScore, func(n flashdb.Neighbor) float32 { return n.Score }),
 		ByCosine: evidenceOf(of.ByCosine, func(n flashdb.Neighbor) float32 { return n.Cosine }),
 		For:      evidenceOf(of.For, func(n flashdb.Neighbor) float32 { return n.Along }),

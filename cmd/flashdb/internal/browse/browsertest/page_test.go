@@ -70,6 +70,9 @@ func TestSearchAndClick(t *testing.T) {
 
 	b.do(slash, chromedp.KeyEvent("no such key"))
 	b.until(`document.getElementById("found-note").textContent.startsWith("No key begins")`)
+	js[any](b, `document.activeElement.select()`)
+	b.do(chromedp.KeyEvent("item"))
+	b.until(`document.querySelectorAll("#found li").length === 20 && document.getElementById("found-note").textContent.startsWith("There may be more")`)
 	b.sound()
 }
 
@@ -302,11 +305,14 @@ func TestMapAndHealth(t *testing.T) {
 	assert.Equal(t, "all", js[string](b, `document.querySelector(".legend li").textContent`))
 	b.choose("coloured", "mod1")
 	b.until(`location.search.includes("tag=mod1") && document.querySelector(".legend li").textContent === "mod1"`)
+	colour := js[string](b, `document.querySelector(".legend .swatch").style.background`)
+	b.do(chromedp.Click("#theme", chromedp.ByQuery))
+	assert.NotEqual(t, colour, js[string](b, `document.querySelector(".legend .swatch").style.background`), "as the dots of this theme")
 	b.do(chromedp.Click(".map-layout .hits .key", chromedp.ByQuery))
 	b.until(heading + ` !== "" && !location.search.includes("view=map")`)
 	b.do(chromedp.Click("nav a[data-view=health]", chromedp.ByQuery))
 	b.until(`document.querySelector(".queries")`)
-	assert.Contains(t, js[string](b, "document.body.textContent"), "84")
+	assert.Equal(t, "84", js[string](b, `document.querySelector(".facts b").textContent`), "nodes")
 	b.do(chromedp.NavigateBack())
 	b.until(heading + ` !== ""`)
 	b.sound()

@@ -91,13 +91,17 @@ document.addEventListener("keydown", (e) => {
 });
 
 function setTheme(theme) {
-  if (theme) document.documentElement.dataset.theme = theme;
-  try { if (theme) localStorage.setItem("flashdb-theme", theme); } catch { /* it is not kept then */ }
+  if (!theme) return;
+  document.documentElement.dataset.theme = theme;
+  try { localStorage.setItem("flashdb-theme", theme); } catch { /* it is not kept then */ }
+}
+export function isDark() {
+  const theme = document.documentElement.dataset.theme;
+  return theme ? theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
 }
 try { setTheme(localStorage.getItem("flashdb-theme")); } catch { /* as the system says */ }
 document.getElementById("theme").addEventListener("click", () => {
-  const dark = document.documentElement.dataset.theme ? document.documentElement.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-  setTheme(dark ? "light" : "dark");
+  setTheme(isDark() ? "light" : "dark");
   document.dispatchEvent(new Event("themechange"));
 });
 

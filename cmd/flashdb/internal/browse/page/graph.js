@@ -2,7 +2,7 @@
 // right. Each side is a column with a line for every label, so that no label hides another one.
 import { s, h, fill, ask, fault, waiting, labelOf, short, percent } from "./dom.js";
 import { go, hrefOf, hrefOfNode } from "./app.js";
-import { question } from "./node.js";
+import { queryOf } from "./node.js";
 
 const lineHeight = 20;
 const sizes = [20, 40, 60];
@@ -15,7 +15,7 @@ export async function drawGraph(place, asked, signal) {
   };
   fill(place, heading, waiting("Drawing…"));
   try {
-    const d = await ask("graph", { ...question(asked), k: asked.k, filter: asked.filter, recall: asked.recall, diversity: asked.diversity, per: asked.per, n: size }, signal);
+    const d = await ask("graph", { ...queryOf(asked), n: size }, signal);
     if (signal.aborted) return;
     const view = picture(d, asked, Math.max(280, place.clientWidth - 2));
     const known = d.nodes.filter((n) => n.kind === "known").length;
@@ -37,7 +37,7 @@ export async function drawGraph(place, asked, signal) {
 }
 
 function legend() {
-  const sample = (kind) => s("svg", { class: "sample", width: 34, height: 10, "aria-hidden": "true" }, s("line", { class: `edge ${kind}`, x1: 1, y1: 5, x2: 33, y2: 5 }));
+  const sample = (kind) => s("svg", { width: 34, height: 10, "aria-hidden": "true" }, s("line", { class: `edge ${kind}`, x1: 1, y1: 5, x2: 33, y2: 5 }));
   return h("p", { class: "legend soft" }, h("span", {}, sample("known"), " known link"), h("span", {}, sample("predicted"), " predicted"));
 }
 
@@ -126,11 +126,10 @@ function nodeOf(n, i, asked, room) {
   const label = labelOf(n);
   const p = n.probability === undefined ? "" : `, predicted with ${percent(n.probability)}`;
   const text = s("text", source ? { class: "label", y: -14, "text-anchor": "middle" } : { class: "label", x: n.sign * 10, y: 4, "text-anchor": n.sign < 0 ? "end" : "start" }, room ? short(label, Math.max(8, Math.floor(room / 6.6))) : "");
-  const g = s("g", {
+  return s("g", {
     class: `dot ${n.kind}`, tabindex: i === 0 ? null : "0", role: i === 0 ? null : "link", "aria-label": `${label}, ${n.kind === "known" ? "known link" : n.kind}${p}`,
     onkeydown: (e) => { if (i > 0 && e.key === "Enter") open(n, asked); },
   }, s("title", {}, label + p), s("circle", { r: source ? 9 : 5.5 }), text);
-  return g;
 }
 
 function curve(a, b, straight) {

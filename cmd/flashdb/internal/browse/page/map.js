@@ -1,6 +1,6 @@
 // The collection as a map: a sample of its nodes where they vary most, the node and its hits on it.
 import { h, fill, ask, tell, fault, waiting, labelOf, count, millis } from "./dom.js";
-import { go, hrefOf, hrefOfNode, keyLink } from "./app.js";
+import { go, hrefOf, hrefOfNode, isDark, keyLink } from "./app.js";
 import { aboutCollection, noNode, queryOf } from "./node.js";
 import { settle } from "./controls.js";
 
@@ -16,11 +16,11 @@ export async function mapView(main, now, signal) {
     const asked = settle(now, offer);
     // The map is that of the nodes that are found, so that the hits lie on it.
     const c = now.key ? asked.to : now.c;
-    if (!maps.has(c)) maps.set(c, await ask("map", { c }, signal));
-    const map = maps.get(c);
+    const map = maps.get(c) || await ask("map", { c }, signal);
+    if (map.points.length) maps.set(c, map);
     const here = now.key ? await hitsOf(asked, c, signal) : { points: [], hits: [] };
     if (signal.aborted) return;
-    if (map.points.length) show(main, now, c, map, here);
+    if (map.points.length) show(main, now, c, map, here, signal);
     else fill(main, h("section", { class: "empty" }, noNode(c)));
   } catch (err) {
     if (err.name !== "AbortError") fill(main, fault(err, () => mapView(main, now, signal)));
@@ -34,13 +34,13 @@ async function hitsOf(asked, c, signal) {
   return { points, hits: found.hits };
 }
 
-function show(main, now, c, map, here) {
+function show(main, now, c, map, here, signal) {
   const colouring = (tag) => go(hrefOf({ tag }), true);
   const chosen = map.tags.includes(now.tag) ? now.tag : "";
   const legend = chosen ? [chosen] : map.tags.slice(0, light.length);
   const canvas = h("canvas", { class: "map", tabindex: "0", role: "img", "aria-label": `Map of ${map.points.length} nodes of ${c}${here.hits.length ? ` with ${here.hits.length} hits` : ""}. The lists beside it hold the same hits.` });
   const tip = h("p", { class: "tip", hidden: true });
-  const view = scene(canvas, tip, map, here, legend.map((tag) => map.tags.indexOf(tag)), (ref, own) => go(hrefOfNode(ref, own ? now.c : c).replace("view=map&", "")));
+  const view = scene(canvas, tip, map, here, legend.map((tag) => map.tags.indexOf(tag)), (ref, own) => go(hrefOfNode(ref, own ? now.c : c)));
   fill(main, h("div", { class: "layout map-layout" },
     h("section", { class: "card", "aria-label": "Map" },
       h("div", { class: "bar" }, h("h1", {}, "Map of ", h("bdi", {}, c)),
@@ -52,15 +52,16 @@ function show(main, now, c, map, here) {
           h("button", { type: "button", "aria-label": "Zoom out", onclick: () => view.zoom(0.8) }, "−"),
           h("button", { type: "button", "aria-label": "Show all of it", onclick: view.reset }, "⤢"))),
       h("div", { class: "map-frame" }, canvas, tip),
-      legend.length > 0 && h("ul", { class: "legend", "aria-label": "Colours" }, legend.map((tag, i) => h("li", {}, h("span", { class: `swatch swatch-${i}` }), h("bdi", {}, tag))), h("li", {}, h("span", { class: "swatch" }), chosen ? "other nodes" : "none of these")),
+      legend.length > 0 && h("ul", { class: "legend", "aria-label": "Colours" }, legend.map((tag) => h("li", {}, h("span", { class: "swatch" }), h("bdi", {}, tag))), h("li", {}, h("span", { class: "swatch" }), chosen ? "other nodes" : "none of these")),
       h("p", { class: "soft" }, `${count(map.points.length)} of ${count(map.nodes)} nodes, placed by the two directions in which their embeddings vary most. These hold ${Math.round(100 * map.share)}% of the variance, so that near on the map need not be near in the space. Drawn once, in ${millis(map.ms)}.`),
       h("p", {}, h("button", { type: "button", onclick: () => again(main, now, c) }, "Sample again"))),
     now.key ? h("section", { class: "card" }, h("h2", {}, "★ The node"), h("p", {}, keyLink({ key: now.key, label: here.points[0] && here.points[0].label }, now.c)),
       h("h2", {}, "◯ Its hits"), h("ol", { class: "hits ranked", "data-list": true }, here.hits.map((hit, i) => h("li", {}, h("span", { class: "rank" }, i + 1), keyLink(hit, c)))))
       : h("section", { class: "card" }, h("h2", {}, "No node is marked"), h("p", { class: "soft" }, "Search for a key, or choose a dot. The node and what is predicted for it are then marked."))));
+  const paint = () => main.querySelectorAll(".swatch").forEach((dot, i) => { if (i < legend.length) dot.style.background = palette()[i]; });
+  paint();
   view.reset();
-  for (const link of main.querySelectorAll("a.key")) link.href = link.getAttribute("href").replace("view=map&", "");
-  main.querySelectorAll(".swatch").forEach((dot, i) => { if (i < legend.length) dot.style.background = palette()[i]; });
+  document.addEventListener("themechange", () => { paint(); view.draw(); }, { signal });
 }
 
 async function again(main, now, c) {
@@ -71,10 +72,6 @@ async function again(main, now, c) {
   } catch (err) { fill(main, fault(err, () => again(main, now, c))); }
 }
 
-function isDark() {
-  const theme = document.documentElement.dataset.theme;
-  return theme ? theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-}
 function palette() { return isDark() ? dark : light; }
 
 // scene draws on the canvas, and follows the pointer.
@@ -153,8 +150,7 @@ function scene(canvas, tip, map, here, tags, open) {
   });
   const resized = new ResizeObserver(() => { if (!canvas.isConnected) resized.disconnect(); else reset(); });
   resized.observe(canvas);
-  document.addEventListener("themechange", () => { if (canvas.isConnected) draw(); });
-  return { reset, zoom };
+  return { reset, zoom, draw };
 }
 
 function star(pen, x, y, r) {

@@ -75,7 +75,7 @@ function payloadOf(p) {
 }
 
 // question is what every call about this node says.
-export function question(asked) {
+function question(asked) {
   return { c: asked.c, key: asked.key, to: asked.to, decoder: asked.decoder, relation: asked.relation, reverse: asked.reverse };
 }
 export function queryOf(asked) {
@@ -91,7 +91,7 @@ function secondOf(asked, signal) {
   const name = rest.join(":");
   const query = queryOf(asked);
   if (kind === "search") return { title: { ip: "Inner product", cosine: "Cosine", l2: "Distance" }[name] || name, answer: ask("nearest", { ...query, by: name }, signal) };
-  if (kind === "exact") return { title: "Exact scan", answer: ask("predict", { ...query, exact: "1", recall: "" }, signal) };
+  if (kind === "exact") return { title: "Exact scan", answer: ask("predict", { ...query, exact: "1" }, signal) };
   if (kind === "release") {
     const release = asked.releases.find((r) => r.name === name);
     const decoder = !release || release.decoders.includes(asked.decoder) ? asked.decoder : release.decoders[0];
@@ -152,11 +152,11 @@ function showAnswer(place, title, name, outcome, others, asked, role) {
   const a = outcome.value;
   const missed = new Map((a.exact ? a.exact.missed : []).map((m) => [m.key, m]));
   fill(place, heading,
-    h("p", { class: "soft took" }, `${millis(a.ms)}, ${counted(a.scored, "row")} scored`, a.newer > 0 && `, ${count(a.newer)} newer than the index`),
+    h("p", { class: "soft" }, `${millis(a.ms)}, ${counted(a.scored, "row")} scored`, a.newer > 0 && `, ${count(a.newer)} newer than the index`),
     a.notes.map((note) => h("p", { class: "note" }, note)),
     a.hits.length > 0 ? h("ol", { class: "hits ranked", "data-list": true }, a.hits.map((hit, i) => hitRow(hit, i, others, asked, role))) : h("p", { class: "soft" }, "No node was found."),
     a.short && h("p", { class: "note" }, `Fewer than asked for: ${a.short}.`),
-    missed.size > 0 && h("div", { class: "missed" }, h("h3", {}, "Only the exact scan found"), h("ul", { class: "hits", "data-list": true }, a.exact.missed.map((m) => h("li", {}, h("span", { class: "rank" }, m.rank), keyLink(m, asked.to), h("span", { class: "p" }, h("b", {}, scoreText(m.score))))))),
+    missed.size > 0 && h("div", {}, h("h3", {}, "Only the exact scan found"), h("ul", { class: "hits", "data-list": true }, a.exact.missed.map((m) => h("li", {}, h("span", { class: "rank" }, m.rank), keyLink(m, asked.to), h("span", { class: "p" }, h("b", {}, scoreText(m.score))))))),
     role === "first" && !chosen(asked) && (a.hits.length > 0 || missed.size > 0) && verdict(a),
     a.plan && h("details", {}, h("summary", {}, "How it was found"), h("p", {}, a.plan), h("p", { class: "soft" }, `${counted(a.rounds, "round")}, ${counted(a.lists, "list")}`)));
 }
@@ -172,7 +172,7 @@ function hitRow(hit, i, others, asked, role) {
 
 // whyOf opens the reasons of a hit, which are asked for when they are opened.
 function whyOf(hit, asked) {
-  const place = h("div", { class: "reasons" });
+  const place = h("div");
   const open = async (e) => {
     if (!e.target.open || place.firstChild) return;
     fill(place, waiting("Asking…"));

@@ -63,7 +63,7 @@ export function startSearch(field, panel, open) {
         if (!from || keys.length >= enough) break;
         note.textContent = `Looking… ${from.toLocaleString("en")} keys so far`;
       }
-      note.textContent = !keys.length ? `No key begins with or holds “${text}”.` : from ? "There are more: type on to narrow them down." : "";
+      note.textContent = !keys.length ? `No key begins with or holds “${text}”.` : keys.length >= enough ? "There may be more: type on to narrow them down." : "";
       say(keys.length ? `${keys.length} keys found` : "No key found");
     } catch (err) {
       if (err.name !== "AbortError") note.textContent = err.message;
