@@ -254,13 +254,13 @@ func (s *stream) compareRecall(ctx context.Context) error {
 
 func (s *stream) printRecall(ctx context.Context, name string) error {
 	sources := s.sources[:min(s.queries, len(s.sources))]
-	var exact [][]flashdb.Hit
+	var truths []truth
 	for _, v := range sources {
 		res, err := s.c.PredictVector(ctx, v, 100, &flashdb.PredictOptions{Exact: true})
 		if err != nil {
 			return err
 		}
-		exact = append(exact, res.Hits)
+		truths = append(truths, truthOf(res.Hits))
 	}
 	for _, o := range []*flashdb.PredictOptions{nil, {Plan: &flashlight.Plan{Rounds: 2, PerRound: 300, Probes: index.Probes{Share: .1}}}} {
 		var recalls, ms []float64
@@ -272,26 +272,12 @@ func (s *stream) printRecall(ctx context.Context, name string) error {
 				return err
 			}
 			ms = append(ms, milliseconds(time.Since(start)))
-			recalls = append(recalls, shareFound(exact[i], res.Hits))
+			recalls = append(recalls, truths[i].recall(res.Hits))
 			plan = res.Stats.Plan
 		}
 		fmt.Fprintf(s.out, "%s: recall %s, p50 %.2f ms, plan %s\n", name, meanAndWorst(recalls), median(ms), plan)
 	}
 	return nil
-}
-
-// shareFound returns the share of the exact hits that were found.
-func shareFound(exact, found []flashdb.Hit) float64 {
-	of, n := map[string]bool{}, 0
-	for _, h := range exact {
-		of[h.Key] = true
-	}
-	for _, h := range found {
-		if of[h.Key] {
-			n++
-		}
-	}
-	return float64(n) / float64(len(exact))
 }
 
 // spreadOf returns the standard deviation of each dimension of rows.
