@@ -123,7 +123,8 @@ func TestPublishNight(t *testing.T) {
 }
 
 // TestReleaseExamples: the files of the nightly release run the script with a database and a
-// folder, and systemd does not run it again after exit codes 2 and 3; for Kubernetes see TestCronJob.
+// folder, and systemd does not run it again after exit codes 2 and 3. TestCronJob looks at those
+// for Kubernetes.
 func TestReleaseExamples(t *testing.T) {
 	script := regexp.MustCompile(`(?m)^(?:ExecStart=|[0-9*/, ]+\s+flashdb\s+.*)/usr/local/bin/publish-night.sh (\S+) (\S+)$`)
 	for _, file := range []string{"flashdb-release.cron", "flashdb-release.service"} {
