@@ -125,7 +125,7 @@ func budgetTable(rows []budgetRow) table {
 	for _, row := range rows {
 		cells := []string{row.Name}
 		for i := range budgets {
-			cells = append(cells, fmt.Sprintf("%.3f / %.2f", row.Mean[i], row.Worst[i]))
+			cells = append(cells, meanWorst(row.Mean[i], row.Worst[i]))
 		}
 		t.add(cells...)
 	}
@@ -207,6 +207,9 @@ func (b *budgetBench) learn(ctx context.Context, sources []int) (*flashlight.See
 	return flashlight.NewSeeds(b.decoder.Dim(), prototypes), nil
 }
 
+// budgetAnchors is the number of anchors of each plan.
+const budgetAnchors = 20
+
 // budgetRounds are the numbers of rounds that a budget is split into.
 var budgetRounds = []int{1, 2, 4}
 
@@ -230,7 +233,7 @@ func (b *budgetBench) plans(ctx context.Context, seeds *flashlight.Seeds) (rows 
 	for _, seed := range given {
 		for _, rounds := range budgetRounds {
 			plan := flashlight.Plan{
-				Method: flashlight.MethodFlashlight, Seed: seed, AnchorsFrom: flashlight.AnchorsBoth, Anchors: 20,
+				Method: flashlight.MethodFlashlight, Seed: seed, AnchorsFrom: flashlight.AnchorsBoth, Anchors: budgetAnchors,
 				Rounds: rounds, Patience: rounds, Probes: index.Probes{Share: 1},
 			}
 			row := budgetRow{Name: planRow(seed, rounds)}
@@ -261,5 +264,8 @@ func (b *budgetBench) plans(ctx context.Context, seeds *flashlight.Seeds) (rows 
 }
 
 func meanAndWorst(recalls []float64) string {
-	return fmt.Sprintf("%.3f / %.2f", mean(recalls), slices.Min(recalls))
+	return meanWorst(mean(recalls), slices.Min(recalls))
 }
+
+// meanWorst is how tables write a mean and a worst recall.
+func meanWorst(mean, worst float64) string { return fmt.Sprintf("%.3f / %.2f", mean, worst) }

@@ -108,7 +108,7 @@ func (s *stream) opened(fn func(db *flashdb.DB) error) error {
 }
 
 func (s *stream) measure(ctx context.Context, db *flashdb.DB, d *dataset) (err error) {
-	from, f, stdout := s.c, s.newerFlags, s.out
+	from := s.c
 	if d.info.CandidatesFrom > 0 {
 		if from, err = db.Collection(sourceCollection); err != nil {
 			return err
@@ -126,15 +126,15 @@ func (s *stream) measure(ctx context.Context, db *flashdb.DB, d *dataset) (err e
 		}
 		s.keys = append(s.keys, key)
 	}
-	fmt.Fprintf(stdout, "%-8s %10s %9s %9s %9s %8s %9s %10s\n", "", "upserts", "p50 ms", "p99 ms", "segments", "rows", "delta", "anonymous")
-	if err := s.run(ctx, db, f.quiet, f.quiet, 0, "quiet", stdout); err != nil {
+	fmt.Fprintf(s.out, "%-8s %10s %9s %9s %9s %8s %9s %10s\n", "", "upserts", "p50 ms", "p99 ms", "segments", "rows", "delta", "anonymous")
+	if err := s.run(ctx, db, s.quiet, s.quiet, 0, "quiet"); err != nil {
 		return err
 	}
-	return s.run(ctx, db, f.load, f.report, f.rate, "", stdout)
+	return s.run(ctx, db, s.load, s.report, s.rate, "")
 }
 
 // run queries for that long beside that many upserts a second, and prints a line from time to time.
-func (s *stream) run(ctx context.Context, db *flashdb.DB, length, report time.Duration, rate int, name string, stdout io.Writer) error {
+func (s *stream) run(ctx context.Context, db *flashdb.DB, length, report time.Duration, rate int, name string) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	var work sync.WaitGroup
 	written := 0
@@ -142,19 +142,21 @@ func (s *stream) run(ctx context.Context, db *flashdb.DB, length, report time.Du
 	if rate > 0 {
 		work.Go(func() { stop(s.write(ctx, rate, &written)) })
 	}
+	defer func() {
+		stop(nil)
+		work.Wait() // before the database is closed
+	}()
 	start, printed := time.Now(), time.Time{}
 	end := time.NewTimer(length)
 	tick := time.NewTicker(report)
 	defer tick.Stop()
-	var failed error
-	for over := false; !over && failed == nil; {
+	for over := false; !over; {
 		select {
 		case <-tick.C:
 		case <-end.C:
 			over = true
 		case <-ctx.Done():
-			failed = context.Cause(ctx)
-			continue
+			return context.Cause(ctx)
 		}
 		if over && time.Since(printed) < report/2 {
 			continue
@@ -166,7 +168,7 @@ func (s *stream) run(ctx context.Context, db *flashdb.DB, length, report time.Du
 		s.mu.Unlock()
 		stats, err := db.Stats(ctx)
 		if err != nil {
-			return errors.Join(err, ctx.Err())
+			return err
 		}
 		label := name
 		if label == "" {
@@ -174,14 +176,12 @@ func (s *stream) run(ctx context.Context, db *flashdb.DB, length, report time.Du
 		}
 		for _, of := range stats.Collections {
 			if of.Name == s.c.Name() {
-				fmt.Fprintf(stdout, "%-8s %10d %9.2f %9.2f %9d %8d %9d %7.0f MB\n", label, upserts, percentile(ms, 50), percentile(ms, 99),
+				fmt.Fprintf(s.out, "%-8s %10d %9.2f %9.2f %9d %8d %9d %7.0f MB\n", label, upserts, percentile(ms, 50), percentile(ms, 99),
 					of.Segments, of.SegmentRows, of.DeltaRows, float64(processMemory()["RssAnon"])/1e6)
 			}
 		}
 	}
-	stop(nil)
-	work.Wait()
-	return failed
+	return nil
 }
 
 func (s *stream) query(ctx context.Context) error {
@@ -237,13 +237,18 @@ func (s *stream) row(rng *rand.Rand, spread []float64) []float32 {
 	return row
 }
 
-// compareRecall prints the recall with segments, and after a rebuild: of the default query, whose
-// plan a rebuild measures again, and of one plan.
+// compareRecall prints the recall with segments, or with all newer rows in the delta where there
+// are to be none, and after a rebuild: of the default query, whose plan a rebuild measures again,
+// and of one plan.
 func (s *stream) compareRecall(ctx context.Context) error {
-	if _, err := s.c.Rebuild(ctx, &flashdb.RebuildOptions{NewerOnly: s.segmentRows >= 0}); err != nil {
-		return err
+	name := "without segments"
+	if s.segmentRows >= 0 {
+		name = "with segments"
+		if _, err := s.c.Rebuild(ctx, &flashdb.RebuildOptions{NewerOnly: true}); err != nil {
+			return err
+		}
 	}
-	if err := s.printRecall(ctx, "with segments"); err != nil {
+	if err := s.printRecall(ctx, name); err != nil {
 		return err
 	}
 	if _, err := s.c.Rebuild(ctx, &flashdb.RebuildOptions{Force: true}); err != nil {
@@ -254,13 +259,13 @@ func (s *stream) compareRecall(ctx context.Context) error {
 
 func (s *stream) printRecall(ctx context.Context, name string) error {
 	sources := s.sources[:min(s.queries, len(s.sources))]
-	var exact [][]flashdb.Hit
+	var truths []truth
 	for _, v := range sources {
 		res, err := s.c.PredictVector(ctx, v, 100, &flashdb.PredictOptions{Exact: true})
 		if err != nil {
 			return err
 		}
-		exact = append(exact, res.Hits)
+		truths = append(truths, truthOf(res.Hits))
 	}
 	for _, o := range []*flashdb.PredictOptions{nil, {Plan: &flashlight.Plan{Rounds: 2, PerRound: 300, Probes: index.Probes{Share: .1}}}} {
 		var recalls, ms []float64
@@ -272,26 +277,12 @@ func (s *stream) printRecall(ctx context.Context, name string) error {
 				return err
 			}
 			ms = append(ms, milliseconds(time.Since(start)))
-			recalls = append(recalls, shareFound(exact[i], res.Hits))
+			recalls = append(recalls, truths[i].recall(res.Hits))
 			plan = res.Stats.Plan
 		}
 		fmt.Fprintf(s.out, "%s: recall %s, p50 %.2f ms, plan %s\n", name, meanAndWorst(recalls), median(ms), plan)
 	}
 	return nil
-}
-
-// shareFound returns the share of the exact hits that were found.
-func shareFound(exact, found []flashdb.Hit) float64 {
-	of, n := map[string]bool{}, 0
-	for _, h := range exact {
-		of[h.Key] = true
-	}
-	for _, h := range found {
-		if of[h.Key] {
-			n++
-		}
-	}
-	return float64(n) / float64(len(exact))
 }
 
 // spreadOf returns the standard deviation of each dimension of rows.

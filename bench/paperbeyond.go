@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 
 	"github.com/flashdb/flashdb/decoder"
@@ -52,10 +53,8 @@ func parseBeyond(names []string) error {
 
 // beyondGraph is the graph on which they are measured: that of the demo, else the first.
 func beyondGraph(graphs []string) string {
-	for _, g := range graphs {
-		if g == demoGraph {
-			return g
-		}
+	if slices.Contains(graphs, demoGraph) {
+		return demoGraph
 	}
 	return graphs[0]
 }

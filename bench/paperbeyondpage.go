@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/flashdb/flashdb/flashlight"
 )
@@ -20,7 +21,7 @@ func (p *paperPage) beyond(string) error {
 same budgets of rows scored: networks with layer norms and residuals, and a mixture of logits (mol), as
 [import.md](import.md#a-mixture-of-logits) describes it. Rows are found by exact inner products, without
 an index, so that a recall is of the queries alone. Plans have %d anchors and no early stop. Each cell has the mean and the worst recall of the
-best %d over the sources.`, p.settings.Beyond.Graph, 20, paperK)
+best %d over the sources.`, p.settings.Beyond.Graph, budgetAnchors, paperK)
 	t := table{header: []string{"decoder", "weights", "epochs", p.beyondMetric(), "sources", "seeds learned from", "exact scan, ms"}}
 	for i := range p.beyonds {
 		b := &p.beyonds[i]
@@ -65,7 +66,7 @@ func (b *beyondRecord) sentence() string {
 		}
 	}
 	if b.Model != molModel {
-		return fmt.Sprintf("With %d rows, %q finds %.3f, more than any other here; one round from ones finds %.3f.", beyondAt, bestName, best, b.row(planRow(flashlight.SeedOnes, 1)).at(beyondAt))
+		return fmt.Sprintf("With %d rows, %q has the highest mean recall here, %.3f; one round from ones has %.3f.", beyondAt, bestName, best, b.row(planRow(flashlight.SeedOnes, 1)).at(beyondAt))
 	}
 	theirs, theirName := 0.0, ""
 	for _, name := range []string{eachPair, meanPair, halfPairs} {
@@ -73,16 +74,16 @@ func (b *beyondRecord) sentence() string {
 			theirs, theirName = v, name
 		}
 	}
-	verdict := "less than"
+	verdict := "below"
 	switch {
 	case best > theirs:
-		verdict = "more than"
+		verdict = "above"
 	case best == theirs:
-		verdict = "as much as"
+		verdict = "equal to"
 	}
-	return fmt.Sprintf("With %d rows, %q finds %.3f. That is %s the best of the mixture's own retrieval in two stages, %q, which finds %.3f: the best rows by each pair of components, by the mean of the pairs, or half of each, and then the exact score, as the code of RAILS (Ding and Zhai, 2024) does it. [measurements.md](measurements.md) has a mixture that was trained for longer, on other embeddings: every way finds more of it.",
+	return fmt.Sprintf("With %d rows, %q has the mean recall %.3f. That is %s the best of the mixture's own retrieval in two stages, %q, with %.3f: the best rows by each pair of components, by the mean of the pairs, or half of each, and then the exact score, as the code of RAILS (Ding and Zhai, 2024) does it. [measurements.md](measurements.md) has a mixture that was trained for longer, on other embeddings.",
 		beyondAt, bestName, best, verdict, theirName, theirs)
 }
 
 // isPlan tells a plan of Flashlight from a retrieval in two stages.
-func (r *budgetRow) isPlan() bool { return len(r.Name) > 5 && r.Name[:5] == "seed " }
+func (r *budgetRow) isPlan() bool { return strings.HasPrefix(r.Name, "seed ") }

@@ -124,7 +124,7 @@ func (a ablationRecord) compare() (more, fewer int) {
 func comparison(first, last float64) string {
 	switch {
 	case first < paperAblationFrom-.02 && last > paperAblationTo+.02:
-		return "The first round finds less than in the paper, and further rounds add more. The graph and the model differ from the paper's."
+		return "The first round has a lower recall than in the paper, and further rounds add more. The graph and the model differ from the paper's."
 	case last > paperAblationTo+.02:
 		return "That is more than in the paper: linear queries follow this decoder better. The graph and the model differ from the paper's."
 	case last < paperAblationFrom-.02:

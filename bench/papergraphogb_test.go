@@ -16,12 +16,13 @@ import (
 	"github.com/flashdb/flashdb/train"
 )
 
-// pairs is an array of m x 2, as OGB's splits have edges and negatives.
+// An ogbArray is an array of int64 of one of OGB's files.
 type ogbArray struct {
 	shape  []int
 	values []int64
 }
 
+// ogbPairs is an array of m x 2, as OGB's splits have edges and negatives.
 func ogbPairs(values ...int64) ogbArray { return ogbArray{[]int{len(values) / 2, 2}, values} }
 
 // writeOGBArrays writes arrays of int64 as .safetensors, which is recognised by its content.

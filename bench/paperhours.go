@@ -110,7 +110,7 @@ func (p *paperPage) fullHours(string) error {
 		t.header = append(t.header, paperNames[string(encoder)]+", s per model")
 	}
 	t.header = append(t.header, "epochs", "width", "all models, hours")
-	sum := 0.0
+	sum, missing := 0.0, ""
 	for _, graph := range p.settings.Graphs {
 		h := p.hours[graph]
 		cells := []string{graph}
@@ -118,6 +118,7 @@ func (p *paperPage) fullHours(string) error {
 			cell := grouped(int64(math.Round(h.Seconds[string(encoder)])))
 			if h.Seconds[string(encoder)] == 0 {
 				cell = "not one step in time"
+				missing = " Where not one step ended in that time, the models are not in the sum."
 			}
 			cells = append(cells, cell)
 		}
@@ -125,10 +126,10 @@ func (p *paperPage) fullHours(string) error {
 		sum += h.total()
 	}
 	p.table(t)
-	p.say(`The command without -quick is the full run. For these graphs its trainings take at most %.0f hours of
+	p.say(`The command without -quick is the full run. For these graphs its trainings take about %.0f hours of
 processor time, %.0f hours on two cores. Each figure was measured on this machine: a training of a HadamardMLP with the settings of the full run
-began, was stopped after %v, and the processor time was extrapolated to all epochs. All models are %d decoders, of which this is one of the two dearest, with %d seeds.
+began, was stopped after %v, and the processor time was extrapolated to all epochs. All models are %d decoders, of which this is one of the two most expensive, with %d seeds.%s
 A training whose validation does not improve for 20 epochs ends earlier. What is measured of the trained models adds little.`,
-		sum, sum/2, p.settings.Probe, len(paperDecoders), fullSeeds)
+		sum, sum/2, p.settings.Probe, len(paperDecoders), fullSeeds, missing)
 	return nil
 }

@@ -117,9 +117,7 @@ func (r *paperRecords) belongs(settings paperSettings) error {
 	maps.Copy(all, kept.Training)
 	same := true
 	for graph, t := range settings.Training {
-		if earlier, ok := kept.Training[graph]; ok {
-			same = same && reflect.DeepEqual(earlier, t)
-		}
+		same = same && reflect.DeepEqual(all[graph], t)
 	}
 	if !same || !reflect.DeepEqual(kept.shared(), settings.shared()) {
 		return fmt.Errorf("records: %s is of a run with other settings: name another file by -records, or remove it", r.file.Name())

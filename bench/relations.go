@@ -165,22 +165,15 @@ func (b *relationBench) askOne(ctx context.Context, end askedEnd, source string,
 		return err
 	}
 	opts.Exact = false
-	kth := float64(exact.Hits[len(exact.Hits)-1].Score)
-	least := kth - tieTolerance*max(kth, -kth, scoreFloor)
+	truth := truthOf(exact.Hits)
 	for i := range b.plans {
 		opts.Plan = &b.plans[i].Plan
 		got, err := b.c.Predict(ctx, source, paperK, &opts)
 		if err != nil {
 			return err
 		}
-		found := 0
-		for _, h := range got.Hits {
-			if float64(h.Score) >= least {
-				found++
-			}
-		}
 		kept := b.recalls[i][end]
-		kept[kind] = append(kept[kind], float64(min(found, len(exact.Hits)))/float64(len(exact.Hits)))
+		kept[kind] = append(kept[kind], truth.recall(got.Hits))
 		b.recalls[i][end] = kept
 	}
 	return nil
@@ -243,8 +236,8 @@ func (b *relationBench) misses(plan int) float64 {
 	return 1 - mean(all)
 }
 
-// simulate makes the table: how often the plan gives way because of its poorest relation, where it
-// may miss 1.5, 2 and 3 times as much as the recall asked for allows.
+// simulate makes the table: how often the plan is rejected because of the relation that it serves
+// worst, where that may miss 1.5, 2 and 3 times as much as the recall asked for allows.
 func (b *relationBench) simulate(recall float64, draws int) table {
 	limits := []float64{1.5, 2, 3}
 	t := table{

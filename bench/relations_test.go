@@ -16,10 +16,9 @@ import (
 // TestSimulatedCalibrations: with recalls that are the same for every source, a relation is found
 // to be poor exactly where it misses more than the limit and has enough sources.
 func TestSimulatedCalibrations(t *testing.T) {
-	b := &relationBench{rng: rand.New(rand.NewPCG(1, 1)), nodes: map[askedEnd][]string{}, names: []string{"a", "b"}}
+	b := &relationBench{rng: rand.New(rand.NewPCG(1, 1)), nodes: map[askedEnd][]string{}}
 	path := filepath.Join(t.TempDir(), "e.tsv")
 	require.NoError(t, os.WriteFile(path, []byte("1\ta\t2\n2\tb\t3\n"), 0o644))
-	b.names = nil
 	require.NoError(t, b.readEdges(path))
 	assert.Equal(t, []string{"a", "b"}, b.names)
 	assert.Len(t, b.ends, 4)

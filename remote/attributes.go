@@ -1,9 +1,9 @@
 package remote
 
 import (
-	"encoding/hex"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/flashdb/flashdb"
@@ -31,22 +31,17 @@ func attributeTag(name string, v attr.Value) string {
 	if !v.Kind().Fixed() {
 		return attributeMark + name + attributeMark + v.Text()
 	}
-	bits := v.Bits()
-	var b [8]byte
-	for i := range b {
-		b[i] = byte(bits >> (56 - 8*i))
-	}
-	return attributeMark + name + attributeMark + hex.EncodeToString(b[:])
+	return fmt.Sprintf("%s%s%s%016x", attributeMark, name, attributeMark, v.Bits())
 }
 
 // attributeLeaf returns the leaf of a Filter for the values of an attribute in a range.
 func attributeLeaf(name string, r attr.Range) *Filter {
+	if r.From.Kind() != 0 && r == attr.Point(r.From.Value) {
+		return &Filter{Tag: attributeTag(name, r.From.Value)}
+	}
 	from, to := attributeMark+name+attributeMark, attributeMark+name+behindMark
 	if r.From.Kind() != 0 {
 		from = attributeTag(name, r.From.Value)
-		if r.To.Kind() != 0 && !r.From.After && r.To.After && attr.Compare(r.From.Value, r.To.Value) == 0 {
-			return &Filter{Tag: from}
-		}
 		if r.From.After {
 			from += behindValue
 		}
@@ -67,7 +62,7 @@ func (v *Version) tagsOf(n *flashdb.Node) ([]string, error) {
 			return nil, fmt.Errorf("node %q: tag %q: %w: a tag in an engine does not begin with a control character 2", n.Key, tag, flashdb.ErrInvalid)
 		}
 	}
-	tags := n.Tags
+	tags := slices.Clip(n.Tags)
 	for name, x := range n.Attributes {
 		if x == nil {
 			continue
@@ -85,7 +80,7 @@ func (v *Version) tagsOf(n *flashdb.Node) ([]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("node %q: attribute %q: %w: %w", n.Key, name, flashdb.ErrInvalid, err)
 		}
-		tags = append(slices.Clip(tags), attributeTag(name, value))
+		tags = append(tags, attributeTag(name, value))
 	}
 	return tags, nil
 }
@@ -128,13 +123,9 @@ func (v *Version) value(name, text string) (attr.Value, error) {
 	if !kind.Fixed() {
 		return attr.OfString(text)
 	}
-	b, err := hex.DecodeString(text)
-	if err != nil || len(b) != 8 {
+	bits, err := strconv.ParseUint(text, 16, 64)
+	if err != nil || len(text) != 16 {
 		return attr.Value{}, fmt.Errorf("%q is not 16 hexadecimal digits", text)
-	}
-	bits := uint64(0)
-	for _, x := range b {
-		bits = bits<<8 | uint64(x)
 	}
 	return attr.OfBits(kind, bits)
 }

@@ -25,18 +25,23 @@ func releasedRows(value float32) (nodes []flashdb.Node) {
 	return nodes
 }
 
-// release does one thing with releases, and says which value is then live:
+// createReleased makes the collections, with the value 1.
+func createReleased(ctx context.Context, db *flashdb.DB) error {
+	var b flashdb.Batch
+	for _, name := range releasedCollections {
+		b.CreateCollection(name, flashdb.Schema{Dim: 2})
+		b.Upsert(name, releasedRows(1)...)
+	}
+	return db.Apply(ctx, &b)
+}
+
+// anyRelease does one thing with releases, and says which value is then live:
 //
 //	value try N     it may become N
 //	value is N      it is N, acknowledged
-func (l *life) release(ctx context.Context, db *flashdb.DB, rng *rand.Rand) error {
+func anyRelease(ctx context.Context, db *flashdb.DB, rng *rand.Rand) error {
 	if _, err := db.Collection(releasedCollections[0]); errors.Is(err, flashdb.ErrNotFound) {
-		var b flashdb.Batch
-		for _, name := range releasedCollections {
-			b.CreateCollection(name, flashdb.Schema{Dim: 2})
-			b.Upsert(name, releasedRows(1)...)
-		}
-		return db.Apply(ctx, &b)
+		return createReleased(ctx, db)
 	}
 	all, err := db.Releases(ctx)
 	if err != nil {
@@ -63,7 +68,7 @@ func (l *life) release(ctx context.Context, db *flashdb.DB, rng *rand.Rand) erro
 		}
 		return nil // there may be none to go back to
 	case staged == nil:
-		return l.stage(ctx, db, fmt.Sprint("r", last+1), float32(last+1), n < 5)
+		return stageRelease(ctx, db, fmt.Sprint("r", last+1), float32(last+1), n < 5)
 	case n < 2:
 		r, err := db.Release(ctx, staged.Name)
 		if err != nil {
@@ -75,7 +80,7 @@ func (l *life) release(ctx context.Context, db *flashdb.DB, rng *rand.Rand) erro
 		return nil // a crash came while it was filled: it is dropped some time
 	}
 	say("value try %d", valueOf(staged.Name))
-	if _, err := db.Publish(ctx, staged.Name, &flashdb.PublishOptions{Force: true}); err != nil {
+	if err := publishRelease(ctx, db, staged.Name); err != nil {
 		return err
 	}
 	say("value is %d", valueOf(staged.Name))
@@ -99,8 +104,8 @@ func valueOf(name string) (n int) {
 	return n
 }
 
-// stage fills a release by several batches, and builds its indexes or not.
-func (l *life) stage(ctx context.Context, db *flashdb.DB, name string, value float32, build bool) error {
+// stageRelease fills a release by several batches, and builds its indexes or not.
+func stageRelease(ctx context.Context, db *flashdb.DB, name string, value float32, build bool) error {
 	r, err := db.StageRelease(ctx, name, releasedCollections...)
 	if err != nil {
 		return err
@@ -121,15 +126,10 @@ func (l *life) stage(ctx context.Context, db *flashdb.DB, name string, value flo
 
 // release stages a release, publishes it, goes back, publishes it again and drops the first.
 func (r *trial) release() error {
-	ctx, l := context.Background(), &life{}
-	var b flashdb.Batch
-	for _, name := range releasedCollections {
-		b.CreateCollection(name, flashdb.Schema{Dim: 2})
-		b.Upsert(name, releasedRows(1)...)
-	}
+	ctx := context.Background()
 	steps := []func() error{
-		func() error { return r.db.Apply(ctx, &b) },
-		func() error { return l.stage(ctx, r.db, "r2", 2, true) },
+		func() error { return createReleased(ctx, r.db) },
+		func() error { return stageRelease(ctx, r.db, "r2", 2, true) },
 		func() error { return publishRelease(ctx, r.db, "r2") },
 		func() error { _, err := r.db.Rollback(ctx); return err },
 		func() error { return publishRelease(ctx, r.db, "r2") },

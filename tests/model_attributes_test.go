@@ -9,14 +9,16 @@ import (
 	"github.com/flashdb/flashdb"
 )
 
+var attributeNames = []string{"price", "brand", "sold", "released"}
+
 // attributes draws the attributes of a node: of a third of them none. Names begin with a prefix, as
-// writers beside each other may not know of each other's.
+// concurrent writers must not know of each other's.
 func attributes(rng *rand.Rand, prefix string) flashdb.Attributes {
 	if rng.IntN(3) == 0 {
 		return nil
 	}
 	all := flashdb.Attributes{}
-	for i, name := range []string{"price", "brand", "sold", "released"} {
+	for i, name := range attributeNames {
 		if rng.IntN(3) > 0 {
 			all[prefix+name] = []any{
 				float64(rng.IntN(100)) / 4, string(rune('A' + rng.IntN(20))), rng.IntN(2) == 0, time.UnixMicro(rng.Int64N(1 << 50)).UTC(),
@@ -33,7 +35,7 @@ func attributes(rng *rand.Rand, prefix string) flashdb.Attributes {
 func setOrRemoved(rng *rand.Rand, prefix string) flashdb.Attributes {
 	all := flashdb.Attributes{}
 	maps.Copy(all, attributes(rng, prefix))
-	for _, name := range []string{"price", "brand", "sold", "released"} {
+	for _, name := range attributeNames {
 		if rng.IntN(4) == 0 {
 			all[prefix+name] = nil
 		}

@@ -55,7 +55,7 @@ func commandLines(t *testing.T) map[string][]string {
 		assert.NotContains(t, found[0][1], "%", "%s: cron and systemd read a percent sign otherwise", file)
 		lines[file] = strings.Fields(found[0][1])
 	}
-	container := cronJob(t).Spec.JobTemplate.Spec.Template.Spec.Containers[0]
+	container := cronJob(t, "cronjob.yaml").Spec.JobTemplate.Spec.Template.Spec.Containers[0]
 	require.Equal(t, "flashdb", container.Command[0])
 	lines["cronjob.yaml"] = container.Command[1:]
 	return lines
@@ -100,24 +100,29 @@ type manifest struct {
 	}
 }
 
-func cronJob(t *testing.T) (m manifest) {
+func cronJob(t *testing.T, file string) (m manifest) {
 	t.Helper()
-	require.NoError(t, yaml.Unmarshal([]byte(read(t, "cronjob.yaml")), &m))
+	require.NoError(t, yaml.Unmarshal([]byte(read(t, file)), &m))
 	return m
 }
 
 func TestCronJob(t *testing.T) {
-	m := cronJob(t)
-	assert.Equal(t, "batch/v1", m.APIVersion)
-	assert.Equal(t, "CronJob", m.Kind)
-	assert.Len(t, strings.Fields(m.Spec.Schedule), 5)
-	job := m.Spec.JobTemplate.Spec
-	pod := job.Template.Spec
-	require.Len(t, pod.Containers, 1)
-	assert.Equal(t, "Never", pod.RestartPolicy, "which podFailurePolicy demands")
-	assert.Equal(t, pod.Containers[0].Name, job.PodFailurePolicy.Rules[0].OnExitCodes.ContainerName)
-	assert.Equal(t, []int{2, 3}, job.PodFailurePolicy.Rules[0].OnExitCodes.Values)
-	assert.Equal(t, pod.Volumes[0].Name, pod.Containers[0].VolumeMounts[0].Name)
+	for _, file := range []string{"cronjob.yaml", "release-cronjob.yaml"} {
+		m := cronJob(t, file)
+		assert.Equal(t, "batch/v1", m.APIVersion, file)
+		assert.Equal(t, "CronJob", m.Kind, file)
+		assert.Len(t, strings.Fields(m.Spec.Schedule), 5, file)
+		job := m.Spec.JobTemplate.Spec
+		pod := job.Template.Spec
+		require.Len(t, pod.Containers, 1, file)
+		assert.Equal(t, "Never", pod.RestartPolicy, "%s: which podFailurePolicy demands", file)
+		assert.Equal(t, pod.Containers[0].Name, job.PodFailurePolicy.Rules[0].OnExitCodes.ContainerName, file)
+		assert.Equal(t, []int{2, 3}, job.PodFailurePolicy.Rules[0].OnExitCodes.Values, file)
+		require.Len(t, pod.Containers[0].VolumeMounts, len(pod.Volumes), file)
+		for i, volume := range pod.Volumes {
+			assert.Equal(t, volume.Name, pod.Containers[0].VolumeMounts[i].Name, file)
+		}
+	}
 }
 
 func TestUnitsAreValid(t *testing.T) {

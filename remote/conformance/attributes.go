@@ -46,15 +46,15 @@ func testAttributes(t *testing.T, p *pair) {
 	assert.Equal(t, of.Attributes, res.Hits[0].Attributes)
 	assert.Equal(t, of.Tags, res.Hits[0].Tags)
 
-	node := flashdb.Node{Key: "dear", Embedding: want.Embedding, Attributes: flashdb.Attributes{"price": 1e6, "released": time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)}}
+	node := flashdb.Node{Key: "costly", Embedding: want.Embedding, Attributes: flashdb.Attributes{"price": 1e6, "released": time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)}}
 	require.NoError(t, p.remote.Upsert(ctx, node))
 	require.NoError(t, p.remote.Refresh(ctx))
 	res, err = p.remote.Predict(ctx, "n1", 5, &flashdb.PredictOptions{Exact: true, Filter: "price > 1000"})
 	require.NoError(t, err)
 	require.Len(t, res.Hits, 1)
-	assert.Equal(t, "dear", res.Hits[0].Key)
+	assert.Equal(t, "costly", res.Hits[0].Key)
 	for says, attributes := range map[string]flashdb.Attributes{
-		"in this version a number": {"price": "dear"},
+		"in this version a number": {"price": "costly"},
 		"no such attribute":        {"colour": "red"},
 		"zero byte":                {"brand": "b\x00"},
 	} {
