@@ -25,8 +25,8 @@ func (a *app) predicted(d decoder.Decoder) resultColumns {
 	return resultColumns{score: "score", probability: a.tables != nil || hasProbability(d)}
 }
 
-// hasProbability tells whether the scores of a decoder are logits, whose sigmoids are probabilities.
-// A dot product is none unless its spec says so.
+// hasProbability tells whether the scores of a decoder are logits, whose sigmoids are
+// probabilities. A dot product is none unless its spec says so.
 func hasProbability(d decoder.Decoder) bool {
 	return d.Kind() != decoder.Dot || d.Spec().Output == "sigmoid"
 }
