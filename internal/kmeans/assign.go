@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"runtime"
+	"slices"
 
 	"github.com/flashdb/flashdb/internal/simd"
 )
@@ -156,6 +157,7 @@ func (a *Assigner) assign(ctx context.Context, dst []uint32, rows []float32, wor
 type assignScratch struct {
 	best   []float32 // score of the nearest centroid so far, per row
 	scores []float32 // one tile: row-major, rows x centroids of a group
+	better []uint64  // which scores of a row are not below its best so far
 	tile   []float32 // rows of a tile, gathered
 	probed []uint32  // groups to compare each row with: row-major, rows x probes
 	begin  []int     // rows to compare with group g are order[begin[g]:begin[g+1]]
@@ -199,14 +201,21 @@ func (g *group) compare(s *assignScratch, tile []float32, n int, row func(int) i
 	k := len(g.members)
 	s.scores = resize(s.scores, n*k)
 	g.scores(s.scores, tile, n)
+	s.better = resize(s.better, (k+63)/64)
 	for i := range n {
-		at, score := argmax(s.scores[i*k : (i+1)*k])
-		r := row(i)
+		r, scores := row(i), s.scores[i*k:(i+1)*k]
+		// Few groups have one, and argmax takes as long as the matrix product.
+		if simd.AtLeast(s.better, scores, s.best[r]); !slices.ContainsFunc(s.better, isSet) {
+			continue
+		}
+		at, score := argmax(scores)
 		if score > s.best[r] || (score == s.best[r] && g.members[at] < dst[r]) {
 			s.best[r], dst[r] = score, g.members[at]
 		}
 	}
 }
+
+func isSet(word uint64) bool { return word != 0 }
 
 // argmax returns the first index of the highest score; scores is not empty.
 func argmax(scores []float32) (at int, score float32) {
