@@ -150,6 +150,7 @@ func (c *Collection) buildSegment(ctx context.Context, number uint64, like *ivf.
 		Workers:    workers,
 		Collection: c.uid,
 		BuildLSN:   upTo,
+		Rows:       int64(ids.GetCardinality()),
 	})
 }
 

@@ -18,14 +18,17 @@ import (
 // place of .878, and with 4 or less .863.
 const rowsPerSegmentList = 4
 
-// takeCentroids counts the rows, and takes as many centroids of opt.Like as there should be lists.
+// takeCentroids counts the rows, unless opt.Rows says it, and takes as many centroids of opt.Like as there should be lists.
 func (b *builder) takeCentroids(ctx context.Context) error {
-	err := b.batches(ctx, func(ids []uint32, _ []float32) error {
-		b.total += int64(len(ids))
-		return nil
-	})
-	if err != nil {
-		return err
+	b.total = b.opt.Rows
+	if b.total == 0 {
+		err := b.batches(ctx, func(ids []uint32, _ []float32) error {
+			b.total += int64(len(ids))
+			return nil
+		})
+		if err != nil {
+			return err
+		}
 	}
 	base, d := b.opt.Like.parts[0].of, b.opt.Dim
 	lists := base.header.lists
