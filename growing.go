@@ -108,13 +108,15 @@ func (c *Collection) segmentRows() int64 {
 	return rows
 }
 
-// grow builds a segment of the rows in the delta, if there are enough.
+// grow builds a segment of the rows in the delta, if there are enough. Nodes that were written
+// several times count once there, so that fewer rows than segmentRows are enough: else the delta
+// would grow to twice as many.
 func (c *Collection) grow(ctx context.Context) error {
 	if err := c.db.rebuilds.segments.take(ctx); err != nil {
 		return err
 	}
 	defer c.db.rebuilds.segments.pass()
-	res, err := c.addSegment(ctx, uint64(c.segmentRows()), max(1, c.db.opts.Workers/2), false)
+	res, err := c.addSegment(ctx, uint64(max(1, c.segmentRows()/2)), max(1, c.db.opts.Workers/2), false)
 	if res.Segments >= mergedAtOnce {
 		c.db.grower.merges.add(c)
 	}

@@ -195,6 +195,19 @@ func TestSegmentsInTheBackground(t *testing.T) {
 	s.requireExact()
 }
 
+// TestSegmentOfRepeatedUpserts: nodes that were written twice do not put a segment off.
+func TestSegmentOfRepeatedUpserts(t *testing.T) {
+	s := newSegmented(t, 1000, 200)
+	var nodes []flashdb.Node
+	for i := range 150 {
+		nodes = append(nodes, flashdb.Node{Key: fmt.Sprint("twice", i), Embedding: randomVector(s.rng, smallDim)})
+	}
+	require.NoError(t, s.c.Upsert(t.Context(), nodes...))
+	require.NoError(t, s.c.Upsert(t.Context(), nodes[:50]...))
+	require.Eventually(t, func() bool { return s.stats().Segments == 1 && s.stats().DeltaRows == 0 }, time.Minute, 10*time.Millisecond)
+	s.requireExact()
+}
+
 // TestSegmentsKeepABudget: with a small budget for memory fewer newer rows become a segment.
 func TestSegmentsKeepABudget(t *testing.T) {
 	s := newSegmented(t, 1000, 0)
