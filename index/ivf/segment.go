@@ -18,7 +18,8 @@ import (
 // place of .878, and with 4 or less .863.
 const rowsPerSegmentList = 4
 
-// takeCentroids counts the rows, unless opt.Rows says it, and takes as many centroids of opt.Like as there should be lists.
+// takeCentroids counts the rows, unless opt.Rows says it, and takes as many centroids of opt.Like
+// as there should be lists.
 func (b *builder) takeCentroids(ctx context.Context) error {
 	b.total = b.opt.Rows
 	if b.total == 0 {
