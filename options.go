@@ -42,8 +42,10 @@ type Options struct {
 	//
 	// The budget is for what is held: Go's collector lets the heap grow to about twice that, unless
 	// GOGC or GOMEMLIMIT say otherwise. It leaves out pages of files, which the system can take
-	// back, what FlushBytes bounds, segments and queries. Rows newer than an index move into a
-	// segment once they hold a quarter of it: see SegmentRows.
+	// back, what FlushBytes bounds, and queries. Rows newer than an index move into a segment once
+	// they hold a quarter of it: see SegmentRows. Segments are built within the budget too, but one
+	// that does not fit is built all the same: it holds up to 16 bytes a row, and 36 a dimension of
+	// each list.
 	MemoryBytes int64
 	// SegmentRows is from how many rows on that are newer than the index of a collection they get
 	// an index of their own, a segment, in the background. Until then each query scans them.

@@ -150,7 +150,9 @@ func (c *Collection) buildSegment(ctx context.Context, number uint64, like *ivf.
 		Workers:    workers,
 		Collection: c.uid,
 		BuildLSN:   upTo,
-		Rows:       int64(ids.GetCardinality()),
+
+		Rows:        int64(ids.GetCardinality()),
+		MemoryBytes: c.db.opts.MemoryBytes,
 	})
 }
 

@@ -40,13 +40,17 @@ type budget struct {
 }
 
 // fit divides BuildOptions.MemoryBytes. Batches are made smaller first, down to leastBuffer,
-// which costs only time, and then the sample. The sample does not depend on the workers.
+// which costs only time, and then the sample. The sample does not depend on the workers. A segment
+// is never refused: without it each query would scan its rows.
 func (o *BuildOptions) fit() (budget, error) {
-	if o.MemoryBytes == 0 || o.Rows == 0 || o.Like != nil { // a segment trains nothing
+	if o.MemoryBytes == 0 || o.Rows == 0 {
 		return budget{}, nil
 	}
-	wanted := o.sampleShare(o.Rows) * float64(o.Rows)
-	least := min(wanted, max(leastPerList*o.listCount(o.Rows), sampleLeast))
+	var wanted, least float64 // rows of the sample: a segment trains nothing
+	if o.Like == nil {
+		wanted = o.sampleShare(o.Rows) * float64(o.Rows)
+		least = min(wanted, max(leastPerList*o.listCount(o.Rows), sampleLeast))
+	}
 	b := budget{batch: batchBytes, encode: encodeBytes}
 	for o.writeBytes(b.encode) > o.MemoryBytes && b.encode > leastBuffer {
 		b.encode /= 2
@@ -55,10 +59,10 @@ func (o *BuildOptions) fit() (budget, error) {
 		b.batch /= 2
 	}
 	spare := o.MemoryBytes - o.trainBytes(least, b.batch)
-	if held := max(o.writeBytes(b.encode), o.assignBytes(b.batch), o.MemoryBytes-spare); held > o.MemoryBytes {
+	if held := max(o.writeBytes(b.encode), o.assignBytes(b.batch), o.MemoryBytes-spare); held > o.MemoryBytes && o.Like == nil {
 		return b, &BudgetError{o.MemoryBytes, held}
 	}
-	if most := o.trainBytes(wanted, b.batch); most > o.MemoryBytes {
+	if most := o.trainBytes(wanted, b.batch); most > o.MemoryBytes && o.Like == nil {
 		// What is held grows at most in proportion.
 		b.sampleRows = max(1, int(least+(wanted-least)*float64(spare)/float64(most+spare-o.MemoryBytes)))
 	}
@@ -66,7 +70,7 @@ func (o *BuildOptions) fit() (budget, error) {
 }
 
 // trainBytes is what is held while the lists are trained on so many rows: the sample, the part of
-// it that the codebooks are trained on, and what k-means adds.
+// it that the codebooks are trained on, and what k-means adds. For a segment it is the centroids.
 func (o *BuildOptions) trainBytes(sample float64, batch int64) int64 {
 	row, lists := float64(4*o.Dim), o.listCount(o.Rows)
 	groups := math.Sqrt(lists)
@@ -82,7 +86,11 @@ func (o *BuildOptions) trainBytes(sample float64, batch int64) int64 {
 // lists, centroids, and the rows for the codebooks.
 func (o *BuildOptions) assignBytes(batch int64) int64 {
 	row, lists := float64(4*o.Dim), o.listCount(o.Rows)
-	return int64(8*float64(o.Rows)+9*lists*row+2*sampleLeast*row) + batch
+	held := 8*float64(o.Rows) + 9*lists*row
+	if o.Like == nil {
+		held += 2 * sampleLeast * row
+	}
+	return int64(held) + batch
 }
 
 // writeBytes is what is held while the file is written: ids and positions, and the ends of keys,

@@ -1,6 +1,7 @@
 package ivf
 
 import (
+	"bytes"
 	"errors"
 	"runtime"
 	"testing"
@@ -93,4 +94,31 @@ func TestBuildInBudget(t *testing.T) {
 	ix := build(t, rows, opt)
 	assert.Equal(t, n, ix.Info().Rows)
 	require.NoError(t, ix.Verify())
+}
+
+// TestSegmentInBudget: with a smaller budget a segment is the same file, and its build holds less.
+func TestSegmentInBudget(t *testing.T) {
+	const n, d = 60_000, 32
+	like := build(t, clustered(4, 20_000, d), BuildOptions{Dim: d, Lists: 500})
+	opt := BuildOptions{Dim: d, Like: like, Workers: 2, Rows: n}
+	assert.InDelta(t, 500, opt.listCount(n), 0)
+	assert.InDelta(t, 10, opt.listCount(40), 0)
+	b, err := opt.fit()
+	require.NoError(t, err)
+	assert.Zero(t, b)
+	rows := clustered(5, n, d)
+	want := buildBytes(t, rows, opt)
+	held := func(b budget) int64 {
+		return max(opt.trainBytes(0, b.batch), opt.assignBytes(b.batch), opt.writeBytes(b.encode))
+	}
+	for _, opt.MemoryBytes = range []int64{1, 4 << 20, 1 << 40} {
+		b, err := opt.fit()
+		require.NoError(t, err)
+		if opt.MemoryBytes == 1 {
+			assert.Equal(t, budget{batch: leastBuffer, encode: leastBuffer}, b)
+		} else {
+			assert.LessOrEqual(t, held(b), opt.MemoryBytes)
+		}
+		require.True(t, bytes.Equal(want, buildBytes(t, rows, opt)))
+	}
 }

@@ -47,7 +47,8 @@ type BuildOptions struct {
 	// memory than it must.
 	Rows int64
 	// MemoryBytes, if not 0, bounds what the build holds in memory: see Build. It needs Rows. A
-	// build that is given less than it would take trains on fewer rows, and the file is another.
+	// build that is given less than it would take trains on fewer rows, and the file is another. A
+	// segment only reads and encodes fewer rows at a time.
 	MemoryBytes int64
 	// Like is the index that the file is a segment of: see Join. Its centroids and codebooks are
 	// used, and nothing is trained. Bits, Lists, SampleRows and OmitRows are ignored.
@@ -116,8 +117,12 @@ const (
 	sampleLeast   = 16_384 // least sample: the codebooks need it whatever the number of lists
 )
 
-// listCount returns how many lists to train for n rows, before rounding down.
+// listCount returns how many lists to train for n rows, or to take for those of a segment, before
+// rounding down.
 func (o *BuildOptions) listCount(n int64) float64 {
+	if o.Like != nil {
+		return max(1, min(float64(o.Like.Files()[0].header.lists), float64(n)/rowsPerSegmentList))
+	}
 	if o.Lists > 0 {
 		return float64(o.Lists)
 	}

@@ -33,7 +33,7 @@ func (b *builder) takeCentroids(ctx context.Context) error {
 	}
 	base, d := b.opt.Like.parts[0].of, b.opt.Dim
 	lists := base.header.lists
-	wanted := max(1, min(lists, int(b.total/rowsPerSegmentList)))
+	wanted := int(b.opt.listCount(b.total))
 	centroids := make([]float32, 0, wanted*d)
 	for i := range wanted { // lists that lie close together follow each other
 		l := uint32(int64(i) * int64(lists) / int64(wanted))
