@@ -291,7 +291,7 @@ func (t *trainRun) relationName(e train.Edge) string {
 func (t *trainRun) storeNodes(ctx context.Context, w *modelWriter, collection string, from, to int) error {
 	dim := t.model.Dim
 	size := min(batchRows, max(1, batchBytes/(4*dim)))
-	nodes := make([]flashdb.Node, 0, size)
+	nodes, bytes := make([]flashdb.Node, 0, size), 0
 	for i := from; i < to; i++ {
 		n := flashdb.Node{Key: t.g.Keys[i]}
 		if t.named {
@@ -301,12 +301,14 @@ func (t *trainRun) storeNodes(ctx context.Context, w *modelWriter, collection st
 			}
 		}
 		n.Embedding = t.model.Embeddings[i*dim : (i+1)*dim]
-		if nodes = append(nodes, n); len(nodes) < size && i+1 < to {
+		bytes += 4*dim + len(n.Payload)
+		if nodes = append(nodes, n); len(nodes) < size && bytes < batchBytes && i+1 < to {
 			continue
 		}
-		if err := w.add(ctx, 4*dim*len(nodes)); err != nil {
+		if err := w.add(ctx, bytes); err != nil {
 			return err
 		}
+		bytes = 0
 		w.batch.Upsert(collection, nodes...)
 		nodes = nodes[:0]
 		t.r.progress.Update("store "+collection, int64(i+1-from), int64(to-from))
