@@ -29,9 +29,11 @@ import (
 //
 // The number of values follows from graph and options, whose hash is the fingerprint. The size of
 // the file is checked before anything is read.
+//
+// Version 1 has the same layout, but hops had fewer features then: see read.
 const (
 	checkpointMagic   = "ftrn"
-	checkpointVersion = 1
+	checkpointVersion = 2
 	checkpointHeader  = 4 + 4 + sha256.Size + 5*8
 	validationBytes   = 4 * 8
 )
@@ -193,6 +195,18 @@ func (f *fit) size(epochs int64) int64 {
 	return checkpointHeader + epochs*validationBytes + 8*counters + 4*4*values + 4
 }
 
+// mayCheckpoint refuses, before a long run, a file that cannot be written after its first epoch.
+func mayCheckpoint(path string) error {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("checkpoint %s is no regular file: name another", path)
+	}
+	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
+	if err != nil {
+		return fmt.Errorf("checkpoint %s cannot be written: %w", path, err)
+	}
+	return errors.Join(file.Close(), os.Remove(file.Name()))
+}
+
 // save replaces the checkpoint.
 func (f *fit) save() error {
 	path := f.o.Checkpoint
@@ -256,8 +270,12 @@ func (f *fit) read(r io.Reader, size int64) error {
 	if a.err != nil || string(head[:4]) != checkpointMagic {
 		return errors.New("this is no checkpoint of a training: remove it, or name another file")
 	}
-	if err := format.CheckVersion("checkpoint", binary.LittleEndian.Uint32(head[4:]), checkpointVersion); err != nil {
+	version := binary.LittleEndian.Uint32(head[4:])
+	if err := format.CheckVersion("checkpoint", version, checkpointVersion); err != nil {
 		return err
+	}
+	if version == 1 && f.o.Encoder == Hops {
+		return errors.New("an earlier version of flashdb wrote it, whose encoder hops had other features: remove it, and train from the beginning")
 	}
 	if [sha256.Size]byte(head[8:]) != f.print {
 		return errors.New("it is of another graph, split or options: give those it began with, or remove it")

@@ -3,6 +3,8 @@ package train
 import (
 	"bytes"
 	"encoding/binary"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -12,9 +14,9 @@ import (
 )
 
 // checkpointed returns a fresh run with a print, and the bytes of its checkpoint after an epoch.
-func checkpointed(t testing.TB) (*fit, []byte) {
+func checkpointed(t testing.TB, encoder EncoderKind) (*fit, []byte) {
 	g := ring(20, 0)
-	o := Options{Encoder: MF, Dim: 4, Cores: 1, DecoderHidden: []int{4}}
+	o := Options{Encoder: encoder, Dim: 4, Cores: 1, DecoderHidden: []int{4}}
 	o = o.withDefaults(g, len(g.Edges))
 	f := newFit(g, g.distinct(g.Edges), Split{}, &o, time.Now())
 	f.print = f.fingerprint(Split{})
@@ -26,9 +28,57 @@ func checkpointed(t testing.TB) (*fit, []byte) {
 	return f, b.Bytes()
 }
 
+// TestCheckpointVersion: version 1 is read, but of hops, which had other features.
+func TestCheckpointVersion(t *testing.T) {
+	for _, c := range []struct {
+		encoder EncoderKind
+		version byte
+		want    string
+	}{
+		{MF, 1, ""},
+		{MF, 2, ""},
+		{Hops, 1, "whose encoder hops had other features: remove it, and train from the beginning"},
+		{Hops, 2, ""},
+		{Hops, 0, "checkpoint has format version 0"},
+		{MF, 3, "checkpoint has format version 3, this program reads up to version 2: use a newer program"},
+	} {
+		run, data := checkpointed(t, c.encoder)
+		data[4] = c.version
+		data = binary.LittleEndian.AppendUint32(data[:len(data)-4], format.CRC(data[:len(data)-4]))
+		err := run.read(bytes.NewReader(data), int64(len(data)))
+		if c.want == "" {
+			require.NoError(t, err)
+		} else {
+			require.ErrorContains(t, err, c.want)
+		}
+		// The version is told before a shape that does not fit.
+		if c.encoder == Hops && c.version == 1 {
+			require.ErrorContains(t, run.read(bytes.NewReader(data[:200]), 200), c.want)
+		}
+	}
+}
+
+// A file that cannot be written is refused before the training.
+func TestCheckpointNowhere(t *testing.T) {
+	dir := t.TempDir()
+	began := func(Progress) { t.Error("the training began") }
+	for path, want := range map[string]string{
+		filepath.Join(dir, "none", "state"): "cannot be written",
+		dir:                                 "is no regular file: name another",
+	} {
+		_, err := Run(t.Context(), ring(20, 0), Split{}, Options{Encoder: MF, Dim: 4, Checkpoint: path, Progress: began})
+		require.ErrorContains(t, err, want)
+	}
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, entries)
+}
+
 func FuzzCheckpoint(f *testing.F) {
-	run, whole := checkpointed(f)
+	run, whole := checkpointed(f, MF)
 	f.Add(whole[checkpointHeader-40 : len(whole)-4])
+	f.Add(whole[checkpointHeader-40 : checkpointHeader])
+	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, body []byte) {
 		data := append(bytes.Clone(whole[:checkpointHeader-40]), body...) // a fuzzer can guess no fingerprint
 		data = binary.LittleEndian.AppendUint32(data, format.CRC(data))

@@ -62,6 +62,11 @@ func Run(ctx context.Context, g *Graph, split Split, opts Options) (*Model, erro
 	if need := estimate(g, len(links), &split, &o).Total; o.MemoryBytes > 0 && need > o.MemoryBytes {
 		return nil, fmt.Errorf("training needs %d MiB of memory, %d MiB are allowed: choose a smaller Dim, or allow more", need>>20, o.MemoryBytes>>20)
 	}
+	if o.Checkpoint != "" {
+		if err := mayCheckpoint(o.Checkpoint); err != nil {
+			return nil, err
+		}
+	}
 	f := newFit(g, links, split, &o, began)
 	resumed := false
 	if o.Checkpoint != "" {

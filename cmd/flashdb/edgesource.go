@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/parquet"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
 	"github.com/flashdb/flashdb/train/graph"
 )
 
@@ -27,16 +28,25 @@ func (s *edgeSource) register(cmd *cobra.Command) {
 	completeWords(cmd, "format", formatTSV, formatCSV, "jsonl", formatParquet, "npy", "npz", "pt")
 }
 
+// name is what messages call the file.
+func (s edgeSource) name() string {
+	if s.file == standardInput {
+		return "standard input"
+	}
+	return show.Text(s.file)
+}
+
 // open opens the file, or another with the same columns. The caller calls remove when all is read.
 func (a *app) openEdgeSource(s edgeSource, times bool) (r *graph.Reader, remove func() error, err error) {
+	format := s.format
 	if s.file == standardInput {
-		s.format = cmp.Or(s.format, formatTSV)
+		format = cmp.Or(s.format, formatTSV)
 	}
-	file, err := a.openInput(s.file, s.format)
+	file, err := a.openInput(s.file, format)
 	if err != nil {
 		return nil, nil, err
 	}
-	opts := graph.ReadOptions{Name: file.name, Format: file.format, Columns: s.columns, Times: times}
+	opts := graph.ReadOptions{Name: file.name, Format: s.format, Columns: s.columns, Times: times}
 	if file.isParquet() {
 		r, err = openParquetEdges(file, &opts)
 	} else {

@@ -89,12 +89,21 @@ func (f *importFlags) add(cmd *cobra.Command) {
 	fs.Int64Var(&im.start, "start", 0, "first `row` to import")
 	fs.Int64Var(&im.count, "count", 0, "`number` of rows to import at most (default to the end)")
 	fs.StringVar(&f.format, "format", "", "`format` of the file (default by its name)")
+	fs.StringVar(&im.columns.Embedding, "embedding-column", "", "`column` of embeddings, of .parquet")
+	im.registerColumns(cmd)
+	completeWords(cmd, "format", formats()...)
+}
+
+// columnFlags are the flags of registerColumns.
+var columnFlags = []string{"key-column", "tags-column", "payload-column", "attributes"}
+
+// registerColumns adds the flags that say where a table has what belongs to a node.
+func (im *importer) registerColumns(cmd *cobra.Command) {
+	fs := cmd.Flags()
 	fs.StringVar(&im.columns.Key, "key-column", "", "`column` of keys, of .csv, .tsv and .parquet")
 	fs.StringVar(&im.columns.Tags, "tags-column", "", "`column` of tags: a list, or separated by semicolons")
 	fs.StringVar(&im.columns.Payload, "payload-column", "", "`column` of payloads")
-	fs.StringVar(&im.columns.Embedding, "embedding-column", "", "`column` of embeddings, of .parquet")
 	fs.StringSliceVar(&im.attrFlags, "attributes", nil, "`columns` of attributes, each perhaps with a type: price,brand,code:string")
-	completeWords(cmd, "format", formats()...)
 }
 
 func (f *importFlags) validate(cmd *cobra.Command) error {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/terminal"
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/usage"
+	"github.com/flashdb/flashdb/internal/attr"
 	"github.com/flashdb/flashdb/train"
 	"github.com/flashdb/flashdb/train/graph"
 )
@@ -21,8 +23,10 @@ type trainRequest struct {
 	sourceCollection string
 	edges            edgeSource
 	keysFile         string
-	features         string // of the nodes of collection
-	sourceFeatures   string // of those of sourceCollection
+	nodes            importer             // reads keysFile
+	kinds            map[string]attr.Kind // types of attributes that nodes of a release keep
+	features         string               // of the nodes of collection
+	sourceFeatures   string               // of those of sourceCollection
 	byRow            bool
 	directed         bool // a link has one direction
 	undirected       bool // it has none
@@ -71,11 +75,15 @@ in the file in both directions; otherwise it leads from source to target. --dire
 --undirected decide it instead. Links are recorded both ways; with --directed, from source to
 target only.
 
+The --keys file lists all nodes, also those without edges, with tags, attributes and payloads. It
+is read as import reads it, by the same flags.
+
 Nothing is stored before the training ends. After one Ctrl-C train stops and stores the best
 model so far; after a second it ends at once and stores nothing. --checkpoint FILE saves the
 state after every epoch, and --resume continues from it.`,
 		Example: `  flashdb train my.flash packages edges.tsv
   flashdb train shop.flash items likes.csv --source-collection users
+  flashdb train shop.flash items bought.tsv --keys items.csv --attributes price,brand,released:time
   flashdb train papers.flash papers cites.npy --keys nodes.tsv --ids --features words.npy
   flashdb train ddi.flash drugs ogbl_ddi --encoder sage --epochs 200 --checkpoint ddi.state`,
 		Args: usage.Args(3, 3),
@@ -139,14 +147,16 @@ func (t *trainRun) whole(ctx context.Context) (err error) {
 // A trainRun is one run of the command.
 type trainRun struct {
 	*app
-	r        *trainRequest
-	g        *graph.Graph
-	payloads []string // of the nodes, by number; nil without --keys
-	split    train.Split
-	cold     *coldStart // nil without --new-nodes
-	model    *train.Model
-	report   trainReport
+	r      *trainRequest
+	g      *graph.Graph
+	named  bool         // there is a --keys file: see node
+	notes  bytes.Buffer // to be told once the training begins: what is refused says only why
+	split  train.Split
+	cold   *coldStart // nil without --new-nodes
+	model  *train.Model
+	report trainReport
 
 	sourceFeatureDim int // of the features of a node, those that only sources have
+	namedBytes       int // of tags, attributes and payloads
 	mostBytes        int // of the model, where it is stored as one batch; 0: no limit
 }

@@ -9,9 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/terminal"
 	"github.com/flashdb/flashdb/decoder"
 	"github.com/flashdb/flashdb/train"
+	"github.com/flashdb/flashdb/train/graph"
 )
 
 func (r *trainRequest) register(cmd *cobra.Command) {
@@ -20,7 +22,8 @@ func (r *trainRequest) register(cmd *cobra.Command) {
 	fs.BoolVar(&r.directed, "directed", false, "an edge leads from source to target, and is recorded as a link that way only")
 	fs.BoolVar(&r.undirected, "undirected", false, "an edge has no direction (default: detected)")
 	r.edges.register(cmd)
-	fs.StringVar(&r.keysFile, "keys", "", "`file` of all nodes: row numbers, keys and payloads")
+	fs.StringVar(&r.keysFile, "keys", "", "`file` of all nodes: row numbers, keys, tags, attributes and payloads")
+	r.nodes.registerColumns(cmd)
 	fs.BoolVar(&r.byRow, "ids", false, "the edges name nodes by their row number in the --keys file")
 	fs.StringVar(&r.features, "features", "", "`file` of features for each node, by key or by row number")
 	fs.StringVar(&r.sourceFeatures, "source-features", "", "with --source-collection: `file` of features for each source")
@@ -92,6 +95,8 @@ func (r *trainRequest) validate(cmd *cobra.Command) error {
 		return errors.New("--split time and --test or --valid exclude each other: the files are the split")
 	case r.byRow && r.keysFile == "":
 		return errors.New("--ids is for edges by the row numbers of a --keys file: without one, the numbers are the keys")
+	case r.keysFile == "" && slices.ContainsFunc(columnFlags, changed):
+		return fmt.Errorf("--%s are for the columns of a --keys file: give one", strings.Join(columnFlags, ", --"))
 	case r.keysFile != "" && r.sourceCollection != "":
 		return errors.New("--keys is for one collection: with --source-collection the edges give the keys")
 	case r.sourceFeatures != "" && r.sourceCollection == "":
@@ -100,6 +105,8 @@ func (r *trainRequest) validate(cmd *cobra.Command) error {
 		return errors.New("--directed and --undirected are for one collection: between two, edges lead from sources to targets")
 	case r.directed && r.undirected:
 		return errors.New("--directed and --undirected exclude each other")
+	case r.inputsFromStandard() > 1:
+		return errors.New("- is standard input, which can be read once: name the other file")
 	case r.opts.Resume && r.opts.Checkpoint == "":
 		return errors.New("--resume needs the file of --checkpoint")
 	case r.validShare+r.testShare >= 1:
@@ -132,6 +139,30 @@ func (r *trainRequest) validate(cmd *cobra.Command) error {
 		return fmt.Errorf("--weight-decay is %v: want at most 100", decay)
 	}
 	return checkDuration("time", changed("time"), r.opts.TimeBudget)
+}
+
+// inputsFromStandard counts the files that are standard input, which can be read once.
+func (r *trainRequest) inputsFromStandard() (count int) {
+	for _, file := range []string{r.edges.file, r.keysFile, r.features, r.sourceFeatures, r.validFile, r.testFile} {
+		if file == standardInput {
+			count++
+		}
+	}
+	return count
+}
+
+// validateOGB refuses what a folder of OGB has no use for: it brings its nodes and its split.
+func (r *trainRequest) validateOGB() error {
+	dir := show.Text(r.edges.file)
+	switch {
+	case r.validFile != "" || r.testFile != "" || r.validShare > 0 || r.testShare > 0 || r.split == "time":
+		return fmt.Errorf("%s is a folder of OGB, which brings its split: leave out --valid, --test, --split and the shares", dir)
+	case r.keysFile != "" || r.sourceCollection != "":
+		return fmt.Errorf("%s is a folder of OGB, whose nodes are of one kind and have numbers: leave out --keys and --source-collection", dir)
+	case r.edges.format != "" || r.edges.columns != (graph.Columns{}):
+		return fmt.Errorf("%s is a folder of OGB: leave out --format and the --...-column flags", dir)
+	}
+	return nil
 }
 
 // parseWidths reads --hidden. Nil means the default, and the word none no hidden layer.

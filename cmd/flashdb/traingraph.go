@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
 	"github.com/flashdb/flashdb/decoder"
@@ -29,6 +30,12 @@ func (t *trainRun) readGraph(ctx context.Context) error {
 		Progress:    func(file string, lines int64) { t.r.progress.Update("read "+file, lines, 0) },
 	}
 	t.r.opts.MemoryBytes = opts.MemoryBytes
+	isOGB := graph.IsOGB(t.r.edges.file)
+	if isOGB {
+		if err := t.r.validateOGB(); err != nil {
+			return err
+		}
+	}
 	var err error
 	if t.r.keysFile != "" {
 		if opts.Nodes, err = t.readKeys(); err != nil {
@@ -36,7 +43,7 @@ func (t *trainRun) readGraph(ctx context.Context) error {
 		}
 		opts.ByNumber = t.r.byRow || t.r.edges.isNumbered()
 	}
-	if graph.IsOGB(t.r.edges.file) {
+	if isOGB {
 		t.g, err = graph.ReadOGB(t.r.edges.file, &opts)
 	} else {
 		t.g, err = t.readFiles(ctx, &opts)
@@ -104,32 +111,23 @@ func (t *trainRun) readFiles(ctx context.Context, opts *graph.Options) (*graph.G
 }
 
 func (t *trainRun) addFile(b *graph.Builder, s edgeSource, part graph.Part) (err error) {
-	r, remove, err := t.openEdgeSource(s, t.r.split == "time")
+	if info, err := os.Stat(s.file); err == nil && info.IsDir() {
+		return fmt.Errorf("%s is a directory, and not one of OGB, which has split/*/test.pt: name a file of edges", show.Text(s.file))
+	}
+	byTime := t.r.split == "time" && part == graph.Train
+	r, remove, err := t.openEdgeSource(s, byTime)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, remove()) }()
-	return b.Add(r, part)
-}
-
-// readKeys reads the keys and payloads of all nodes.
-func (t *trainRun) readKeys() (keys []string, err error) {
-	table := tableAt(t.r.keysFile)
-	im := importer{keysFile: &table}
-	if err := im.loadKeys(); err != nil {
-		return nil, err
+	if byTime && r.Layout().Columns.Time == "" {
+		return errors.Join(fmt.Errorf("%s has no column of times that --split time could find: --time-column names one", s.name()), r.Close())
 	}
-	for i, n := range im.keys.names {
-		if n.row != int64(i) {
-			return nil, fmt.Errorf("%s: no key is for row %d: want one for every row, from 0 on", t.r.keysFile, i)
-		}
-		keys = append(keys, n.key)
-		t.payloads = append(t.payloads, n.payload)
+	err = b.Add(r, part)
+	if unknown := (*graph.UnknownNode)(nil); errors.As(err, &unknown) {
+		return fmt.Errorf("%w: --keys %s has all nodes; if edges name them by their row number, say --ids", err, show.Text(t.r.keysFile))
 	}
-	if len(keys) == 0 {
-		return nil, fmt.Errorf("%s holds no keys", t.r.keysFile)
-	}
-	return keys, nil
+	return err
 }
 
 // A featureSetter is a method of graph.Graph.
@@ -161,7 +159,7 @@ func (t *trainRun) readFeatures(path string, set featureSetter) (err error) {
 			return "", false, err
 		}
 		key := meta.Key
-		if !meta.HasKey && t.payloads != nil && row < len(t.g.Keys) {
+		if !meta.HasKey && t.named && row < len(t.g.Keys) {
 			key = t.g.Keys[row] // a row of the --keys file
 		}
 		row++
@@ -192,6 +190,9 @@ func (t *trainRun) deal() (err error) {
 		t.report.Split.How = "the latest edges"
 	case t.r.testFile != "" || t.r.validFile != "" || t.g.Test != nil:
 		t.report.Split.How = "given"
+		if t.r.validFile != "" && len(t.g.Valid) == 0 {
+			return fmt.Errorf("--valid: %s", t.noneLeft(t.r.validFile))
+		}
 		if t.g.Valid != nil {
 			valid = 0
 		}

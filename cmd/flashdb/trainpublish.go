@@ -52,11 +52,9 @@ func (t *trainRun) fits() error {
 	if t.bothWays() {
 		links *= 2
 	}
-	size := perLink*links + t.g.Nodes*(perNode+4*cmp.Or(t.r.opts.Dim, train.DefaultDim))
-	for _, texts := range [][]string{t.g.Keys, t.payloads} {
-		for _, s := range texts {
-			size += len(s)
-		}
+	size := t.namedBytes + perLink*links + t.g.Nodes*(perNode+4*cmp.Or(t.r.opts.Dim, train.DefaultDim))
+	for _, key := range t.g.Keys {
+		size += len(key)
 	}
 	if t.g.RelationNames != nil {
 		for _, e := range t.g.Edges {
@@ -293,23 +291,29 @@ func (t *trainRun) relationName(e train.Edge) string {
 func (t *trainRun) storeNodes(ctx context.Context, w *modelWriter, collection string, from, to int) error {
 	dim := t.model.Dim
 	size := min(batchRows, max(1, batchBytes/(4*dim)))
-	nodes := make([]flashdb.Node, 0, size)
+	nodes, bytes := make([]flashdb.Node, 0, size), 0
 	for i := from; i < to; i++ {
-		n := flashdb.Node{Key: t.g.Keys[i], Embedding: t.model.Embeddings[i*dim : (i+1)*dim]}
-		if t.payloads != nil && t.payloads[i] != "" {
-			n.Payload = []byte(t.payloads[i])
+		n := flashdb.Node{Key: t.g.Keys[i]}
+		if t.named {
+			var err error
+			if n, err = t.node(i); err != nil {
+				return err
+			}
 		}
-		if nodes = append(nodes, n); len(nodes) < size && i+1 < to {
+		n.Embedding = t.model.Embeddings[i*dim : (i+1)*dim]
+		bytes += 4*dim + len(n.Payload)
+		if nodes = append(nodes, n); len(nodes) < size && bytes < batchBytes && i+1 < to {
 			continue
 		}
-		if err := w.add(ctx, 4*dim*len(nodes)); err != nil {
+		if err := w.add(ctx, bytes); err != nil {
 			return err
 		}
+		bytes = 0
 		w.batch.Upsert(collection, nodes...)
 		nodes = nodes[:0]
 		t.r.progress.Update("store "+collection, int64(i+1-from), int64(to-from))
 	}
-	if w.release == "" && (t.g.Keys[from] == "0" || t.payloads != nil) {
+	if w.release == "" && (t.g.Keys[from] == "0" || t.named) {
 		w.batch.SetMeta(collection, metaFirstRow, "0")
 		w.batch.SetMeta(collection, metaRowCount, strconv.Itoa(to-from))
 	}

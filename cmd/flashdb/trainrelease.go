@@ -9,6 +9,7 @@ import (
 
 	"github.com/flashdb/flashdb"
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
+	"github.com/flashdb/flashdb/internal/attr"
 	"github.com/flashdb/flashdb/train"
 )
 
@@ -22,6 +23,13 @@ func (r *trainRequest) mayRelease(ctx context.Context, db database) error {
 		if dim := cmp.Or(r.opts.Dim, train.DefaultDim); dim != c.Schema().Dim {
 			return fmt.Errorf("--release: collection %s holds embeddings of %d values, and %d are to be trained: say --dim %d", name, c.Schema().Dim, dim, c.Schema().Dim)
 		}
+	}
+	if r.keysFile != "" {
+		var err error
+		if r.kinds, err = kindsOf(ctx, db, r.collection); err != nil {
+			return err
+		}
+		r.nodes.types.lookUp = func() (map[string]attr.Kind, error) { return r.kinds, nil }
 	}
 	earlier, err := releaseNamed(ctx, db, r.release)
 	switch {

@@ -60,6 +60,8 @@ type jsonLayout struct {
 	Target    string `json:"target_column,omitempty"`
 	Relation  string `json:"relation_column,omitempty"`
 	Time      string `json:"time_column,omitempty"`
+
+	Unread []string `json:"unread_columns"`
 }
 
 type jsonCleaned struct {
@@ -106,16 +108,20 @@ func (t *trainRun) describeGraph() {
 	r.Cleaned = jsonCleaned(g.Cleaned)
 	r.Plans = []jsonTrainPlan{}
 	l := g.Layouts[0]
-	r.Layout = jsonLayout{l.Separator, l.Header, l.Comments, show.JSON(l.Columns.Source), show.JSON(l.Columns.Target), show.JSON(l.Columns.Relation), show.JSON(l.Columns.Time)}
+	r.Layout = jsonLayout{l.Separator, l.Header, l.Comments, show.JSON(l.Columns.Source), show.JSON(l.Columns.Target), show.JSON(l.Columns.Relation), show.JSON(l.Columns.Time), []string{}}
+	for _, name := range l.Unread {
+		r.Layout.Unread = append(r.Layout.Unread, show.JSON(name))
+	}
 }
 
 // printGraph writes it, once the training has begun: what is refused prints nothing.
 func (t *trainRun) printGraph() {
 	g, r := t.g, &t.report
+	t.r.progress.Clear()
+	_, _ = t.notes.WriteTo(t.err)
 	if t.json {
 		return
 	}
-	t.r.progress.Clear()
 	fmt.Fprintf(t.out, "read     %s, %s\n", t.nodesText(), show.Count(len(g.Edges), "edge"))
 	for _, line := range t.cleanedText(g.Layouts[0]) {
 		fmt.Fprintf(t.out, "         %s\n", line)
@@ -140,13 +146,13 @@ func (t *trainRun) cleanedText(l graph.Layout) (lines []string) {
 			parts = append(parts, show.Count(n, noun)+text)
 		}
 	}
+	if l.Separator == "" && l.Columns.Relation != "" {
+		lines = append(lines, t.relationsText(l))
+	}
 	if l.Separator != "" {
 		columns := fmt.Sprintf("source %s, target %s", show.Text(l.Columns.Source), show.Text(l.Columns.Target))
 		if l.Columns.Relation != "" {
-			columns += ", relation " + show.Text(l.Columns.Relation)
-			if t.g.Relations == 0 {
-				columns += " (only the decoders distmult and complex tell relations apart)"
-			}
+			columns += ", " + t.relationsText(l)
 		}
 		if l.Columns.Time != "" {
 			columns += ", time " + show.Text(l.Columns.Time)
@@ -169,6 +175,9 @@ func (t *trainRun) cleanedText(l graph.Layout) (lines []string) {
 	if c.Reversed > 0 {
 		reversed = fmt.Sprintf(" left out, %s in the other direction", show.Number(c.Reversed))
 	}
+	if len(l.Unread) > 0 {
+		parts = append(parts, "columns not read: "+shownList(l.Unread, 12))
+	}
 	add(l.Comments, "line", " of comment")
 	add(c.SelfLoops, "self loop", " left out")
 	add(c.Repeats, "repeat", reversed)
@@ -183,6 +192,15 @@ func (t *trainRun) cleanedText(l graph.Layout) (lines []string) {
 		lines = append(lines, strings.Join(parts, "; "))
 	}
 	return lines
+}
+
+// relationsText says which column has the relations.
+func (t *trainRun) relationsText(l graph.Layout) string {
+	text := "relation " + show.Text(l.Columns.Relation)
+	if t.g.Relations == 0 {
+		return text + " (only the decoders distmult and complex tell relations apart)"
+	}
+	return fmt.Sprintf("%s (%s different)", text, show.Number(t.g.Relations))
 }
 
 // describeModel fills in what was trained.

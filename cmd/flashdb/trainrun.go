@@ -206,10 +206,24 @@ func withoutRelations(edges []train.Edge) []train.Edge {
 
 // whyNoTest says why there is nothing to measure.
 func (t *trainRun) whyNoTest() string {
-	c := t.g.Cleaned
 	if t.r.testFile == "" {
 		return fmt.Sprintf("a graph of %s is too small to hold any out", show.Count(len(t.g.Edges), "edge"))
 	}
-	return fmt.Sprintf("no edge of %s is left to measure: %s are training edges too, and %s name nodes that no training edge has",
-		t.r.testFile, show.Number(c.Leaked), show.Number(c.Unknown))
+	return t.noneLeft(t.r.testFile)
+}
+
+// noneLeft says why no edge of a held-out file is of use. The counts are of all such files.
+func (t *trainRun) noneLeft(file string) string {
+	var why []string
+	c := t.g.Cleaned
+	if c.Leaked > 0 {
+		why = append(why, show.Count(c.Leaked, "training edge"))
+	}
+	if c.Unknown > 0 {
+		why = append(why, show.Count(c.Unknown, "edge")+" of nodes that no training edge has")
+	}
+	if len(why) == 0 {
+		why = append(why, "self loops, or edges of nodes that were held out")
+	}
+	return fmt.Sprintf("no edge of %s is left: left out were %s", show.Text(file), strings.Join(why, " and "))
 }

@@ -169,6 +169,21 @@ func (p places) numbers() Columns {
 	return Columns{at(p.source), at(p.target), at(p.relation), at(p.time)}
 }
 
+// unread are the columns of a first line that hold something, and are no part of an edge: by their
+// names, or by their numbers from 1.
+func (p places) unread(first []string, header bool) (names []string) {
+	for i, field := range first {
+		switch {
+		case field == "" || i == p.source || i == p.target || i == p.relation || i == p.time:
+		case header:
+			names = append(names, field)
+		default:
+			names = append(names, strconv.Itoa(i+1))
+		}
+	}
+	return names
+}
+
 // timeLayouts are the formats of dates that are accepted besides numbers.
 var timeLayouts = []string{time.RFC3339, time.DateTime, time.DateOnly, "2006-01", "2006/01/02"}
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 )
 
 // SetFeatures sets the features of the nodes. next writes the dim values of a row to dst and
@@ -36,8 +37,9 @@ func (g *Graph) addFeatures(name string, first, last, dim int, next func(dst []f
 	for i := range g.Nodes {
 		copy(features[i*width:], g.Features[i*before:(i+1)*before])
 	}
-	values, hint := make([]float32, dim), ""
-	for row := 0; ; row++ {
+	values, keyless := make([]float32, dim), false
+	row := 0
+	for ; ; row++ {
 		key, ok, err := next(values)
 		if err != nil {
 			return 0, err
@@ -46,10 +48,10 @@ func (g *Graph) addFeatures(name string, first, last, dim int, next func(dst []f
 			break
 		}
 		if i := slices.IndexFunc(values, func(x float32) bool { return math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) }); i >= 0 {
-			return 0, fmt.Errorf("%s: row %d: value %d is %v: want finite numbers", name, row, i, values[i])
+			return 0, fmt.Errorf("%s: row %d: value %d is %v as a float32: want finite numbers", name, row, i, values[i])
 		}
 		if key == "" {
-			key, hint = fmt.Sprint(row), "; its rows have no keys, and count as those of nodes 0, 1, 2 and so on"
+			key, keyless = strconv.Itoa(row), true
 		}
 		n, known := numbers[key]
 		switch {
@@ -63,6 +65,10 @@ func (g *Graph) addFeatures(name string, first, last, dim int, next func(dst []f
 		copy(features[n*width+before:], values)
 	}
 	if n := slices.Index(seen, false); n >= 0 {
+		hint := ""
+		if keyless {
+			hint = fmt.Sprintf("; its %d rows of %d values have no keys, and count as those of nodes 0, 1, 2 and so on", row, dim)
+		}
 		return 0, fmt.Errorf("%s has no row for node %s: want features of every node%s", name, quote(g.Keys[first+n]), hint)
 	}
 	g.Features, g.FeatureDim = features, width

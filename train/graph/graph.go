@@ -94,6 +94,7 @@ type Builder struct {
 	o       Options
 	sources names // of both kinds where there is one
 	targets names
+	name    string // of the last file of training edges, for messages
 	edges   [parts][]train.Edge
 	lists   [parts][][]uint32 // negatives of each edge of Valid and Test; nil: there are none
 	times   []float64
@@ -150,8 +151,14 @@ func (b *Builder) Layout() Layout { return b.g.Layouts[0] }
 func (b *Builder) Add(r *Reader, part Part) (err error) {
 	defer func() { err = errors.Join(err, r.Close()) }()
 	b.g.Layouts = append(b.g.Layouts, r.Layout())
-	if part == Train && r.Layout().Columns.Relation == "" {
-		b.o.Relations = false
+	if part == Train {
+		b.name = r.name
+		if b.o.Times && r.Layout().Columns.Time == "" {
+			return fmt.Errorf("%s has no column of times by a usual name: name the column", r.name)
+		}
+		if r.Layout().Columns.Relation == "" {
+			b.o.Relations = false
+		}
 	}
 	before := len(b.edges[part])
 	var e Edge
@@ -233,10 +240,16 @@ func (b *Builder) resolve(e *Edge, mayAdd bool) (source, target uint32, known bo
 		if known {
 			key = e.Target
 		}
-		return 0, 0, false, fmt.Errorf("no node is %s", quote(key))
+		return 0, 0, false, &UnknownNode{key}
 	}
 	return source, target, known && alsoKnown, nil
 }
+
+// An UnknownNode is the error for a training edge whose end is none of Options.Nodes.
+type UnknownNode struct{ Key string }
+
+// Error says which node it is.
+func (u *UnknownNode) Error() string { return "no node is " + quote(u.Key) }
 
 func (b *Builder) byNumber(text string) (uint32, error) {
 	n, err := strconv.ParseUint(text, 10, 32)
@@ -306,7 +319,7 @@ func (b *Builder) Graph() (*Graph, error) {
 	g.Test, g.TestCandidates = b.heldOut(Test)
 	g.ValidNegatives, g.TestNegatives = b.edges[ValidNegatives], b.edges[TestNegatives]
 	if len(g.Edges) == 0 {
-		return nil, errors.New("no edges are left: all of them are self loops")
+		return nil, fmt.Errorf("%s: no edges are left: all of them are self loops (%d), which are left out", b.name, g.Cleaned.Lines)
 	}
 	return g, nil
 }

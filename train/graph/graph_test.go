@@ -73,19 +73,24 @@ func TestWhatFilesAre(t *testing.T) {
 		"csv":                {"e.csv", "a,b\n\"c, d\",e\n", "a>b", 2, Layout{Separator: "commas", Columns: Columns{"1", "2", "", ""}}},
 		"blanks":             {"e.txt", "a  b\nc d\n", "a>b", 2, Layout{Separator: "blanks", Columns: Columns{"1", "2", "", ""}}},
 		"semicolons":         {"e.csv", "a;b\nc;d\n", "a>b", 2, Layout{Separator: "semicolons", Columns: Columns{"1", "2", "", ""}}},
-		"MovieLens":          {"ratings.dat", "1::1193::5::978300760\n1::661::3::978302109\n", "1>1193", 2, Layout{Separator: "double colons", Columns: Columns{"1", "2", "", ""}}},
-		"MovieLens csv":      {"ratings.csv", "userId,movieId,rating,timestamp\n1,31,2.5,1260759144\n", "1>31", 1, Layout{Separator: "commas", Header: true, Columns: Columns{"userId", "movieId", "", ""}}},
+		"MovieLens":          {"ratings.dat", "1::1193::5::978300760\n1::661::3::978302109\n", "1>1193", 2, Layout{Separator: "double colons", Columns: Columns{"1", "2", "", ""}, Unread: []string{"3", "4"}}},
+		"MovieLens csv":      {"ratings.csv", "userId,movieId,rating,timestamp\n1,31,2.5,1260759144\n", "1>31", 1, Layout{Separator: "commas", Header: true, Columns: Columns{"userId", "movieId", "", ""}, Unread: []string{"rating", "timestamp"}}},
 		"SNAP":               {"web.txt", "# Nodes: 3 Edges: 2\n# FromNodeId\tToNodeId\n0\t11\n0\t2\n", "0>11", 2, Layout{Separator: "tabs", Comments: 2, Columns: Columns{"1", "2", "", ""}}},
 		"KONECT":             {"out.x", "% sym unweighted\n1 2\n2 3\n", "1>2", 2, Layout{Separator: "blanks", Comments: 1, Columns: Columns{"1", "2", "", ""}}},
 		"pages":              {"musae.csv", "id_1,id_2\n0,18427\n1,21708\n", "0>18427", 2, Layout{Separator: "commas", Header: true, Columns: Columns{"id_1", "id_2", "", ""}}},
 		"pandas":             {"e.csv", ",source,target\n0,a,b\n1,c,d\n", "a>b", 2, Layout{Separator: "commas", Header: true, Columns: Columns{"source", "target", "", ""}}},
-		"turned round":       {"e.csv", "rating,item,user\n5,x,ann\n", "ann>x", 1, Layout{Separator: "commas", Header: true, Columns: Columns{"user", "item", "", ""}}},
+		"turned round":       {"e.csv", "rating,item,user\n5,x,ann\n", "ann>x", 1, Layout{Separator: "commas", Header: true, Columns: Columns{"user", "item", "", ""}, Unread: []string{"rating"}}},
 		"triples":            {"train.txt", triples(func(i int) string { return fmt.Sprintf("/m/%d", i) }), "/m/0>/m/1:/m/1000", 40, Layout{Separator: "tabs", Columns: Columns{"1", "3", "2", ""}}},
 		"triples of numbers": {"train.tsv", triples(number), "0>1:1000", 40, Layout{Separator: "tabs", Columns: Columns{"1", "3", "2", ""}}},
-		"ratings":            {"e.txt", ratings, "u0>i0", 40, Layout{Separator: "blanks", Columns: Columns{"1", "2", "", ""}}},
-		"times":              {"e.txt", times, "0>0", 40, Layout{Separator: "blanks", Columns: Columns{"1", "2", "", ""}}},
+		"ratings":            {"e.txt", ratings, "u0>i0", 40, Layout{Separator: "blanks", Columns: Columns{"1", "2", "", ""}, Unread: []string{"3"}}},
+		"times":              {"e.txt", times, "0>0", 40, Layout{Separator: "blanks", Columns: Columns{"1", "2", "", ""}, Unread: []string{"3"}}},
 		"CRLF":               {"e.tsv", "a\tb\r\nc\td\r\n", "a>b", 2, Layout{Separator: "tabs", Columns: Columns{"1", "2", "", ""}}},
-		"jsonl":              {"e.jsonl", "{\"when\": 3, \"to\": 7, \"from\": \"a\"}\n{\"from\": \"b\", \"to\": 8}\n", "a>7", 2, Layout{Columns: Columns{"from", "to", "", ""}}},
+		"jsonl":              {"e.jsonl", "{\"when\": 3, \"to\": 7, \"from\": \"a\"}\n{\"from\": \"b\", \"to\": 8}\n", "a>7", 2, Layout{Columns: Columns{"from", "to", "", ""}, Unread: []string{"when"}}},
+		"jsonl, not named":   {"edges", "{\"from\": \"a\", \"to\": 7}\n", "a>7", 1, Layout{Columns: Columns{"from", "to", "", ""}}},
+		"json by line":       {"e.json", "{\"from\": \"a\", \"to\": 7}\n", "a>7", 1, Layout{Columns: Columns{"from", "to", "", ""}}},
+		"MatrixMarket":       {"e.mtx", "%%MatrixMarket matrix coordinate real general\n% by\n9 9 2\n1 2 .5\n3 4 1\n", "1>2", 2, Layout{Separator: "blanks", Comments: 3, Columns: Columns{"1", "2", "", ""}, Unread: []string{"3"}}},
+		"comma in a key":     {"e.txt", "a,b c\nd e\nf g\n", "a,b>c", 3, Layout{Separator: "blanks", Columns: Columns{"1", "2", "", ""}}},
+		"trailing tabs":      {"e.tsv", "a\tb\t\nc\td\t \n", "a>b", 2, Layout{Separator: "tabs", Columns: Columns{"1", "2", "", ""}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			edges, layout, err := edgesOf(t, file(t, c.file, c.text), nil)
@@ -107,7 +112,13 @@ func TestBadEdges(t *testing.T) {
 		"mixed separators": {"e.tsv", "a\tb\nc,d\n", ReadOptions{}, "e.tsv: line 2: 1 column, where the first line has 2, separated by tabs: this one has commas: separate all lines in one way"},
 		"blanks in names":  {"e.txt", "a b\nNew York Boston\n", ReadOptions{}, "line 2: 3 columns, where the first line has 2, separated by blanks"},
 		"empty":            {"e.tsv", "", ReadOptions{}, "holds no edges"},
-		"comments alone":   {"e.tsv", "# a\n", ReadOptions{}, "holds no edges"},
+		"comments alone":   {"e.tsv", "# a\n", ReadOptions{}, "holds no edges: all of its lines begin with # or %, as comments do"},
+		"comment inside":   {"e.tsv", "a\tb\n# half\nc\td\n", ReadOptions{}, "line 2: 1 column, where the first line has 2, separated by tabs: comments are read before the first edge only: remove this one"},
+		"adjacency":        {"e.txt", "a b c d\nb c\n", ReadOptions{}, "line 2: 2 columns, where the first line has 4, separated by blanks: want one edge per line"},
+		"old line ends":    {"e.tsv", "a\tb\rc\td\r", ReadOptions{}, "line 1: a carriage return without a newline: want lines that end in a newline"},
+		"binary":           {"e.tsv", "a\tb\nc\x00\td\n", ReadOptions{}, "line 2: a zero byte, as no text has"},
+		"json in all":      {"e.json", "[{\"source\": 1, \"target\": 2}]\n", ReadOptions{}, "line 1: want one object per line"},
+		"json in a text":   {"edges", "[{\"source\": 1, \"target\": 2}]\n", ReadOptions{}, "line 1: want one object per line"},
 		"header alone":     {"e.csv", "source,target\n", ReadOptions{Columns: Columns{Source: "source"}}, "holds a header and no edges"},
 		"no such column":   {"e.csv", "a,b\n1,2\n", ReadOptions{Columns: Columns{Source: "x"}}, `no column is "x"; the header has "a", "b"`},
 		"no such number":   {"e.csv", "1,2\n1,2\n", ReadOptions{Columns: Columns{Source: "3"}}, "no column 3: the first line has 2 columns"},
@@ -202,7 +213,7 @@ func TestBadGraphs(t *testing.T) {
 		files map[Part]string
 		want  string
 	}{
-		"self loops alone": {Options{}, map[Part]string{Train: "a\ta\n"}, "no edges are left: all of them are self loops"},
+		"self loops alone": {Options{}, map[Part]string{Train: "a\ta\n"}, "part0.tsv: no edges are left: all of them are self loops (1), which are left out"},
 		"memory":           {Options{MemoryBytes: 10}, map[Part]string{Train: "a\tb\n"}, "take more than the 1e-05 MB of memory allowed"},
 		"node twice":       {Options{Nodes: []string{"a", "a"}}, nil, `key "a" names node 0 and node 1`},
 		"no such node":     {Options{Nodes: []string{"a"}}, map[Part]string{Train: "a\tb\n"}, `line 1: no node is "b"`},
@@ -228,6 +239,11 @@ func TestSplitByTime(t *testing.T) {
 	require.NoError(t, b.Add(r, Train))
 	g, err := b.Graph()
 	require.NoError(t, err)
+	b, err = NewBuilder(&Options{Times: true})
+	require.NoError(t, err)
+	r, err = Open(file(t, "e.tsv", text.String()), &ReadOptions{Times: true})
+	require.NoError(t, err)
+	require.ErrorContains(t, b.Add(r, Train), "e.tsv has no column of times by a usual name: name the column")
 	split, err := g.SplitByTime(.1, .2)
 	require.NoError(t, err)
 	assert.Equal(t, []int{70, 10, 20}, []int{len(split.Train), len(split.Valid), len(split.Test)})
@@ -272,11 +288,11 @@ func TestFeatures(t *testing.T) {
 	_, err = g.SetFeatures("f.csv", 1, rows([]string{"0", "1"}, 10, 11))
 	assert.EqualError(t, err, `f.csv has no row for node "2": want features of every node`)
 	_, err = g.SetFeatures("f.npy", 1, rows(nil, 10, float32(math.NaN())))
-	assert.EqualError(t, err, "f.npy: row 1: value 0 is NaN: want finite numbers")
+	assert.EqualError(t, err, "f.npy: row 1: value 0 is NaN as a float32: want finite numbers")
 	_, err = g.SetFeatures("f.csv", 1, rows([]string{"0", "0"}, 10, 11))
 	assert.EqualError(t, err, `f.csv: row 1: node "0" has features already`)
 	_, err = g.SetFeatures("f.npy", 1, rows(nil, 10))
-	assert.EqualError(t, err, `f.npy has no row for node "1": want features of every node; its rows have no keys, and count as those of nodes 0, 1, 2 and so on`)
+	assert.EqualError(t, err, `f.npy has no row for node "1": want features of every node; its 1 rows of 1 values have no keys, and count as those of nodes 0, 1, 2 and so on`)
 	_, err = g.SetSourceFeatures("f.npy", 1, rows(nil, 10))
 	assert.EqualError(t, err, "f.npy: features of sources are for two kinds of nodes")
 

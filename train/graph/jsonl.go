@@ -25,7 +25,7 @@ func (r *Reader) openJSON(path string, o ReadOptions) error {
 	if err != nil {
 		return fmt.Errorf("%s: line 1: %w", r.name, err)
 	}
-	r.layout = Layout{Columns: found}
+	r.layout = Layout{Columns: found, Unread: at.unread(first, true)}
 	lines, err := codec.OpenLines(path, r.name)
 	if err != nil {
 		return err
@@ -79,6 +79,12 @@ func jsonFields(line []byte) (names []string, err error) {
 		return nil, wrong
 	}
 	return names, nil
+}
+
+// isObject tells whether a line of a text is a JSON object, or begins a list of them.
+func isObject(line []byte) bool {
+	line = bytes.TrimSpace(line)
+	return bytes.HasPrefix(line, []byte("{\"")) || bytes.HasPrefix(line, []byte("[{\"")) || bytes.Equal(line, []byte("[{"))
 }
 
 // A jsonLine is the object of a line.

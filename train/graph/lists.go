@@ -58,7 +58,7 @@ func OpenLists(path string, opts *ReadOptions, sure bool) (l *Lists, ok bool, er
 	switch kind := kindOf(o.Name, o.Format); kind {
 	case "npy", "npz", "pt", "pth", "safetensors":
 		ok, err = l.openArray(path, sure)
-	case "jsonl", "ndjson":
+	case "jsonl", "ndjson", "json":
 		ok, err = l.openJSON(path, sure)
 	default:
 		ok, err = l.openText(path, kind, sure)

@@ -64,7 +64,11 @@ func ReadOGB(dir string, opts *Options) (*Graph, error) {
 	}
 	trainFile := filepath.Join(splits[0], "train.pt")
 	if _, err := os.Stat(trainFile); errors.Is(err, os.ErrNotExist) {
-		r, err := Open(filepath.Join(dir, "raw", "edge.csv.gz"), &ReadOptions{Columns: Columns{Source: "1", Target: "2"}})
+		rawFile := filepath.Join(dir, "raw", "edge.csv.gz")
+		r, err := Open(rawFile, &ReadOptions{Columns: Columns{Source: "1", Target: "2"}})
+		if errors.Is(err, os.ErrNotExist) {
+			return nil, missing(rawFile)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -132,7 +136,7 @@ func (b *Builder) addOGB(path string, part, negatives Part) (each bool, err erro
 func (b *Builder) mayRead(path string) error {
 	info, err := os.Stat(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("%s is missing: want the files of the split as OGB lays them out", path)
+		return missing(path)
 	}
 	if err != nil {
 		return err
@@ -142,6 +146,10 @@ func (b *Builder) mayRead(path string) error {
 			path, float64(need)/1e6, float64(b.o.MemoryBytes)/1e6)
 	}
 	return nil
+}
+
+func missing(path string) error {
+	return fmt.Errorf("%s is missing: want the files of the data set as OGB lays them out", path)
 }
 
 // candidates are the rows of an array with the negatives of each edge, as numbers of nodes.
@@ -196,6 +204,9 @@ func (b *Builder) addShared(path string, arrays []codec.Integers, part, negative
 func ogbNodes(dir string) (n int, err error) {
 	path := filepath.Join(dir, "raw", nodeList)
 	lines, err := codec.OpenLines(path, "")
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, missing(path)
+	}
 	if err != nil {
 		return 0, err
 	}

@@ -31,6 +31,7 @@ type Layout struct {
 	Comments  int    // lines before the first edge that are none
 	Header    bool   // whether the first line names the columns
 	Columns   Columns
+	Unread    []string // the other columns, by the header or by their number from 1
 }
 
 // A Table gives rows of fields. The fields of a row are valid until the next call; at the end it
@@ -66,7 +67,7 @@ func Open(path string, opts *ReadOptions) (*Reader, error) {
 	switch kind := kindOf(o.Name, o.Format); kind {
 	case "npy", "npz", "pt", "pth", "safetensors":
 		err = r.openArray(path, o.Columns)
-	case "jsonl", "ndjson":
+	case "jsonl", "ndjson", "json":
 		err = r.openJSON(path, o)
 	default:
 		err = r.openText(path, kind, o)
@@ -110,7 +111,7 @@ func FromTable(t Table, unit string, header []string, opts *ReadOptions) (*Reade
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", o.Name, err)
 	}
-	r := &Reader{name: o.Name, unit: unit, layout: Layout{Header: true, Columns: found}, close: t.Close}
+	r := &Reader{name: o.Name, unit: unit, layout: Layout{Header: true, Columns: found, Unread: at.unread(header, true)}, close: t.Close}
 	r.next = func(e *Edge) (int, error) {
 		fields, line, err := t.Next()
 		if err != nil {

@@ -54,6 +54,9 @@ func (r *Reader) openText(path, kind string, o ReadOptions) error {
 	if err != nil {
 		return err
 	}
+	if o.Format == "" && isObject(sample.text[0]) { // as of standard input, which has no name
+		return r.openJSON(path, o)
+	}
 	t := &text{name: r.name}
 	if t.sep, err = sample.separator(kind); err != nil {
 		return err
@@ -87,8 +90,11 @@ func (t *text) next(e *Edge) (int, error) {
 	if t.split, err = t.sep.split(t.lines, t.split[:0], line); err != nil {
 		return number, err
 	}
+	if err := checkText(line); err != nil {
+		return number, err
+	}
 	if n := len(t.split); n < t.at.needs() || (t.sep.strict && n != t.width) {
-		return number, fmt.Errorf("%s, where the first line has %d, separated by %s%s", columnsText(n), t.width, t.sep.name, mixedHint(line, t.sep))
+		return number, fmt.Errorf("%s, where the first line has %d, separated by %s: %s", columnsText(n), t.width, t.sep.name, unevenHint(line, t.sep))
 	}
 	t.fields = t.fields[:0]
 	for _, field := range t.split {
@@ -97,15 +103,33 @@ func (t *text) next(e *Edge) (int, error) {
 	return number, t.at.fill(e, t.fields)
 }
 
-// mixedHint says so where a line has another separator than the first.
-func mixedHint(line []byte, sep separator) string {
+// checkText refuses bytes that no line of a text has. Lines that end in a carriage return alone
+// would be read as one.
+func checkText(line []byte) error {
+	switch {
+	case bytes.IndexByte(line, 0) >= 0:
+		return errors.New("a zero byte, as no text has: want lines of text, or a file whose name tells its format")
+	case bytes.IndexByte(line, '\r') >= 0:
+		return errors.New("a carriage return without a newline: want lines that end in a newline")
+	}
+	return nil
+}
+
+// unevenHint says what to do about a line that does not have the columns of the first.
+func unevenHint(line []byte, sep separator) string {
+	if isComment(line) {
+		return "comments are read before the first edge only: remove this one"
+	}
 	for _, other := range []struct{ name, mark string }{{"tabs", "\t"}, {"commas", ","}, {"semicolons", ";"}, {"blanks", " "}} {
 		if other.name != sep.name && bytes.Contains(line, []byte(other.mark)) {
-			return ": this one has " + other.name + ": separate all lines in one way"
+			return "this one has " + other.name + ": separate all lines in one way"
 		}
 	}
-	return ""
+	return "want one edge per line, and as many columns in each"
 }
+
+// isComment tells a line of comment, where the file may have some.
+func isComment(line []byte) bool { return line[0] == '#' || line[0] == '%' }
 
 // A sample is the first lines of a file, without comments.
 type sample struct {
@@ -123,16 +147,27 @@ func readSample(path, name string, most int) (*sample, int, error) {
 	}
 	s := &sample{name: name, lines: lines}
 	comments := 0
+	matrix, sized := false, false // a file of MatrixMarket, and whether the line of its size was read
 	for len(s.text) < most {
-		line, _, err := lines.Next()
+		line, number, err := lines.Next()
 		if errors.Is(err, io.EOF) {
 			break
+		}
+		if err == nil {
+			if err = checkText(line); err != nil {
+				err = fmt.Errorf("%s: line %d: %w", name, number, err)
+			}
 		}
 		if err != nil {
 			return nil, 0, errors.Join(err, lines.Close())
 		}
-		if len(s.text) == 0 && (line[0] == '#' || line[0] == '%') {
+		if len(s.text) == 0 && !sized && isComment(line) {
 			comments++
+			matrix = matrix || bytes.HasPrefix(line, []byte("%%MatrixMarket"))
+			continue
+		}
+		if matrix && !sized { // rows, columns and entries
+			comments, sized = comments+1, true
 			continue
 		}
 		s.text = append(s.text, bytes.Clone(line))
@@ -140,23 +175,42 @@ func readSample(path, name string, most int) (*sample, int, error) {
 	if err := lines.Close(); err != nil {
 		return nil, 0, err
 	}
+	if len(s.text) == 0 && comments > 0 {
+		return nil, 0, fmt.Errorf("%s holds no edges: all of its lines begin with # or %%, as comments do", name)
+	}
 	if len(s.text) == 0 {
 		return nil, 0, fmt.Errorf("%s holds no edges", name)
 	}
 	return s, comments, nil
 }
 
-// separator is the first that divides the first line and nearly all others into columns, as many in
-// each. That of the format is tried first.
+// separator is the first that divides the first line and at least half of the others into columns,
+// or else the first that divides the first line. That of the format is tried first.
 func (s *sample) separator(kind string) (separator, error) {
 	order := separators
 	if kind == "csv" {
 		order = append([]separator{separators[2]}, separators...)
 	}
+	var found *separator
 	for _, sep := range order {
-		if n := len(s.fields(sep, 0)); n >= 2 {
+		if len(s.fields(sep, 0)) < 2 {
+			continue
+		}
+		divided := 0
+		for i := range s.text {
+			if len(s.fields(sep, i)) >= 2 {
+				divided++
+			}
+		}
+		if 2*divided >= len(s.text) {
 			return sep, nil
 		}
+		if found == nil {
+			found = &sep
+		}
+	}
+	if found != nil {
+		return *found, nil
 	}
 	first := quote(string(s.text[0]))
 	return separator{}, fmt.Errorf("%s: line %s has 1 column: want a source and a target, separated by a tab, a comma or blanks", s.name, first)
@@ -198,6 +252,7 @@ func (t *text) recognise(s *sample, o ReadOptions, layout *Layout) (err error) {
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.name, err)
 	}
+	layout.Unread = t.at.unread(first, layout.Header)
 	return nil
 }
 
