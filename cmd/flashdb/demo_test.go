@@ -92,9 +92,3 @@ func TestDemoJSON(t *testing.T) {
 	assert.Less(t, r.Eval.MaxRelDiff, 1e-4)
 	require.NoError(t, os.RemoveAll(r.Dir))
 }
-
-func TestShellQuote(t *testing.T) {
-	assert.Equal(t, "/tmp/a-b_1/go.flash", shellQuote("/tmp/a-b_1/go.flash"))
-	assert.Equal(t, "'/tmp/it'\\''s here'", shellQuote("/tmp/it's here"))
-	assert.Equal(t, "''", shellQuote(""))
-}

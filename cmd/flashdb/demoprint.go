@@ -103,7 +103,7 @@ included, that the index finds.
 }
 
 func (d *demo) printNext() error {
-	dir := shellQuote(d.report.Dir)
+	dir := show.Word(d.report.Dir)
 	_, err := fmt.Fprintf(d.out, `
 The database stays in %[1]s. Try next:
   %[3]s predict %[1]s %[2]s net/http.Get --filter "func and not internal" --explain
@@ -120,16 +120,4 @@ func programName() string {
 		return "go run ./cmd/flashdb"
 	}
 	return "flashdb"
-}
-
-// shellQuote quotes a path for a POSIX shell where that is needed.
-func shellQuote(s string) string {
-	plain := func(r rune) bool {
-		return r == '/' || r == '.' || r == '-' || r == '_' || r == '\\' || r == ':' ||
-			(r >= '0' && r <= '9') || (r >= 'a' && r <= 'z') || (r >= 'A' && r <= 'Z')
-	}
-	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/terminal"
 )
 
@@ -59,7 +60,7 @@ func (d *demo) printTrain() {
 training a model of its own on the same edges, as this command does:
   %s train %s %s train.tsv.zst --keys nodes.tsv.zst --ids --test test.tsv.zst --epochs %d
 
-`, programName(), shellQuote(d.report.Dir), demoTrained, demoEpochs)
+`, programName(), show.Word(d.report.Dir), demoTrained, demoEpochs)
 }
 
 // predictTrained asks the model that --train made for the new neighbours of a symbol.

@@ -144,3 +144,30 @@ func (a *app) nearKeys(ctx context.Context, c collection, err error, keys ...str
 	}
 	return err
 }
+
+// nearSource is nearKeys for sources, which were looked for in c itself unless from is another
+// collection. It says so if another one has them.
+func (a *app) nearSource(ctx context.Context, db database, c, from collection, err error, keys ...string) error {
+	if from.Name() != c.Name() || !errors.Is(err, flashdb.ErrNotFound) {
+		return a.nearKeys(ctx, from, err, keys...)
+	}
+	names, lerr := db.Collections(ctx)
+	if lerr != nil {
+		return err
+	}
+	for _, key := range keys {
+		for _, name := range names {
+			if name == c.Name() || !strings.Contains(err.Error(), fmt.Sprintf("node %q", key)) {
+				continue
+			}
+			other, oerr := db.Collection(ctx, name)
+			if oerr != nil {
+				continue
+			}
+			if _, oerr = other.Get(ctx, key); oerr == nil {
+				return fmt.Errorf("%w: %s has it: --source-collection %s", err, name, name)
+			}
+		}
+	}
+	return a.nearKeys(ctx, from, err, keys...)
+}

@@ -133,7 +133,7 @@ func (a *app) predict(ctx context.Context, r predictRequest) error {
 		first := true
 		for res, err := range c.PredictBatch(ctx, r.keys, r.k, &r.opts) {
 			if err != nil {
-				return a.nearKeys(ctx, from, err, r.keys...)
+				return a.nearSource(ctx, db, c, from, err, r.keys...)
 			}
 			if first {
 				if err := a.remarkOn(ctx, db, c, res.Stats); err != nil {
@@ -146,7 +146,7 @@ func (a *app) predict(ctx context.Context, r predictRequest) error {
 			var reasons []flashdb.Reason
 			if r.why {
 				if reasons, err = r.reasons(ctx, c, res); err != nil {
-					return a.nearKeys(ctx, from, err, r.keys...)
+					return a.nearSource(ctx, db, c, from, err, r.keys...)
 				}
 			}
 			if err := a.printResult(res, a.predicted(d), reasons...); err != nil {

@@ -35,7 +35,7 @@ func (a *app) searchCommand() *cobra.Command {
 				}
 				n, err := embedded(cmd.Context(), from, args[2])
 				if err != nil {
-					return a.nearKeys(cmd.Context(), from, err, args[2])
+					return a.nearSource(cmd.Context(), db, c, from, err, args[2])
 				}
 				if from.Name() == c.Name() {
 					o.Exclude = append([]string{n.Key}, opts.Exclude...)

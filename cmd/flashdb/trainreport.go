@@ -285,20 +285,12 @@ func (t *trainRun) print() error {
 // nextStep is a command that predicts.
 func (t *trainRun) nextStep() string {
 	key := t.g.Keys[0]
-	line := fmt.Sprintf("predict %s %s %s", shellWord(t.r.dir), t.r.collection, shellWord(key))
+	line := fmt.Sprintf("predict %s %s %s", show.Word(t.r.dir), t.r.collection, show.Word(key))
 	if t.r.sourceCollection != "" {
 		line += " --source-collection " + t.r.sourceCollection
 	}
 	if t.related() {
-		line += " --relation " + shellWord(t.g.RelationNames[0])
+		line += " --relation " + show.Word(t.g.RelationNames[0])
 	}
 	return t.verb(line + " -k 10")
-}
-
-// shellWord is a word as one types it into a shell.
-func shellWord(s string) string {
-	if s != "" && !strings.ContainsFunc(s, func(r rune) bool { return strings.ContainsRune(" \t\n\"'`$&|;<>()*?[]#~\\!{}", r) }) {
-		return s
-	}
-	return "'" + strings.ReplaceAll(show.Text(s), "'", `'\''`) + "'"
 }

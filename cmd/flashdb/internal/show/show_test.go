@@ -52,3 +52,18 @@ func TestDidYouMean(t *testing.T) {
 	assert.Equal(t, "did you mean a or b?", DidYouMean([]string{"a", "b"}))
 	assert.Empty(t, DidYouMean(nil))
 }
+
+func TestWord(t *testing.T) {
+	for text, want := range map[string]string{
+		"/tmp/a-b_1/go.flash": "/tmp/a-b_1/go.flash",
+		`C:\data\go.flash`:    `C:\data\go.flash`,
+		"Zürich":              "Zürich",
+		"/tmp/it's here":      `'/tmp/it'\''s here'`,
+		"a;b":                 "'a;b'",
+		"~":                   "'~'",
+		"a\x1bb":              `'"a\x1bb"'`,
+		"":                    "''",
+	} {
+		assert.Equal(t, want, Word(text))
+	}
+}

@@ -15,6 +15,15 @@ func Text(s string) string {
 	return s
 }
 
+// Word returns text as a person types it into a shell: in quotes where that is needed. Backslashes
+// alone need none, as they are in paths of Windows.
+func Word(s string) string {
+	if s != "" && s == Text(s) && !strings.ContainsAny(s, " \t\n\"'`$&|;<>()*?[]#~!{}=") {
+		return s
+	}
+	return "'" + strings.ReplaceAll(Text(s), "'", `'\''`) + "'"
+}
+
 // JSON returns s for a JSON string, which holds Unicode only: Go-quoted when it is not UTF-8, so
 // that different keys stay different.
 func JSON(s string) string {
