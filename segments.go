@@ -58,8 +58,12 @@ func (c *Collection) addSegment(ctx context.Context, least uint64, workers int, 
 	}
 	res.Generation, res.Reason = info.Generation, "no rows are newer than the index"
 	ids, err := c.newerIDs(upTo)
-	if err != nil || ids.GetCardinality() < least {
+	if err != nil {
 		return res, err
+	}
+	if n := ids.GetCardinality(); n < least {
+		c.wrote(int(n)) // they are still there, and were counted for this segment
+		return res, nil
 	}
 	files, err := c.files(info)
 	if err != nil {

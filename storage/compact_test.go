@@ -269,20 +269,30 @@ func TestLockOfAReplacedFileIsNone(t *testing.T) {
 	path := newPath(t)
 	s := open(t, path)
 	bulk(t, s, 50)
-	opened := make(chan error)
+	opened := make(chan error, 1)
+	wait := func() {
+		waiting, err := storage.Open(path, &storage.Options{ReadOnly: true, Timeout: 300 * time.Millisecond})
+		if err == nil {
+			err = waiting.Close()
+		}
+		opened <- err
+	}
 	failpoint.Hook(func(p failpoint.Point) {
 		if p != failpoint.CompactRename {
 			return
 		}
-		go func() {
-			waiting, err := storage.Open(path, &storage.Options{ReadOnly: true, Timeout: 300 * time.Millisecond})
-			if err == nil {
-				err = waiting.Close()
-			}
-			opened <- err
-		}()
+		go wait()
 		for openFiles(t, path) < 2 {
-			runtime.Gosched()
+			select {
+			case err := <-opened: // it gave up unseen, as on a machine that stood still
+				if !errors.Is(err, storage.ErrLocked) {
+					opened <- err
+					return
+				}
+				go wait()
+			default:
+				runtime.Gosched()
+			}
 		}
 	})
 	defer failpoint.Hook(nil)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -28,11 +29,15 @@ func within(t *testing.T, what string, fn func()) {
 		defer close(done)
 		fn()
 	}()
-	select {
-	case <-done:
-	case <-time.After(time.Minute): // nothing here takes a second
-		panic(fmt.Sprintf("%s: %s hangs", t.Name(), what)) // t.FailNow would wait for what hangs
+	for range 60 { // nothing here takes a second; a process that is stopped for a minute misses only one
+		select {
+		case <-done:
+			return
+		case <-time.After(time.Second):
+		}
 	}
+	debug.SetTraceback("all")
+	panic(fmt.Sprintf("%s: %s hangs", t.Name(), what)) // t.FailNow would wait for what hangs
 }
 
 // storeCalls are the ways into flash.db.

@@ -28,6 +28,7 @@ func TestSecondProcess(t *testing.T) {
 // named it misleads nobody.
 func TestOwnerDied(t *testing.T) {
 	s := newSaga(t, filepath.Join(t.TempDir(), "test.flash"), 1)
+	s.life.Writes = 1 << 30 // it never ends by itself, however late the kill comes
 	s.run(5)
 	require.False(t, s.closed)
 	require.FileExists(t, filepath.Join(s.life.Dir, "owner.pid"))
