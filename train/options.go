@@ -99,6 +99,7 @@ type Options struct {
 	WalkReturn, WalkInOut float64 // Node2Vec: p and q; default 1
 	WalkLength            int     // Node2Vec: nodes per walk; default 20
 	WalksPerNode          int     // Node2Vec: walks that begin at each node; default 10
+	WalkWindow            int     // Node2Vec: most steps of a walk between two nodes of a pair; default 5
 
 	Cores       int   // goroutines; default all processors. It changes the time and not the result
 	MemoryBytes int64 // Run refuses what Estimate puts above this; 0 means no bound
@@ -205,6 +206,7 @@ func (o Options) withDefaults(g *Graph, links int) Options {
 	o.WeightDecay = max(0, o.WeightDecay)
 	set(&o.WalkLength, 20)
 	set(&o.WalksPerNode, 10)
+	set(&o.WalkWindow, 5)
 	if o.WalkReturn == 0 {
 		o.WalkReturn = 1
 	}
@@ -254,6 +256,7 @@ func (o Options) Validate() error {
 		{"ValidHits", o.ValidHits, 1 << 30},
 		{"WalkLength", o.WalkLength, 1000},
 		{"WalksPerNode", o.WalksPerNode, 1000},
+		{"WalkWindow", o.WalkWindow, 1000},
 	} {
 		if c.value < 0 || c.value > c.most {
 			fault("%s is %d: want 1 to %d, or 0 for the default", c.name, c.value, c.most)

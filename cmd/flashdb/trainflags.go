@@ -56,6 +56,9 @@ func (r *trainRequest) registerModel(cmd *cobra.Command) {
 	fs.IntVar(&r.opts.EncoderLayers, "layers", 0, "number of layers of gcn and sage (default 2)")
 	fs.Float64Var(&r.opts.WalkReturn, "walk-p", 0, "`p` of node2vec: more makes a walk return less (default 1)")
 	fs.Float64Var(&r.opts.WalkInOut, "walk-q", 0, "`q` of node2vec: more keeps a walk near its start (default 1)")
+	fs.IntVar(&r.opts.WalksPerNode, "walks", 0, "`number` of walks of node2vec that begin at each node (default 10)")
+	fs.IntVar(&r.opts.WalkLength, "walk-length", 0, "`nodes` of a walk of node2vec (default 20)")
+	fs.IntVar(&r.opts.WalkWindow, "walk-window", 0, "most `steps` of a walk between two nodes that node2vec brings together (default 5)")
 	fs.IntVar(&r.opts.Epochs, "epochs", 0, "`number` of epochs at most (default 2 to 30, fewer for more edges)")
 	fs.Float64Var(&r.opts.LearningRate, "lr", 0, "learning `rate` of Adam (default 0.006)")
 	fs.Float64Var(&r.opts.FreeLinks, "free-links", 0, "hops: free embeddings learn at d/(d+`number`) of the rate, for d links (default 0)")
@@ -109,7 +112,7 @@ func (r *trainRequest) validate(cmd *cobra.Command) error {
 	if r.opts.DecoderHidden, err = parseWidths(r.hidden); err != nil {
 		return err
 	}
-	for _, name := range []string{"dim", "epochs", "batch", "folds", "layers", "negatives-per-edge"} {
+	for _, name := range []string{"dim", "epochs", "batch", "folds", "layers", "negatives-per-edge", "walks", "walk-length", "walk-window"} {
 		if v, _ := cmd.Flags().GetInt(name); changed(name) && v < 1 {
 			return fmt.Errorf("--%s is %d: want a positive number", name, v)
 		}
