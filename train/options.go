@@ -53,16 +53,16 @@ const (
 	Pairs NegativeKind = "pairs"
 )
 
-// DefaultDim is the default of Options.Dim.
+// DefaultDim is the default of Options.Dim, except for social graphs: see Options.DimFor.
 const DefaultDim = 64
 
 // Options are the options of a run. The zero value of a field means its default.
 type Options struct {
 	Encoder EncoderKind  // default Hops; MF for ComplEx and DistMult on relations without features
 	Decoder decoder.Kind // default decoder.HadamardMLP
-	Dim     int          // width of an embedding; default DefaultDim
+	Dim     int          // width of an embedding; default DefaultDim, or more for a social graph: see DimFor
 
-	DecoderHidden []int // widths of the decoder's hidden layers; default two of 2*Dim
+	DecoderHidden []int // widths of the decoder's hidden layers; default two of 2*Dim, at most 128 for a social graph
 	DecoderNorm   bool  // layer norm before each activation of the decoder
 	// DecoderResidual adds its input to the linear output of each hidden layer of a HadamardMLP or
 	// ConcatMLP that keeps the width.
@@ -165,14 +165,8 @@ func (o Options) withDefaults(g *Graph, links int) Options {
 	if o.Negatives == "" {
 		o.Negatives = Uniform
 	}
-	set(&o.Dim, DefaultDim)
+	o.setWidths(!byRelation && o.social(g, links))
 	set(&o.Components, mixtureComponents)
-	if o.DecoderHidden == nil {
-		o.DecoderHidden = []int{2 * o.Dim, 2 * o.Dim}
-		if o.Decoder == decoder.MoL {
-			o.DecoderHidden = []int{2 * o.Dim}
-		}
-	}
 	conv := o.Encoder == GCN || o.Encoder == SAGE
 	if conv {
 		set(&o.EncoderHidden, o.Dim)
@@ -216,6 +210,48 @@ func (o Options) withDefaults(g *Graph, links int) Options {
 	set(&o.Patience, 5)
 	set(&o.ValidHits, 20)
 	return o
+}
+
+// DimFor returns the width of the embeddings that Run makes of a graph with so many training edges:
+// Dim, or its default. The default is larger where nodes have many links without a direction, as
+// friends have: the neighbours that two of them have in common tell whether they are linked, and
+// few values cannot tell those apart.
+func (o Options) DimFor(g *Graph, links int) int { return o.withDefaults(g, links).Dim }
+
+// What makes a graph a social one, for defaults.
+const (
+	socialDegree = 10      // least mean degree
+	fewestSocial = 1_000   // nodes: fewer have no use for so many values
+	mostSocial   = 250_000 // nodes: more would take much memory
+	socialDim    = 128
+	socialHidden = 128 // width of the decoder's layers
+)
+
+// social reports whether a graph has the defaults of a social one. The encoder must be set.
+func (o *Options) social(g *Graph, links int) bool {
+	return o.Encoder == Hops && g.undirected() && g.Nodes >= fewestSocial && g.Nodes <= mostSocial && 2*links >= socialDegree*g.Nodes
+}
+
+// setWidths sets the widths of embeddings and decoder that are not given.
+func (o *Options) setWidths(social bool) {
+	width := DefaultDim
+	if social {
+		width = socialDim
+	}
+	if o.Dim == 0 {
+		o.Dim = width
+	}
+	if o.DecoderHidden != nil {
+		return
+	}
+	hidden := 2 * o.Dim
+	if social {
+		hidden = min(hidden, socialHidden)
+	}
+	o.DecoderHidden = []int{hidden, hidden}
+	if o.Decoder == decoder.MoL {
+		o.DecoderHidden = []int{hidden}
+	}
 }
 
 // defaultEpochs returns more epochs for few links, because these have few steps per epoch, and
