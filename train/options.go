@@ -79,8 +79,8 @@ type Options struct {
 	// WeightDecay applies to networks and free embeddings. It is decoupled from the gradient
 	// (AdamW). It decides how fast the model is served: see docs/train.md. The default for Hops
 	// with a network as decoder is 3, or 1 with fewer than 20,000 candidates, which are scanned
-	// anyway. For MF with a decoder by relation it is 1. For other models it is 0. Negative means
-	// none.
+	// anyway, except in a social graph: see DimFor. For MF with a decoder by relation it is 1. For
+	// other models it is 0. Negative means none.
 	WeightDecay float64
 	BatchEdges  int // links per step; default by the number of links
 	Folds       int // training links are learned in so many parts, each from the graph without that part; default 10 for Hops; otherwise 1, which leaves nothing out
@@ -91,7 +91,7 @@ type Options struct {
 	FreeLinks float64
 
 	Epochs     int           // most epochs; default 2 to 30, fewer for more links
-	Patience   int           // validations without a better one before the run ends; default 5
+	Patience   int           // validations without a better one before the run ends; default half of the epochs, 5 to 15
 	ValidHits  int           // k of the Hits@k that a validation measures among Split.ValidNegatives; default 20
 	TimeBudget time.Duration // the run ends after the step in which it is used up; 0 means none
 	Seed       uint64
@@ -165,7 +165,8 @@ func (o Options) withDefaults(g *Graph, links int) Options {
 	if o.Negatives == "" {
 		o.Negatives = Uniform
 	}
-	o.setWidths(!byRelation && o.social(g, links))
+	social := !byRelation && o.social(g, links)
+	o.setWidths(social)
 	set(&o.Components, mixtureComponents)
 	conv := o.Encoder == GCN || o.Encoder == SAGE
 	if conv {
@@ -190,7 +191,7 @@ func (o Options) withDefaults(g *Graph, links int) Options {
 	}
 	if o.WeightDecay == 0 && o.Encoder == Hops && (o.Decoder == decoder.HadamardMLP || o.Decoder == decoder.ConcatMLP) {
 		o.WeightDecay = 3
-		if g.Nodes-g.firstTarget() < fewCandidates {
+		if g.Nodes-g.firstTarget() < fewCandidates && !social {
 			o.WeightDecay = 1
 		}
 	}
@@ -207,7 +208,7 @@ func (o Options) withDefaults(g *Graph, links int) Options {
 	if o.WalkInOut == 0 {
 		o.WalkInOut = 1
 	}
-	set(&o.Patience, 5)
+	set(&o.Patience, max(5, min(15, o.Epochs/2)))
 	set(&o.ValidHits, 20)
 	return o
 }

@@ -56,5 +56,8 @@ func TestWidthByGraph(t *testing.T) {
 		assert.Equal(t, c.dim, o.Dim, name)
 		assert.Equal(t, c.dim, c.o.DimFor(&c.g, c.links), name)
 		assert.Equal(t, []int{c.hidden, c.hidden}, o.DecoderHidden, name)
+		if name == "social, no index" || name == "few nodes" {
+			assert.Equal(t, map[bool]float64{true: 3, false: 1}[c.dim == 128], o.WeightDecay, name)
+		}
 	}
 }
