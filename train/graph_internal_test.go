@@ -184,6 +184,26 @@ func TestWalks(t *testing.T) {
 	assert.Greater(t, returns(1, 0.1), 1.5*plain)
 }
 
+// TestWalkWindow brings the nodes of a walk together that are at most so many steps apart.
+func TestWalkWindow(t *testing.T) {
+	var chain []Edge
+	for i := range uint32(9) {
+		chain = append(chain, Edge{Source: i, Target: i + 1})
+	}
+	f := &fit{trainer: &trainer{crew: crew{1}}}
+	w := walker{newAdjacency(f.crew, 10, chain, outgoing), 1, 1}
+	o := Options{WalkLength: 5, WalkWindow: 2}
+	assert.Equal(t, []Edge{
+		{Source: 3, Target: 4},
+		{Source: 3, Target: 5},
+		{Source: 4, Target: 5},
+		{Source: 4, Target: 6},
+		{Source: 5, Target: 6},
+		{Source: 5, Target: 7},
+		{Source: 6, Target: 7},
+	}, f.windows(nil, w, []uint32{3}, &o, 1))
+}
+
 func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, seed)) }
 
 // TestDefaultEpochs checks that few links get many epochs, and many links at least two.

@@ -12,6 +12,7 @@ import (
 // logarithm of the degree. A block holds the random values of that hop, then the given features.
 type hopLayout struct {
 	random, given int // values of each in a block
+	subspace      int // spectral features
 }
 
 const (
@@ -20,14 +21,19 @@ const (
 	hopGiven  = 64 // most values of given features; more are projected to this number
 )
 
-func newHopLayout(g *Graph) hopLayout {
-	return hopLayout{random: hopRandom, given: min(g.FeatureDim, hopGiven)}
+// newHopLayout returns the layout for embeddings of dim values. These have no use for more spectral
+// features than that, which pass into them directly.
+func newHopLayout(g *Graph, dim int) hopLayout {
+	return hopLayout{
+		random: hopRandom, given: min(g.FeatureDim, hopGiven),
+		subspace: min(max(leastSpectral, (dim+15)/16*16), mostSpectral),
+	}
 }
 
 func (l hopLayout) block() int { return l.random + l.given }
 
 // width is the number of features. Some of those for degrees are always zero, for the kernels.
-func (l hopLayout) width() int { return l.spectral() + spectralDim + hopDegrees }
+func (l hopLayout) width() int { return l.spectral() + l.subspace + hopDegrees }
 
 // spectral is the place of the spectral features.
 func (l hopLayout) spectral() int { return (hopCount + 1) * l.block() }
@@ -104,7 +110,7 @@ func (h *hops) see(links []Edge) {
 		h.spread(a, hop)
 	}
 	width, at := h.layout.width(), h.layout.spectral()
-	h.spectrum.fill(a, columns{h.features, width, at, spectralDim}, columns{h.features, width, 0, spectralDim})
+	h.spectrum.fill(a, columns{h.features, width, at, h.layout.subspace}, columns{h.features, width, 0, h.layout.random})
 	last := width - hopDegrees
 	for node := range h.g.Nodes {
 		h.features[node*width+last] = float32(math.Log1p(float64(a.degree(uint32(node)))))/2 - 1

@@ -23,7 +23,7 @@ type hops struct {
 	sizes    []float32 // divisor of each block, so that its values are about 1; nil until the first see
 	spectrum spectrum
 	net      *network
-	linear   param // dim x spectralDim: the map of the spectral features
+	linear   param // dim x subspace: the map of the spectral features
 	t        *table
 
 	mapped   simd.Matrix // of linear
@@ -40,11 +40,11 @@ type hops struct {
 const chunkNodes = 128
 
 func newHops(c crew, g *Graph, o *Options, p *params, rng *rand.Rand) *hops {
-	h := &hops{crew: c, g: g, dim: o.Dim, half: o.FreeLinks, layout: newHopLayout(g), spectrum: spectrum{crew: c}}
+	h := &hops{crew: c, g: g, dim: o.Dim, half: o.FreeLinks, layout: newHopLayout(g, o.Dim), spectrum: spectrum{crew: c, seed: o.Seed}}
 	h.features = make([]float32, g.Nodes*h.layout.width())
 	h.seedFeatures(o.Seed)
 	h.net = newNetwork(p, rng, false, o.Dropout, h.layout.width(), o.EncoderHidden, o.Dim)
-	h.linear = p.identity(o.Dim, spectralDim)
+	h.linear = p.identity(o.Dim, h.layout.subspace)
 	h.t = newTable(c, g.Nodes, o.Dim, 0, rng)
 	for range c.cores {
 		h.parts = append(h.parts, h.net.newTape(0, chunkNodes))
@@ -84,7 +84,7 @@ func (h *hops) embed(z []float32, nodes []uint32) {
 // pack packs the weights for products.
 func (h *hops) pack() {
 	h.net.pack()
-	simd.Pack(&h.mapped, h.net.p.of(h.linear), h.dim, spectralDim, nil)
+	simd.Pack(&h.mapped, h.net.p.of(h.linear), h.dim, h.layout.subspace, nil)
 }
 
 // chunk writes the embeddings of some of the nodes.
@@ -111,10 +111,10 @@ func (h *hops) gather(worker int, nodes []uint32) []float32 {
 
 // spectral returns a copy of the spectral features among gathered rows.
 func (h *hops) spectral(features []float32) []float32 {
-	width, at := h.layout.width(), h.layout.spectral()
-	rows := make([]float32, 0, len(features)/width*spectralDim)
+	width, at, n := h.layout.width(), h.layout.spectral(), h.layout.subspace
+	rows := make([]float32, 0, len(features)/width*n)
 	for ; len(features) > 0; features = features[width:] {
-		rows = append(rows, features[at:at+spectralDim]...)
+		rows = append(rows, features[at:at+n]...)
 	}
 	return rows
 }
@@ -126,7 +126,7 @@ func (h *hops) backward(dz []float32, nodes []uint32) {
 		h.net.part(part, h.record, first)
 		part.input = h.gather(worker, nodes[first:last])
 		grad := dz[first*h.dim : last*h.dim]
-		h.sums[lane].Add(h.net.p.laneGrad(lane, h.linear), grad, h.spectral(part.input), last-first, h.dim, spectralDim)
+		h.sums[lane].Add(h.net.p.laneGrad(lane, h.linear), grad, h.spectral(part.input), last-first, h.dim, h.layout.subspace)
 		h.net.backward(part, lane, grad, last-first, false, true)
 	})
 }

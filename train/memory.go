@@ -30,9 +30,10 @@ func estimate(g *Graph, links int, split *Split, o *Options) Memory {
 	var m Memory
 	switch o.Encoder {
 	case Hops:
-		width := int64(newHopLayout(g).width())
-		m.Features = 4 * n * (width + 1 + spectralDim) // and the rates of free embeddings, and the spectral subspace
-		weights += (width+d)*hidden + d*spectralDim
+		layout := newHopLayout(g, o.Dim)
+		width, subspace := int64(layout.width()), int64(layout.subspace)
+		m.Features = 4 * n * (width + 1 + subspace) // and the rates of free embeddings, and the spectral subspace
+		weights += (width+d)*hidden + d*subspace
 		row += hidden + d
 	case GCN, SAGE:
 		layers, widest := int64(o.EncoderLayers), max(hidden, d)

@@ -53,16 +53,16 @@ const (
 	Pairs NegativeKind = "pairs"
 )
 
-// DefaultDim is the default of Options.Dim.
+// DefaultDim is the default of Options.Dim, except for social graphs: see Options.DimFor.
 const DefaultDim = 64
 
 // Options are the options of a run. The zero value of a field means its default.
 type Options struct {
 	Encoder EncoderKind  // default Hops; MF for ComplEx and DistMult on relations without features
 	Decoder decoder.Kind // default decoder.HadamardMLP
-	Dim     int          // width of an embedding; default DefaultDim
+	Dim     int          // width of an embedding; default DefaultDim, or more for a social graph: see DimFor
 
-	DecoderHidden []int // widths of the decoder's hidden layers; default two of 2*Dim
+	DecoderHidden []int // widths of the decoder's hidden layers; default two of 2*Dim, at most 128 for a social graph
 	DecoderNorm   bool  // layer norm before each activation of the decoder
 	// DecoderResidual adds its input to the linear output of each hidden layer of a HadamardMLP or
 	// ConcatMLP that keeps the width.
@@ -79,8 +79,8 @@ type Options struct {
 	// WeightDecay applies to networks and free embeddings. It is decoupled from the gradient
 	// (AdamW). It decides how fast the model is served: see docs/train.md. The default for Hops
 	// with a network as decoder is 3, or 1 with fewer than 20,000 candidates, which are scanned
-	// anyway. For MF with a decoder by relation it is 1. For other models it is 0. Negative means
-	// none.
+	// anyway, except in a social graph: see DimFor. For MF with a decoder by relation it is 1. For
+	// other models it is 0. Negative means none.
 	WeightDecay float64
 	BatchEdges  int // links per step; default by the number of links
 	Folds       int // training links are learned in so many parts, each from the graph without that part; default 10 for Hops; otherwise 1, which leaves nothing out
@@ -91,7 +91,7 @@ type Options struct {
 	FreeLinks float64
 
 	Epochs     int           // most epochs; default 2 to 30, fewer for more links
-	Patience   int           // validations without a better one before the run ends; default 5
+	Patience   int           // validations without a better one before the run ends; default half of the epochs, 5 to 15
 	ValidHits  int           // k of the Hits@k that a validation measures among Split.ValidNegatives; default 20
 	TimeBudget time.Duration // the run ends after the step in which it is used up; 0 means none
 	Seed       uint64
@@ -99,6 +99,7 @@ type Options struct {
 	WalkReturn, WalkInOut float64 // Node2Vec: p and q; default 1
 	WalkLength            int     // Node2Vec: nodes per walk; default 20
 	WalksPerNode          int     // Node2Vec: walks that begin at each node; default 10
+	WalkWindow            int     // Node2Vec: most steps of a walk between two nodes of a pair; default 5
 
 	Cores       int   // goroutines; default all processors. It changes the time and not the result
 	MemoryBytes int64 // Run refuses what Estimate puts above this; 0 means no bound
@@ -164,14 +165,9 @@ func (o Options) withDefaults(g *Graph, links int) Options {
 	if o.Negatives == "" {
 		o.Negatives = Uniform
 	}
-	set(&o.Dim, DefaultDim)
+	social := !byRelation && o.social(g, links)
+	o.setWidths(social)
 	set(&o.Components, mixtureComponents)
-	if o.DecoderHidden == nil {
-		o.DecoderHidden = []int{2 * o.Dim, 2 * o.Dim}
-		if o.Decoder == decoder.MoL {
-			o.DecoderHidden = []int{2 * o.Dim}
-		}
-	}
 	conv := o.Encoder == GCN || o.Encoder == SAGE
 	if conv {
 		set(&o.EncoderHidden, o.Dim)
@@ -195,7 +191,7 @@ func (o Options) withDefaults(g *Graph, links int) Options {
 	}
 	if o.WeightDecay == 0 && o.Encoder == Hops && (o.Decoder == decoder.HadamardMLP || o.Decoder == decoder.ConcatMLP) {
 		o.WeightDecay = 3
-		if g.Nodes-g.firstTarget() < fewCandidates {
+		if g.Nodes-g.firstTarget() < fewCandidates && !social {
 			o.WeightDecay = 1
 		}
 	}
@@ -205,15 +201,58 @@ func (o Options) withDefaults(g *Graph, links int) Options {
 	o.WeightDecay = max(0, o.WeightDecay)
 	set(&o.WalkLength, 20)
 	set(&o.WalksPerNode, 10)
+	set(&o.WalkWindow, 5)
 	if o.WalkReturn == 0 {
 		o.WalkReturn = 1
 	}
 	if o.WalkInOut == 0 {
 		o.WalkInOut = 1
 	}
-	set(&o.Patience, 5)
+	set(&o.Patience, max(5, min(15, o.Epochs/2)))
 	set(&o.ValidHits, 20)
 	return o
+}
+
+// DimFor returns the width of the embeddings that Run makes of a graph with so many training edges:
+// Dim, or its default. The default is larger where nodes have many links without a direction, as
+// friends have: the neighbours that two of them have in common tell whether they are linked, and
+// few values cannot tell those apart.
+func (o Options) DimFor(g *Graph, links int) int { return o.withDefaults(g, links).Dim }
+
+// What makes a graph a social one, for defaults.
+const (
+	socialDegree = 10      // least mean degree
+	fewestSocial = 1_000   // nodes: fewer have no use for so many values
+	mostSocial   = 250_000 // nodes: more would take much memory
+	socialDim    = 128
+	socialHidden = 128 // width of the decoder's layers
+)
+
+// social reports whether a graph has the defaults of a social one. The encoder must be set.
+func (o *Options) social(g *Graph, links int) bool {
+	return o.Encoder == Hops && g.undirected() && g.Nodes >= fewestSocial && g.Nodes <= mostSocial && 2*links >= socialDegree*g.Nodes
+}
+
+// setWidths sets the widths of embeddings and decoder that are not given.
+func (o *Options) setWidths(social bool) {
+	width := DefaultDim
+	if social {
+		width = socialDim
+	}
+	if o.Dim == 0 {
+		o.Dim = width
+	}
+	if o.DecoderHidden != nil {
+		return
+	}
+	hidden := 2 * o.Dim
+	if social {
+		hidden = min(hidden, socialHidden)
+	}
+	o.DecoderHidden = []int{hidden, hidden}
+	if o.Decoder == decoder.MoL {
+		o.DecoderHidden = []int{hidden}
+	}
 }
 
 // defaultEpochs returns more epochs for few links, because these have few steps per epoch, and
@@ -254,6 +293,7 @@ func (o Options) Validate() error {
 		{"ValidHits", o.ValidHits, 1 << 30},
 		{"WalkLength", o.WalkLength, 1000},
 		{"WalksPerNode", o.WalksPerNode, 1000},
+		{"WalkWindow", o.WalkWindow, 1000},
 	} {
 		if c.value < 0 || c.value > c.most {
 			fault("%s is %d: want 1 to %d, or 0 for the default", c.name, c.value, c.most)

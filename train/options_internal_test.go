@@ -30,3 +30,34 @@ func TestDefaultEncoder(t *testing.T) {
 	o := Options{Decoder: decoder.ComplEx, WeightDecay: -1}.withDefaults(&Graph{Nodes: 9, Relations: 3}, 100)
 	assert.Zero(t, o.WeightDecay, "none")
 }
+
+// TestWidthByGraph has wide embeddings for graphs of many links without a direction, unless the
+// width is given.
+func TestWidthByGraph(t *testing.T) {
+	for name, c := range map[string]struct {
+		g           Graph
+		links       int
+		o           Options
+		dim, hidden int
+	}{
+		"social":               {Graph{Nodes: 40_000}, 200_000, Options{}, 128, 128},
+		"social, no index":     {Graph{Nodes: 19_999}, 200_000, Options{}, 128, 128},
+		"fewer links":          {Graph{Nodes: 40_000}, 199_999, Options{}, 64, 128},
+		"few nodes":            {Graph{Nodes: 999}, 200_000, Options{}, 64, 128},
+		"many nodes":           {Graph{Nodes: 250_001}, 9_000_000, Options{}, 64, 128},
+		"a direction":          {Graph{Nodes: 40_000, Directed: true}, 200_000, Options{}, 64, 128},
+		"two kinds":            {Graph{Nodes: 40_000, Sources: 20_000}, 200_000, Options{}, 64, 128},
+		"another encoder":      {Graph{Nodes: 40_000}, 200_000, Options{Encoder: SAGE}, 64, 128},
+		"width given":          {Graph{Nodes: 40_000}, 200_000, Options{Dim: 96}, 96, 128},
+		"width given, smaller": {Graph{Nodes: 40_000}, 200_000, Options{Dim: 32}, 32, 64},
+		"width given, else":    {Graph{Nodes: 40_000}, 1, Options{Dim: 96}, 96, 192},
+	} {
+		o := c.o.withDefaults(&c.g, c.links)
+		assert.Equal(t, c.dim, o.Dim, name)
+		assert.Equal(t, c.dim, c.o.DimFor(&c.g, c.links), name)
+		assert.Equal(t, []int{c.hidden, c.hidden}, o.DecoderHidden, name)
+		if name == "social, no index" || name == "few nodes" {
+			assert.Equal(t, map[bool]float64{true: 3, false: 1}[c.dim == 128], o.WeightDecay, name)
+		}
+	}
+}

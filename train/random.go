@@ -14,6 +14,7 @@ const (
 	streamSample
 	streamNewcomers
 	streamWalks
+	streamSpectrum
 )
 
 // mix returns a seed that differs for each step of a run: the finaliser of SplitMix64.

@@ -284,8 +284,8 @@ func TestEstimate(t *testing.T) {
 	base := train.Estimate(g, split, train.Options{})
 	assert.Equal(t, base.Features+base.Parameters+base.Graph+base.Working, base.Total)
 	for _, kind := range []train.EncoderKind{train.Hops, train.MF, train.GCN, train.SAGE, train.Node2Vec} {
-		some, twice := train.Estimate(g, split, train.Options{Encoder: kind}), train.Estimate(g, split, train.Options{Encoder: kind, Dim: 128})
-		assert.Greater(t, twice.Total, some.Total, kind)
+		some, wider := train.Estimate(g, split, train.Options{Encoder: kind}), train.Estimate(g, split, train.Options{Encoder: kind, Dim: 256})
+		assert.Greater(t, wider.Total, some.Total, kind)
 	}
 	split.ValidCandidates = make([][]uint32, len(split.Valid))
 	for i := range split.ValidCandidates {

@@ -2,13 +2,15 @@ package train
 
 import (
 	"math"
+	"math/rand/v2"
 
 	"github.com/flashdb/flashdb/internal/simd"
 )
 
 const (
-	spectralDim    = 64 // values per node, at most hopRandom
-	spectralRounds = 12 // products with the adjacency, even
+	leastSpectral  = 64  // values per node
+	mostSpectral   = 256 // values per node
+	spectralRounds = 12  // products with the adjacency, even
 )
 
 // spectrum computes the spectral features of a graph: the leading subspace of its adjacency, spread
@@ -24,13 +26,14 @@ const (
 // own ends: those are sums over the neighbours that are left.
 type spectrum struct {
 	crew
+	seed  uint64
 	more  int       // added to every degree
-	basis []float32 // of the subspace, n x spectralDim; nil before the first fill
+	basis []float32 // of the subspace, row-major, as wide as the features; nil before the first fill
 	size  float32   // divisor, so that values are about 1
 }
 
 // fill sets x to the features of a graph. The first graph decides the subspace: the search for it
-// begins with the values of from, and overwrites x.
+// begins with the random values of from, and overwrites x.
 func (s *spectrum) fill(a *adjacency, x, from columns) {
 	n := len(a.start) - 1
 	first := s.basis == nil
@@ -41,7 +44,7 @@ func (s *spectrum) fill(a *adjacency, x, from columns) {
 	}
 	spread := s.spreading(a)
 	scale(spread.left, 1/s.size)
-	spread.apply(s.crew, x, plain(s.basis, spectralDim))
+	spread.apply(s.crew, x, plain(s.basis, x.width))
 	if !first {
 		return
 	}
@@ -50,7 +53,7 @@ func (s *spectrum) fill(a *adjacency, x, from columns) {
 		squares += float64(simd.Dot(x.row(i), x.row(i)))
 	}
 	if squares > 0 {
-		s.size = float32(math.Sqrt(squares / float64(n*spectralDim)))
+		s.size = float32(math.Sqrt(squares / float64(n*x.width)))
 	}
 	for i := range n {
 		scale(x.row(i), 1/s.size)
@@ -65,24 +68,32 @@ func (s *spectrum) spreading(a *adjacency) spreading {
 // find sets the basis, by orthogonal iteration.
 func (s *spectrum) find(a *adjacency, x, from columns) {
 	n := len(a.start) - 1
-	s.basis = make([]float32, n*spectralDim)
-	basis, spread := plain(s.basis, spectralDim), s.spreading(a)
+	s.basis = make([]float32, n*x.width)
+	basis, spread := plain(s.basis, x.width), s.spreading(a)
+	rng := rand.New(rand.NewPCG(s.seed, streamSpectrum))
+	for i := range n {
+		row := basis.row(i)
+		for j := copy(row, from.row(i)); j < len(row); j++ {
+			row[j] = float32(rng.NormFloat64())
+		}
+	}
 	for range spectralRounds / 2 {
-		spread.apply(s.crew, x, from)
+		spread.apply(s.crew, x, basis)
 		spread.apply(s.crew, basis, x)
-		s.orthonormalise(s.basis, n)
-		from = basis
+		s.orthonormalise(s.basis, n, x.width)
 	}
 }
 
-// orthonormalise makes the columns of x orthonormal.
-func (s *spectrum) orthonormalise(x []float32, n int) {
-	const k = spectralDim
-	var parts [lanes][k * k]float32
+// orthonormalise makes the columns of x orthonormal, n x k.
+func (s *spectrum) orthonormalise(x []float32, n, k int) {
+	var parts [lanes][]float32
+	for i := range parts {
+		parts[i] = make([]float32, k*k)
+	}
 	var sums [lanes]simd.Product
 	s.chunks(n, chunkNodes, func(_, lane, first, last int) {
 		rows := x[first*k : last*k]
-		sums[lane].Add(parts[lane][:], rows, rows, last-first, k, k)
+		sums[lane].Add(parts[lane], rows, rows, last-first, k, k)
 	})
 	gram := make([]float64, k*k)
 	for _, part := range parts {

@@ -31,17 +31,20 @@ func parts(pairs int) (n int, links []Edge) {
 	return 180 + 2*pairs, links
 }
 
+// spectralDim is the width of the subspace in these tests: more than there are start values.
+const spectralDim, startDim = 80, 64
+
 // spectrumOf returns the spectral features of a graph, and then of the same without some links.
 func spectrumOf(n int, links, rest []Edge) (*spectrum, []float32, []float32) {
 	s := &spectrum{crew: crew{3}}
 	rng := rand.New(rand.NewPCG(1, 2))
-	random := make([]float32, n*spectralDim)
+	random := make([]float32, n*startDim)
 	for i := range random {
 		random[i] = float32(rng.NormFloat64())
 	}
 	all, without := make([]float32, n*spectralDim), make([]float32, n*spectralDim)
-	s.fill(newAdjacency(s.crew, n, links, both), plain(all, spectralDim), plain(random, spectralDim))
-	s.fill(newAdjacency(s.crew, n, rest, both), plain(without, spectralDim), plain(random, spectralDim))
+	s.fill(newAdjacency(s.crew, n, links, both), plain(all, spectralDim), plain(random, startDim))
+	s.fill(newAdjacency(s.crew, n, rest, both), plain(without, spectralDim), plain(random, startDim))
 	return s, all, without
 }
 

@@ -9,7 +9,6 @@ import (
 )
 
 const (
-	walkWindow    = 5       // most steps of a walk between the two nodes of a pair
 	walkNegatives = 1       // of a pair
 	walkPairs     = 1 << 14 // pairs per step
 	walkRate      = 0.01
@@ -74,7 +73,7 @@ func (f *fit) walk(ctx context.Context, table *free) {
 	t.sampler = newSampler(f.crew, all, nil, &o, false)
 	w := walker{newAdjacency(f.crew, f.g.Nodes, f.links, both), 1 / o.WalkReturn, 1 / o.WalkInOut}
 	numbers := allNodes(walkPairs)
-	perStep := max(1, walkPairs/(o.WalkLength*walkWindow))
+	perStep := max(1, walkPairs/(o.WalkLength*min(o.WalkWindow, o.WalkLength)))
 	steps := o.WalksPerNode * ((f.g.Nodes + perStep - 1) / perStep)
 	rng := rand.New(rand.NewPCG(o.Seed, streamWalks))
 	order := allNodes(f.g.Nodes)
@@ -84,7 +83,7 @@ func (f *fit) walk(ctx context.Context, table *free) {
 		if first == 0 {
 			rng.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 		}
-		t.sampler.links = f.windows(t.sampler.links[:0], w, order[first:min(len(order), first+perStep)], o.WalkLength, mix(o.Seed, uint64(step)))
+		t.sampler.links = f.windows(t.sampler.links[:0], w, order[first:min(len(order), first+perStep)], &o, mix(o.Seed, uint64(step)))
 		n := min(len(t.sampler.links), walkPairs)
 		if n == 0 {
 			continue
@@ -102,18 +101,18 @@ func (f *fit) walk(ctx context.Context, table *free) {
 }
 
 // windows appends the pairs of a walk from each of the nodes.
-func (f *fit) windows(dst []Edge, w walker, nodes []uint32, length int, seed uint64) []Edge {
+func (f *fit) windows(dst []Edge, w walker, nodes []uint32, o *Options, seed uint64) []Edge {
 	paths := make([][]uint32, len(nodes))
 	f.ranges(len(nodes), 64, func(_, first, last int) {
 		for i := first; i < last; i++ {
-			path := make([]uint32, length)
+			path := make([]uint32, o.WalkLength)
 			path[0] = nodes[i]
 			paths[i] = path[:w.walk(path, rand.New(rand.NewPCG(seed, streamWalks+uint64(i)<<8)))]
 		}
 	})
 	for _, path := range paths {
 		for i, node := range path {
-			for _, other := range path[i+1 : min(len(path), i+1+walkWindow)] {
+			for _, other := range path[i+1 : min(len(path), i+1+o.WalkWindow)] {
 				if node != other {
 					dst = append(dst, Edge{Source: node, Target: other})
 				}

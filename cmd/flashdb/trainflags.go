@@ -51,7 +51,7 @@ func (r *trainRequest) registerModel(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.StringVar(&r.encoder, "encoder", "", "hops, mf, gcn, sage or node2vec (default hops; mf with relations)")
 	fs.StringVar(&r.decoder, "decoder", "", "hadamard_mlp (default), concat_mlp, mol, bilinear, distmult, complex or dot")
-	fs.IntVar(&r.opts.Dim, "dim", 0, "width of an embedding (default 64)")
+	fs.IntVar(&r.opts.Dim, "dim", 0, "width of an embedding (default 64, for social graphs 128)")
 	fs.StringSliceVar(&r.hidden, "hidden", nil, "`widths` of the decoder's hidden layers: 256,128 or none (default two of 2*dim)")
 	fs.BoolVar(&r.opts.DecoderNorm, "layer-norm", false, "layer norm before each activation of the decoder")
 	fs.BoolVar(&r.opts.DecoderResidual, "residual", false, "add its input to each hidden layer of the decoder that keeps the width")
@@ -59,6 +59,9 @@ func (r *trainRequest) registerModel(cmd *cobra.Command) {
 	fs.IntVar(&r.opts.EncoderLayers, "layers", 0, "number of layers of gcn and sage (default 2)")
 	fs.Float64Var(&r.opts.WalkReturn, "walk-p", 0, "`p` of node2vec: more makes a walk return less (default 1)")
 	fs.Float64Var(&r.opts.WalkInOut, "walk-q", 0, "`q` of node2vec: more keeps a walk near its start (default 1)")
+	fs.IntVar(&r.opts.WalksPerNode, "walks", 0, "`number` of walks of node2vec that begin at each node (default 10)")
+	fs.IntVar(&r.opts.WalkLength, "walk-length", 0, "`nodes` of a walk of node2vec (default 20)")
+	fs.IntVar(&r.opts.WalkWindow, "walk-window", 0, "most `steps` of a walk between two nodes that node2vec pairs (default 5)")
 	fs.IntVar(&r.opts.Epochs, "epochs", 0, "`number` of epochs at most (default 2 to 30, fewer for more edges)")
 	fs.Float64Var(&r.opts.LearningRate, "lr", 0, "learning `rate` of Adam (default 0.006)")
 	fs.Float64Var(&r.opts.FreeLinks, "free-links", 0, "hops: free embeddings learn at d/(d+`number`) of the rate, for d links (default 0)")
@@ -69,7 +72,7 @@ func (r *trainRequest) registerModel(cmd *cobra.Command) {
 	fs.StringVar(&r.loss, "loss", "", "bce or plnlp (default bce)")
 	fs.StringVar(&r.negatives, "negatives", "", "how negatives are drawn: uniform, batch, degree or pairs (default uniform)")
 	fs.IntVar(&r.opts.PerLink, "negatives-per-edge", 0, "`number` of negatives for each edge (default 4)")
-	fs.IntVar(&r.opts.Patience, "patience", 0, "stop after this many `validations` without a better one (default 5; -1: never)")
+	fs.IntVar(&r.opts.Patience, "patience", 0, "stop after this many `validations` without a better one (default 5 to 15; -1: no)")
 	fs.DurationVar(&r.opts.TimeBudget, "time", 0, "`time` to train at most")
 	fs.Uint64Var(&r.opts.Seed, "seed", 0, "seed of random numbers: the same graph and seed give the same model")
 	fs.IntVar(&r.opts.Cores, "workers", 0, "goroutines at most (default all cores)")
@@ -116,7 +119,7 @@ func (r *trainRequest) validate(cmd *cobra.Command) error {
 	if r.opts.DecoderHidden, err = parseWidths(r.hidden); err != nil {
 		return err
 	}
-	for _, name := range []string{"dim", "epochs", "batch", "folds", "layers", "negatives-per-edge"} {
+	for _, name := range []string{"dim", "epochs", "batch", "folds", "layers", "negatives-per-edge", "walks", "walk-length", "walk-window"} {
 		if v, _ := cmd.Flags().GetInt(name); changed(name) && v < 1 {
 			return fmt.Errorf("--%s is %d: want a positive number", name, v)
 		}

@@ -52,7 +52,7 @@ func (t *trainRun) fits() error {
 	if t.bothWays() {
 		links *= 2
 	}
-	size := t.namedBytes + perLink*links + t.g.Nodes*(perNode+4*cmp.Or(t.r.opts.Dim, train.DefaultDim))
+	size := t.namedBytes + perLink*links + t.g.Nodes*(perNode+4*t.r.opts.DimFor(&t.g.Graph, len(t.g.Edges)))
 	for _, key := range t.g.Keys {
 		size += len(key)
 	}

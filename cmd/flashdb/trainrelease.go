@@ -10,17 +10,18 @@ import (
 	"github.com/flashdb/flashdb"
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
 	"github.com/flashdb/flashdb/internal/attr"
-	"github.com/flashdb/flashdb/train"
 )
 
-// mayRelease refuses before a long run what could not be released after it.
+// mayRelease refuses before a long run what could not be released after it. By default embeddings
+// are as wide as the ones that the release replaces.
 func (r *trainRequest) mayRelease(ctx context.Context, db database) error {
 	for _, name := range r.names() {
 		c, err := collectionOf(ctx, db, name)
 		if err != nil {
 			return fmt.Errorf("--release: %w: a release replaces what collections hold", err)
 		}
-		if dim := cmp.Or(r.opts.Dim, train.DefaultDim); dim != c.Schema().Dim {
+		r.opts.Dim = cmp.Or(r.opts.Dim, c.Schema().Dim)
+		if dim := r.opts.Dim; dim != c.Schema().Dim {
 			return fmt.Errorf("--release: collection %s holds embeddings of %d values, and %d are to be trained: say --dim %d", name, c.Schema().Dim, dim, c.Schema().Dim)
 		}
 	}
