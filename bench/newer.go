@@ -41,7 +41,7 @@ func newerCommand(ctx context.Context, args []string, stdout, stderr io.Writer) 
 	fs.Float64Var(&f.replaced, "replaced", .5, "`share` of the upserts that replace a node")
 	fs.Float64Var(&f.away, "away", 0, "how `far` from the other rows the new ones lie, in standard deviations of each dimension")
 	fs.DurationVar(&f.load, "for", 10*time.Minute, "length of the stretch with upserts")
-	fs.DurationVar(&f.quiet, "quiet", 20*time.Second, "length of the quiet stretch before it")
+	fs.DurationVar(&f.quiet, "quiet", 20*time.Second, "length of the quiet stretches before and after it")
 	fs.DurationVar(&f.pause, "pause", 20*time.Millisecond, "time from one query to the next")
 	fs.DurationVar(&f.report, "report", time.Minute, "time between two lines")
 	fs.IntVar(&f.queries, "queries", 200, "sources whose recall is measured")
@@ -130,7 +130,14 @@ func (s *stream) measure(ctx context.Context, db *flashdb.DB, d *dataset) (err e
 	if err := s.run(ctx, db, s.quiet, s.quiet, 0, "quiet"); err != nil {
 		return err
 	}
-	return s.run(ctx, db, s.load, s.report, s.rate, "")
+	if err := s.run(ctx, db, s.load, s.report, s.rate, ""); err != nil {
+		return err
+	}
+	select { // a merge may not have ended
+	case <-time.After(s.quiet / 2):
+	case <-ctx.Done():
+	}
+	return s.run(ctx, db, s.quiet, s.quiet, 0, "after")
 }
 
 // run queries for that long beside that many upserts a second, and prints a line from time to time.
