@@ -32,7 +32,8 @@ type paperPage struct {
 	long       *longRecord
 	beyonds    []beyondRecord
 	triples    map[string]triplesRecord
-	hours      map[string]hoursRecord // by graph
+	related    map[string]relationRecord // by relationKey
+	hours      map[string]hoursRecord    // by graph
 
 	text strings.Builder
 }
@@ -43,7 +44,7 @@ func (r *paperRun) measure(ctx context.Context, long time.Duration) (*paperPage,
 		settings: r.settings, graphs: map[string]paperGraphInfo{},
 		trained: map[string]trainedRecord{}, indexed: map[string]flashlightRecord{}, curves: map[paperServing]curveRecord{},
 		ablations: map[paperServing]ablationRecord{}, dotMaxes: map[paperServing]dotMaxRecord{}, speeds: map[paperServing]speedRecord{},
-		hours: map[string]hoursRecord{}, triples: map[string]triplesRecord{},
+		hours: map[string]hoursRecord{}, triples: map[string]triplesRecord{}, related: map[string]relationRecord{},
 	}
 	var err error
 	if p.machine, err = recorded(r.records, "machine", func() (machineRecord, error) { return thisMachine(r.log), nil }); err != nil {
@@ -71,7 +72,7 @@ func (r *paperRun) measure(ctx context.Context, long time.Duration) (*paperPage,
 		}
 	}
 	for _, name := range r.settings.Triples {
-		if p.triples[name], err = r.triples(ctx, name); err != nil {
+		if err := r.triples(ctx, name, p); err != nil {
 			return nil, err
 		}
 	}
@@ -262,6 +263,23 @@ func (p *paperPage) loads() string {
 	return fmt.Sprintf("; when the parts with speeds began it was %.1f to %.1f", slices.Min(values), slices.Max(values))
 }
 
+// notInTurns names the models whose speeds are of records made before ways were timed in turns. Such
+// records have no load.
+func (p *paperPage) notInTurns() string {
+	var names []string
+	for _, graph := range p.settings.all() {
+		for _, encoder := range p.settings.encodersOf(graph) {
+			if at := (paperServing{graph, encoder}); p.speeds[at].Load == "" {
+				names = append(names, at.String())
+			}
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" Of these models one way was timed after the other: %s.", strings.Join(names, "; "))
+}
+
 func (p *paperPage) introduction(string) error {
 	p.text.WriteString("# The paper, reproduced\n\n<!-- written by \"bench paper\"; run that again in place of a change by hand -->\n\n")
 	p.say(`The paper is Wang, Hooi, Liu, Zhao, Guo and Shah, "Flashlight: Scalable Link Prediction with
@@ -284,7 +302,7 @@ the queries. One command trains, measures and writes the page:`)
 	}
 	t := machineTable([]machineRecord{p.machine})
 	p.table(t)
-	p.say("The load is the number of other processes that were running when the run began%s. Speeds and times of queries are measured in processor time, so that the load matters less; shared caches still make them worse. All ways to answer that one table compares of one model were timed in one process, in turns, so that their ratios are worth more than the speeds. Shares, errors and recalls do not depend on the load.", p.loads())
+	p.say("The load is the number of other processes that were running when the run began%s. Speeds and times of queries are measured in processor time, so that the load matters less; shared caches still make them worse. All ways to answer that one table compares of one model were timed in one process, in turns, so that their ratios are worth more than the speeds. Shares, errors and recalls do not depend on the load.%s", p.loads(), p.notInTurns())
 	if len(p.settings.Given) > 0 {
 		p.say("A model called given is the embeddings and the decoder in the graph's own folder (%s). They were trained for longer than a quick run trains, so that their figures are nearer to those of a model in use.", strings.Join(p.settings.Given, ", "))
 	}

@@ -13,21 +13,25 @@ import (
 	"github.com/flashdb/flashdb/train/graph"
 )
 
-// triplesRecord is how well decoders with relations predict the triples of a knowledge graph.
+// triplesRecord is what a knowledge graph has.
 type triplesRecord struct {
-	Nodes     int             `json:"nodes"`
-	Relations int             `json:"relations"`
-	Train     int             `json:"train"`
-	Valid     int             `json:"valid"`
-	Test      int             `json:"test"`
-	Scores    []relationScore `json:"scores"`
+	Nodes     int `json:"nodes"`
+	Relations int `json:"relations"`
+	Train     int `json:"train"`
+	Valid     int `json:"valid"`
+	Test      int `json:"test"`
 }
 
-// relationScore is one decoder's, filtered, the mean of both ends of a triple.
-type relationScore struct {
-	Decoder decoder.Kind      `json:"decoder"`
-	MRR     []float64         `json:"mrr"`  // by seed
-	Hits    map[int][]float64 `json:"hits"` // by k, then by seed
+// relationRecord is how well a decoder with relations predicts, filtered, the mean of both ends of
+// a triple.
+type relationRecord struct {
+	MRR  float64         `json:"mrr"`
+	Hits map[int]float64 `json:"hits"` // by k
+}
+
+// relationKey names a decoder with relations among the records.
+func relationKey(name string, kind decoder.Kind, seed int) string {
+	return fmt.Sprintf("triples/%s/%s/%d", name, kind, seed)
 }
 
 // relationDecoders are the decoders of which one serves all relations.
@@ -84,40 +88,57 @@ func readTriples(data, name string) (*graph.Graph, error) {
 	return b.Graph()
 }
 
-// triples trains the decoders with relations on a knowledge graph, and ranks its test triples from
-// both ends among all nodes that make no known triple.
-func (r *paperRun) triples(ctx context.Context, name string) (triplesRecord, error) {
-	key := fmt.Sprintf("triples/%s/%d", name, r.settings.Seeds)
-	return recorded(r.records, key, func() (triplesRecord, error) {
-		g, err := readTriples(r.data, name)
-		if err != nil {
+// triples trains the decoders with relations on a knowledge graph, and ranks its test triples.
+func (r *paperRun) triples(ctx context.Context, name string, p *paperPage) error {
+	var g *graph.Graph
+	need := func() (err error) {
+		if g == nil {
+			g, err = readTriples(r.data, name)
+		}
+		return err
+	}
+	var err error
+	p.triples[name], err = recorded(r.records, "triples/"+name, func() (triplesRecord, error) {
+		if err := need(); err != nil {
 			return triplesRecord{}, err
 		}
-		record := triplesRecord{Nodes: g.Nodes, Relations: g.Relations, Train: len(g.Edges), Valid: len(g.Valid), Test: len(g.Test)}
-		split := train.Split{Train: g.Edges, Valid: g.Valid, Test: g.Test}
-		known := slices.Concat(g.Edges, g.Valid)
-		for _, kind := range relationDecoders {
-			score := relationScore{Decoder: kind, Hits: map[int][]float64{}}
-			for seed := range r.settings.Seeds {
-				m, err := train.Run(ctx, &g.Graph, split, train.Options{Decoder: kind, Seed: uint64(seed + 1)})
-				if err != nil {
-					return record, err
-				}
-				task := m.Task(g.Test)
-				task.All, task.Known, task.Hits = true, known, relationHits
-				got, err := train.Evaluate(ctx, task)
-				if err != nil {
-					return record, err
-				}
-				score.MRR = append(score.MRR, got.MRR)
-				for _, k := range relationHits {
-					score.Hits[k] = append(score.Hits[k], got.Hits[k])
-				}
-			}
-			record.Scores = append(record.Scores, score)
-		}
-		return record, nil
+		return triplesRecord{g.Nodes, g.Relations, len(g.Edges), len(g.Valid), len(g.Test)}, nil
 	})
+	if err != nil {
+		return err
+	}
+	for _, kind := range relationDecoders {
+		for seed := 1; seed <= r.settings.Seeds; seed++ {
+			key := relationKey(name, kind, seed)
+			p.related[key], err = recorded(r.records, key, func() (relationRecord, error) {
+				if err := need(); err != nil {
+					return relationRecord{}, err
+				}
+				return relate(ctx, g, kind, seed)
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// relate trains one decoder by the defaults of package train, and ranks the test triples from both
+// ends among all nodes that make no known triple.
+func relate(ctx context.Context, g *graph.Graph, kind decoder.Kind, seed int) (relationRecord, error) {
+	split := train.Split{Train: g.Edges, Valid: g.Valid, Test: g.Test}
+	m, err := train.Run(ctx, &g.Graph, split, train.Options{Decoder: kind, Seed: uint64(seed)})
+	if err != nil {
+		return relationRecord{}, err
+	}
+	task := m.Task(g.Test)
+	task.All, task.Known, task.Hits = true, slices.Concat(g.Edges, g.Valid), relationHits
+	got, err := train.Evaluate(ctx, task)
+	if err != nil {
+		return relationRecord{}, err
+	}
+	return relationRecord{MRR: got.MRR, Hits: got.Hits}, nil
 }
 
 // relations writes the section about decoders with relations.
@@ -129,22 +150,32 @@ func (p *paperPage) relations(string) error {
 	}
 	p.say(`The paper has no relations. Here one decoder serves all relations of a knowledge graph, by package
 train with its defaults, and each test triple is ranked from both of its ends among all nodes that make no known triple
-with it: the filtered MRR and Hits@k of papers on knowledge graphs. A tie counts half a place.`)
+with it: the filtered MRR and Hits@k of papers on knowledge graphs. A tie counts half a place. UMLS and
+Kinships are split as PyKEEN ships them.`)
 	t := table{header: []string{"graph", "nodes", "relations", "training triples", "test", "decoder", "MRR"}}
 	for _, k := range relationHits {
 		t.header = append(t.header, metricName(hitsName(k)))
 	}
 	for _, name := range p.settings.Triples {
 		g := p.triples[name]
-		for _, s := range g.Scores {
-			cells := []string{name, grouped(int64(g.Nodes)), fmt.Sprint(g.Relations), grouped(int64(g.Train)), grouped(int64(g.Test)), string(s.Decoder), spread3(s.MRR)}
+		for _, kind := range relationDecoders {
+			cells := []string{name, grouped(int64(g.Nodes)), fmt.Sprint(g.Relations), grouped(int64(g.Train)), grouped(int64(g.Test)), string(kind)}
+			cells = append(cells, spread3(p.bySeed(name, kind, func(r relationRecord) float64 { return r.MRR })))
 			for _, k := range relationHits {
-				cells = append(cells, spread3(s.Hits[k]))
+				cells = append(cells, spread3(p.bySeed(name, kind, func(r relationRecord) float64 { return r.Hits[k] })))
 			}
 			t.add(cells...)
 		}
 	}
 	p.table(t)
-	p.say("Each figure is the mean over %d seeds. DistMult scores a triple and its reverse alike, so that it cannot tell the two directions of a relation apart; ComplEx can.", p.settings.Seeds)
+	p.say("Each figure is %s. DistMult scores a triple and its reverse alike, so that it cannot tell the two directions of a relation apart; ComplEx can.", p.seeds())
 	return nil
+}
+
+// bySeed returns a figure of a decoder with relations, by seed.
+func (p *paperPage) bySeed(name string, kind decoder.Kind, figure func(relationRecord) float64) (values []float64) {
+	for seed := 1; seed <= p.settings.Seeds; seed++ {
+		values = append(values, figure(p.related[relationKey(name, kind, seed)]))
+	}
+	return values
 }
