@@ -126,7 +126,7 @@ func (r *paperRun) beyond(ctx context.Context, name string) (beyondRecord, error
 			return record, err
 		}
 		p = p.fewer(t)
-		m, err := r.trainKept(ctx, p, "beyond/"+name, t, o)
+		m, err := r.trainKept(ctx, p, "beyond/"+r.settings.Beyond.Graph+"/"+name, t, o)
 		if err != nil {
 			return record, err
 		}

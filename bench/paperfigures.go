@@ -44,7 +44,7 @@ func (p *paperPage) speed(string) error {
 		return nil
 	}
 	p.say(`The paper says "more than 100 times" on ogbl-citation2, with 2.9M nodes. Here the most is %s
-times, of the model %v with %s candidates, on one thread of a processor. %s The exact scan grows with the number of
+times, on %v with %s candidates, on one thread of a processor. %s The exact scan grows with the number of
 candidates faster than Flashlight does (see Complexity), so a smaller graph has a smaller ratio. %s`,
 		significant(most), where, grouped(int64(p.speeds[where].Nodes)), overHundred(most), p.ofLargest(where))
 	return nil

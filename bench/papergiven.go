@@ -25,7 +25,9 @@ type paperServing struct {
 func (s paperServing) key() string { return s.graph + "/" + string(s.encoder) }
 
 // String names the model on the page.
-func (s paperServing) String() string { return s.graph + ", " + paperNames[string(s.encoder)] }
+func (s paperServing) String() string {
+	return s.graph + " (" + paperNames[string(s.encoder)] + ")"
+}
 
 // plot is the file of one of the model's plots.
 func (s paperServing) plot(kind string) string {

@@ -263,13 +263,12 @@ func (p *paperPage) loads() string {
 	return fmt.Sprintf("; when the parts with speeds began it was %.1f to %.1f", slices.Min(values), slices.Max(values))
 }
 
-// notInTurns names the models whose speeds are of records made before ways were timed in turns. Such
-// records have no load.
+// notInTurns names the models whose speeds are of records of before ways were timed in turns.
 func (p *paperPage) notInTurns() string {
 	var names []string
 	for _, graph := range p.settings.all() {
 		for _, encoder := range p.settings.encodersOf(graph) {
-			if at := (paperServing{graph, encoder}); p.speeds[at].Load == "" {
+			if at := (paperServing{graph, encoder}); p.speeds[at].Turns == 0 {
 				names = append(names, at.String())
 			}
 		}

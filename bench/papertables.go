@@ -148,7 +148,7 @@ func (p *paperPage) tableTwo(string) error {
 	p.table(t)
 	p.say("Each figure is %s%s, of the epoch with the best validation: by the official Hits@k on a data set of OGB, by the MRR among 100 negatives on another.", p.seeds(), p.single())
 	if len(p.settings.Given) > 0 {
-		p.say("A row of a given model has one decoder beside the inner product, the one in the folder. Its other cells are empty: no Bilinear and no ConcatMLP was trained on those embeddings.")
+		p.say("A row of a given model has one decoder beside the inner product, the one in the folder. Its other cells are empty: no Bilinear and no ConcatMLP was trained on those embeddings. They were trained with the HadamardMLP, so that their inner product is weaker than one that is trained itself.")
 	}
 	p.say(`The column "with Flashlight" is measured, not copied: every score comes from an index. For Hits@k each
 source is asked once, in %d rounds, for half of the candidates or fewer (%s), without
