@@ -105,7 +105,7 @@ func (r *paperRun) measureGraph(ctx context.Context, graph string, p *paperPage)
 	}
 	p.graphs[graph] = info
 	for _, encoder := range r.settings.encodersOf(graph) {
-		for seed := 1; seed <= r.settings.seedsOf(graph, encoder); seed++ {
+		for seed := 1; seed <= r.settings.seedsOf(encoder); seed++ {
 			if err := r.measureSeed(ctx, graph, encoder, seed, p); err != nil {
 				return err
 			}
@@ -263,22 +263,6 @@ func (p *paperPage) loads() string {
 	return fmt.Sprintf("; when the parts with speeds began it was %.1f to %.1f", slices.Min(values), slices.Max(values))
 }
 
-// notInTurns names the models whose speeds are of records of before ways were timed in turns.
-func (p *paperPage) notInTurns() string {
-	var names []string
-	for _, graph := range p.settings.all() {
-		for _, encoder := range p.settings.encodersOf(graph) {
-			if at := (paperServing{graph, encoder}); p.speeds[at].Turns == 0 {
-				names = append(names, at.String())
-			}
-		}
-	}
-	if len(names) == 0 {
-		return ""
-	}
-	return fmt.Sprintf(" Of these models one way was timed after the other: %s.", strings.Join(names, "; "))
-}
-
 func (p *paperPage) introduction(string) error {
 	p.text.WriteString("# The paper, reproduced\n\n<!-- written by \"bench paper\"; run that again in place of a change by hand -->\n\n")
 	p.say(`The paper is Wang, Hooi, Liu, Zhao, Guo and Shah, "Flashlight: Scalable Link Prediction with
@@ -294,14 +278,14 @@ the queries. One command trains, measures and writes the page:`)
 	if p.long != nil {
 		longer = ", without the longer training of table 2"
 	}
-	p.say("This is %s. All parts together took %.0f minutes on the machine below%s. A finished part is kept in a file, so that the same command continues a run that was killed.",
+	p.say("This is %s. All parts together took %.0f minutes on the machine below%s, beside other programs. A finished part is kept in a file, so that the same command continues a run that was killed.",
 		kind, p.took.Minutes(), longer)
 	if p.settings.Quick {
 		p.say("The same command without -quick is the full run. [Below](#what-the-full-run-takes) is how long that takes.")
 	}
 	t := machineTable([]machineRecord{p.machine})
 	p.table(t)
-	p.say("The load is the number of other processes that were running when the run began%s. Speeds and times of queries are measured in processor time, so that the load matters less; shared caches still make them worse. All ways to answer that one table compares of one model were timed in one process, in turns, so that their ratios are worth more than the speeds. Shares, errors and recalls do not depend on the load.%s", p.loads(), p.notInTurns())
+	p.say("The load is the number of other processes that were running when the run began%s. Speeds and times of queries are measured in processor time, so that the load matters less; shared caches still make them worse. All ways to answer that one table compares of one model were timed in one process, in turns, so that their ratios are worth more than the speeds. Shares, errors and recalls do not depend on the load.", p.loads())
 	if len(p.settings.Given) > 0 {
 		p.say("A model called given is the embeddings and the decoder in the graph's own folder (%s). They were trained for longer than a quick run trains, so that their figures are nearer to those of a model in use.", strings.Join(p.settings.Given, ", "))
 	}

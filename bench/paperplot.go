@@ -89,7 +89,7 @@ func plotTradeOff(path, title string, s speedRecord) error {
 	p.Add(exact)
 	p.Legend.Add(exactLine, exact)
 	p.Legend.Top = false
-	p.Y.Min /= 6 // room for the legend
+	p.Y.Min /= max(6, math.Pow(p.Y.Max/p.Y.Min, .4)) // room for the legend, whatever the range is
 	return savePlot(p, path)
 }
 

@@ -39,7 +39,7 @@ type paperTraining struct {
 	Rate    float64 `json:"rate"`
 	Dropout float64 `json:"dropout"`
 	Walks   int     `json:"walks"` // node2vec: walks per node
-	One     bool    `json:"one"`   // one model per decoder, by the first encoder: the graph is large
+	One     bool    `json:"one"`   // the first encoder alone: the graph is large
 }
 
 // paperFit shapes what appendix A learns.
@@ -119,9 +119,9 @@ func (s *paperSettings) encodersOf(graph string) []train.EncoderKind {
 	return encoders
 }
 
-// seedsOf returns how many models per cell of table 2 a graph has.
-func (s *paperSettings) seedsOf(graph string, encoder train.EncoderKind) int {
-	if s.Training[graph].One || encoder == given {
+// seedsOf returns how many models per cell of table 2 there are.
+func (s *paperSettings) seedsOf(encoder train.EncoderKind) int {
+	if encoder == given {
 		return 1
 	}
 	return s.Seeds

@@ -20,7 +20,6 @@ type speedRecord struct {
 	Nodes   int          `json:"nodes"`
 	Exact   float64      `json:"exact"` // sources per second by the exact scan
 	Load    string       `json:"load"`  // of the machine when the part began
-	Turns   int          `json:"turns"` // 0: one way was timed after the other
 	Points  []speedPoint `json:"points"`
 }
 
@@ -40,7 +39,7 @@ func (r *paperRun) speed(ctx context.Context, at paperServing) (speedRecord, err
 		if err != nil {
 			return record, err
 		}
-		record = speedRecord{Sources: len(s.sources), Nodes: s.n, Load: load(), Turns: timedTurns}
+		record = speedRecord{Sources: len(s.sources), Nodes: s.n, Load: load()}
 		ways := []*way{s.exactWay(ctx)}
 		for _, line := range speedPlans(s.n) {
 			for _, plan := range line.plans {

@@ -103,7 +103,7 @@ func (p *paperPage) metricsOf(graph string) []string {
 
 // values returns a metric of a cell of table 2, by seed: nothing where there is no such model.
 func (p *paperPage) values(graph string, encoder train.EncoderKind, d decoder.Kind, metric string, indexed bool) (values []float64) {
-	for seed := 1; seed <= p.settings.seedsOf(graph, encoder); seed++ {
+	for seed := 1; seed <= p.settings.seedsOf(encoder); seed++ {
 		key := modelKey(graph, encoder, d, seed)
 		metrics := p.trained[key].Metrics
 		if indexed {
@@ -200,18 +200,21 @@ func (p *paperPage) seeds() string {
 	return fmt.Sprintf("the mean over %d seeds, with the standard deviation", p.settings.Seeds)
 }
 
-// single names the graphs that have one model per decoder whatever the run has.
+// single says which rows have one model whatever the run has, and which graphs one encoder.
 func (p *paperPage) single() string {
-	var names []string
+	var notes []string
+	if p.settings.Seeds > 1 && len(p.settings.Given) > 0 {
+		notes = append(notes, "of a given model that of one")
+	}
 	for _, graph := range p.settings.Graphs {
-		if p.settings.Training[graph].One && (p.settings.Seeds > 1 || len(p.settings.Encoders) > 1) {
-			names = append(names, graph)
+		if p.settings.Training[graph].One && len(p.settings.Encoders) > 1 {
+			notes = append(notes, graph+" is large and has one encoder")
 		}
 	}
-	if len(names) == 0 {
+	if len(notes) == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" (of %s that of one seed and one encoder, because it is large)", strings.Join(names, ", "))
+	return " (" + strings.Join(notes, "; ") + ")"
 }
 
 // paperCell is the paper's own figure.
