@@ -156,11 +156,16 @@ Kinships are split as PyKEEN ships them.`)
 	for _, k := range relationHits {
 		t.header = append(t.header, metricName(hitsName(k)))
 	}
+	var poor []string // seeds that did not learn what others did
 	for _, name := range p.settings.Triples {
 		g := p.triples[name]
 		for _, kind := range relationDecoders {
 			cells := []string{name, grouped(int64(g.Nodes)), fmt.Sprint(g.Relations), grouped(int64(g.Train)), grouped(int64(g.Test)), string(kind)}
-			cells = append(cells, spread3(p.bySeed(name, kind, func(r relationRecord) float64 { return r.MRR })))
+			mrr := p.bySeed(name, kind, func(r relationRecord) float64 { return r.MRR })
+			cells = append(cells, spread3(mrr))
+			if least := slices.Min(mrr); least < slices.Max(mrr)/2 {
+				poor = append(poor, fmt.Sprintf("one seed of %s on %s has the MRR %.3f", kind, name, least))
+			}
 			for _, k := range relationHits {
 				cells = append(cells, spread3(p.bySeed(name, kind, func(r relationRecord) float64 { return r.Hits[k] })))
 			}
@@ -169,6 +174,9 @@ Kinships are split as PyKEEN ships them.`)
 	}
 	p.table(t)
 	p.say("Each figure is %s. DistMult scores a triple and its reverse alike, so that it cannot tell the two directions of a relation apart; ComplEx can.", p.seeds())
+	if len(poor) > 0 {
+		p.say("Not every training learned as much as others with the same options: %s.", strings.Join(poor, "; "))
+	}
 	return nil
 }
 
