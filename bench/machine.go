@@ -34,9 +34,7 @@ func thisMachine(log io.Writer) machineRecord {
 		Date:     time.Now().UTC().Format(time.DateOnly),
 	}
 	m.MemoryBytes = parseKilobytes("/proc/meminfo")["MemTotal"]
-	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
-		m.Load, _, _ = strings.Cut(string(text), " ")
-	}
+	m.Load = load()
 	if load, err := strconv.ParseFloat(m.Load, 64); err == nil && load > busyLoad {
 		fmt.Fprintf(log, "the machine is busy (load %s): times will be noisy, ratios less so\n", m.Load)
 	}
@@ -50,6 +48,17 @@ func thisMachine(log io.Writer) machineRecord {
 		}
 	}
 	return m
+}
+
+// load is the mean number of processes that ran in the last minute, or empty where the system does
+// not tell.
+func load() string {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return ""
+	}
+	first, _, _ := strings.Cut(string(text), " ")
+	return first
 }
 
 // cpuField returns the first processor's value of a field of /proc/cpuinfo.

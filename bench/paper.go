@@ -17,11 +17,11 @@ import (
 
 // paperFlags are what the paper command takes.
 type paperFlags struct {
-	data, graphs, encoders, beyond string
-	quick                          bool
-	seeds                          int
-	long                           time.Duration
-	dir, records, out              string
+	data, graphs, given, encoders, beyond, triples string
+	quick                                          bool
+	seeds                                          int
+	long                                           time.Duration
+	dir, records, out                              string
 }
 
 // A paperRun reproduces the Flashlight paper: it trains models, measures, and writes a page.
@@ -32,6 +32,9 @@ type paperRun struct {
 	records  *paperRecords
 	log      io.Writer
 	opened   map[string]*paperGraph
+
+	serving   *paperServed // the model that is kept behind an index, or nil
+	servingAt paperServing
 }
 
 func paperCommand(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
@@ -39,8 +42,10 @@ func paperCommand(ctx context.Context, args []string, stdout, stderr io.Writer) 
 	fs := newFlags("paper", stderr)
 	fs.StringVar(&f.data, "data", os.Getenv("FLASHDB_DATA"), "`folder` that holds one folder per graph, OGB's as OGB lays them out (default $FLASHDB_DATA; "+demoGraph+" needs none)")
 	fs.StringVar(&f.graphs, "graphs", "", "`names` of graphs, with commas between them (default go-stdlib and ogbl-ddi; without -quick OGB's four, or what stands in for those that are not there)")
+	fs.StringVar(&f.given, "given", "", "`names` of graphs whose folder's own embeddings and decoder are measured too, with commas between them, or "+noGiven+" (default go-stdlib; without -quick debian and genes too, where they are)")
 	fs.StringVar(&f.encoders, "encoders", "gcn,sage,node2vec", "`names` of encoders, with commas between them")
 	fs.StringVar(&f.beyond, "beyond", defaultBeyond, "`decoders` that the paper does not have, with commas between them: mol, or layers x width")
+	fs.StringVar(&f.triples, "triples", "", "`names` of knowledge graphs, with commas between them: folders of -data with train.txt, valid.txt and test.txt (default umls and kinships, where they are)")
 	fs.BoolVar(&f.quick, "quick", false, "small models, few epochs, fewer sources: some minutes in place of days")
 	fs.IntVar(&f.seeds, "seeds", 0, "models per cell of table 2 (default 3, with -quick 1)")
 	fs.DurationVar(&f.long, "long", 0, "train a GCN on ogbl-ddi for so `long` beside the others, for a figure nearer to the paper's")
@@ -54,7 +59,7 @@ func paperCommand(ctx context.Context, args []string, stdout, stderr io.Writer) 
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, r.records.Close()) }()
+	defer func() { err = errors.Join(err, r.release(), r.records.Close()) }()
 	if err := r.records.belongs(r.settings); err != nil {
 		return err
 	}
@@ -89,10 +94,19 @@ func newPaperRun(f *paperFlags, log io.Writer) (*paperRun, error) {
 	if err != nil {
 		return nil, err
 	}
+	own, err := f.chooseGiven()
+	if err != nil {
+		return nil, err
+	}
+	triples, err := f.chooseTriples()
+	if err != nil {
+		return nil, err
+	}
 	r := &paperRun{
 		settings: newPaperSettings(f.quick, graphs, encoders, f.seeds),
 		data:     f.data, dir: f.dir, log: log, opened: map[string]*paperGraph{},
 	}
+	r.settings.Given, r.settings.Triples = own, triples
 	r.settings.Beyond = paperBeyond{Graph: beyondGraph(graphs), Models: beyond}
 	if r.dir == "" {
 		r.dir = filepath.Join(os.TempDir(), "flashdb-paper")
@@ -194,13 +208,17 @@ func (r *paperRun) trained(ctx context.Context, graph string, encoder train.Enco
 			}
 		}
 		t := describeTraining(m)
-		t.Metrics, err = evaluatePaper(ctx, r.opened[graph], m)
+		t.Metrics, err = evaluatePaper(ctx, r.opened[graph], m.Task)
 		return t, err
 	})
 }
 
-// model returns the model with a HadamardMLP, trained anew where its file is gone.
+// model returns the model with a HadamardMLP, trained anew where its file is gone, or the one that
+// is given.
 func (r *paperRun) model(ctx context.Context, graph string, encoder train.EncoderKind, seed int) (*paperModel, error) {
+	if encoder == given {
+		return r.givenModel(ctx, graph)
+	}
 	path := r.path(modelKey(graph, encoder, decoder.HadamardMLP, seed), "model")
 	m, err := loadPaperModel(path)
 	if m != nil || err != nil {

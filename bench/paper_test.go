@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -17,6 +18,7 @@ import (
 	"github.com/flashdb/flashdb/decoder"
 	"github.com/flashdb/flashdb/flashlight"
 	"github.com/flashdb/flashdb/index"
+	"github.com/flashdb/flashdb/internal/codec"
 	"github.com/flashdb/flashdb/train"
 )
 
@@ -52,11 +54,71 @@ func writePaperGraph(t *testing.T, data string, nodes, sources int) {
 	}
 }
 
+// writeGiven writes a model into a graph's folder: embeddings by community, and an MLP.
+func writeGiven(t *testing.T, data string, nodes int) {
+	t.Helper()
+	const dim, community = 8, 20
+	rng := rand.New(rand.NewPCG(2, 1))
+	normal := func(n int, spread float64) []float32 {
+		values := make([]float32, n)
+		for i := range values {
+			values[i] = float32(spread * rng.NormFloat64())
+		}
+		return values
+	}
+	var rows, centre []float32
+	for node := range nodes {
+		if node%community == 0 {
+			centre = normal(dim, 1)
+		}
+		for i, x := range normal(dim, .3) {
+			rows = append(rows, centre[i]+x)
+		}
+	}
+	mlp := map[string]codec.Tensor{
+		"a.weight": {Shape: []int{16, dim}, Data: normal(16*dim, 1)}, "a.bias": {Shape: []int{16}, Data: normal(16, 1)},
+		"b.weight": {Shape: []int{1, 16}, Data: normal(16, 1)}, "b.bias": {Shape: []int{1}, Data: normal(1, 1)},
+	}
+	dir := filepath.Join(data, "small")
+	write := func(name string, tensors map[string]codec.Tensor) {
+		var text bytes.Buffer
+		require.NoError(t, codec.WriteSafetensors(&text, tensors))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), text.Bytes(), 0o644))
+	}
+	write("decoder.safetensors", mlp)
+	write("embeddings.npy", map[string]codec.Tensor{"embeddings": {Shape: []int{nodes, dim}, Data: rows}}) // recognised by its content
+	spec := `{"kind": "hadamard_mlp", "dim": 8, "layers": [{"weight": "a.weight", "bias": "a.bias", "activation": "relu"},
+		{"weight": "b.weight", "bias": "b.bias", "activation": "identity"}], "output": "none"}`
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "decoder.json"), []byte(spec), 0o644))
+}
+
+// writeTriples writes a knowledge graph: each relation leads from all nodes of a group to all of
+// the next one. One triple in nine is held out.
+func writeTriples(t *testing.T, data string) {
+	t.Helper()
+	const groups, size = 6, 9
+	dir := filepath.Join(data, "kin")
+	require.NoError(t, os.MkdirAll(dir, 0o755))
+	parts := map[string]*strings.Builder{"train.txt": {}, "valid.txt": {}, "test.txt": {}}
+	for i := range groups * size * size {
+		group, from, to := i/size/size, i/size%size, i%size
+		name := "train.txt"
+		if (from+to)%size == 0 {
+			name = []string{"valid.txt", "test.txt"}[from%2]
+		}
+		fmt.Fprintf(parts[name], "n%d-%d\tto%d\tn%d-%d\n", group, from, group, (group+1)%groups, to)
+	}
+	for name, text := range parts {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text.String()), 0o644))
+	}
+}
+
 // smallPaper are settings of the smallest run.
 func smallPaper() paperSettings {
 	s := newPaperSettings(true, []string{"small"}, []train.EncoderKind{train.GCN}, 2)
 	s.Training["small"] = paperTraining{Dim: 16, Hidden: []int{16}, Epochs: 30, Batch: 256, Rate: .02, Walks: 1}
-	s.Links, s.Sources, s.Timed, s.Learned = 60, 20, 10, 20
+	s.Links, s.Sources, s.Ablated, s.Timed, s.Learned = 60, 20, 20, 10, 20
+	s.Given, s.Triples = []string{"small"}, []string{"kin"}
 	s.Beyond, s.Probe = paperBeyond{Graph: "small", Models: []string{molModel, "3x16"}}, time.Millisecond
 	s.Fit = paperFit{Dims: []int{8}, Samples: []int{100, 400}, Hidden: 8, Epochs: 3, Repeats: 2}
 	return s
@@ -68,7 +130,9 @@ func smallRun(t *testing.T, data, dir string, log *strings.Builder) *paperRun {
 	records, err := openPaperRecords(filepath.Join(dir, "records.jsonl"), log)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, records.Close()) })
-	return &paperRun{settings: smallPaper(), data: data, dir: dir, records: records, log: log, opened: map[string]*paperGraph{}}
+	r := &paperRun{settings: smallPaper(), data: data, dir: dir, records: records, log: log, opened: map[string]*paperGraph{}}
+	t.Cleanup(func() { require.NoError(t, r.release()) })
+	return r
 }
 
 // TestPaper runs every part in small. Flashlight retrieves all candidates of so small a graph, so
@@ -77,12 +141,31 @@ func smallRun(t *testing.T, data, dir string, log *strings.Builder) *paperRun {
 func TestPaper(t *testing.T) {
 	data, dir := t.TempDir(), t.TempDir()
 	writePaperGraph(t, data, 1000, 0)
+	writeGiven(t, data, 1000)
+	writeTriples(t, data)
 	var log strings.Builder
 	page, err := smallRun(t, data, dir, &log).measure(t.Context(), 0)
 	require.NoError(t, err, log.String())
 	for seed := 1; seed <= 2; seed++ {
 		key := modelKey("small", train.GCN, decoder.HadamardMLP, seed)
 		sameMetrics(t, page.trained[key], page.indexed[key])
+	}
+	key := modelKey("small", given, decoder.HadamardMLP, 1)
+	require.NotEmpty(t, page.trained[key].Metrics)
+	for metric, want := range page.trained[key].Metrics {
+		assert.InDelta(t, want, page.indexed[key].Metrics[metric], .01, metric)
+	}
+	assert.NotContains(t, page.trained, modelKey("small", given, decoder.Bilinear, 1), "its folder has none")
+	assert.Equal(t, paperServing{"small", given}, page.largest())
+	kin := page.triples["kin"]
+	assert.Equal(t, []int{54, 6, 432, 30, 24}, []int{kin.Nodes, kin.Relations, kin.Train, kin.Valid, kin.Test})
+	for _, kind := range relationDecoders {
+		for seed := 1; seed <= 2; seed++ {
+			got := page.related[relationKey("kin", kind, seed)]
+			assert.Greater(t, got.MRR, got.Hits[1])
+			assert.GreaterOrEqual(t, got.Hits[10], got.Hits[3])
+			assert.Positive(t, got.Hits[10])
+		}
 	}
 	require.Len(t, page.beyonds, 2)
 	mol := page.beyonds[0]
@@ -98,7 +181,7 @@ func TestPaper(t *testing.T) {
 	require.NoError(t, page.write(filepath.Join(dir, "paper.md")))
 	first := checkPaperPage(t, dir)
 
-	require.NoError(t, os.RemoveAll(data))
+	require.NoError(t, os.Rename(data, data+"-away"))
 	page, err = smallRun(t, data, dir, &log).measure(t.Context(), 0)
 	require.NoError(t, err)
 	require.NoError(t, page.write(filepath.Join(dir, "paper.md")))
@@ -108,6 +191,7 @@ func TestPaper(t *testing.T) {
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(path, text[:len(text)-5], 0o644))
+	require.NoError(t, os.Rename(data+"-away", data))
 	log.Reset()
 	_, err = smallRun(t, data, dir, &log).measure(t.Context(), 0)
 	require.NoError(t, err)
@@ -115,6 +199,30 @@ func TestPaper(t *testing.T) {
 	again, err := openPaperRecords(path, &log)
 	require.NoError(t, err, "what the kill left is gone")
 	require.NoError(t, again.Close())
+}
+
+// TestRecallByRound compares the rounds of one long plan with shorter plans. A round has at least
+// as many rows as are asked for: a plan with fewer would retrieve more.
+func TestRecallByRound(t *testing.T) {
+	data := t.TempDir()
+	writePaperGraph(t, data, 1000, 0)
+	writeGiven(t, data, 1000)
+	var log strings.Builder
+	r := smallRun(t, data, t.TempDir(), &log)
+	s, err := r.served(t.Context(), paperServing{"small", given}, 20)
+	require.NoError(t, err)
+	for _, seed := range ablationSeeds {
+		recalls, err := s.recallByRound(t.Context(), seed, 4, 120)
+		require.NoError(t, err)
+		for round, got := range recalls {
+			plan := asPrinted(round+1, 120)
+			plan.Seed = seed
+			want, err := s.recallOf(t.Context(), plan, 20)
+			require.NoError(t, err)
+			assert.InDelta(t, want, got, 1e-9, "%s, %d rounds", seed, round+1)
+		}
+		assert.Less(t, recalls[0], recalls[3])
+	}
 }
 
 func TestHitsAt(t *testing.T) {
@@ -149,10 +257,10 @@ func TestPaperTwoKinds(t *testing.T) {
 	indexed, err := r.flashlighted(t.Context(), "small", train.GCN, 1)
 	require.NoError(t, err)
 	sameMetrics(t, own, indexed)
-	speed, err := r.speed(t.Context(), "small", train.GCN)
+	speed, err := r.speed(t.Context(), paperServing{"small", train.GCN})
 	require.NoError(t, err)
 	assert.Equal(t, 1000, speed.Nodes)
-	c, err := r.complexity(t.Context(), "small")
+	c, err := r.complexity(t.Context(), paperServing{"small", train.GCN})
 	require.NoError(t, err)
 	rows, _, recall := c.line(oursLine)
 	assert.Equal(t, []float64{62, 125, 250, 500, 1000}, rows)

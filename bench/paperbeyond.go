@@ -77,13 +77,42 @@ func (s *paperSettings) beyondModel(name string, seed int) (t paperTraining, o t
 	for range layers - 1 {
 		t.Hidden = append(t.Hidden, width)
 	}
-	if layers*width*width > 1<<21 {
+	if t.wide() {
 		t.Epochs, sources, stored = min(t.Epochs, 2), 8, 32
 		if s.Quick {
 			t.Epochs = 1
 		}
 	}
 	return t, o, sources, stored
+}
+
+// A decoder of more weights than wideWeights is measured on fewer links.
+const (
+	wideWeights = 1 << 21
+	wideLinks   = 200
+)
+
+// wide reports whether a score of the decoder costs so much that fewer are computed.
+func (t paperTraining) wide() bool { return len(t.Hidden)*t.Hidden[0]*t.Hidden[0] > wideWeights }
+
+// fewer returns the graph with what one metric needs, the MRR where there is one, and with fewer
+// held-out links for a wide decoder.
+func (p *paperGraph) fewer(t paperTraining) *paperGraph {
+	q := *p
+	if q.lists != nil {
+		q.negatives = nil
+	}
+	if t.wide() {
+		q.split.Valid = q.split.Valid[:min(wideLinks, len(q.split.Valid))]
+		if q.split.ValidCandidates != nil {
+			q.split.ValidCandidates = q.split.ValidCandidates[:len(q.split.Valid)]
+		}
+		q.split.Test = q.split.Test[:min(wideLinks, len(q.split.Test))]
+		if q.lists != nil {
+			q.lists = q.lists[:len(q.split.Test)]
+		}
+	}
+	return &q
 }
 
 // beyond trains one decoder with the first encoder, and measures it: rows are found by exact inner
@@ -96,7 +125,8 @@ func (r *paperRun) beyond(ctx context.Context, name string) (beyondRecord, error
 		if err != nil {
 			return record, err
 		}
-		m, err := r.trainKept(ctx, p, "beyond/"+name, t, o)
+		p = p.fewer(t)
+		m, err := r.trainKept(ctx, p, "beyond/"+r.settings.Beyond.Graph+"/"+name, t, o)
 		if err != nil {
 			return record, err
 		}
@@ -104,7 +134,7 @@ func (r *paperRun) beyond(ctx context.Context, name string) (beyondRecord, error
 		for _, tensor := range m.Decoder.Tensors() {
 			record.Weights += len(tensor.Data)
 		}
-		if record.Trained.Metrics, err = evaluatePaper(ctx, p, m); err != nil {
+		if record.Trained.Metrics, err = evaluatePaper(ctx, p, m.Task); err != nil {
 			return record, err
 		}
 		b, err := newBudgetBench(ctx, m.Decoder, m.Embeddings, paperK, sources, 1)

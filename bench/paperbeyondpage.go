@@ -28,7 +28,7 @@ best %d over the sources.`, p.settings.Beyond.Graph, budgetAnchors, paperK)
 		t.add(b.Decoder, grouped(int64(b.Weights)), fmt.Sprint(b.Trained.Epochs), number3(b.metric()), fmt.Sprint(b.Sources), fmt.Sprint(b.Stored), significant(b.ExactMS))
 	}
 	p.table(t)
-	p.say("The exact scan is the time that one source took on one core, beside what else was running.")
+	p.say("The exact scan is the time that one source took on one core, beside what else was running.%s", p.wideDecoders())
 	for i := range p.beyonds {
 		b := &p.beyonds[i]
 		t := budgetTable(b.Rows)
@@ -37,6 +37,33 @@ best %d over the sources.`, p.settings.Beyond.Graph, budgetAnchors, paperK)
 		p.say("%s", b.sentence())
 	}
 	return nil
+}
+
+// wideDecoders says what is less of decoders of many weights.
+func (p *paperPage) wideDecoders() string {
+	var names, little []string
+	best := 0.0
+	for i := range p.beyonds {
+		best = max(best, p.beyonds[i].metric())
+	}
+	for i := range p.beyonds {
+		b := &p.beyonds[i]
+		if !b.Training.wide() {
+			continue
+		}
+		names = append(names, b.Model)
+		if b.metric() < best/2 {
+			little = append(little, b.Model)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	text := fmt.Sprintf(" Of %s a score costs so much that the training is short, and the metric is of %d test links.", strings.Join(names, ", "), wideLinks)
+	if len(little) > 0 {
+		text += fmt.Sprintf(" The metric of %s is less than half of the best: it has learned little, and its recalls are not those of a trained network. [measurements.md](measurements.md) has eight layers of 1,024 that were trained for longer.", strings.Join(little, ", "))
+	}
+	return text
 }
 
 // beyondMetric names the metric of the table: the MRR where there is one.

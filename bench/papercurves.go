@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 
 	"github.com/flashdb/flashdb/flashlight"
 	"github.com/flashdb/flashdb/index"
@@ -38,10 +37,10 @@ const (
 	oracleName  = "oracle"
 )
 
-// curve measures recall@k of one model of a graph.
-func (r *paperRun) curve(ctx context.Context, graph string, s *paperServed) (curveRecord, error) {
-	return recorded(r.records, "recall/"+graph, func() (curveRecord, error) {
-		c := curveRecord{Encoder: r.settings.Encoders[0], Sources: len(s.sources), Nodes: s.n, K: curveKs, Recall: map[string][]float64{}}
+// curve measures recall@k of one model.
+func (r *paperRun) curve(ctx context.Context, at paperServing, s *paperServed) (curveRecord, error) {
+	return recorded(r.records, "recall/"+at.key(), func() (curveRecord, error) {
+		c := curveRecord{Encoder: at.encoder, Sources: len(s.sources), Nodes: s.n, K: curveKs, Recall: map[string][]float64{}}
 		for name, plan := range map[string]flashlight.Plan{
 			printedLine: asPrinted(curveRounds, curvePerRound),
 			learnedLine: ours(curveRounds, curvePerRound, flashlight.SeedLearned),
@@ -85,30 +84,69 @@ type ablationRecord struct {
 	Recall   map[string][][]float64 `json:"recall"` // by seed, then rounds, then rows per round
 }
 
-// ablation measures plans without an early stop, by the paper's seed and by learned ones.
-func (r *paperRun) ablation(ctx context.Context, graph string, s *paperServed) (ablationRecord, error) {
-	return recorded(r.records, "ablation/"+graph, func() (ablationRecord, error) {
+// ablation measures plans without an early stop, by the paper's seed and by learned ones. The
+// rounds of a plan are the first ones of a plan with more, so that the longest is asked alone.
+func (r *paperRun) ablation(ctx context.Context, at paperServing, s *paperServed) (ablationRecord, error) {
+	return recorded(r.records, "ablation/"+at.key(), func() (ablationRecord, error) {
+		s := s.of(r.settings.Ablated)
 		a := ablationRecord{
-			Sources: min(r.settings.Sources/2, len(s.sources)), Rounds: []int{1, 2, 3, 4, 5}, PerRound: []int{100, 200, 300, 400},
+			Sources: len(s.sources), Rounds: []int{1, 2, 3, 4, 5}, PerRound: []int{100, 200, 300, 400},
 			Recall: map[string][][]float64{},
 		}
-		for _, seed := range []flashlight.Seed{flashlight.SeedOnes, flashlight.SeedLearned} {
-			for _, rounds := range a.Rounds {
-				var cells []float64
-				for _, perRound := range a.PerRound {
-					plan := asPrinted(rounds, perRound)
-					plan.Seed = seed
-					recall, err := s.recallOf(ctx, plan, a.Sources)
-					if err != nil {
-						return a, err
-					}
-					cells = append(cells, recall)
+		for _, seed := range ablationSeeds {
+			cells := make([][]float64, len(a.Rounds))
+			for _, perRound := range a.PerRound {
+				recalls, err := s.recallByRound(ctx, seed, a.Rounds[len(a.Rounds)-1], perRound)
+				if err != nil {
+					return a, err
 				}
-				a.Recall[string(seed)] = append(a.Recall[string(seed)], cells)
+				for i, rounds := range a.Rounds {
+					cells[i] = append(cells[i], recalls[rounds-1])
+				}
 			}
+			a.Recall[string(seed)] = cells
 		}
 		return a, nil
 	})
+}
+
+// ablationSeeds are the first queries that the ablation compares.
+var ablationSeeds = []flashlight.Seed{flashlight.SeedOnes, flashlight.SeedLearned}
+
+// recallByRound returns the mean recall at paperK after each round of Algorithm 1 as printed.
+func (s *paperServed) recallByRound(ctx context.Context, seed flashlight.Seed, rounds, perRound int) ([]float64, error) {
+	plan := asPrinted(rounds, perRound)
+	plan.Seed = seed
+	recalls := make([]float64, rounds)
+	for i, source := range s.sources {
+		order := &gathered{from: s.ix}
+		if _, _, err := s.run(ctx, s.query(source, paperK, plan), order); err != nil {
+			return nil, err
+		}
+		for round, share := range foundByRound(order.ids, s.truth[i], rounds, perRound) {
+			recalls[round] += share / float64(len(s.sources))
+		}
+	}
+	return recalls, nil
+}
+
+// foundByRound returns the shares of the best rows among the ids of the first round, of the first
+// two, and so on.
+func foundByRound(ids []uint32, best []index.Hit, rounds, perRound int) []float64 {
+	wanted := map[uint32]bool{}
+	for _, h := range best {
+		wanted[h.ID] = true
+	}
+	shares, found := make([]float64, rounds), 0
+	for round := range shares {
+		for _, id := range ids[min(len(ids), round*perRound):min(len(ids), (round+1)*perRound)] {
+			if wanted[id] {
+				found++
+			}
+		}
+		shares[round] = float64(found) / float64(max(1, len(best)))
+	}
+	return shares
 }
 
 // dotMaxRecord is appendix C: how many rows of highest inner product with the source must be
@@ -123,8 +161,8 @@ type dotMaxRecord struct {
 }
 
 // dotMax measures appendix C. The rows of highest inner product are exact: no index.
-func (r *paperRun) dotMax(ctx context.Context, graph string, s *paperServed) (dotMaxRecord, error) {
-	return recorded(r.records, "dotmax/"+graph, func() (d dotMaxRecord, err error) {
+func (r *paperRun) dotMax(ctx context.Context, at paperServing, s *paperServed) (dotMaxRecord, error) {
+	return recorded(r.records, "dotmax/"+at.key(), func() (d dotMaxRecord, err error) {
 		d = dotMaxRecord{Sources: len(s.sources), Nodes: s.n}
 		for _, n := range []int{1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000} {
 			if n < s.n {
@@ -165,41 +203,25 @@ func (s *paperServed) addDotMax(sums []float64, retrieved []int, i int) {
 	}
 }
 
-// measureModel measures what needs one model of a graph behind an index: all that is not in the
+// measureModel measures what needs a model behind an index and many sources: all that is not in the
 // records yet.
-func (r *paperRun) measureModel(ctx context.Context, graph string, page *paperPage) (err error) {
+func (r *paperRun) measureModel(ctx context.Context, at paperServing, page *paperPage) (err error) {
 	var s *paperServed
-	need := func() error {
-		if s != nil {
-			return nil
-		}
-		s, err = r.served(ctx, graph, r.settings.Encoders[0], r.settings.Sources)
-		return err
+	missing := func(kind string) bool {
+		_, done := r.records.values[kind+at.key()]
+		return !done
 	}
-	defer func() {
-		if s != nil {
-			err = errors.Join(err, s.close())
-		}
-	}()
-	for _, key := range []string{"recall/", "ablation/", "dotmax/"} {
-		if _, done := r.records.values[key+graph]; !done {
-			if err := need(); err != nil {
-				return err
-			}
+	if missing("recall/") || missing("ablation/") || missing("dotmax/") {
+		if s, err = r.served(ctx, at, r.settings.Sources); err != nil {
+			return err
 		}
 	}
-	curve, err := r.curve(ctx, graph, s)
-	if err != nil {
+	if page.curves[at], err = r.curve(ctx, at, s); err != nil {
 		return err
 	}
-	ablation, err := r.ablation(ctx, graph, s)
-	if err != nil {
+	if page.ablations[at], err = r.ablation(ctx, at, s); err != nil {
 		return err
 	}
-	dotMax, err := r.dotMax(ctx, graph, s)
-	if err != nil {
-		return err
-	}
-	page.curves[graph], page.ablations[graph], page.dotMaxes[graph] = curve, ablation, dotMax
-	return nil
+	page.dotMaxes[at], err = r.dotMax(ctx, at, s)
+	return err
 }

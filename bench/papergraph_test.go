@@ -77,7 +77,7 @@ func TestCitation(t *testing.T) {
 	assert.Equal(t, []train.Edge{{Source: 5, Target: 4}}, p.split.Train)
 	m, err := trainPaper(t.Context(), p, paperTraining{Dim: 4, Hidden: []int{4}, Epochs: 1}, train.Options{Encoder: train.GCN}, filepath.Join(data, "checkpoint"), &strings.Builder{})
 	require.NoError(t, err)
-	metrics, err := evaluatePaper(t.Context(), p, m)
+	metrics, err := evaluatePaper(t.Context(), p, m.Task)
 	require.NoError(t, err)
 	assert.Len(t, metrics, 1)
 	assert.Greater(t, metrics[mrrName], .2)

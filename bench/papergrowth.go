@@ -20,29 +20,47 @@ type growthPoint struct {
 // complexityRecord is how the time of a query grows with the number of candidates.
 type complexityRecord struct {
 	Graph   string        `json:"graph"`
+	Encoder string        `json:"encoder"`
 	Sources int           `json:"sources"`
+	Load    string        `json:"load"` // of the machine when the part began
 	Points  []growthPoint `json:"points"`
 }
 
 // exactLine is the line of the exact scan.
 const exactLine = "exact scan"
 
-// complexity times queries on a sixteenth, an eighth, ... and all candidates of a model.
-func (r *paperRun) complexity(ctx context.Context, graph string) (complexityRecord, error) {
-	return recorded(r.records, "complexity/"+graph, func() (complexityRecord, error) {
-		c := complexityRecord{Graph: graph, Sources: r.settings.Timed}
-		m, err := r.model(ctx, graph, r.settings.Encoders[0], 1)
+// complexity times queries on a sixteenth, an eighth, ... and all candidates of a model, in turns.
+func (r *paperRun) complexity(ctx context.Context, at paperServing) (complexityRecord, error) {
+	return recorded(r.records, "complexity/"+at.key(), func() (c complexityRecord, err error) {
+		c = complexityRecord{Graph: at.graph, Encoder: string(at.encoder), Sources: r.settings.Timed, Load: load()}
+		if err := r.release(); err != nil {
+			return c, err
+		}
+		m, err := r.model(ctx, at.graph, at.encoder, 1)
 		if err != nil {
 			return c, err
 		}
+		var ways []*way
+		var rows []int // of each way
 		for part := 16; part >= 1; part /= 2 {
-			points, err := r.complexityOf(ctx, m.part(part))
-			if err != nil {
+			var s *paperServed
+			if s, err = servePaper(ctx, m.part(part)); err != nil {
 				return c, err
 			}
-			c.Points = append(c.Points, points...)
+			defer func() { err = errors.Join(err, s.close()) }()
+			if err := r.ask(ctx, s, r.settings.Timed); err != nil {
+				return c, err
+			}
+			ways = append(ways, s.growthWays(ctx)...)
+			for len(rows) < len(ways) {
+				rows = append(rows, s.n)
+			}
 		}
-		return c, nil
+		points, err := inTurns(ways)
+		for i, p := range points {
+			c.Points = append(c.Points, growthPoint{Line: p.Line, Rows: rows[i], MS: 1000 / p.Rate, Recall: p.Recall, Plan: p.Plan})
+		}
+		return c, err
 	})
 }
 
@@ -62,35 +80,12 @@ func (m *paperModel) part(of int) *paperModel {
 	return p
 }
 
-// complexityOf times one part: the exact scan, and the default plan with the seed ones and with
-// learned seeds.
-func (r *paperRun) complexityOf(ctx context.Context, m *paperModel) (points []growthPoint, err error) {
-	s, err := servePaper(ctx, m)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, s.close()) }()
-	if err := s.draw(ctx, r.settings.Timed); err != nil {
-		return nil, err
-	}
-	if err := s.learn(ctx, r.settings.Learned); err != nil {
-		return nil, err
-	}
-	rate, err := s.exactRate(ctx, 20)
-	if err != nil {
-		return nil, err
-	}
-	points = append(points, growthPoint{Line: exactLine, Rows: s.n, MS: 1000 / rate, Recall: 1})
+// growthWays are the exact scan, the default plan, and one round with learned seeds.
+func (s *paperServed) growthWays(ctx context.Context) []*way {
+	plan := flashlight.DefaultPlan(paperK, s.n)
 	learned := ours(1, 500, flashlight.SeedLearned)
-	learned.Probes = flashlight.DefaultPlan(paperK, s.n).Probes
-	for name, plan := range map[string]flashlight.Plan{oursLine: flashlight.DefaultPlan(paperK, s.n), learnedLine: learned} {
-		p, err := s.time(ctx, name, plan)
-		if err != nil {
-			return nil, err
-		}
-		points = append(points, growthPoint{Line: name, Rows: s.n, MS: 1000 / p.Rate, Recall: p.Recall, Plan: p.Plan})
-	}
-	return points, nil
+	learned.Probes = plan.Probes
+	return []*way{s.exactWay(ctx), s.planWay(ctx, oursLine, plan), s.planWay(ctx, learnedLine, learned)}
 }
 
 // line returns the numbers of rows and the times of one line, by rising rows.

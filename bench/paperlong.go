@@ -52,7 +52,7 @@ func (r *paperRun) long(ctx context.Context, budget time.Duration) (longRecord, 
 		}
 		record.Trained = describeTraining(m)
 		p := r.opened[ddiGraph]
-		if record.Trained.Metrics, err = evaluatePaper(ctx, p, m); err != nil {
+		if record.Trained.Metrics, err = evaluatePaper(ctx, p, m.Task); err != nil {
 			return record, err
 		}
 		kept, err := loadPaperModel(path)

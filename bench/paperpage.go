@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -23,14 +24,16 @@ type paperPage struct {
 	graphs     map[string]paperGraphInfo
 	trained    map[string]trainedRecord    // by modelKey
 	indexed    map[string]flashlightRecord // by modelKey
-	curves     map[string]curveRecord      // by graph, as those below
-	ablations  map[string]ablationRecord
-	dotMaxes   map[string]dotMaxRecord
-	speeds     map[string]map[train.EncoderKind]speedRecord
+	curves     map[paperServing]curveRecord
+	ablations  map[paperServing]ablationRecord
+	dotMaxes   map[paperServing]dotMaxRecord
+	speeds     map[paperServing]speedRecord
 	complexity complexityRecord
 	long       *longRecord
 	beyonds    []beyondRecord
-	hours      map[string]hoursRecord // by graph
+	triples    map[string]triplesRecord
+	related    map[string]relationRecord // by relationKey
+	hours      map[string]hoursRecord    // by graph
 
 	text strings.Builder
 }
@@ -39,9 +42,9 @@ type paperPage struct {
 func (r *paperRun) measure(ctx context.Context, long time.Duration) (*paperPage, error) {
 	p := &paperPage{
 		settings: r.settings, graphs: map[string]paperGraphInfo{},
-		trained: map[string]trainedRecord{}, indexed: map[string]flashlightRecord{}, curves: map[string]curveRecord{},
-		ablations: map[string]ablationRecord{}, dotMaxes: map[string]dotMaxRecord{}, speeds: map[string]map[train.EncoderKind]speedRecord{},
-		hours: map[string]hoursRecord{},
+		trained: map[string]trainedRecord{}, indexed: map[string]flashlightRecord{}, curves: map[paperServing]curveRecord{},
+		ablations: map[paperServing]ablationRecord{}, dotMaxes: map[paperServing]dotMaxRecord{}, speeds: map[paperServing]speedRecord{},
+		hours: map[string]hoursRecord{}, triples: map[string]triplesRecord{}, related: map[string]relationRecord{},
 	}
 	var err error
 	if p.machine, err = recorded(r.records, "machine", func() (machineRecord, error) { return thisMachine(r.log), nil }); err != nil {
@@ -54,7 +57,7 @@ func (r *paperRun) measure(ctx context.Context, long time.Duration) (*paperPage,
 		}
 		p.fits = append(p.fits, fit)
 	}
-	for _, graph := range r.settings.Graphs {
+	for _, graph := range r.settings.all() {
 		if err := r.measureGraph(ctx, graph, p); err != nil {
 			return nil, err
 		}
@@ -66,6 +69,11 @@ func (r *paperRun) measure(ctx context.Context, long time.Duration) (*paperPage,
 				return nil, err
 			}
 			p.beyonds = append(p.beyonds, record)
+		}
+	}
+	for _, name := range r.settings.Triples {
+		if err := r.triples(ctx, name, p); err != nil {
+			return nil, err
 		}
 	}
 	if p.complexity, err = r.complexity(ctx, p.largest()); err != nil {
@@ -82,7 +90,8 @@ func (r *paperRun) measure(ctx context.Context, long time.Duration) (*paperPage,
 	return p, nil
 }
 
-// measureGraph trains the models of one graph and measures all that is measured of a graph.
+// measureGraph trains the models of one graph, where it is to be trained, and measures all that is
+// measured of a graph.
 func (r *paperRun) measureGraph(ctx context.Context, graph string, p *paperPage) error {
 	info, err := recorded(r.records, "graph/"+graph, func() (paperGraphInfo, error) {
 		g, err := r.graph(graph)
@@ -94,28 +103,27 @@ func (r *paperRun) measureGraph(ctx context.Context, graph string, p *paperPage)
 	if err != nil {
 		return err
 	}
-	p.graphs[graph], p.speeds[graph] = info, map[train.EncoderKind]speedRecord{}
+	p.graphs[graph] = info
 	for _, encoder := range r.settings.encodersOf(graph) {
-		for seed := 1; seed <= r.settings.seedsOf(graph); seed++ {
-			for _, d := range paperDecoders {
-				key := modelKey(graph, encoder, d, seed)
-				if p.trained[key], err = r.trained(ctx, graph, encoder, d, seed); err != nil {
-					return err
-				}
-			}
-			key := modelKey(graph, encoder, decoder.HadamardMLP, seed)
-			if p.indexed[key], err = r.flashlighted(ctx, graph, encoder, seed); err != nil {
+		for seed := 1; seed <= r.settings.seedsOf(encoder); seed++ {
+			if err := r.measureSeed(ctx, graph, encoder, seed, p); err != nil {
 				return err
 			}
 		}
-		if p.speeds[graph][encoder], err = r.speed(ctx, graph, encoder); err != nil {
+		at := paperServing{graph, encoder}
+		if p.speeds[at], err = r.speed(ctx, at); err != nil {
 			return err
 		}
 	}
-	if err := r.measureModel(ctx, graph, p); err != nil {
-		return err
+	for _, at := range r.settings.served() {
+		if at.graph != graph {
+			continue
+		}
+		if err := r.measureModel(ctx, at, p); err != nil {
+			return err
+		}
 	}
-	if r.settings.Probe > 0 {
+	if r.settings.Probe > 0 && slices.Contains(r.settings.Graphs, graph) {
 		if p.hours[graph], err = r.hours(ctx, graph); err != nil {
 			return err
 		}
@@ -124,9 +132,33 @@ func (r *paperRun) measureGraph(ctx context.Context, graph string, p *paperPage)
 	return nil
 }
 
-// largest is the graph of the most nodes.
-func (p *paperPage) largest() string {
-	return slices.MaxFunc(p.settings.Graphs, func(a, b string) int { return p.graphs[a].Nodes - p.graphs[b].Nodes })
+// measureSeed measures one row of table 2 with one seed.
+func (r *paperRun) measureSeed(ctx context.Context, graph string, encoder train.EncoderKind, seed int, p *paperPage) (err error) {
+	kinds := paperDecoders
+	if encoder == given {
+		kinds = givenDecoders
+	}
+	for _, d := range kinds {
+		key := modelKey(graph, encoder, d, seed)
+		if encoder == given {
+			p.trained[key], err = r.givenScore(ctx, graph, d)
+		} else {
+			p.trained[key], err = r.trained(ctx, graph, encoder, d, seed)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	key := modelKey(graph, encoder, decoder.HadamardMLP, seed)
+	p.indexed[key], err = r.flashlighted(ctx, graph, encoder, seed)
+	return err
+}
+
+// largest is the model of the most candidates, the given one where there are two.
+func (p *paperPage) largest() paperServing {
+	models := p.settings.served()
+	slices.Reverse(models)
+	return slices.MaxFunc(models, func(a, b paperServing) int { return p.curves[a].Nodes - p.curves[b].Nodes })
 }
 
 // write writes the page and its plots, in folder img beside it.
@@ -137,7 +169,7 @@ func (p *paperPage) write(path string) error {
 	}
 	for _, section := range []func(img string) error{
 		p.introduction, p.tableOne, p.tableTwo, p.recallAtK, p.speed, p.tradeOff, p.ablation, p.appendixA, p.appendixC, p.complexitySection, p.beyond,
-		p.fullHours,
+		p.relations, p.fullHours,
 	} {
 		if err := section(img); err != nil {
 			return err
@@ -200,6 +232,9 @@ func (p *paperPage) commandLine() string {
 	if len(p.settings.Encoders) < len(paperEncoders) {
 		line += " -encoders " + joined(p.settings.Encoders)
 	}
+	if len(p.settings.Given) > 0 {
+		line += " -given " + strings.Join(p.settings.Given, ",")
+	}
 	line += fmt.Sprintf(" -seeds %d", p.settings.Seeds)
 	if models := strings.Join(p.settings.Beyond.Models, ","); models != defaultBeyond {
 		line += fmt.Sprintf(" -beyond %q", models)
@@ -208,6 +243,24 @@ func (p *paperPage) commandLine() string {
 		line += " -long " + p.long.budget()
 	}
 	return line
+}
+
+// loads says between which loads the parts with speeds began.
+func (p *paperPage) loads() string {
+	loads := []string{p.complexity.Load}
+	for _, s := range p.speeds {
+		loads = append(loads, s.Load)
+	}
+	var values []float64
+	for _, text := range loads {
+		if v, err := strconv.ParseFloat(text, 64); err == nil {
+			values = append(values, v)
+		}
+	}
+	if len(values) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; when the parts with speeds began it was %.1f to %.1f", slices.Min(values), slices.Max(values))
 }
 
 func (p *paperPage) introduction(string) error {
@@ -219,20 +272,23 @@ the queries. One command trains, measures and writes the page:`)
 	p.command(p.commandLine())
 	kind := "a full run"
 	if p.settings.Quick {
-		kind = "a quick run: small models, few epochs, fewer sources"
+		kind = "a quick run: small models, few epochs, fewer test links"
 	}
 	longer := ""
 	if p.long != nil {
 		longer = ", without the longer training of table 2"
 	}
-	p.say("This is %s. All parts together took %.0f minutes on the machine below%s. A finished part is kept in a file, so that the same command continues a run that was killed.",
+	p.say("This is %s. All parts together took %.0f minutes on the machine below%s, beside other programs. A finished part is kept in a file, so that the same command continues a run that was killed.",
 		kind, p.took.Minutes(), longer)
 	if p.settings.Quick {
 		p.say("The same command without -quick is the full run. [Below](#what-the-full-run-takes) is how long that takes.")
 	}
 	t := machineTable([]machineRecord{p.machine})
 	p.table(t)
-	p.say("The load is the number of other processes that were running when the run began. Speeds and times of queries are measured in processor time, so that the load matters less; shared caches still make them worse. Shares, errors and recalls do not depend on it.")
+	p.say("The load is the number of other processes that were running when the run began%s. Speeds and times of queries are measured in processor time, so that the load matters less; shared caches still make them worse. All ways to answer that one table compares of one model were timed in one process, in turns, so that their ratios are worth more than the speeds. Shares, errors and recalls do not depend on the load.", p.loads())
+	if len(p.settings.Given) > 0 {
+		p.say("A model called given is the embeddings and the decoder in the graph's own folder (%s). They were trained for longer than a quick run trains, so that their figures are nearer to those of a model in use.", strings.Join(p.settings.Given, ", "))
+	}
 	p.say(`Of the paper's own figures, this page has only those that this project has a source for: the
 HadamardMLP column of ogbl-ddi in table 2, the range of the first column of the ablation, and the
 abstract's "more than 100 times" on ogbl-citation2. An empty cell in a column of the paper's means

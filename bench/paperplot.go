@@ -43,8 +43,8 @@ func newSharePlot(title, x, y string) *plot.Plot {
 
 // plotCurve draws recall@k with the lines of an oracle, which retrieves the best rows first, and of
 // rows drawn at random.
-func plotCurve(path, graph string, c curveRecord) error {
-	p := newSharePlot("Recall@k of the best 100, graph "+graph, "rows retrieved, k", "recall")
+func plotCurve(path, title string, c curveRecord) error {
+	p := newSharePlot("Recall@k of the best 100, "+title, "rows retrieved, k", "recall")
 	xs := make([]float64, len(c.K))
 	oracle, random := make([]float64, len(c.K)), make([]float64, len(c.K))
 	for i, k := range c.K {
@@ -65,8 +65,8 @@ func plotCurve(path, graph string, c curveRecord) error {
 }
 
 // plotTradeOff draws what is answered in a second against recall: the best plans of each line.
-func plotTradeOff(path, graph string, s speedRecord) error {
-	p := newPlot("Recall against speed on one thread, graph "+graph, "mean recall of the decoder's best 100, spaced by what is missed", "sources per second")
+func plotTradeOff(path, title string, s speedRecord) error {
+	p := newPlot("Recall against speed on one thread, "+title, "mean recall of the decoder's best 100, spaced by what is missed", "sources per second")
 	p.X.Min, p.X.Max = 0, 1-(1-mostRecall)/1.5
 	p.X.Scale, p.X.Tick.Marker = missScale{}, recallTicks
 	for i, name := range []string{oursLine, learnedLine, dotMaxLine, randomLine} {
@@ -89,7 +89,7 @@ func plotTradeOff(path, graph string, s speedRecord) error {
 	p.Add(exact)
 	p.Legend.Add(exactLine, exact)
 	p.Legend.Top = false
-	p.Y.Min /= 6 // room for the legend
+	p.Y.Min /= max(6, math.Pow(p.Y.Max/p.Y.Min, .4)) // room for the legend, whatever the range is
 	return savePlot(p, path)
 }
 

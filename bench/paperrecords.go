@@ -131,7 +131,7 @@ func (r *paperRecords) belongs(settings paperSettings) error {
 
 // shared is what the settings of runs must share to go on with the same records.
 func (s paperSettings) shared() paperSettings {
-	s.Graphs, s.Seeds, s.Training, s.Beyond = nil, 0, nil, paperBeyond{}
+	s.Graphs, s.Given, s.Triples, s.Seeds, s.Training, s.Beyond = nil, nil, nil, 0, nil, paperBeyond{}
 	return s
 }
 

@@ -16,7 +16,6 @@ import (
 	"github.com/flashdb/flashdb/index"
 	"github.com/flashdb/flashdb/index/ivf"
 	"github.com/flashdb/flashdb/internal/vfs"
-	"github.com/flashdb/flashdb/train"
 )
 
 // paperServed is a trained model behind an index, and sources with their exact answers. It asks by
@@ -89,19 +88,25 @@ func (s *paperServed) shuffled(seed uint64) []int {
 	return rand.New(rand.NewPCG(seed, 1)).Perm(nodes)
 }
 
-// draw draws sources and scans for their exact answers.
+// draw draws sources up to n, and scans for the exact answers of those that have none yet.
 func (s *paperServed) draw(ctx context.Context, n int) error {
-	s.sources = s.shuffled(1)
-	s.sources = s.sources[:min(n, len(s.sources))]
-	s.truth = s.truth[:0]
-	for _, source := range s.sources {
+	all := s.shuffled(1)
+	for _, source := range all[min(len(s.sources), len(all)):min(n, len(all))] {
 		hits, _, err := s.exact(ctx, source)
 		if err != nil {
 			return err
 		}
-		s.truth = append(s.truth, hits)
+		s.sources, s.truth = append(s.sources, source), append(s.truth, hits)
 	}
 	return nil
+}
+
+// of returns the same with the first n sources alone.
+func (s *paperServed) of(n int) *paperServed {
+	fewer := *s
+	n = min(n, len(s.sources))
+	fewer.sources, fewer.truth = s.sources[:n], s.truth[:n]
+	return &fewer
 }
 
 // exact scans every candidate on one thread.
@@ -110,10 +115,12 @@ func (s *paperServed) exact(ctx context.Context, source int) ([]index.Hit, flash
 	return flashlight.Exact(ctx, q, s.ix, 1, nil)
 }
 
-// learn makes learned seeds of n sources other than those drawn.
-func (s *paperServed) learn(ctx context.Context, n int) error {
+// learn makes learned seeds of n sources other than the first ones that are drawn, of which there
+// may be so many.
+func (s *paperServed) learn(ctx context.Context, n, asked int) error {
 	drawn := map[int]bool{}
-	for _, source := range s.sources {
+	all := s.shuffled(1)
+	for _, source := range all[:min(asked, len(all))] {
 		drawn[source] = true
 	}
 	plan := flashlight.LearnPlan(s.n)
@@ -181,26 +188,56 @@ func ours(rounds, perRound int, seed flashlight.Seed) flashlight.Plan {
 	return plan
 }
 
-// served trains or loads the model with a HadamardMLP of the first seed and indexes it. Sources are
-// drawn, and seeds learned.
-func (r *paperRun) served(ctx context.Context, graph string, encoder train.EncoderKind, sources int) (*paperServed, error) {
-	m, err := r.model(ctx, graph, encoder, 1)
+// indexed returns the model with a HadamardMLP of the first seed, or the given one, behind an
+// index. One model is kept, because one is measured after the other.
+func (r *paperRun) indexed(ctx context.Context, at paperServing) (*paperServed, error) {
+	if r.serving != nil && r.servingAt == at {
+		return r.serving, nil
+	}
+	if err := r.release(); err != nil {
+		return nil, err
+	}
+	m, err := r.model(ctx, at.graph, at.encoder, 1)
 	if err != nil {
 		return nil, err
 	}
-	fmt.Fprintf(r.log, "%s, %s: building the index\n", graph, encoder)
-	s, err := servePaper(ctx, m)
+	fmt.Fprintf(r.log, "%v: building the index\n", at)
+	r.serving, err = servePaper(ctx, m)
+	r.servingAt = at
+	return r.serving, err
+}
+
+// release removes the index of the model that is kept.
+func (r *paperRun) release() error {
+	if r.serving == nil {
+		return nil
+	}
+	err := r.serving.close()
+	r.serving = nil
+	return err
+}
+
+// served returns an indexed model with sources and learned seeds.
+func (r *paperRun) served(ctx context.Context, at paperServing, sources int) (*paperServed, error) {
+	s, err := r.indexed(ctx, at)
 	if err != nil {
 		return nil, err
 	}
-	err = s.draw(ctx, sources)
-	if err == nil {
-		err = s.learn(ctx, r.settings.Learned)
+	if err := r.ask(ctx, s, sources); err != nil {
+		return nil, err
 	}
-	if err != nil {
-		return nil, errors.Join(err, s.close())
+	return s.of(sources), nil
+}
+
+// ask draws sources and learns seeds.
+func (r *paperRun) ask(ctx context.Context, s *paperServed, sources int) error {
+	if len(s.sources) < sources {
+		fmt.Fprintf(r.log, "%s candidates: asking %d sources exactly\n", grouped(int64(s.n)), sources)
 	}
-	return s, nil
+	if err := s.draw(ctx, sources); err != nil || s.seeds != nil {
+		return err
+	}
+	return s.learn(ctx, r.settings.Learned, max(r.settings.Sources, r.settings.Timed))
 }
 
 // gathered hands rows on, and notes their ids in the order in which an executor retrieves them.

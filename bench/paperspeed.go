@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -13,7 +12,6 @@ import (
 	"github.com/flashdb/flashdb/decoder"
 	"github.com/flashdb/flashdb/flashlight"
 	"github.com/flashdb/flashdb/index"
-	"github.com/flashdb/flashdb/train"
 )
 
 // speedRecord is what one model answers how fast, on one thread.
@@ -21,6 +19,7 @@ type speedRecord struct {
 	Sources int          `json:"sources"`
 	Nodes   int          `json:"nodes"`
 	Exact   float64      `json:"exact"` // sources per second by the exact scan
+	Load    string       `json:"load"`  // of the machine when the part began
 	Points  []speedPoint `json:"points"`
 }
 
@@ -33,39 +32,69 @@ type speedPoint struct {
 	Scored float64 `json:"scored"` // rows, mean
 }
 
-// speed measures the plans of one encoder's model.
-func (r *paperRun) speed(ctx context.Context, graph string, encoder train.EncoderKind) (speedRecord, error) {
-	return recorded(r.records, "speed/"+graph+"/"+string(encoder), func() (record speedRecord, err error) {
-		s, err := r.served(ctx, graph, encoder, r.settings.Timed)
+// speed measures the plans of one model.
+func (r *paperRun) speed(ctx context.Context, at paperServing) (speedRecord, error) {
+	return recorded(r.records, "speed/"+at.key(), func() (record speedRecord, err error) {
+		s, err := r.served(ctx, at, r.settings.Timed)
 		if err != nil {
 			return record, err
 		}
-		defer func() { err = errors.Join(err, s.close()) }()
-		record = speedRecord{Sources: len(s.sources), Nodes: s.n}
-		if record.Exact, err = s.exactRate(ctx, 20); err != nil {
-			return record, err
-		}
+		record = speedRecord{Sources: len(s.sources), Nodes: s.n, Load: load()}
+		ways := []*way{s.exactWay(ctx)}
 		for _, line := range speedPlans(s.n) {
 			for _, plan := range line.plans {
-				p, err := s.time(ctx, line.name, plan)
-				if err != nil {
-					return record, err
-				}
-				record.Points = append(record.Points, p)
+				ways = append(ways, s.planWay(ctx, line.name, plan))
 			}
 		}
 		for _, n := range []int{100, 1000, 10_000, s.n / 2} {
-			if n >= s.n {
-				continue
+			if n < s.n {
+				ways = append(ways, s.randomWay(n))
 			}
-			p, err := s.timeRandom(n)
-			if err != nil {
-				return record, err
-			}
-			record.Points = append(record.Points, p)
 		}
+		points, err := inTurns(ways)
+		if err != nil {
+			return record, err
+		}
+		record.Exact, record.Points = points[0].Rate, points[1:]
 		return record, nil
 	})
+}
+
+// A way to answer is timed in turns with others.
+type way struct {
+	point   speedPoint
+	sources int // that are asked
+	ask     func(i int) (wayAnswer, error)
+}
+
+// wayAnswer is what one source took and gave.
+type wayAnswer struct{ seconds, recall, scored float64 }
+
+// timedTurns is how often each way has its turn: what slows the machine for a while then falls on
+// all of them.
+const timedTurns = 3
+
+// inTurns asks the sources of each way: a third of them by one way after the other, then the next
+// third.
+func inTurns(ways []*way) ([]speedPoint, error) {
+	points, seconds := make([]speedPoint, len(ways)), make([][]float64, len(ways))
+	for turn := range timedTurns {
+		for j, w := range ways {
+			for i := turn; i < w.sources; i += timedTurns {
+				a, err := w.ask(i)
+				if err != nil {
+					return nil, err
+				}
+				seconds[j] = append(seconds[j], a.seconds)
+				points[j].Recall += a.recall / float64(w.sources)
+				points[j].Scored += a.scored / float64(w.sources)
+			}
+		}
+	}
+	for j, w := range ways {
+		points[j].Line, points[j].Plan, points[j].Rate = w.point.Line, w.point.Plan, 1/median(seconds[j])
+	}
+	return points, nil
 }
 
 // timed returns the processor time that run takes, in seconds. Other programs on the machine
@@ -91,20 +120,18 @@ func processorSeconds() (float64, error) {
 	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9, nil
 }
 
-// exactRate times exact scans of the first so many sources.
-func (s *paperServed) exactRate(ctx context.Context, sources int) (float64, error) {
-	var seconds []float64
-	for _, source := range s.sources[:min(sources, len(s.sources))] {
-		took, err := timed(func() error {
-			_, _, err := s.exact(ctx, source)
+// exactSources is how many sources at most the exact scan is timed for: it is slow.
+const exactSources = 20
+
+// exactWay scans every candidate.
+func (s *paperServed) exactWay(ctx context.Context) *way {
+	return &way{speedPoint{Line: exactLine}, min(exactSources, len(s.sources)), func(i int) (wayAnswer, error) {
+		seconds, err := timed(func() error {
+			_, _, err := s.exact(ctx, s.sources[i])
 			return err
 		})
-		if err != nil {
-			return 0, err
-		}
-		seconds = append(seconds, took)
-	}
-	return 1 / median(seconds), nil
+		return wayAnswer{seconds, 1, float64(s.n)}, err
+	}}
 }
 
 // A planLine is a line of the plot of speed against recall.
@@ -146,50 +173,38 @@ func dotMaxPlan(rows int) flashlight.Plan {
 	return plan
 }
 
-// time asks every source.
-func (s *paperServed) time(ctx context.Context, line string, plan flashlight.Plan) (speedPoint, error) {
-	p := speedPoint{Line: line, Plan: plan.String()}
-	var seconds []float64
-	for i, source := range s.sources {
+// planWay answers by a plan.
+func (s *paperServed) planWay(ctx context.Context, line string, plan flashlight.Plan) *way {
+	return &way{speedPoint{Line: line, Plan: plan.String()}, len(s.sources), func(i int) (wayAnswer, error) {
 		var hits []index.Hit
 		var report flashlight.Report
-		took, err := timed(func() (err error) {
-			hits, report, err = s.run(ctx, s.query(source, paperK, plan), s.ix)
+		seconds, err := timed(func() (err error) {
+			hits, report, err = s.run(ctx, s.query(s.sources[i], paperK, plan), s.ix)
 			return err
 		})
-		if err != nil {
-			return p, err
-		}
-		seconds = append(seconds, took)
-		p.Recall += foundOf(s.truth[i], hits) / float64(len(s.sources))
-		p.Scored += float64(report.RowsScored) / float64(len(s.sources))
-	}
-	p.Rate = 1 / median(seconds)
-	return p, nil
+		return wayAnswer{seconds, foundOf(s.truth[i], hits), float64(report.RowsScored)}, err
+	}}
 }
 
-// timeRandom scores rows drawn at random, which is what is left without any retrieval.
-func (s *paperServed) timeRandom(rows int) (speedPoint, error) {
-	p := speedPoint{Line: randomLine, Plan: grouped(int64(rows)) + " rows at random", Scored: float64(rows)}
+// randomWay scores rows drawn at random, which is what is left without any retrieval.
+func (s *paperServed) randomWay(rows int) *way {
 	rng := rand.New(rand.NewPCG(3, 1))
-	block := make([]float32, rows*s.Dim)
-	scores := make([]float32, rows)
+	block, scores := make([]float32, rows*s.Dim), make([]float32, rows)
 	var scratch decoder.Scratch
-	var seconds []float64
-	for i, source := range s.sources {
+	return &way{speedPoint{Line: randomLine, Plan: grouped(int64(rows)) + " rows at random"}, len(s.sources), func(i int) (wayAnswer, error) {
 		drawn := roaring.New()
 		for drawn.GetCardinality() < uint64(rows) {
-			if row := rng.IntN(s.n); s.first > 0 || row != source {
+			if row := rng.IntN(s.n); s.first > 0 || row != s.sources[i] {
 				drawn.Add(uint32(row))
 			}
 		}
 		var hits []index.Hit
-		took, err := timed(func() error {
+		seconds, err := timed(func() error {
 			ids := drawn.ToArray()
 			for j, id := range ids {
 				copy(block[j*s.Dim:(j+1)*s.Dim], s.values[int(id)*s.Dim:])
 			}
-			s.decoder.Bind(nil, s.row(source)).Score(&scratch, scores, block)
+			s.decoder.Bind(nil, s.row(s.sources[i])).Score(&scratch, scores, block)
 			top := index.NewTopK(paperK)
 			for j, id := range ids {
 				top.Offer(id, scores[j])
@@ -197,14 +212,8 @@ func (s *paperServed) timeRandom(rows int) (speedPoint, error) {
 			hits = top.Sorted(nil)
 			return nil
 		})
-		if err != nil {
-			return p, err
-		}
-		seconds = append(seconds, took)
-		p.Recall += foundOf(s.truth[i], hits) / float64(len(s.sources))
-	}
-	p.Rate = 1 / median(seconds)
-	return p, nil
+		return wayAnswer{seconds, foundOf(s.truth[i], hits), float64(rows)}, err
+	}}
 }
 
 // fullRecall is the recall that counts as 1.00.

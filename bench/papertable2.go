@@ -47,15 +47,11 @@ func (r *paperRun) flashlighted(ctx context.Context, graph string, encoder train
 		if err != nil {
 			return record, err
 		}
-		m, err := r.model(ctx, graph, encoder, seed)
+		s, remove, err := r.indexedSeed(ctx, graph, encoder, seed)
 		if err != nil {
 			return record, err
 		}
-		s, err := servePaper(ctx, m)
-		if err != nil {
-			return record, err
-		}
-		defer func() { err = errors.Join(err, s.close()) }()
+		defer func() { err = errors.Join(err, remove()) }()
 		record.Metrics = map[string]float64{}
 		if p.negatives != nil {
 			err = s.hits(ctx, p, &record)
@@ -66,6 +62,24 @@ func (r *paperRun) flashlighted(ctx context.Context, graph string, encoder train
 		record.Metrics[mrrName], err = s.mrr(ctx, p)
 		return record, err
 	})
+}
+
+// indexedSeed returns the model of any seed behind an index, and what removes the index where it is
+// not kept.
+func (r *paperRun) indexedSeed(ctx context.Context, graph string, encoder train.EncoderKind, seed int) (s *paperServed, remove func() error, err error) {
+	if seed == 1 {
+		s, err = r.indexed(ctx, paperServing{graph, encoder})
+		return s, func() error { return nil }, err
+	}
+	m, err := r.model(ctx, graph, encoder, seed)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err = servePaper(ctx, m)
+	if err != nil {
+		return nil, nil, err
+	}
+	return s, s.close, nil
 }
 
 // hits measures Hits@k: the links and the negatives have the scores that the index returned.

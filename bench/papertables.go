@@ -26,8 +26,12 @@ const (
 // number3 writes a share as the paper does.
 func number3(v float64) string { return fmt.Sprintf("%.3f", v) }
 
-// spread3 writes a mean, and the standard deviation where there is one.
+// spread3 writes a mean, and the standard deviation where there is one. It is empty where there is
+// no value.
 func spread3(values []float64) string {
+	if len(values) == 0 {
+		return ""
+	}
 	if len(values) < 2 {
 		return number3(mean(values))
 	}
@@ -36,8 +40,8 @@ func spread3(values []float64) string {
 
 func (p *paperPage) tableOne(string) error {
 	p.heading("Graphs (table 1)")
-	t := table{header: []string{"graph", "nodes", "training edges", "validation", "test", "negatives", "edges are", "split", "in place of"}}
-	for _, name := range p.settings.Graphs {
+	t := table{header: []string{"graph", "nodes", "training edges", "validation", "test", "negatives", "edges are", "split", "in place of", "models"}}
+	for _, name := range p.settings.all() {
 		g := p.graphs[name]
 		kind := "undirected"
 		switch {
@@ -54,7 +58,7 @@ func (p *paperPage) tableOne(string) error {
 		if g.Negatives == 0 {
 			negatives = grouped(int64(g.Lists)) + " of each link"
 		}
-		t.add(name, grouped(int64(g.Nodes)), grouped(int64(g.Edges)), grouped(int64(g.Valid)), grouped(int64(g.Test)), negatives, kind, g.Split, stands)
+		t.add(name, grouped(int64(g.Nodes)), grouped(int64(g.Edges)), grouped(int64(g.Valid)), grouped(int64(g.Test)), negatives, kind, g.Split, stands, p.modelsOf(name))
 	}
 	p.table(t)
 	p.say(`The paper has four data sets of OGB: ogbl-ddi, ogbl-collab, ogbl-ppa and ogbl-citation2. A folder of
@@ -65,9 +69,21 @@ nodes that the source has no edge to.`, grouped(sharedNegatives), grouped(ownNeg
 	return nil
 }
 
+// modelsOf says whether a graph's models are trained by this run or given.
+func (p *paperPage) modelsOf(graph string) string {
+	switch encoders := p.settings.encodersOf(graph); {
+	case encoders[0] == given:
+		return "given"
+	case encoders[len(encoders)-1] == given:
+		return "trained here, and given"
+	default:
+		return "trained here"
+	}
+}
+
 // metricsOf lists the metrics of a graph, the official one first.
 func (p *paperPage) metricsOf(graph string) []string {
-	first := p.indexed[modelKey(graph, p.settings.Encoders[0], decoder.HadamardMLP, 1)].Metrics
+	first := p.indexed[modelKey(graph, p.settings.encodersOf(graph)[0], decoder.HadamardMLP, 1)].Metrics
 	var names []string
 	for name := range first {
 		names = append(names, name)
@@ -85,14 +101,16 @@ func (p *paperPage) metricsOf(graph string) []string {
 	return names
 }
 
-// values returns a metric of a cell of table 2, by seed.
+// values returns a metric of a cell of table 2, by seed: nothing where there is no such model.
 func (p *paperPage) values(graph string, encoder train.EncoderKind, d decoder.Kind, metric string, indexed bool) (values []float64) {
-	for seed := 1; seed <= p.settings.seedsOf(graph); seed++ {
+	for seed := 1; seed <= p.settings.seedsOf(encoder); seed++ {
 		key := modelKey(graph, encoder, d, seed)
+		metrics := p.trained[key].Metrics
 		if indexed {
-			values = append(values, p.indexed[key].Metrics[metric])
-		} else {
-			values = append(values, p.trained[key].Metrics[metric])
+			metrics = p.indexed[key].Metrics
+		}
+		if v, ok := metrics[metric]; ok {
+			values = append(values, v)
 		}
 	}
 	return values
@@ -101,13 +119,14 @@ func (p *paperPage) values(graph string, encoder train.EncoderKind, d decoder.Ki
 func (p *paperPage) tableTwo(string) error {
 	p.heading("Decoders (table 2)")
 	t := table{header: []string{"graph, encoder", "metric", "Dot", "Bilinear", "ConcatMLP", "HadamardMLP", "the same with Flashlight", "the paper's HadamardMLP"}}
-	rows := 0
+	rows, equal := 0, 0
 	var below []string // where Dot is not below the HadamardMLP
 	worst, worstAt := 0.0, ""
-	for _, graph := range p.settings.Graphs {
+	for _, graph := range p.settings.all() {
 		for _, metric := range p.metricsOf(graph) {
 			for _, encoder := range p.settings.encodersOf(graph) {
-				cells := []string{graph + ", " + paperNames[string(encoder)], metricName(metric)}
+				row := paperServing{graph, encoder}.String()
+				cells := []string{row, metricName(metric)}
 				for _, d := range paperDecoders {
 					cells = append(cells, spread3(p.values(graph, encoder, d, metric, false)))
 				}
@@ -116,11 +135,14 @@ func (p *paperPage) tableTwo(string) error {
 				t.add(cells...)
 				rows++
 				if mean(mlp) <= mean(p.values(graph, encoder, decoder.Dot, metric, false)) {
-					below = append(below, fmt.Sprintf("%s, %s, %s", graph, paperNames[string(encoder)], metricName(metric)))
+					below = append(below, fmt.Sprintf("%s, %s", row, metricName(metric)))
+				}
+				if number3(mean(mlp)) == number3(mean(indexed)) {
+					equal++
 				}
 				for i := range mlp {
 					if d := math.Abs(mlp[i] - indexed[i]); d > worst {
-						worst, worstAt = d, fmt.Sprintf("%s, %s, %s", graph, paperNames[string(encoder)], metricName(metric))
+						worst, worstAt = d, fmt.Sprintf("%s, %s", row, metricName(metric))
 					}
 				}
 			}
@@ -128,6 +150,9 @@ func (p *paperPage) tableTwo(string) error {
 	}
 	p.table(t)
 	p.say("Each figure is %s%s, of the epoch with the best validation: by the official Hits@k on a data set of OGB, by the MRR among 100 negatives on another.", p.seeds(), p.single())
+	if len(p.settings.Given) > 0 {
+		p.say("A row of a given model has one decoder beside the inner product, the one in the folder. Its other cells are empty: no Bilinear and no ConcatMLP was trained on those embeddings. They were trained with the HadamardMLP, so that their inner product is weaker than one that is trained itself.")
+	}
 	p.say(`The column "with Flashlight" is measured, not copied: every score comes from an index. For Hits@k each
 source is asked once, in %d rounds, for half of the candidates or fewer (%s), without
 those it is known to be linked to; a pair that is not retrieved scores below all others. For the MRR each test link is ranked among its
@@ -136,7 +161,7 @@ own %s negatives, of which %d rounds of %d retrieve a half.`,
 	if worst < .0005 {
 		p.say("The two columns are equal to three digits in every row, as in the paper.")
 	} else {
-		p.say("In the paper the two columns are equal. Here they differ by at most %.4f (%s), because there the index did not retrieve every pair that counts.", worst, worstAt)
+		p.say("In the paper the two columns are equal. Here they are in %d of %d rows, to three digits. They differ most, by %.4f for one seed, on %s, because there the index did not retrieve every pair that counts.", equal, rows, worst, worstAt)
 	}
 	p.say("The paper finds the HadamardMLP more effective than the inner product. Here it is above Dot in %d of %d rows.%s", rows-len(below), rows, exceptions(below))
 	p.trainings()
@@ -146,8 +171,8 @@ own %s negatives, of which %d rounds of %d retrieve a half.`,
 // askedRows says how many rows the queries for Hits@k ask for.
 func (p *paperPage) askedRows() string {
 	var parts []string
-	for _, graph := range p.settings.Graphs {
-		if r := p.indexed[modelKey(graph, p.settings.Encoders[0], decoder.HadamardMLP, 1)]; r.Asked > 0 {
+	for _, graph := range p.settings.all() {
+		if r := p.indexed[modelKey(graph, p.settings.encodersOf(graph)[0], decoder.HadamardMLP, 1)]; r.Asked > 0 {
 			parts = append(parts, fmt.Sprintf("%s of %s: %s", grouped(int64(r.Asked)), graph, grouped(int64(p.graphs[graph].Nodes-p.graphs[graph].Sources))))
 		}
 	}
@@ -178,18 +203,21 @@ func (p *paperPage) seeds() string {
 	return fmt.Sprintf("the mean over %d seeds, with the standard deviation", p.settings.Seeds)
 }
 
-// single names the graphs that have one model per decoder whatever the run has.
+// single says which rows have one model whatever the run has, and which graphs one encoder.
 func (p *paperPage) single() string {
-	var names []string
+	var notes []string
+	if p.settings.Seeds > 1 && len(p.settings.Given) > 0 {
+		notes = append(notes, "of a given model that of one")
+	}
 	for _, graph := range p.settings.Graphs {
-		if p.settings.Training[graph].One && (p.settings.Seeds > 1 || len(p.settings.Encoders) > 1) {
-			names = append(names, graph)
+		if p.settings.Training[graph].One && len(p.settings.Encoders) > 1 {
+			notes = append(notes, graph+" is large and has one encoder")
 		}
 	}
-	if len(names) == 0 {
+	if len(notes) == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" (of %s that of one seed and one encoder, because it is large)", strings.Join(names, ", "))
+	return " (" + strings.Join(notes, "; ") + ")"
 }
 
 // paperCell is the paper's own figure.
@@ -252,35 +280,44 @@ func (p *paperPage) differences() error {
 	return nil
 }
 
+// askedSources says how many sources the lines of recall@k have.
+func (p *paperPage) askedSources() string {
+	least, most := math.MaxInt, 0
+	for _, c := range p.curves {
+		least, most = min(least, c.Sources), max(most, c.Sources)
+	}
+	if least == most {
+		return grouped(int64(most))
+	}
+	return grouped(int64(least)) + " to " + grouped(int64(most))
+}
+
 func (p *paperPage) recallAtK(img string) error {
 	p.heading("Recall@k (figure)")
 	p.say(`For each source, how much of its true best %d rows is among the first k rows that Flashlight retrieves,
 in the order in which the executor retrieves them: %d rounds of %d. An oracle retrieves the best rows
 first.`, paperK, curveRounds, curvePerRound)
 	t := table{header: []string{"graph, line", "k = 50", "100", "200", "300", "500"}}
-	for _, graph := range p.settings.Graphs {
-		c := p.curves[graph]
-		if err := plotCurve(filepath.Join(img, "paper-recall-"+graph+".svg"), graph, c); err != nil {
+	for _, model := range p.settings.served() {
+		c := p.curves[model]
+		if err := plotCurve(filepath.Join(img, model.plot("recall")), model.String(), c); err != nil {
 			return err
 		}
+		p.image(fmt.Sprintf("Recall@k, %v", model), model.plot("recall"))
 		for _, line := range []string{printedLine, learnedLine} {
-			cells := []string{graph + ", " + line}
+			cells := []string{fmt.Sprintf("%v, %s", model, line)}
 			for _, k := range []int{50, 100, 200, 300, 500} {
 				cells = append(cells, number3(c.Recall[line][slices.Index(c.K, k)]))
 			}
 			t.add(cells...)
 		}
-		random := []string{graph + ", " + randomLine}
+		random := []string{fmt.Sprintf("%v, %s", model, randomLine)}
 		for _, k := range []int{50, 100, 200, 300, 500} {
 			random = append(random, number3(float64(k)/float64(c.Nodes)))
 		}
 		t.add(random...)
 	}
-	for _, graph := range p.settings.Graphs {
-		p.image("Recall@k, "+graph, "paper-recall-"+graph+".svg")
-	}
 	p.table(t)
-	first := p.curves[p.settings.Graphs[0]]
-	p.say("Encoder %s, %s sources per graph. The paper has 1,000 sources. This project does not know the numbers of its curves.", paperNames[string(first.Encoder)], grouped(int64(first.Sources)))
+	p.say("Each line has %s sources; the paper has 1,000. This project does not know the numbers of its curves.", p.askedSources())
 	return nil
 }

@@ -69,11 +69,12 @@ func (t paperTraining) apply(o *train.Options, p *paperGraph) {
 	o.Patience, o.ValidHits = 20, p.hitsAt()
 }
 
-// evaluatePaper ranks the test links by the rule of the graph, with the decoder alone.
-func evaluatePaper(ctx context.Context, p *paperGraph, m *train.Model) (map[string]float64, error) {
+// evaluatePaper ranks the test links by the rule of the graph, with the decoder alone, which the
+// tasks of rank have.
+func evaluatePaper(ctx context.Context, p *paperGraph, rank func([]train.Edge) *train.Task) (map[string]float64, error) {
 	metrics := map[string]float64{}
 	if p.negatives != nil {
-		task := m.Task(p.split.Test)
+		task := rank(p.split.Test)
 		task.NegativeEdges, task.Hits = p.negatives, p.rule.Hits
 		got, err := train.Evaluate(ctx, task)
 		if err != nil {
@@ -84,7 +85,7 @@ func evaluatePaper(ctx context.Context, p *paperGraph, m *train.Model) (map[stri
 		}
 	}
 	if p.lists != nil {
-		task := m.Task(p.split.Test)
+		task := rank(p.split.Test)
 		task.Candidates = p.lists
 		got, err := train.Evaluate(ctx, task)
 		if err != nil {
