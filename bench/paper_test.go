@@ -162,7 +162,7 @@ func TestPaper(t *testing.T) {
 	for _, kind := range relationDecoders {
 		for seed := 1; seed <= 2; seed++ {
 			got := page.related[relationKey("kin", kind, seed)]
-			assert.Greater(t, got.MRR, got.Hits[1])
+			assert.GreaterOrEqual(t, got.MRR, got.Hits[1]) // equal where all are first
 			assert.GreaterOrEqual(t, got.Hits[10], got.Hits[3])
 			assert.Positive(t, got.Hits[10])
 		}

@@ -124,12 +124,12 @@ func TestOGBFoldersRefused(t *testing.T) {
 	}
 	edges := ogbPairs(2, 4, 3, 5)
 	for want, damage := range map[string]func(t *testing.T, dir string) error{
-		"test.pt is missing: want the files of the split as OGB lays them out": func(_ *testing.T, dir string) error { return os.Remove(at(dir, "test")) },
+		"test.pt is missing: want the files of the data set as OGB lays them out": func(_ *testing.T, dir string) error { return os.Remove(at(dir, "test")) },
 		"valid.pt is missing": func(_ *testing.T, dir string) error { return os.Remove(at(dir, "valid")) },
-		"num-node-list.csv.gz: no such file": func(_ *testing.T, dir string) error {
+		"num-node-list.csv.gz is missing": func(_ *testing.T, dir string) error {
 			return os.Remove(filepath.Join(dir, "raw", "num-node-list.csv.gz"))
 		},
-		"edge.csv.gz: no such file": func(_ *testing.T, dir string) error {
+		"edge.csv.gz is missing": func(_ *testing.T, dir string) error {
 			if err := os.Remove(at(dir, "train")); err != nil {
 				return err
 			}
