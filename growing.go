@@ -108,9 +108,10 @@ func (c *Collection) segmentRows() int64 {
 	return rows
 }
 
-// grow builds a segment of the rows in the delta, if there are enough. Nodes that were written
-// several times count once there, so that fewer rows than segmentRows are enough: else the delta
-// would grow to twice as many.
+// grow builds a segment of the rows in the delta, if there are at least half of segmentRows. There
+// may be fewer than were written, because a node counts once however often it was written, and
+// because a segment that was built late took some of them. If all were needed, the delta would grow
+// to twice as many.
 func (c *Collection) grow(ctx context.Context) error {
 	if err := c.db.rebuilds.segments.take(ctx); err != nil {
 		return err

@@ -47,9 +47,10 @@ type Options struct {
 	// that does not fit is built all the same: it holds up to 16 bytes a row, and 36 a dimension of
 	// each list.
 	MemoryBytes int64
-	// SegmentRows is from how many rows on that are newer than the index of a collection they get
-	// an index of their own, a segment, in the background. Until then each query scans them.
-	// Default 16,384. Negative means never.
+	// SegmentRows is after how many upserts the rows that are newer than the index of a collection
+	// get an index of their own, a segment, in the background. Until then each query scans them. If
+	// they are fewer than half as many, as where nodes are written again and again, they wait for
+	// the next time. Default 16,384. Negative means never.
 	SegmentRows int
 	// Rebuild schedules rebuilds of every collection in this process. Default none.
 	Rebuild RebuildSchedule
@@ -159,9 +160,8 @@ type PredictOptions struct {
 	// MinScore, if not nil, drops hits with a lower score.
 	MinScore *float32
 
-	// Diversity, from 0 to 1, accepts lower scores for more variety. The hits are chosen one after
-	// the other from the best nodes, at least four for each hit: next comes the node with the
-	// highest
+	// Diversity, from 0 to 1, accepts lower scores for more variety. The hits are chosen one by one
+	// from the best nodes, at least four for each hit: next comes the node with the highest
 	//
 	//	(1 - Diversity) * relevance - Diversity * similarity
 	//

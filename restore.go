@@ -45,10 +45,10 @@ type RestoreOptions struct {
 //
 // Restore does not trust the stream. It verifies every checksum. It accepts only file names that a
 // database uses, and files of the announced size. It writes the files to a temporary directory
-// beside dir, called dir.restore-XXXXXXXX. It opens that as a database, which must pass DB.Check,
-// and only then renames it to dir. So dir is never there in part. A Restore that fails removes the
-// temporary directory. One that is killed leaves it, to be removed by hand. A damaged stream gives
-// ErrCorrupt, and one of a newer format ErrVersion.
+// beside dir, whose name is that of dir, ".restore-" and a number. It opens that as a database,
+// which must pass DB.Check, and only then renames it to dir. So dir is never there in part. A
+// Restore that fails removes the temporary directory. One that is killed leaves it, to be removed
+// by hand. A damaged stream gives ErrCorrupt, and one of a newer format ErrVersion.
 func Restore(ctx context.Context, r io.Reader, dir string, opts *RestoreOptions) (BackupResult, error) {
 	return restoreOn(vfs.OS(), ctx, r, dir, opts)
 }

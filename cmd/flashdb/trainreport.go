@@ -108,10 +108,7 @@ func (t *trainRun) describeGraph() {
 	r.Cleaned = jsonCleaned(g.Cleaned)
 	r.Plans = []jsonTrainPlan{}
 	l := g.Layouts[0]
-	r.Layout = jsonLayout{l.Separator, l.Header, l.Comments, show.JSON(l.Columns.Source), show.JSON(l.Columns.Target), show.JSON(l.Columns.Relation), show.JSON(l.Columns.Time), []string{}}
-	for _, name := range l.Unread {
-		r.Layout.Unread = append(r.Layout.Unread, show.JSON(name))
-	}
+	r.Layout = jsonLayout{l.Separator, l.Header, l.Comments, show.JSON(l.Columns.Source), show.JSON(l.Columns.Target), show.JSON(l.Columns.Relation), show.JSON(l.Columns.Time), show.JSONs(l.Unread)}
 }
 
 // printGraph writes it, once the training has begun: what is refused prints nothing.

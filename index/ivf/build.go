@@ -148,8 +148,8 @@ var ErrRowsGone = errors.New("no rows to index")
 // Build writes the index of the rows of src to path. It first writes files beside it that end in
 // .tmp, and renames to path once everything is on disk. If it fails or ctx ends, it removes them.
 // In memory it holds the sample, batches of rows, and up to 16 bytes for each row. That is kept to
-// BuildOptions.MemoryBytes; if it cannot be, Build returns a BudgetError. Memory that is no
-// longer used, and that the collector has not freed yet, is not counted.
+// BuildOptions.MemoryBytes; if it cannot be, Build returns a BudgetError, except for a segment.
+// Memory that is no longer used, and that the collector has not freed yet, is not counted.
 func Build(ctx context.Context, fs vfs.FS, path string, src RowSource, opt BuildOptions) error {
 	if err := opt.Validate(); err != nil {
 		return fmt.Errorf("build index: %w", err)

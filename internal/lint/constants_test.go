@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestIndexThreshold demands one number of nodes from which a collection has an index. The packages
-// that name it cannot import it from one another.
-func TestIndexThreshold(t *testing.T) {
+// TestConstants demands one number of nodes from which a collection has an index, and one of the
+// attributes that it may have. The packages that name them cannot import them from one another.
+func TestConstants(t *testing.T) {
 	found := map[string]string{}
 	for _, s := range sources(t, token.NewFileSet()) {
 		ast.Inspect(s.file, func(n ast.Node) bool {
@@ -27,4 +27,6 @@ func TestIndexThreshold(t *testing.T) {
 	assert.Equal(t, want, found["train.fewCandidates"])
 	assert.Equal(t, want, found["cmd/flashdb.indexFrom"])
 	assert.Equal(t, want, found["cmd/flashdb/internal/browse.indexFrom"])
+	assert.NotEmpty(t, found["storage.maxAttributes"])
+	assert.Equal(t, found["storage.maxAttributes"], found["cmd/flashdb.mostAttributes"])
 }
