@@ -70,10 +70,11 @@ detected; the --...-column flags name other columns, by the header or by their n
 docs/train.md has the details.
 
 With --source-collection there are two kinds of nodes: sources go to that collection, targets
-to COLLECTION. With one collection, an edge has no direction if at least half of the edges are
-in the file in both directions; otherwise it leads from source to target. --directed and
---undirected decide it instead. Links are recorded both ways; with --directed, from source to
-target only.
+to COLLECTION. With one collection, an edge has no direction if the file lists the edges as
+undirected graphs are listed: half of them or more in both directions, or each of them once with
+the lower key first, node after node, or either way at random. Otherwise it leads from source to
+target. The summary says which, and --directed and --undirected decide it instead. Links are
+recorded both ways; with --directed, from source to target only.
 
 The --keys file lists all nodes, also those without edges, with tags, attributes and payloads. It
 is read as import reads it, by the same flags.

@@ -98,6 +98,25 @@ type jsonTrainPlan struct {
 	Speedup float64 `json:"times_as_fast"`
 }
 
+// onceText says how a file lists edges that are there once each.
+var onceText = map[graph.Listing]string{
+	graph.LowerFirst: "with the lower key first",
+	graph.ByNode:     "node after node",
+	graph.EitherWay:  "either node first, as if at random",
+}
+
+// directionText says whether edges have a direction, and why.
+func (t *trainRun) directionText() string {
+	once, listedOnce := onceText[t.g.Listing]
+	switch {
+	case t.r.direction() == graph.FindOut && listedOnce:
+		return fmt.Sprintf("edges have no direction: each is there once, %s; --directed if they have one", once)
+	case t.g.Directed:
+		return fmt.Sprintf("edges lead from source to target: %.3g%% of them are there in both directions", 100*t.g.LeadBack)
+	}
+	return fmt.Sprintf("edges have no direction: %.3g%% of them are there in both directions", 100*t.g.LeadBack)
+}
+
 // describeGraph fills in what was read.
 func (t *trainRun) describeGraph() {
 	g, r := t.g, &t.report
@@ -161,11 +180,7 @@ func (t *trainRun) cleanedText(l graph.Layout) (lines []string) {
 		lines = append(lines, fmt.Sprintf("columns separated by %s, %s: %s", l.Separator, header, columns))
 	}
 	if t.g.Sources == 0 {
-		meaning := "edges have no direction"
-		if t.g.Directed {
-			meaning = "edges lead from source to target"
-		}
-		lines = append(lines, fmt.Sprintf("%s: %.3g%% of them are there in both directions", meaning, 100*t.g.LeadBack))
+		lines = append(lines, t.directionText())
 	}
 	c := t.g.Cleaned
 	reversed := " left out"

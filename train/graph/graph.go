@@ -13,19 +13,6 @@ import (
 	"github.com/flashdb/flashdb/train"
 )
 
-// A Direction says whether an edge between nodes of one kind is the same edge as its reverse.
-type Direction uint8
-
-// The directions.
-const (
-	FindOut    Direction = iota // Undirected if half of the edges or more are there in both directions
-	Directed                    // an edge and its reverse are two
-	Undirected                  // an edge and its reverse are one
-)
-
-// FindOut means Undirected if at least this share of the edges has its reverse in the file.
-const leadBack = 0.5
-
 // Options say what a graph is. The zero value, or nil, means one kind of node, and edges whose
 // direction is detected.
 type Options struct {
@@ -61,6 +48,7 @@ type Graph struct {
 	ValidCandidates, TestCandidates [][]uint32
 
 	LeadBack float64 // share of the edges whose reverse is there too; one kind
+	Listing  Listing // what FindOut went by; one kind
 	Cleaned  Cleaned
 	Layouts  []Layout // of the files, in the order in which they were read
 }
@@ -335,6 +323,10 @@ type timedEdge struct {
 // time.
 func (b *Builder) clean() {
 	g := &b.g
+	once := Arrows
+	if g.Sources == 0 {
+		once = b.once()
+	}
 	all := make([]timedEdge, 0, len(b.edges[Train]))
 	for i, e := range b.edges[Train] {
 		if g.Sources == 0 && e.Source == e.Target {
@@ -351,7 +343,8 @@ func (b *Builder) clean() {
 	all = b.distinct(all)
 	if g.Sources == 0 {
 		g.LeadBack = leadingBack(all)
-		g.Directed = b.o.Direction == Directed || (b.o.Direction == FindOut && g.LeadBack < leadBack)
+		g.Listing = b.listing(all, once)
+		g.Directed = b.o.Direction == Directed || (b.o.Direction == FindOut && g.Listing == Arrows)
 	}
 	if g.Sources == 0 && !g.Directed {
 		for i := range all {
@@ -384,18 +377,6 @@ func (b *Builder) distinct(all []timedEdge) []timedEdge {
 		kept = append(kept, t)
 	}
 	return kept
-}
-
-// leadingBack is the share of distinct sorted edges whose reverse is among them.
-func leadingBack(edges []timedEdge) float64 {
-	back := 0
-	for _, e := range edges {
-		reverse := train.Edge{Source: e.Target, Target: e.Source, Relation: e.Relation}
-		if _, ok := slices.BinarySearchFunc(edges, reverse, func(t timedEdge, r train.Edge) int { return compare(t.Edge, r) }); ok {
-			back++
-		}
-	}
-	return float64(back) / float64(max(1, len(edges)))
 }
 
 // canonical is the form of an edge in which repeats are equal.
