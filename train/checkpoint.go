@@ -195,16 +195,39 @@ func (f *fit) size(epochs int64) int64 {
 	return checkpointHeader + epochs*validationBytes + 8*counters + 4*4*values + 4
 }
 
-// mayCheckpoint refuses, before a long run, a file that cannot be written after its first epoch.
+// mayCheckpoint refuses, before a long run, a file that cannot be written after its first epoch, or
+// that holds something else.
 func mayCheckpoint(path string) error {
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return fmt.Errorf("checkpoint %s is no regular file: name another", path)
+	if info, err := os.Stat(path); err == nil {
+		if !info.Mode().IsRegular() {
+			return fmt.Errorf("checkpoint %s is no regular file: name another", path)
+		}
+		if is, err := isCheckpoint(path); err != nil {
+			return fmt.Errorf("checkpoint %s: %w", path, err)
+		} else if info.Size() > 0 && !is {
+			return fmt.Errorf("%s is no checkpoint, and would be overwritten: name another file, or remove it", path)
+		}
 	}
 	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
 	if err != nil {
 		return fmt.Errorf("checkpoint %s cannot be written: %w", path, err)
 	}
 	return errors.Join(file.Close(), os.Remove(file.Name()))
+}
+
+// isCheckpoint tells whether a file begins as a checkpoint of any version does.
+func isCheckpoint(path string) (is bool, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	begin := make([]byte, len(checkpointMagic))
+	n, err := io.ReadFull(file, begin)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = nil
+	}
+	return string(begin[:n]) == checkpointMagic, err
 }
 
 // save replaces the checkpoint.

@@ -61,17 +61,23 @@ func TestCheckpointVersion(t *testing.T) {
 // A file that cannot be written is refused before the training.
 func TestCheckpointNowhere(t *testing.T) {
 	dir := t.TempDir()
+	mine, text := filepath.Join(dir, "model.pt"), []byte("not a checkpoint, and worth keeping")
+	require.NoError(t, os.WriteFile(mine, text, 0o600))
 	began := func(Progress) { t.Error("the training began") }
 	for path, want := range map[string]string{
 		filepath.Join(dir, "none", "state"): "cannot be written",
 		dir:                                 "is no regular file: name another",
+		mine:                                "is no checkpoint, and would be overwritten",
 	} {
 		_, err := Run(t.Context(), ring(20, 0), Split{}, Options{Encoder: MF, Dim: 4, Checkpoint: path, Progress: began})
 		require.ErrorContains(t, err, want)
 	}
+	kept, err := os.ReadFile(mine)
+	require.NoError(t, err)
+	require.Equal(t, text, kept)
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
-	require.Empty(t, entries)
+	require.Len(t, entries, 1, "nothing is left behind")
 }
 
 func FuzzCheckpoint(f *testing.F) {
