@@ -366,13 +366,16 @@ func (t *trainRun) storeLinks(ctx context.Context, w *modelWriter) error {
 // linkBytes is what a link takes in a batch, beside the bytes of its keys, which are not copied.
 const linkBytes = 48
 
+// longestCalibration is how long train calibrates at most by default.
+const longestCalibration = time.Minute
+
 // calibrateTime is how long the decoder is calibrated. By default that is little beside the
 // training: more of it finds faster plans.
 func (t *trainRun) calibrateTime() time.Duration {
 	if t.r.calibrateTime != 0 {
 		return t.r.calibrateTime
 	}
-	return min(max(10*time.Second, t.model.Elapsed/10), time.Minute)
+	return min(max(10*time.Second, t.model.Elapsed/10), longestCalibration)
 }
 
 // index builds the index and measures plans.
@@ -386,8 +389,23 @@ func (t *trainRun) index(ctx context.Context, db database, c collection) error {
 	if !res.Built || t.r.calibrateTime < 0 {
 		return nil
 	}
-	calibrate := flashdb.CalibrateOptions{SourceCollection: t.r.sourceCollection, Time: t.calibrateTime(), Progress: t.r.progress.Update}
-	all, err := c.Calibrate(ctx, &calibrate)
+	return t.calibrate(ctx, c)
+}
+
+// calibrated is a collection whose decoder is calibrated.
+type calibrated interface {
+	Calibrate(ctx context.Context, opts *flashdb.CalibrateOptions) ([]flashdb.Calibration, error)
+}
+
+// calibrate measures plans. If none reaches the recall of a query that says nothing else, it
+// measures once more, for longer: a plan may be there that the time did not suffice to find.
+func (t *trainRun) calibrate(ctx context.Context, c calibrated) error {
+	opts := flashdb.CalibrateOptions{SourceCollection: t.r.sourceCollection, Time: t.calibrateTime(), Progress: t.r.progress.Update}
+	all, err := c.Calibrate(ctx, &opts)
+	if err == nil && slices.ContainsFunc(all, lacksPlan) && t.r.calibrateTime == 0 && opts.Time < longestCalibration {
+		opts.Time = longestCalibration
+		all, err = c.Calibrate(ctx, &opts)
+	}
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -236,8 +237,8 @@ func (t *trainRun) describeModel() {
 // describePlans fills in the plans that queries take by default: see flashdb.Frontier.Choose.
 func (t *trainRun) describePlans(of flashdb.Calibration) {
 	for _, f := range of.Frontiers {
-		p, reached := f.Choose(defaultRecall)
-		if !reached && p.Mean < defaultRecall {
+		p, ok := defaultPlan(f)
+		if !ok {
 			continue
 		}
 		t.report.Plans = append(t.report.Plans, jsonTrainPlan{
@@ -246,6 +247,20 @@ func (t *trainRun) describePlans(of flashdb.Calibration) {
 		})
 	}
 	t.report.NoPlan = describeScans(of)
+}
+
+// defaultPlan is the plan of queries that say nothing else, if there is one.
+func defaultPlan(f flashdb.Frontier) (flashdb.PlanPoint, bool) {
+	p, reached := f.Choose(defaultRecall)
+	return p, reached || p.Mean >= defaultRecall
+}
+
+// lacksPlan tells whether there is a k without such a plan.
+func lacksPlan(of flashdb.Calibration) bool {
+	return slices.ContainsFunc(of.Frontiers, func(f flashdb.Frontier) bool {
+		_, ok := defaultPlan(f)
+		return !ok
+	})
 }
 
 // defaultRecall is what queries ask for that say nothing else.

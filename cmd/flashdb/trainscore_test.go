@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -12,10 +13,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/cmd/flashdb/internal/terminal"
 	"github.com/flashdb/flashdb/control"
 	"github.com/flashdb/flashdb/decoder"
 	"github.com/flashdb/flashdb/flashlight"
 	"github.com/flashdb/flashdb/internal/wire"
+	"github.com/flashdb/flashdb/train"
 )
 
 // TestDescribePlans checks that the summary has a plan for each k whose queries take one.
@@ -38,6 +41,45 @@ func TestDescribePlans(t *testing.T) {
 	assert.Equal(t, .987, r.report.Plans[0].Bound, "it serves the poorest sources better, at less than half as much again")
 	assert.Equal(t, .985, r.report.Plans[1].Recall, "only its mean reaches it")
 	assert.Contains(t, r.report.NoPlan, "k = 100 and 200")
+}
+
+// measuring is a collection that is calibrated with the results given, one after another.
+type measuring struct {
+	results []flashdb.Calibration
+	times   []time.Duration
+}
+
+func (m *measuring) Calibrate(_ context.Context, opts *flashdb.CalibrateOptions) ([]flashdb.Calibration, error) {
+	m.times = append(m.times, opts.Time)
+	return m.results[len(m.times)-1 : len(m.times)], nil
+}
+
+// TestCalibratesOnceMore: a calibration that finds no plan is repeated for longer, unless its time
+// was given.
+func TestCalibratesOnceMore(t *testing.T) {
+	found := func(recall float64) flashdb.Calibration {
+		p := flashdb.PlanPoint{Mean: recall, Bound: recall - .001, Time: time.Millisecond}
+		return flashdb.Calibration{Sources: 200, Exact: time.Second, Frontiers: []flashdb.Frontier{{K: 10, Plans: []flashdb.PlanPoint{p}}}}
+	}
+	for name, c := range map[string]struct {
+		given   time.Duration
+		results []flashdb.Calibration
+		want    []time.Duration
+		plans   int
+	}{
+		"a plan":       {0, []flashdb.Calibration{found(.99)}, []time.Duration{10 * time.Second}, 1},
+		"one later":    {0, []flashdb.Calibration{found(.9), found(.99)}, []time.Duration{10 * time.Second, time.Minute}, 1},
+		"none":         {0, []flashdb.Calibration{found(.9), found(.9)}, []time.Duration{10 * time.Second, time.Minute}, 0},
+		"time as said": {5 * time.Second, []flashdb.Calibration{found(.9)}, []time.Duration{5 * time.Second}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := &measuring{results: c.results}
+			r := trainRun{model: &train.Model{}, r: &trainRequest{calibrateTime: c.given, progress: terminal.NewProgress(io.Discard)}}
+			require.NoError(t, r.calibrate(t.Context(), m))
+			assert.Equal(t, c.want, m.times)
+			assert.Len(t, r.report.Plans, c.plans)
+		})
+	}
 }
 
 // TestScoreOf: a score without its decoder is none, and a decoder that cannot be read is an error.
