@@ -99,6 +99,9 @@ func (f *fit) oneEpoch(ctx context.Context) error {
 	var loss float64
 	done := 0
 	for fold := range f.o.Folds {
+		if f.state.stopped != "" {
+			break // the features of further folds would take time for nothing
+		}
 		from, to := len(f.order)*fold/f.o.Folds, len(f.order)*(fold+1)/f.o.Folds
 		if f.o.Folds > 1 {
 			f.enc.see(f.without(from, to))

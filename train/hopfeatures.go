@@ -92,8 +92,16 @@ func (h *hops) standardise(feature int) {
 // see computes all features except those of the zeroth hop. The first call, with all links, also
 // sets the sizes of the blocks, the spectral subspace and the rates of free embeddings.
 func (h *hops) see(links []Edge) {
-	a := newAdjacency(h.crew, h.g.Nodes, links, both)
 	first := h.sizes == nil
+	done := func(hops, rounds int) {}
+	if first && h.tell != nil {
+		// A hop is spread twice. A round of the spectrum takes two products, and about as long.
+		done = func(hops, rounds int) {
+			h.tell(Progress{Stage: StageFeatures, Share: float64(hops+rounds) / (hopCount + spectralRounds/2)})
+		}
+	}
+	done(0, 0)
+	a := newAdjacency(h.crew, h.g.Nodes, links, both)
 	if first {
 		if h.half > 0 {
 			h.t.share = freeShares(a, h.g.Nodes, h.half)
@@ -108,7 +116,9 @@ func (h *hops) see(links []Edge) {
 			h.sizes[hop] *= h.size(hop)
 		}
 		h.spread(a, hop)
+		done(hop, 0)
 	}
+	h.spectrum.done = func(rounds int) { done(hopCount, rounds) }
 	width, at := h.layout.width(), h.layout.spectral()
 	h.spectrum.fill(a, columns{h.features, width, at, h.layout.subspace}, columns{h.features, width, 0, h.layout.random})
 	last := width - hopDegrees

@@ -22,6 +22,7 @@ type hops struct {
 	layout   hopLayout
 	sizes    []float32 // divisor of each block, so that its values are about 1; nil until the first see
 	spectrum spectrum
+	tell     func(Progress) // of the features of the first see; may be nil
 	net      *network
 	linear   param // dim x subspace: the map of the spectral features
 	t        *table
@@ -40,7 +41,7 @@ type hops struct {
 const chunkNodes = 128
 
 func newHops(c crew, g *Graph, o *Options, p *params, rng *rand.Rand) *hops {
-	h := &hops{crew: c, g: g, dim: o.Dim, half: o.FreeLinks, layout: newHopLayout(g, o.Dim), spectrum: spectrum{crew: c, seed: o.Seed}}
+	h := &hops{crew: c, g: g, dim: o.Dim, half: o.FreeLinks, layout: newHopLayout(g, o.Dim), tell: o.Progress, spectrum: spectrum{crew: c, seed: o.Seed}}
 	h.features = make([]float32, g.Nodes*h.layout.width())
 	h.seedFeatures(o.Seed)
 	h.net = newNetwork(p, rng, false, o.Dropout, h.layout.width(), o.EncoderHidden, o.Dim)

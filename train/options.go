@@ -119,6 +119,7 @@ type Options struct {
 
 // The stages of a run.
 const (
+	StageFeatures  = "features"  // Hops: features of the nodes
 	StageWalks     = "walks"     // Node2Vec: walks and skip-gram
 	StageTrain     = "train"     // encoder and decoder
 	StageNewcomers = "newcomers" // the encoder of later nodes
@@ -129,7 +130,7 @@ type Progress struct {
 	Stage   string        // one of the stages
 	Epoch   int           // from 1
 	Epochs  int           // at most
-	Share   float64       // of the epoch, or of the walks, that is done, 0 to 1
+	Share   float64       // of the epoch, or of the stage, that is done, 0 to 1
 	Loss    float64       // mean per link, since the epoch began
 	Metric  string        // what a validation measures, as Model.Metric
 	Valid   float64       // by the last validation; 0 before the first

@@ -253,6 +253,25 @@ func TestTimeBudget(t *testing.T) {
 	}
 }
 
+// TestFeaturesAreTold: progress of the features comes before the first epoch, from none to all.
+func TestFeaturesAreTold(t *testing.T) {
+	var shares []float64
+	o := small()
+	o.Encoder, o.Epochs = train.Hops, 1
+	o.Progress = func(p train.Progress) {
+		if p.Stage == train.StageFeatures {
+			shares = append(shares, p.Share)
+		} else {
+			require.Equal(t, 1., shares[len(shares)-1], p.Stage)
+		}
+	}
+	_, err := train.Run(t.Context(), communities(300, 6, 2000, 3), train.Split{}, o)
+	require.NoError(t, err)
+	require.Greater(t, len(shares), 5)
+	require.Zero(t, shares[0])
+	require.True(t, slices.IsSorted(shares), shares)
+}
+
 func TestRandomSplit(t *testing.T) {
 	g := communities(100, 5, 2000, 3)
 	g.Edges = append(g.Edges, g.Edges[:100]...)

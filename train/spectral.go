@@ -27,9 +27,10 @@ const (
 type spectrum struct {
 	crew
 	seed  uint64
-	more  int       // added to every degree
-	basis []float32 // of the subspace, row-major, as wide as the features; nil before the first fill
-	size  float32   // divisor, so that values are about 1
+	more  int              // added to every degree
+	basis []float32        // of the subspace, row-major, as wide as the features; nil before the first fill
+	size  float32          // divisor, so that values are about 1
+	done  func(rounds int) // called after each round of the search; may be nil
 }
 
 // fill sets x to the features of a graph. The first graph decides the subspace: the search for it
@@ -77,10 +78,13 @@ func (s *spectrum) find(a *adjacency, x, from columns) {
 			row[j] = float32(rng.NormFloat64())
 		}
 	}
-	for range spectralRounds / 2 {
+	for round := range spectralRounds / 2 {
 		spread.apply(s.crew, x, basis)
 		spread.apply(s.crew, basis, x)
 		s.orthonormalise(s.basis, n, x.width)
+		if s.done != nil {
+			s.done(round + 1)
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/flashdb/flashdb"
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
+	"github.com/flashdb/flashdb/train"
 	"github.com/flashdb/flashdb/train/graph"
 )
 
@@ -36,6 +37,7 @@ type trainReport struct {
 	Layout         jsonLayout      `json:"layout"`
 	Cleaned        jsonCleaned     `json:"cleaned"`
 	Split          jsonSplit       `json:"split"`
+	Memory         int64           `json:"memory_bytes"`
 	Dim            int             `json:"dim"`
 	Epochs         int             `json:"epochs"`
 	BestEpoch      int             `json:"best_epoch"`
@@ -125,6 +127,7 @@ func (t *trainRun) describeGraph() {
 	r.Nodes, r.Sources, r.Edges, r.Relations, r.Features = g.Nodes, g.Sources, len(g.Edges), max(1, g.Relations), g.FeatureDim
 	r.Components, r.Largest = g.Components()
 	r.Directed, r.LeadBack = g.Directed, g.LeadBack
+	r.Memory = train.Estimate(&g.Graph, t.split, t.r.opts).Total
 	r.Cleaned = jsonCleaned(g.Cleaned)
 	r.Plans = []jsonTrainPlan{}
 	l := g.Layouts[0]
@@ -145,6 +148,7 @@ func (t *trainRun) printGraph() {
 	}
 	s := r.Split
 	fmt.Fprintf(t.out, "split    %s: %s to train on, %s for validation, %s to measure\n", s.How, show.Number(s.Train), show.Number(s.Valid), show.Number(s.Test))
+	fmt.Fprintf(t.out, "memory   training takes about %s beside the graph\n", show.Bytes(r.Memory))
 }
 
 func (t *trainRun) nodesText() string {
