@@ -47,7 +47,7 @@ func (c *Collection) unlink(r *record, edges []Edge) (forgotten int, err error) 
 		if known := linksOf(r.changes, l); known != nil {
 			forgotten += int(known.AndCardinality(roaring.BitmapOf(l.Targets...)))
 		}
-		return r.emit(storage.Unlink(l))
+		return r.emit(storage.Unlink{UID: l.UID, Source: l.Source, To: l.To, Relation: l.Relation, Targets: l.Targets})
 	})
 	return forgotten, err
 }

@@ -68,6 +68,7 @@ const (
 	decodersBucket
 	metaBucket
 	plansBucket
+	recentBucket
 	encoderBucket // of the same name as metaBucket: the values of it that belong to a release
 	bucketCount
 )
@@ -85,6 +86,7 @@ var bucketNames = [bucketCount][]byte{
 	decodersBucket:   []byte("decoders"),
 	metaBucket:       []byte("meta"),
 	plansBucket:      []byte("plans"),
+	recentBucket:     []byte("recent"),
 	encoderBucket:    []byte("meta"),
 }
 
