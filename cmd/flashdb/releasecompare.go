@@ -262,7 +262,7 @@ func (a *app) describeComparison(c flashdb.Comparison) error {
 		}
 		fmt.Fprintf(a.out, "  new in the top %d      %.0f%%\n", d.K, 100*(1-d.Agreement))
 		if d.Edges == nil {
-			fmt.Fprintf(a.out, "  edges                 not ranked: %s recorded since %s, which is too few to compare: give --edges\n", show.Count(d.Recorded, "link"), shownTime(c.Since))
+			fmt.Fprintf(a.out, "  edges                 not ranked: %s recorded since %s, too few to compare; release compare --edges ranks others\n", show.Count(d.Recorded, "link"), shownTime(c.Since))
 		}
 		if e := d.Edges; e != nil {
 			fmt.Fprintf(a.out, "  MRR                   %.4f, live %.4f, difference %+.4f (95%% within %.4f)\n", e.Staged.MRR, e.Live.MRR, e.Difference, e.Margin)
