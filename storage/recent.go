@@ -118,11 +118,10 @@ func (c *Changes) record(k linkKey, relation string, at int64, targets []uint32)
 	return c.err
 }
 
-// unknown returns those of targets that are not in known, each once.
-func unknown(known *roaring.Bitmap, targets []uint32) (fresh []uint32) {
-	seen := roaring.New()
+// addNew adds targets to known ones, and returns those that were not there, each once.
+func addNew(known *roaring.Bitmap, targets []uint32) (fresh []uint32) {
 	for _, id := range targets {
-		if (known == nil || !known.Contains(id)) && seen.CheckedAdd(id) {
+		if known.CheckedAdd(id) {
 			fresh = append(fresh, id)
 		}
 	}
