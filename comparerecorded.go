@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/RoaringBitmap/roaring/v2"
+
 	"github.com/flashdb/flashdb/storage"
 )
 
@@ -17,7 +19,7 @@ const (
 // recorded returns the newest of the links that were recorded after a time and can be ranked in
 // both releases, and how many these are in all. The decoder ranks them: they start in the
 // collection of its sources, and have a relation that it knows, or none where it knows none. Their
-// nodes have an embedding in both releases.
+// nodes have an embedding in both releases. Build has not computed that from these links.
 func (p pair) recorded(from pair, decoder string, since time.Time) (edges []Edge, all int, err error) {
 	var knows [2]*trained
 	for i, of := range p.each() {
@@ -31,6 +33,12 @@ func (p pair) recorded(from pair, decoder string, since time.Time) (edges []Edge
 	}
 	targets, err := p.both()
 	if err != nil {
+		return nil, 0, err
+	}
+	if err := p.staged.withoutEmbedded(targets); err != nil {
+		return nil, 0, err
+	}
+	if err := from.staged.withoutEmbedded(sources); err != nil {
 		return nil, 0, err
 	}
 	known := map[string]bool{} // relations
@@ -59,4 +67,12 @@ func (p pair) recorded(from pair, decoder string, since time.Time) (edges []Edge
 		return nil
 	})
 	return edges, all, err
+}
+
+// withoutEmbedded takes the nodes out of ids whose embedding Build has computed from their links.
+func (c *Collection) withoutEmbedded(ids *roaring.Bitmap) error {
+	return c.view(func(v *storage.View) error {
+		ids.AndNot(v.EmbeddedIDs(c.uid))
+		return nil
+	})
 }

@@ -203,3 +203,33 @@ func TestReleaseCut(t *testing.T) {
 	c = s.compare(0, false)
 	assert.Equal(t, staged.Add(4*time.Hour), c.Since)
 }
+
+// TestRecordedLinksOfEmbeddedNodes: links of which Build has computed an embedding are not ranked.
+func TestRecordedLinksOfEmbeddedNodes(t *testing.T) {
+	ctx := context.Background()
+	s := newNightlyShop(t)
+	s.clock.Advance(time.Hour)
+	var late []flashdb.Node
+	var edges []flashdb.Edge
+	for i := range 120 {
+		late = append(late, node(fmt.Sprint("late", i), 1, 0))
+		edges = append(edges, flashdb.Edge{SourceCollection: "users", Source: fmt.Sprint("u", i), Target: fmt.Sprint("late", i)})
+	}
+	require.NoError(t, s.items().Upsert(ctx, late...))
+	require.NoError(t, s.items().Link(ctx, edges...))
+	recorded := func() int {
+		t.Helper()
+		c, err := s.db.CompareRelease(ctx, "night", nil)
+		require.NoError(t, err)
+		return c.Decoders[0].Recorded
+	}
+	require.Zero(t, recorded(), "they have no embedding in the release")
+	require.NoError(t, s.night.PutEncoder(ctx, "items", meanPlus(t, false, 0), flashdb.EncoderUse{Decoder: "buys", Neighbours: "users"}))
+	built, err := s.night.Build(ctx, nil)
+	require.NoError(t, err)
+	require.Equal(t, 120, built[0].Embedded)
+	require.Zero(t, recorded(), "their embeddings are of these links")
+	_, err = s.night.Put(ctx, "items", late[:110]...)
+	require.NoError(t, err)
+	require.Equal(t, 110, recorded())
+}

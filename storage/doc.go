@@ -106,6 +106,8 @@
 //	sets
 //	└─ UID (4 bytes)           index    -> as in c, of the set
 //	   │                       held     -> roaring bitmap of the ids that have a row in the set
+//	   │                       embedded -> roaring bitmap of the ids whose row was computed from links; absent: none. A
+//	   │                                   release that is live may state some that have another row since
 //	   └─ rows, dirty, decoders, plans, and of meta the values of the encoder: as in c
 //	releases                   name     -> see below
 //

@@ -50,6 +50,8 @@ var (
 	keyTombs = []byte("tombs")
 	keySet   = []byte("set")
 	keyHeld  = []byte("held")
+
+	keyEmbedded = []byte("embedded")
 )
 
 // A bucket is one of the buckets that each collection has.
