@@ -10,7 +10,7 @@ import (
 )
 
 // Recorded links are ranked if they are minRecorded at least, and of more the newest maxRecorded.
-// On fewer, only a difference that shows without ranks would be more than chance.
+// By fewer, only a large difference would be more than chance.
 const (
 	minRecorded = 100
 	maxRecorded = 2000

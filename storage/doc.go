@@ -24,9 +24,10 @@
 // Begin, Apply, the getters of Changes, Stage, Publish and Discard belong to the writer: one
 // goroutine at a time, by a lock of the caller's. [Store.View] and the streams [Store.Rows] and
 // [Store.Dirty] may run at any time, beside anything. [Store.Flush], [Store.PublishGeneration],
-// [Store.Snapshot], [Store.Compact], [Store.Check], [Store.PutStagedRows], [Store.PutStaged] and
-// [Store.Purge] wait for each other and may run beside the readers and the writer. The calls that
-// change which releases there are need the writer kept out: see [Store.StageRelease].
+// [Store.Snapshot], [Store.Compact], [Store.Check], [Store.PutStagedRows], [Store.PutEmbeddedRows],
+// [Store.PutStaged] and [Store.Purge] wait for each other and may run beside the readers and the
+// writer. The calls that change which releases there are need the writer kept out: see
+// [Store.StageRelease].
 //
 // A View is a snapshot: it sees every change published before it began and none published later,
 // whatever is flushed meanwhile. The overlay is a short list of immutable layers, so a reader needs

@@ -164,7 +164,7 @@ func (o Link) apply(c *Changes, _ uint64) error {
 	}
 	links := c.ownLinks(k)
 	if o.Recorded != 0 {
-		return c.record(k, "", o.Recorded, addNew(links, o.Targets))
+		return c.keepRecent(k, "", o.Recorded, addNew(links, o.Targets))
 	}
 	links.AddMany(o.Targets)
 	return c.err
@@ -183,7 +183,7 @@ func (c *Changes) linkRelated(o Link, col *edit) error {
 	c.mayRelate(col, to)
 	c.mayRelate(to, col)
 	if o.Recorded != 0 {
-		if err := c.record(k, o.Relation, o.Recorded, addNew(copyBitmap(relatedBy(&c.reader, k, o.Relation)), o.Targets)); err != nil {
+		if err := c.keepRecent(k, o.Relation, o.Recorded, addNew(copyBitmap(relatedBy(&c.reader, k, o.Relation)), o.Targets)); err != nil {
 			return err
 		}
 	}

@@ -96,8 +96,8 @@ func recordedIn(t table, key, stored []byte) int {
 	return int(min(n, MaxRecent))
 }
 
-// record notes links from the node of k to targets, none of which was there before.
-func (c *Changes) record(k linkKey, relation string, at int64, targets []uint32) error {
+// keepRecent notes links from the node of k to targets, none of which was there before.
+func (c *Changes) keepRecent(k linkKey, relation string, at int64, targets []uint32) error {
 	if len(targets) == 0 {
 		return c.err
 	}
