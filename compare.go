@@ -23,7 +23,8 @@ type CompareOptions struct {
 	// Sources is how many sources are asked at most for each decoder. Default 200.
 	Sources int
 	// Edges are links to rank, by the collection of their targets. They should be known to neither
-	// training, such as the newest. Without any, nothing is ranked.
+	// training, such as the newest. Without any of a collection, the links are ranked that Link has
+	// stored since Comparison.Since: the newest 2,000, if they are 100 at least.
 	Edges map[string][]Edge
 	// Time is how long the sources of one decoder may take, and as long again its edges. Default
 	// Options.CalibrateTime, or 10 s where that is negative. Fewer are compared if it is up.
@@ -57,6 +58,9 @@ func (o *CompareOptions) Validate() error {
 // A Comparison compares a staged release with the live one.
 type Comparison struct {
 	Release, Live string // names
+	// Since is when the data of the release was cut, or the live one published, whichever is later.
+	// Links that were recorded after it are new to both.
+	Since time.Time
 	// Decoders has one entry for each decoder that both have under the same name.
 	Decoders []DecoderComparison
 	// Worse says in what the release is worse than the live one. If it says anything, Publish
@@ -79,7 +83,11 @@ type DecoderComparison struct {
 	// Changed are the sources whose answers have changed most: ten at most, those first that keep
 	// least.
 	Changed []ChangedSource
-	// Edges compares the ranks of CompareOptions.Edges, and is nil without any.
+	// Recorded is how many links that can be ranked were recorded after Comparison.Since, without
+	// CompareOptions.Edges of the collection. The newest were ranked, if they are enough.
+	Recorded int
+	// Edges compares the ranks of CompareOptions.Edges, or of the links that were recorded. It is
+	// nil without either.
 	Edges *EdgeComparison
 }
 
@@ -138,7 +146,7 @@ func (db *DB) compareRelease(ctx context.Context, name string, o CompareOptions)
 		o.Time = cmp.Or(max(0, db.opts.CalibrateTime), 10*time.Second)
 	}
 	c.Release = name
-	if c.Live, _, err = db.stateNames(); err != nil {
+	if err := c.name(db); err != nil {
 		return c, err
 	}
 	names, err := (&Release{db, name}).collections()
@@ -151,6 +159,25 @@ func (db *DB) compareRelease(ctx context.Context, name string, o CompareOptions)
 		}
 	}
 	return c, nil
+}
+
+// name finds the live release, and since when links are new to both.
+func (c *Comparison) name(db *DB) error {
+	return db.store.View(func(v *storage.View) error {
+		for _, r := range v.Releases() {
+			at := time.Time{}
+			switch {
+			case r.State == storage.Live:
+				c.Live, at = r.Name, r.Published
+			case r.Name == c.Release:
+				at = r.Cut
+			}
+			if at.After(c.Since) {
+				c.Since = at.UTC()
+			}
+		}
+		return nil
+	})
 }
 
 // A pair is a collection in two releases.
@@ -194,7 +221,7 @@ func (c *Comparison) collection(ctx context.Context, db *DB, name string, o Comp
 			continue
 		}
 		d := DecoderComparison{Collection: name, Decoder: decoder, K: o.K}
-		if err := d.run(ctx, p, o, worse); err != nil {
+		if err := d.run(ctx, p, o, c.Since, worse); err != nil {
 			return fmt.Errorf("decoder %q: %w", decoder, err)
 		}
 		c.Decoders = append(c.Decoders, d)
@@ -203,7 +230,7 @@ func (c *Comparison) collection(ctx context.Context, db *DB, name string, o Comp
 }
 
 // run compares one decoder.
-func (d *DecoderComparison) run(ctx context.Context, p pair, o CompareOptions, worse func(string, ...any)) error {
+func (d *DecoderComparison) run(ctx context.Context, p pair, o CompareOptions, since time.Time, worse func(string, ...any)) error {
 	from := pair{live: p.live.sourcesFrom()}
 	var err error
 	if from.staged, err = p.staged.sibling(from.live.name); err != nil {
@@ -217,9 +244,12 @@ func (d *DecoderComparison) run(ctx context.Context, p pair, o CompareOptions, w
 	if calibrate.Worse(recalls[0], recalls[1], o.Tolerance) {
 		worse("has recall %s at equal cost with decoder %q, on %d sources, and the live release %s", share(d.StagedRecall), d.Decoder, d.Sources, share(d.LiveRecall))
 	}
-	edges := o.Edges[d.Collection]
+	edges, of := o.Edges[d.Collection], ""
 	if len(edges) == 0 {
-		return nil
+		if edges, d.Recorded, err = p.recorded(from, d.Decoder, since); err != nil || len(edges) < minRecorded {
+			return err
+		}
+		of = " recorded since " + since.Format(time.RFC3339)
 	}
 	r := ranker{d: d, p: p, o: o, edges: edges, began: time.Now()}
 	inverse, err := r.run(ctx)
@@ -227,7 +257,7 @@ func (d *DecoderComparison) run(ctx context.Context, p pair, o CompareOptions, w
 		return err
 	}
 	if calibrate.Worse(inverse[0], inverse[1], o.Tolerance) {
-		worse("has MRR %.4f with decoder %q, on %d links, and the live release %.4f", d.Edges.Staged.MRR, d.Decoder, d.Edges.Edges, d.Edges.Live.MRR)
+		worse("has MRR %.4f with decoder %q, on %d links%s, and the live release %.4f", d.Edges.Staged.MRR, d.Decoder, d.Edges.Edges, of, d.Edges.Live.MRR)
 	}
 	return nil
 }

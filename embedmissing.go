@@ -167,7 +167,7 @@ func (c *Collection) embedFrom(ctx context.Context, e *encoder.Encoder, use Enco
 		if len(rows) == 0 {
 			continue
 		}
-		if err := c.db.store.PutStagedRows(c.release, c.uid, rows); err != nil {
+		if err := c.db.store.PutEmbeddedRows(c.release, c.uid, rows); err != nil {
 			return embedded, err
 		}
 		embedded += len(rows)

@@ -32,8 +32,17 @@ func (c *Collection) Link(ctx context.Context, edges ...Edge) error {
 	return err
 }
 
-func (c *Collection) link(r *record, edges []Edge) error {
-	return c.changeLinks(r, edges, func(l storage.Link) error { return r.emit(l) })
+// link stores edges. In a database with releases, new ones are kept with the time now, unless they
+// are trained: known to a release.
+func (c *Collection) link(r *record, edges []Edge, trained bool) error {
+	at := int64(0)
+	if r.changes.Released() && !trained {
+		at = max(1, c.db.opts.clock.now().Unix())
+	}
+	return c.changeLinks(r, edges, func(l storage.Link) error {
+		l.Recorded = at
+		return r.emit(l)
+	})
 }
 
 // Unlink removes known links in one atomic write, and returns how many it removed. It ignores links
@@ -47,7 +56,7 @@ func (c *Collection) unlink(r *record, edges []Edge) (forgotten int, err error) 
 		if known := linksOf(r.changes, l); known != nil {
 			forgotten += int(known.AndCardinality(roaring.BitmapOf(l.Targets...)))
 		}
-		return r.emit(storage.Unlink(l))
+		return r.emit(storage.Unlink{UID: l.UID, Source: l.Source, To: l.To, Relation: l.Relation, Targets: l.Targets})
 	})
 	return forgotten, err
 }

@@ -39,6 +39,8 @@ type ReleaseInfo struct {
 	State  string // staged, live or former
 	// Created is when it was staged. Of the first it is when the second was, and zero before.
 	Created time.Time
+	// Cut is when the data was cut that it was trained on: see SetCut. Of the first it is Created.
+	Cut time.Time
 	// Published is when it last became live, and zero if it never was.
 	Published time.Time
 	// Collections are those that it has embeddings of its own for. Of the live release they are
@@ -62,7 +64,8 @@ type ReleaseCollection struct {
 //
 // It returns ErrExists if the name is in use, and ErrNotFound for a collection that does not exist.
 // The first release raises the version of the bbolt file, so that older programs refuse the
-// database.
+// database. From then on Link keeps the time of new links, of the newest 20,000 to nodes of each
+// collection.
 func (db *DB) StageRelease(ctx context.Context, name string, collections ...string) (*Release, error) {
 	err := db.releaseCall(ctx, "stage", name, func(ctx context.Context) error {
 		if len(collections) == 0 {
@@ -127,7 +130,7 @@ func (db *DB) Releases(ctx context.Context) (all []ReleaseInfo, err error) {
 		return nil, err
 	}
 	for _, r := range stored {
-		info := ReleaseInfo{Name: r.Name, Number: r.Number, State: r.State.String(), Created: r.Created, Published: r.Published}
+		info := ReleaseInfo{Name: r.Name, Number: r.Number, State: r.State.String(), Created: r.Created, Cut: r.Cut, Published: r.Published}
 		err := db.store.ViewOf(r.Name, func(v *storage.View) error {
 			for _, of := range r.Collections {
 				c := ReleaseCollection{
@@ -181,10 +184,26 @@ func (r *Release) PutEncoder(ctx context.Context, collection string, e *encoder.
 	return err
 }
 
+// SetCut says when the data was cut that a staged release was trained on. Without it that is when
+// it was staged. Links that Link stores later are new to the release, and CompareRelease ranks
+// them. A time is kept in seconds. A first one raises the version of the bbolt file.
+//
+// It returns ErrInvalid for a time that is not over yet, and for a release that is not staged.
+func (r *Release) SetCut(ctx context.Context, at time.Time) error {
+	return r.db.releaseCall(ctx, "set the cut of", r.name, func(context.Context) error {
+		if now := r.db.opts.clock.now(); at.After(now) || at.Unix() < 0 {
+			return fmt.Errorf("%w: %s is not between 1970 and now, %s", ErrInvalid, at.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
+		}
+		return r.db.reshape(func() error { return r.db.store.SetCut(r.name, at) })
+	})
+}
+
 // Apply stores what the Upsert, PutDecoder and PutEncoder calls of a batch say in a staged release,
-// and returns how many nodes it added: see Put. Other calls are refused. Each call is one write, in
-// their order, and not all of them together. If one fails, those before it are stored, and the
-// error says which one, counted from 1.
+// and returns how many nodes it added: see Put. Its Link calls store links that the release was
+// trained on: they are known in every release, as those of DB.Apply, but CompareRelease does not
+// take them for new ones. Other calls are refused. Each call is one write, in their order, and not
+// all of them together. If one fails, those before it are stored, and the error says which one,
+// counted from 1.
 func (r *Release) Apply(ctx context.Context, b *Batch) (added int, err error) {
 	err = r.db.releaseCall(ctx, "fill", r.name, func(ctx context.Context) error {
 		if b == nil {
@@ -217,6 +236,8 @@ func (r *Release) put(ctx context.Context, w *write) (added int, err error) {
 	switch {
 	case w.kind == writeUpsert:
 		return r.putRows(ctx, c, w.nodes)
+	case w.kind == writeLink:
+		return 0, r.db.commit(ctx, func(rec *record) error { return c.link(rec, w.edges, true) })
 	case w.kind == writeDecoder:
 		blob, err := c.decoderBlob(w.name, w.decoder)
 		if err != nil {

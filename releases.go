@@ -333,4 +333,16 @@ func (c *Collection) become(staged *Collection, stamp uint64) {
 			c.db.slog.Warn("release index", "collection", c.name, "err", err)
 		}
 	}
+	c.newer.Store(0)
+	c.wrote(c.served.newerRows()) // after its index was built: they become a segment now
+}
+
+// newerRows returns how many rows are in the delta, 0 if it is not open.
+func (s *served) newerRows() int {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.table == nil {
+		return 0
+	}
+	return s.table.Snapshot().Len()
 }

@@ -208,6 +208,33 @@ func TestSegmentOfRepeatedUpserts(t *testing.T) {
 	s.requireExact()
 }
 
+// TestSegmentOfAPublishedRelease: rows that were put into a release after its index was built are
+// in the delta until it is published, and then in a segment.
+func TestSegmentOfAPublishedRelease(t *testing.T) {
+	s := newSegmented(t, 1000, 200)
+	s.requireExact() // it is open
+	ctx := t.Context()
+	r, err := s.StageRelease(ctx, "next", "c")
+	require.NoError(t, err)
+	put := func(n int) {
+		var nodes []flashdb.Node
+		for i := range n {
+			nodes = append(nodes, flashdb.Node{Key: fmt.Sprint("n", i), Embedding: randomVector(s.rng, smallDim)})
+		}
+		_, err := r.Put(ctx, "c", nodes...)
+		require.NoError(t, err)
+	}
+	put(900)
+	_, err = r.Build(ctx, &flashdb.RebuildOptions{Force: true, Lists: 20})
+	require.NoError(t, err)
+	put(300)
+	require.Zero(t, s.stats().Segments)
+	_, err = s.Publish(ctx, "next", &flashdb.PublishOptions{Force: true})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return s.stats().Segments == 1 && s.stats().DeltaRows == 0 }, time.Minute, 10*time.Millisecond)
+	s.requireExact()
+}
+
 // TestSegmentsKeepABudget: with a small budget for memory fewer newer rows become a segment.
 func TestSegmentsKeepABudget(t *testing.T) {
 	s := newSegmented(t, 1000, 0)

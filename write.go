@@ -110,7 +110,7 @@ func (w *write) prepare(c *Collection) (*prepared, error) {
 	case writeDelete:
 		p.do = func(r *record) (err error) { p.count, err = c.deleteNodes(r, w.keys); return err }
 	case writeLink:
-		p.do = func(r *record) error { return c.link(r, w.edges) }
+		p.do = func(r *record) error { return c.link(r, w.edges, false) }
 	case writeUnlink:
 		p.do = func(r *record) (err error) { p.count, err = c.unlink(r, w.edges); return err }
 	case writeDecoder:

@@ -177,6 +177,10 @@ func askReleases(t *testing.T, c *Client, said transcript) {
 	t.Helper()
 	ctx := context.Background()
 	require.NoError(t, c.StageRelease(ctx, "next", "c", "from"))
+	cut := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	require.NoError(t, c.SetCut(ctx, "next", cut))
+	require.ErrorIs(t, c.SetCut(ctx, "none", cut), flashdb.ErrNotFound)
+	require.ErrorIs(t, c.SetCut(ctx, "next", time.Now().Add(time.Hour)), flashdb.ErrInvalid)
 	dot, err := decoder.NewDot(2)
 	require.NoError(t, err)
 	var b flashdb.Batch
@@ -212,6 +216,8 @@ func askReleases(t *testing.T, c *Client, said transcript) {
 		of := &compared.Decoders[i]
 		of.Indexed, of.LiveRecall, of.StagedRecall = false, 0, 0
 	}
+	require.False(t, compared.Since.IsZero())
+	compared.Since = time.Time{}
 	said["release compared"] = compared
 	res, err := c.Publish(ctx, "next", &flashdb.PublishOptions{Force: true, Compare: flashdb.CompareOptions{Progress: tell}})
 	require.NoError(t, err)
@@ -220,8 +226,9 @@ func askReleases(t *testing.T, c *Client, said transcript) {
 	require.NoError(t, err)
 	all, err := c.Releases(ctx)
 	require.NoError(t, err)
+	require.True(t, all[1].Cut.Equal(cut))
 	for i := range all {
-		all[i].Created, all[i].Published = time.Time{}, time.Time{}
+		all[i].Created, all[i].Cut, all[i].Published = time.Time{}, time.Time{}, time.Time{}
 	}
 	said["releases"] = all
 	require.NoError(t, c.DropRelease(ctx, "next"))

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"time"
 
 	"github.com/flashdb/flashdb"
 )
@@ -20,6 +21,26 @@ var stageRelease = onDB("stagerelease", func(ctx context.Context, db *flashdb.DB
 // StageRelease is that of flashdb.DB.
 func (c *Client) StageRelease(ctx context.Context, name string, collections ...string) error {
 	_, err := stageRelease.ask(ctx, c, stagedRelease{name, collections}, out{})
+	return err
+}
+
+// releaseCut says when the data of a release was cut.
+type releaseCut struct {
+	Name string    `json:"name"`
+	At   time.Time `json:"at"`
+}
+
+var setCut = onDB("setcut", func(ctx context.Context, db *flashdb.DB, r releaseCut, _ out) (none, error) {
+	of, err := db.Release(ctx, r.Name)
+	if err != nil {
+		return none{}, err
+	}
+	return none{}, of.SetCut(ctx, r.At)
+})
+
+// SetCut is that of flashdb.Release.
+func (c *Client) SetCut(ctx context.Context, name string, at time.Time) error {
+	_, err := setCut.ask(ctx, c, releaseCut{name, at}, out{})
 	return err
 }
 

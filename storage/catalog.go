@@ -43,6 +43,8 @@ type collection struct {
 	across []uint32        // UIDs of the other collections that its nodes are, or were, linked to nodes of
 	typed  bool            // its nodes have, or had, links with relations
 
+	recorded bool // links to its nodes have been recorded with their times
+
 	attributes []Attribute // of its nodes, by name
 	attributed bool        // its nodes have, or had, attributes
 
@@ -215,6 +217,7 @@ func loadCollection(root *bolt.Bucket, file string, uid uint32, l layout) (*coll
 		return nil, located(err, file, "info")
 	}
 	col.typed = b.Bucket.Bucket(bucketNames[typedBucket]) != nil
+	col.recorded = b.Bucket.Bucket(bucketNames[recentBucket]) != nil
 	if bkt := attributesBucketOf(b.Bucket); bkt != nil {
 		col.attributed = true
 		if col.attributes, err = loadAttributes(l.table(bkt, uid, attributesBucket)); err != nil {

@@ -134,6 +134,7 @@ func (c *collectionChecker) run() {
 	})
 	c.across()
 	c.typed()
+	c.recent()
 	c.attributes()
 	c.each(metaBucket, func(key, stored []byte) { c.sound(metaBucket, key, stored) })
 	c.set(c.col.set)

@@ -54,6 +54,9 @@ func (c *checker) releases(tx *bolt.Tx, col *collection) {
 		cc := &collectionChecker{checker: c, of: fmt.Sprintf("release %q: ", r.name), col: col}
 		if b := setBucket(tx, col.uid, set.uid); b != nil {
 			cc.bucketsOf(b, set.uid, true)
+			if _, err := loadEmbedded(c.layout.collection(b, set.uid), c.file); err != nil {
+				cc.found("%v", err)
+			}
 		}
 		rows, want := cc.rows(), set.rows(col)
 		if missing := roaring.AndNot(want, rows); !missing.IsEmpty() {

@@ -24,9 +24,10 @@
 // Begin, Apply, the getters of Changes, Stage, Publish and Discard belong to the writer: one
 // goroutine at a time, by a lock of the caller's. [Store.View] and the streams [Store.Rows] and
 // [Store.Dirty] may run at any time, beside anything. [Store.Flush], [Store.PublishGeneration],
-// [Store.Snapshot], [Store.Compact], [Store.Check], [Store.PutStagedRows], [Store.PutStaged] and
-// [Store.Purge] wait for each other and may run beside the readers and the writer. The calls that
-// change which releases there are need the writer kept out: see [Store.StageRelease].
+// [Store.Snapshot], [Store.Compact], [Store.Check], [Store.PutStagedRows], [Store.PutEmbeddedRows],
+// [Store.PutStaged] and [Store.Purge] wait for each other and may run beside the readers and the
+// writer. The calls that change which releases there are need the writer kept out: see
+// [Store.StageRelease].
 //
 // A View is a snapshot: it sees every change published before it began and none published later,
 // whatever is flushed meanwhile. The overlay is a short list of immutable layers, so a reader needs
@@ -72,10 +73,11 @@
 // other collections, and version 5 is version 4 with links that have a relation: a file is created
 // with version 3, and the first of these links raises it to version 4 or 5. Version 6 is version 5
 // with attributes of nodes, version 7 is version 6 with releases, and version 8 is version 7 with
-// index segments, the first of which raises it. Files of version 1 and 2 cannot have such links,
-// nor attributes, nor releases, nor segments.
+// index segments, the first of which raises it. Version 9 is version 8 with the times of new links,
+// or of the cut of a release. Files of version 1 and 2 cannot have such links, nor attributes, nor
+// releases, nor segments.
 //
-//	meta                       format   -> uint32  version of this layout, 3 to 8
+//	meta                       format   -> uint32  version of this layout, 3 to 9
 //	                           applied  -> uint64  LSN of the last change in this file
 //	                           next     -> uint32  UID of the next collection
 //	names                      name     -> uint32  UID
@@ -90,6 +92,7 @@
 //	   ├─ links                id       -> roaring bitmap of the ids it is linked to, deleted ones included
 //	   ├─ across               UID, id  -> roaring bitmap of the ids of collection UID that id is linked to, likewise
 //	   ├─ typed                UID, id  -> links that have a relation, between id and ids of collection UID, its own or another; see below
+//	   ├─ recent               LSN      -> links to ids of this collection that the change recorded with a time; see below
 //	   ├─ tags                 tag      -> roaring bitmap of the ids that carry it
 //	   ├─ attributes           name, 0  -> kind, 1 byte; number of nodes that have it, varint
 //	   │                       name, 0, column -> values of the ids n*1024 to (n+1)*1024-1, for column n; see column.go
@@ -104,6 +107,8 @@
 //	sets
 //	└─ UID (4 bytes)           index    -> as in c, of the set
 //	   │                       held     -> roaring bitmap of the ids that have a row in the set
+//	   │                       embedded -> roaring bitmap of the ids whose row was computed from links; absent: none. A
+//	   │                                   release that is live may state some that have another row since
 //	   └─ rows, dirty, decoders, plans, and of meta the values of the encoder: as in c
 //	releases                   name     -> see below
 //
@@ -141,6 +146,14 @@
 //	       | varint      |                   | 1 byte       | of ids, blob   |     and direction, ascending
 //	       +-------------+-------------------+--------------+----------------+
 //
+//	recent: from version 9 on
+//	       +-------------+-------------------+--------------+----------------+--------------+----------------+
+//	       | number of   | recorded at,      | UID of the   | relation,      | source id,   | number of      | ... the last four for
+//	       | links,      | varint, s         | sources'     | string, may be | varint       | targets,       |     each source and
+//	       | varint      | since 1970        | collection,  | empty          |              | varint; their  |     relation
+//	       |             |                   | varint       |                |              | ids, varints   |
+//	       +-------------+-------------------+--------------+----------------+--------------+----------------+
+//
 //	releases:
 //	       +-------------+-------------------+--------------+----------------+
 //	       | number,     | state, 1 byte:    | staged at,   | published at,  |
@@ -151,6 +164,12 @@
 //	       | number of sets, varint; the UID of the collection and that of   |
 //	       | its set, varints, for each; none of the live release            |
 //	       +-----------------------------------------------------------------+
+//	       | only where it is not when it was staged, from version 9 on:     |
+//	       | when its data was cut, varint, s since 1970                     |
+//	       +-----------------------------------------------------------------+
+//
+// While a database has releases, a link that was not there before is also listed in recent, with
+// the time. Nothing is taken out of the list but the oldest: a link in it may be gone.
 //
 // A link with a relation is kept at both of its ends: at the source with direction 0, at the target
 // with direction 1, in reverse.
@@ -178,8 +197,8 @@
 //     collection;
 //  6. no LSN in dirty or index exceeds applied; those in index ascend, and no two of its files have
 //     one number;
-//  7. the sequence of the buckets links, across, typed, attributes, decoders and meta, which nothing
-//     else vouches for, is the number of their entries (from version 2 on);
+//  7. the sequence of the buckets links, across, typed, recent, attributes, decoders and meta, which
+//     nothing else vouches for, is the number of their entries (from version 2 on);
 //  8. plans has names of decoders as keys;
 //  9. the mask of a block of rows or dirty is not 0 and has no bit beyond the block, and the value
 //     has the length it states (from version 3 on);
@@ -191,7 +210,9 @@
 //  13. each set is that of one collection or of one release, and none is that of two; one release
 //     is live (from version 7 on);
 //  14. rows of the live set holds the ids in held, where there is one, in place of all live ids;
-//     rows of another set holds those ids in held that are live; 5 to 9 hold for each set.
+//     rows of another set holds those ids in held that are live; 5 to 9 hold for each set;
+//  15. recent holds 1 to 20,000 links of each change up to applied, of nodes that exist or once did,
+//     and no change without which 20,000 remain (from version 9 on).
 //
 // [EncodeOps] documents the second format of this package, what the log records hold.
 package storage

@@ -33,3 +33,12 @@ func RoundTripRelease(name string, b []byte) ([]byte, error) {
 	}
 	return encodeRelease(r), nil
 }
+
+// RoundTripRecent decodes a value of bucket recent and encodes it again.
+func RoundTripRecent(b []byte) ([]byte, error) {
+	r, err := decodeRecent(b)
+	if err != nil {
+		return nil, err
+	}
+	return r.encode(), nil
+}

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -28,6 +29,7 @@ var fillPercent = [bucketCount]float64{
 	decodersBucket:   0.5,
 	metaBucket:       0.5,
 	plansBucket:      0.5,
+	recentBucket:     1,
 	encoderBucket:    0.5,
 }
 
@@ -168,6 +170,7 @@ type touched struct {
 	keys    []keyed
 	links   []linkKey
 	typed   []linkKey
+	recent  []recentKey
 	tags    []string
 	columns []columnKey
 	blobs   []blobKey
@@ -208,6 +211,10 @@ func (l *layer) touched() map[uint32]*touched {
 		t := of(k.uid)
 		t.typed = append(t.typed, k)
 	}
+	for k := range l.recent {
+		t := of(k.uid)
+		t.recent = append(t.recent, k)
+	}
 	for k := range l.tags {
 		t := of(k.uid)
 		t.tags = append(t.tags, k.name)
@@ -225,6 +232,7 @@ func (l *layer) touched() map[uint32]*touched {
 		slices.SortFunc(t.keys, func(a, b keyed) int { return strings.Compare(a.key, b.key) })
 		slices.SortFunc(t.links, linkKey.compare)
 		slices.SortFunc(t.typed, linkKey.compare)
+		slices.SortFunc(t.recent, func(a, b recentKey) int { return cmp.Compare(a.lsn, b.lsn) })
 		slices.Sort(t.tags)
 		slices.SortFunc(t.columns, columnKey.compare)
 	}
@@ -285,6 +293,7 @@ func (s *Store) writeCollection(b *bolt.Bucket, before *collection, cat *catalog
 		w.ids(t.keys)
 		w.links(t.links, cat, all)
 		w.typed(t.typed, cat, all)
+		w.recent(t.recent, all)
 		w.tags(col.uid, t.tags, all)
 		w.attributes(before, col, t.columns, all)
 		for _, k := range t.blobs {

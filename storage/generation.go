@@ -71,7 +71,7 @@ func (s *Store) publish(release string, uid uint32, next func(served generation)
 		b := s.layout.collection(setBucket(tx, uid, set.uid), set.uid)
 		errs := []error{b.put(keyIndex, encodeGeneration(g), &slab{}), b.dropDirty(s.path, set.uid, g.last())}
 		if len(g.segments) > 0 {
-			errs = append(errs, versionSegments.putFormat(tx))
+			errs = append(errs, max(versionSegments, s.flushed.needed()).putFormat(tx))
 		}
 		return errors.Join(errs...)
 	})

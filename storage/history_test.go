@@ -209,7 +209,7 @@ func (h *history) randomOp(m *model) storage.Op {
 		return storage.DeleteNode{UID: uid, ID: pick(r, c.nodes)}
 	case n < 14:
 		to := h.linkTo(m, c)
-		return storage.Link{UID: uid, Source: pick(r, c.nodes), To: to.info.UID, Relation: h.relation(), Targets: h.liveIDs(to)}
+		return storage.Link{UID: uid, Source: pick(r, c.nodes), To: to.info.UID, Relation: h.relation(), Targets: h.liveIDs(to), Recorded: h.recorded()}
 	case n < 16:
 		to := h.linkTo(m, c)
 		return storage.Unlink{UID: uid, Source: pick(r, c.nodes), To: to.info.UID, Relation: h.relation(), Targets: h.liveIDs(to)}
@@ -294,6 +294,15 @@ func (h *history) relation() string {
 		return ""
 	}
 	return []string{"", "", "", "treats", "causes", "is"}[h.rng.IntN(6)]
+}
+
+// recorded draws the time of a link, the same for all of a change: none in half of the cases, and
+// where the file may not hold any.
+func (h *history) recorded() int64 {
+	if !h.across || h.rng.IntN(2) == 0 {
+		return 0
+	}
+	return int64(1 + h.lsn%4)
 }
 
 func (h *history) tags() (tags []string) {

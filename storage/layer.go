@@ -14,6 +14,7 @@ type layer struct {
 	ids     map[nameKey]idOf
 	links   map[linkKey]*roaring.Bitmap // nil: none any more
 	typed   map[linkKey][]Related       // nil: none any more
+	recent  map[recentKey]*recent
 	tags    map[nameKey]*roaring.Bitmap // nil: no node carries the tag any more
 	columns map[columnKey]*column       // nil: no node of it has the attribute any more
 	blobs   map[blobKey][]byte          // nil: none any more
@@ -71,6 +72,7 @@ func newLayer() *layer {
 		ids:     map[nameKey]idOf{},
 		links:   map[linkKey]*roaring.Bitmap{},
 		typed:   map[linkKey][]Related{},
+		recent:  map[recentKey]*recent{},
 		tags:    map[nameKey]*roaring.Bitmap{},
 		columns: map[columnKey]*column{},
 		blobs:   map[blobKey][]byte{},
@@ -79,7 +81,7 @@ func newLayer() *layer {
 
 // len returns how many things l mentions.
 func (l *layer) len() int {
-	n := len(l.nodes) + len(l.ids) + len(l.links) + len(l.typed) + len(l.tags) + len(l.columns) + len(l.blobs)
+	n := len(l.nodes) + len(l.ids) + len(l.links) + len(l.typed) + len(l.recent) + len(l.tags) + len(l.columns) + len(l.blobs)
 	for _, r := range l.runs {
 		n += r.len()
 	}
@@ -127,6 +129,7 @@ func (l *layer) cover(newer *layer) {
 	cover(l.ids, newer.ids)
 	cover(l.links, newer.links)
 	cover(l.typed, newer.typed)
+	cover(l.recent, newer.recent)
 	cover(l.tags, newer.tags)
 	cover(l.columns, newer.columns)
 	cover(l.blobs, newer.blobs)
@@ -168,6 +171,7 @@ func (l *layer) absorb(older *layer) {
 	absorb(l.ids, older.ids)
 	absorb(l.links, older.links)
 	absorb(l.typed, older.typed)
+	absorb(l.recent, older.recent)
 	absorb(l.tags, older.tags)
 	absorb(l.columns, older.columns)
 	absorb(l.blobs, older.blobs)
@@ -201,7 +205,7 @@ const entryBytes = 96
 
 // size estimates the memory of l.
 func (l *layer) size() int64 {
-	n := int64(len(l.nodes)+len(l.ids)+len(l.links)+len(l.typed)+len(l.tags)+len(l.columns)+len(l.blobs)) * entryBytes
+	n := int64(len(l.nodes)+len(l.ids)+len(l.links)+len(l.typed)+len(l.recent)+len(l.tags)+len(l.columns)+len(l.blobs)) * entryBytes
 	for _, r := range l.runs {
 		n += r.size()
 	}
@@ -218,6 +222,9 @@ func (l *layer) size() int64 {
 		for _, r := range all {
 			n += entryBytes/2 + bitmapBytes(r.IDs)
 		}
+	}
+	for _, r := range l.recent {
+		n += int64(4*r.n + entryBytes/2*len(r.groups))
 	}
 	for k, b := range l.tags {
 		n += int64(len(k.name)) + bitmapBytes(b)

@@ -144,10 +144,13 @@ func (o Link) apply(c *Changes, _ uint64) error {
 	if len(o.Targets) == 0 {
 		return c.err
 	}
-	if (k.across() || o.Relation != "") && !c.layout.blocked() {
+	if (k.across() || o.Relation != "" || o.Recorded != 0) && !c.layout.blocked() {
 		what := "to another collection"
-		if o.Relation != "" {
+		switch {
+		case o.Relation != "":
 			what = "with a relation"
+		case o.Recorded != 0:
+			what = "with a time"
 		}
 		return fmt.Errorf("link from %q to %q: %w", col.name, to.name, c.layout.needsBlocks(c.file, "links "+what))
 	}
@@ -159,7 +162,11 @@ func (o Link) apply(c *Changes, _ uint64) error {
 			col.across = append(slices.Clone(col.across), k.to)
 		}
 	}
-	c.ownLinks(k).AddMany(o.Targets)
+	links := c.ownLinks(k)
+	if o.Recorded != 0 {
+		return c.keepRecent(k, "", o.Recorded, addNew(links, o.Targets))
+	}
+	links.AddMany(o.Targets)
 	return c.err
 }
 
@@ -175,6 +182,11 @@ func (c *Changes) linkRelated(o Link, col *edit) error {
 	}
 	c.mayRelate(col, to)
 	c.mayRelate(to, col)
+	if o.Recorded != 0 {
+		if err := c.keepRecent(k, o.Relation, o.Recorded, addNew(copyBitmap(relatedBy(&c.reader, k, o.Relation)), o.Targets)); err != nil {
+			return err
+		}
+	}
 	c.relateBoth(k, o.Relation, false, o.Targets)
 	return c.err
 }
@@ -263,29 +275,41 @@ func (w *writer) dropLinksTo(b bucket, to uint32) {
 }
 
 // putVersion raises the version of a file that has links to other collections or with relations,
-// attributes, releases, or index segments. Programs of earlier versions would lose them.
+// attributes, releases, index segments, or times of links. Programs of earlier versions would lose
+// them.
 func (s *Store) putVersion(tx *bolt.Tx, cat *catalog) error {
-	var needed layout
-	for _, col := range cat.byUID {
+	needed := cat.needed()
+	if needed == 0 {
+		return nil
+	}
+	return needed.putFormat(tx)
+}
+
+// needed returns the version of a file that holds the catalog, 0 for that it was created with.
+func (c *catalog) needed() (needed layout) {
+	for _, col := range c.byUID {
 		switch {
 		case col.attributed:
-			needed = versionAttributed
+			needed = max(needed, versionAttributed)
 		case col.typed:
 			needed = max(needed, versionTyped)
 		case len(col.across) > 0:
 			needed = max(needed, versionAcross)
 		}
+		if col.recorded {
+			needed = versionRecent
+		}
 	}
-	if len(cat.releases) > 0 {
-		needed = versionSets
+	for _, r := range c.releases {
+		needed = max(needed, versionSets)
+		if r.cut != r.created {
+			needed = versionRecent
+		}
 	}
-	if cat.segmented() {
-		needed = versionSegments
+	if c.segmented() {
+		needed = max(needed, versionSegments)
 	}
-	if needed == 0 {
-		return nil
-	}
-	return needed.putFormat(tx)
+	return needed
 }
 
 // putFormat makes l the version of the file.

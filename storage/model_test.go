@@ -29,6 +29,8 @@ type modelCollection struct {
 	blobs map[string]string // "d" or "m" and name
 	tombs map[uint32]bool
 	dirty map[uint32]uint64
+
+	recent []storage.RecentLink // to nodes of it, as recorded
 }
 
 // linksFrom names the links of a node to the nodes of a collection.
@@ -91,6 +93,7 @@ func (m *model) clone() *model {
 		clone.blobs = maps.Clone(col.blobs)
 		clone.tombs = maps.Clone(col.tombs)
 		clone.dirty = maps.Clone(col.dirty)
+		clone.recent = slices.Clone(col.recent)
 		clone.links = map[linksFrom]map[uint32]bool{}
 		for from, targets := range col.links {
 			clone.links[from] = maps.Clone(targets)
@@ -158,6 +161,7 @@ func (m *model) apply(op storage.Op, lsn uint64) {
 		c.tombs[o.ID] = true
 		c.info.Count--
 	case storage.Link:
+		m.record(o)
 		if o.Relation != "" {
 			m.relate(uid, o.Source, o.To, o.Relation, o.Targets, true)
 			return
@@ -214,6 +218,7 @@ type getters interface {
 	Tag(uid uint32, tag string) *roaring.Bitmap
 	Tags(uid uint32) map[string]uint64
 	Tombs(uid uint32) *roaring.Bitmap
+	RecentLinks(to uint32, after int64) []storage.RecentLink
 	Decoder(uid uint32, name string) ([]byte, bool)
 	Decoders(uid uint32) []string
 	Meta(uid uint32, name string) (string, bool)
@@ -235,6 +240,9 @@ func (m *model) equal(t *testing.T, g getters) {
 		require.True(t, ok)
 		require.Equal(t, info, byName)
 		c.equal(t, g)
+		for after := range int64(4) {
+			require.Equal(t, m.recentLinks(info.UID, after), g.RecentLinks(info.UID, after), "after %d", after)
+		}
 		for to := range m.next {
 			m.equalLinks(t, g, info, to)
 		}

@@ -56,11 +56,13 @@ type DeleteNode struct {
 
 // Link adds links from a live node to live nodes. Links that exist already are kept. UID is the
 // collection of the source. To is the collection of the targets; 0 means UID. Links with a Relation
-// are independent of links without one.
+// are independent of links without one. With a time, in Recorded, those that are new are kept with
+// it for RecentLinks.
 type Link struct {
 	UID, Source, To uint32
 	Relation        string
 	Targets         []uint32
+	Recorded        int64 // seconds since 1970; 0: they are not kept
 }
 
 // Unlink removes links. It ignores those that do not exist. UID, To and Relation are as in Link.

@@ -15,7 +15,8 @@ const (
 	opsVersion4   = 4 // links with a relation were added
 	opsVersion5   = 5 // nodes with attributes and SetAttributes were added
 	opsVersion6   = 6 // AddNode was added
-	newestVersion = opsVersion6
+	opsVersion7   = 7 // links with a time were added
+	newestVersion = opsVersion7
 )
 
 // The first byte of each operation. These numbers are in log files: they never change their
@@ -39,7 +40,8 @@ const (
 	kindUnlinkRelated
 	kindPutAttributed // from version 5 on, as the next one
 	kindSetAttributes
-	kindAddNode // from version 6 on
+	kindAddNode      // from version 6 on
+	kindLinkRecorded // from version 7 on
 )
 
 // flagNormalize is the bit of Schema.Normalize in the flags byte of a schema.
@@ -70,6 +72,7 @@ const flagNormalize = 1
 //	17 PutNode          as 3, and then attributes; from version 5 on, for a node that has some
 //	18 SetAttributes    id, varint | attributes to set | number of names, varint | names to remove, strings; from version 5 on
 //	19 AddNode          id, varint | key, string | number of tags, varint | tags, strings | payload, blob; from version 6 on
+//	20 Link             time, varint, s since 1970 | as 15, where the relation may be empty; from version 7 on
 //
 // Attributes are their number, varint, and for each its name, string, and its value, blob: the
 // kind, 1 byte, and 8 bytes or a text, as package internal/attr has them.
@@ -105,6 +108,9 @@ func versionOf(ops []Op) uint8 {
 			version = max(version, opsVersion2)
 		case Link:
 			version = max(version, linkVersion(op.links(), op.Relation))
+			if op.Recorded != 0 {
+				version = max(version, opsVersion7)
+			}
 		case Unlink:
 			version = max(version, linkVersion(op.links(), op.Relation))
 		case SetTags, SetPayload:
@@ -214,6 +220,15 @@ func (o DeleteNode) encode(w *format.Writer) {
 }
 
 func (o Link) encode(w *format.Writer) {
+	if o.Recorded != 0 {
+		w.Uint8(kindLinkRecorded)
+		w.Uvarint(uint64(o.UID))
+		w.Uvarint(uint64(o.Recorded))
+		w.Uvarint(uint64(o.links().to))
+		w.String(o.Relation)
+		encodeEdges(w, o.Source, o.Targets)
+		return
+	}
 	encodeLinks(w, o.links(), [3]uint8{kindLink, kindLinkAcross, kindLinkRelated}, o.Relation, o.Targets)
 }
 
@@ -273,7 +288,11 @@ func encodeLinks(w *format.Writer, k linkKey, kinds [3]uint8, relation string, t
 		w.Uint8(kinds[0])
 		w.Uvarint(uint64(k.uid))
 	}
-	w.Uvarint(uint64(k.id))
+	encodeEdges(w, k.id, targets)
+}
+
+func encodeEdges(w *format.Writer, source uint32, targets []uint32) {
+	w.Uvarint(uint64(source))
 	w.Uvarint(uint64(len(targets)))
 	for _, t := range targets {
 		w.Uvarint(uint64(t))
@@ -360,6 +379,14 @@ func decodeOp(r *format.Reader) Op {
 		return SetAttributes{UID: uid, ID: uvarint32(r), Set: decodeAttributes(r), Remove: decodeTags(r)}
 	case kindAddNode:
 		return AddNode{UID: uid, ID: uvarint32(r), Key: r.String(), Tags: decodeTags(r), Payload: r.Blob()}
+	case kindLinkRecorded:
+		at := r.Uvarint()
+		if at == 0 || at > maxSeconds {
+			r.Fail("link recorded at %d, want 1 to %d", at, int64(maxSeconds))
+		}
+		to, relation := uvarint32(r), r.String()
+		source, targets := decodeEdges(r)
+		return Link{UID: uid, Source: source, To: to, Relation: relation, Targets: targets, Recorded: int64(at)}
 	}
 	r.Fail("operation of unknown kind %d", kind)
 	return nil

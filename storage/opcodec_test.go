@@ -113,6 +113,12 @@ var opCases = []struct {
 	{"unlink_related", storage.Unlink{UID: 1, Source: 5, To: 300, Relation: "cites", Targets: []uint32{9}}, []part{
 		{1, "UID 1"}, {2, "to UID 300"}, {6, "relation: cites"}, {1, "source 5"}, {1, "1 target"}, {1, "9"},
 	}},
+	{"link_recorded", storage.Link{UID: 300, Source: 5, To: 1, Targets: []uint32{9, 200}, Recorded: 1_700_000_000}, []part{
+		{2, "UID 300"}, {5, "time 1700000000"}, {1, "to UID 1"}, {1, "no relation"}, {1, "source 5"}, {1, "2 targets"}, {1, "9"}, {2, "200"},
+	}},
+	{"link_related_recorded", storage.Link{UID: 1, Source: 5, Relation: "cites", Targets: []uint32{9}, Recorded: 10}, []part{
+		{1, "UID 1"}, {1, "time 10"}, {1, "to UID 1"}, {6, "relation: cites"}, {1, "source 5"}, {1, "1 target"}, {1, "9"},
+	}},
 	{"add_node", storage.AddNode{UID: 1, ID: 70000, Key: "1706.03762", Tags: []string{"cs.CL"}, Payload: []byte("{}")}, []part{
 		{1, "UID 1"}, {3, "id 70000"}, {11, "key: 1706.03762"}, {1, "1 tag"}, {6, "cs.CL"}, {3, "payload: {}"},
 	}},
@@ -161,6 +167,8 @@ func TestEncodeOpsGolden(t *testing.T) {
 			version = "version 5"
 		case "add_node":
 			version = "version 6"
+		case "link_recorded", "link_related_recorded":
+			version = "version 7"
 		}
 		parts := append([]part{{1, version}, {1, "1 operation"}, {1, "kind"}}, c.parts...)
 		for _, p := range parts {
@@ -214,10 +222,11 @@ func TestDecodeOpsRefuses(t *testing.T) {
 		want   string
 	}{
 		{"nothing", nil, format.ErrCorrupt, "1 bytes wanted, 0 left"},
-		{"newer version", []byte{7, 0}, format.ErrVersion, "version 7"},
+		{"newer version", []byte{8, 0}, format.ErrVersion, "version 8"},
 		{"attribute of unknown type", []byte{5, 1, 18, 1, 0, 1, 1, 'a', 1, 9, 0}, format.ErrCorrupt, "unknown type"},
 		{"attribute that is no number", []byte{5, 1, 18, 1, 0, 1, 1, 'a', 9, 1, 255, 255, 255, 255, 255, 255, 255, 255, 0}, format.ErrCorrupt, "no number"},
 		{"relation without a name", []byte{4, 1, 15, 1, 1, 0, 0, 0}, format.ErrCorrupt, "a relation without a name"},
+		{"link of no time", []byte{7, 1, 20, 1, 0, 1, 0, 5, 1, 9}, format.ErrCorrupt, "link recorded at 0"},
 		{"version 0", []byte{0, 0}, format.ErrVersion, "version 0"},
 		{"more operations than bytes", []byte{1, 200, 1, 2, 1}, format.ErrCorrupt, "200 elements"},
 		{"unknown kind", []byte{1, 1, 77, 1}, format.ErrCorrupt, "unknown kind 77"},

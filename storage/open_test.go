@@ -155,7 +155,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"free pages damaged", damage(func(b []byte) []byte { return fillPages(b, 0x00, true) }), format.ErrCorrupt, "free pages"},
 		{"pages zeroed", damage(func(b []byte) []byte { return fillPages(b, 0x00, false) }), format.ErrCorrupt, "bbolt pages"},
 		{"pages overwritten", damage(func(b []byte) []byte { return fillPages(b, 0xff, false) }), format.ErrCorrupt, "bbolt pages"},
-		{"newer format", put("meta", "format", []byte{9, 0, 0, 0}), format.ErrVersion, "has format version 9, this program reads up to version 8"},
+		{"newer format", put("meta", "format", []byte{10, 0, 0, 0}), format.ErrVersion, "has format version 10, this program reads up to version 9"},
 		{"format missing", func(t *testing.T, path string) {
 			edit(t, path, func(tx *bolt.Tx) error { return tx.Bucket([]byte("meta")).Delete([]byte("format")) })
 		}, format.ErrCorrupt, "meta: format"},

@@ -71,6 +71,8 @@ func (l layout) shownKey(b bucket, key []byte) string {
 		} else if ok {
 			return strconv.Quote(name)
 		}
+	case recentBucket:
+		return shownLSN(key)
 	case acrossBucket, typedBucket:
 		if len(key) == acrossKeyBytes {
 			return fmt.Sprintf("%d to UID %d", binary.BigEndian.Uint32(key[4:]), binary.BigEndian.Uint32(key))

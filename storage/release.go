@@ -40,6 +40,7 @@ type release struct {
 	number    uint64 // counted from 1
 	state     ReleaseState
 	created   int64              // seconds since 1970
+	cut       int64              // likewise: when the data was cut that it was trained on
 	published int64              // 0: never
 	sets      map[uint32]*rowSet // by the UID of their collection; none of the live one: the collections have them
 }
@@ -50,6 +51,7 @@ type Release struct {
 	Number    uint64
 	State     ReleaseState
 	Created   time.Time // zero: no release was ever staged
+	Cut       time.Time // when the data was cut that it was trained on; Created unless SetCut said so
 	Published time.Time // zero: never
 	// Collections are those of which it has rows of its own, of the live one all, as the release
 	// sees them.
@@ -143,7 +145,7 @@ func (r *reader) Releases() (all []Release) {
 		if rel.state == stateDropping {
 			continue
 		}
-		d := Release{Name: rel.name, Number: rel.number, State: rel.state, Created: time.Unix(rel.created, 0)}
+		d := Release{Name: rel.name, Number: rel.number, State: rel.state, Created: time.Unix(rel.created, 0), Cut: time.Unix(rel.cut, 0)}
 		if rel.published != 0 {
 			d.Published = time.Unix(rel.published, 0)
 		}
@@ -205,17 +207,17 @@ func (s *Store) reshape(fn func(tx *bolt.Tx, cat *catalog) (after func(), err er
 }
 
 // StageRelease makes an empty release over some collections. The first raises the version of the
-// file. The writer must be kept out, and everything flushed; so it must be for PublishRelease,
-// RollBack, DropRelease and Forget.
+// file. The writer must be kept out, and everything flushed; so it must be for SetCut,
+// PublishRelease, RollBack, DropRelease and Forget.
 func (s *Store) StageRelease(name string, uids []uint32, now time.Time) error {
 	if err := s.stageable(name, uids); err != nil {
 		return err
 	}
 	return s.reshape(func(tx *bolt.Tx, cat *catalog) (func(), error) {
 		if len(cat.releases) == 0 {
-			cat.releases = []*release{{name: firstRelease, number: 1, state: Live, created: now.Unix(), published: now.Unix()}}
+			cat.releases = []*release{{name: firstRelease, number: 1, state: Live, created: now.Unix(), cut: now.Unix(), published: now.Unix()}}
 		}
-		r := &release{name: name, number: cat.releases[len(cat.releases)-1].number + 1, state: Staged, created: now.Unix(), sets: map[uint32]*rowSet{}}
+		r := &release{name: name, number: cat.releases[len(cat.releases)-1].number + 1, state: Staged, created: now.Unix(), cut: now.Unix(), sets: map[uint32]*rowSet{}}
 		for _, uid := range uids {
 			col := *cat.byUID[uid]
 			if err := s.holdAll(tx, &col); err != nil {
@@ -230,6 +232,27 @@ func (s *Store) StageRelease(name string, uids []uint32, now time.Time) error {
 			cat.nextUID++
 		}
 		cat.putRelease(r)
+		return nil, nil
+	})
+}
+
+// SetCut sets when the data was cut that a staged release was trained on. It raises the version of
+// the file. The writer must be kept out, and everything flushed.
+func (s *Store) SetCut(name string, at time.Time) error {
+	if at.Unix() < 0 || at.Unix() > maxSeconds {
+		return fmt.Errorf("release %q: %v is not a time from 1970 on", name, at)
+	}
+	return s.reshape(func(_ *bolt.Tx, cat *catalog) (func(), error) {
+		r, err := cat.find(name)
+		if err == nil && r.state != Staged {
+			err = fmt.Errorf("release %q: %w: it is %v, and only the data of a staged one is cut", name, ErrState, r.state)
+		}
+		if err != nil {
+			return nil, refusal{err}
+		}
+		clone := *r
+		clone.cut = at.Unix()
+		cat.putRelease(&clone)
 		return nil, nil
 	})
 }

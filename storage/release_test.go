@@ -401,3 +401,51 @@ func FuzzDecodeRelease(f *testing.F) {
 		assert.NoError(t, err)
 	})
 }
+
+// TestEmbeddedRows: rows that were computed from links are marked until others are put.
+func TestEmbeddedRows(t *testing.T) {
+	path := newPath(t)
+	s := released(t, path)
+	marked := func(release string, want ...uint32) {
+		t.Helper()
+		for range 2 {
+			require.NoError(t, s.ViewOf(release, func(v *storage.View) error {
+				assert.ElementsMatch(t, want, v.EmbeddedIDs(1).ToArray())
+				return nil
+			}))
+			assertClean(t, s)
+			require.NoError(t, s.Close())
+			s = openWith(t, path, storage.OptionsFor(0, 0))
+		}
+	}
+	marked("next")
+	row := func(id uint32) storage.IDRow { return storage.IDRow{ID: id, Row: []float32{1}} }
+	require.NoError(t, s.PutEmbeddedRows("next", 1, []storage.IDRow{row(1), row(2)}))
+	marked("next", 1, 2)
+	marked("")
+	require.NoError(t, s.PutStagedRows("next", 1, []storage.IDRow{row(2), row(0)}))
+	marked("next", 1)
+	require.NoError(t, s.PublishRelease("next", when))
+	marked("", 1)
+	marked("1")
+	_, err := s.RollBack(when)
+	require.NoError(t, err)
+	require.NoError(t, s.PutStagedRows("next", 1, []storage.IDRow{row(1)}))
+	marked("next")
+	require.NoError(t, s.PutEmbeddedRows("next", 1, []storage.IDRow{row(1)}))
+	require.NoError(t, s.Close())
+	edit(t, path, func(tx *bolt.Tx) error {
+		return tx.Bucket([]byte("sets")).Bucket([]byte{0, 0, 0, 2}).Put([]byte("embedded"), []byte("damaged"))
+	})
+	s = openWith(t, path, storage.OptionsFor(0, 0))
+	require.ErrorIs(t, s.ViewOf("next", func(v *storage.View) error { v.EmbeddedIDs(1); return nil }), format.ErrCorrupt)
+	findings := 0
+	s.Check(func(f string) {
+		findings++
+		assert.Contains(t, f, `release "next": collection "papers": `)
+		assert.Contains(t, f, "embedded")
+	})
+	assert.Equal(t, 1, findings)
+	require.NoError(t, s.PutStagedRows("next", 1, []storage.IDRow{row(0)}), "it is replaced")
+	marked("next")
+}

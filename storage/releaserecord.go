@@ -23,6 +23,9 @@ func encodeRelease(r *release) []byte {
 		w.Uvarint(uint64(uid))
 		w.Uvarint(uint64(r.sets[uid].uid))
 	}
+	if r.cut != r.created { // from version 9 on
+		w.Uvarint(uint64(r.cut))
+	}
 	return w.Data()
 }
 
@@ -51,6 +54,14 @@ func decodeRelease(name string, b []byte) (*release, error) {
 			break
 		}
 		rel.sets[uid] = newSet(set)
+	}
+	rel.cut = rel.created
+	if r.Err() == nil && r.Len() > 0 {
+		cut := r.Uvarint()
+		if cut > maxSeconds {
+			r.Fail("data cut at %d, want at most %d", cut, int64(maxSeconds))
+		}
+		rel.cut = int64(cut)
 	}
 	if err := r.End(); err != nil {
 		return nil, err

@@ -20,7 +20,8 @@ const (
 	versionAttributed layout = 6 // version 5 with attributes
 	versionSets       layout = 7 // version 6 with releases
 	versionSegments   layout = 8 // version 7 with index segments
-	formatVersion            = versionSegments
+	versionRecent     layout = 9 // version 8 with the times of new links
+	formatVersion            = versionRecent
 )
 
 // sealBytes is what a seal adds to a value.
@@ -48,7 +49,7 @@ type table struct {
 }
 
 // counted are the buckets whose loss of entries nothing else in the file would show.
-var counted = [bucketCount]bool{linksBucket: true, acrossBucket: true, typedBucket: true, attributesBucket: true, decodersBucket: true, metaBucket: true, encoderBucket: true}
+var counted = [bucketCount]bool{linksBucket: true, acrossBucket: true, typedBucket: true, recentBucket: true, attributesBucket: true, decodersBucket: true, metaBucket: true, encoderBucket: true}
 
 // table returns bucket b of collection uid.
 func (l layout) table(bkt *bolt.Bucket, uid uint32, b bucket) table {

@@ -273,7 +273,7 @@ func (l layout) dropSet(tx *bolt.Tx, uid, set uint32) error {
 			return err
 		}
 	}
-	return errors.Join(bkt.Delete(keyIndex), bkt.Delete(keyHeld), l.dropEncoder(bkt, uid))
+	return errors.Join(bkt.Delete(keyIndex), bkt.Delete(keyHeld), bkt.Delete(keyEmbedded), l.dropEncoder(bkt, uid))
 }
 
 // dropEncoder removes the meta values of the first set of a collection.

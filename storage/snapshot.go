@@ -66,7 +66,7 @@ func (s *Snapshot) WriteLive(ctx context.Context, name string) error {
 		if len(path) == 3 {
 			return bytes.Equal(path[2], bucketNames[encoderBucket]) && metaOf(string(key)) == encoderBucket
 		}
-		return bytes.Equal(key, keyIndex) || bytes.Equal(key, keyHeld) ||
+		return bytes.Equal(key, keyIndex) || bytes.Equal(key, keyHeld) || bytes.Equal(key, keyEmbedded) ||
 			slices.ContainsFunc(ownBuckets, func(b bucket) bool { return bytes.Equal(key, bucketNames[b]) })
 	}
 	dst, _, err := s.store.copyPart(ctx, place{s.store.place.dir, name}, skip, nil)

@@ -6,6 +6,8 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
+	"github.com/RoaringBitmap/roaring/v2"
+
 	"github.com/flashdb/flashdb/internal/failpoint"
 	"github.com/flashdb/flashdb/internal/format"
 )
@@ -23,6 +25,16 @@ type IDRow struct {
 // transaction. It leaves out those of nodes that were deleted. Of two rows of one node the later
 // one stays.
 func (s *Store) PutStagedRows(name string, uid uint32, rows []IDRow) error {
+	return s.putStagedRows(name, uid, rows, false)
+}
+
+// PutEmbeddedRows is PutStagedRows for rows that were computed from the links of their nodes. Those
+// are in EmbeddedIDs until other rows are put.
+func (s *Store) PutEmbeddedRows(name string, uid uint32, rows []IDRow) error {
+	return s.putStagedRows(name, uid, rows, true)
+}
+
+func (s *Store) putStagedRows(name string, uid uint32, rows []IDRow, embedded bool) error {
 	return s.fill(name, uid, func(w *writer, col *collection, set *rowSet) (after func(), err error) {
 		all, ids := newLayer(), make([]uint32, 0, len(rows))
 		for _, r := range rows {
@@ -45,8 +57,70 @@ func (s *Store) PutStagedRows(name string, uid uint32, rows []IDRow) error {
 		held.AddMany(ids)
 		held.RunOptimize()
 		w.putHeld(w.set, held)
+		w.markEmbedded(ids, embedded)
 		return func() { set.held.Store(held) }, w.err
 	})
+}
+
+// markEmbedded notes whether the rows of ids were computed from links. A damaged value is replaced:
+// it must not keep rows from being put.
+func (w *writer) markEmbedded(ids []uint32, embedded bool) {
+	if w.err != nil {
+		return
+	}
+	marked, err := loadEmbedded(w.set, w.file)
+	switch {
+	case err != nil:
+		marked = roaring.New()
+	case marked.IsEmpty() && !embedded:
+		return
+	}
+	if embedded {
+		marked.AddMany(ids)
+	} else {
+		marked.AndNot(roaring.BitmapOf(ids...))
+	}
+	var value []byte
+	if !marked.IsEmpty() {
+		value, err = encodeBitmap(marked)
+		w.fail(err)
+	}
+	w.put(w.set, keyEmbedded, value)
+}
+
+// loadEmbedded returns the ids of a set whose rows were computed from links.
+func loadEmbedded(set table, file string) (*roaring.Bitmap, error) {
+	value, err := set.get(keyEmbedded)
+	if err == nil && value == nil {
+		return roaring.New(), nil
+	}
+	var ids *roaring.Bitmap
+	if err == nil {
+		ids, err = decodeBitmap(value)
+	}
+	return ids, located(err, file, "embedded")
+}
+
+// EmbeddedIDs returns the ids of the nodes whose rows in the release that v is of were computed
+// from their links.
+func (v *View) EmbeddedIDs(uid uint32) *roaring.Bitmap {
+	set := v.setOf(uid)
+	if set == nil || !v.acquire() {
+		return roaring.New()
+	}
+	defer v.release()
+	defer v.db.guard(&v.err)
+	defer faults(faults(true))
+	bkt := setBucket(v.tx, uid, set.uid)
+	if bkt == nil {
+		return roaring.New() // not flushed as yet
+	}
+	ids, err := loadEmbedded(v.layout.collection(bkt, set.uid), v.file)
+	if err != nil {
+		v.fail(err)
+		return roaring.New()
+	}
+	return ids
 }
 
 // PutStaged applies PutDecoder, DropDecoder, SetPlans, or SetMeta of an encoder, to a staged

@@ -50,6 +50,8 @@ var (
 	keyTombs = []byte("tombs")
 	keySet   = []byte("set")
 	keyHeld  = []byte("held")
+
+	keyEmbedded = []byte("embedded")
 )
 
 // A bucket is one of the buckets that each collection has.
@@ -68,6 +70,7 @@ const (
 	decodersBucket
 	metaBucket
 	plansBucket
+	recentBucket
 	encoderBucket // of the same name as metaBucket: the values of it that belong to a release
 	bucketCount
 )
@@ -85,6 +88,7 @@ var bucketNames = [bucketCount][]byte{
 	decodersBucket:   []byte("decoders"),
 	metaBucket:       []byte("meta"),
 	plansBucket:      []byte("plans"),
+	recentBucket:     []byte("recent"),
 	encoderBucket:    []byte("meta"),
 }
 

@@ -41,7 +41,7 @@ func TestNewerVersionsAreRefused(t *testing.T) {
 		raise  func(b []byte) []byte // nil: it is flash.db
 		read   func(path string) error
 	}{
-		{"flash.db", "flash.db", 8, nil, open},
+		{"flash.db", "flash.db", 9, nil, open},
 		{"log segment", "wal/*.log", 1, func(b []byte) []byte { return raised(b, 8, 20) }, open},
 		{"generation", "index/papers/*.ivf", 1, func(b []byte) []byte { return raised(b, 8, 92) }, func(path string) error {
 			_, err := ivf.Open(vfs.OS(), path)
@@ -66,8 +66,8 @@ func TestNewerVersionsAreRefused(t *testing.T) {
 		})
 	}
 	t.Run("operations", func(t *testing.T) {
-		_, err := storage.DecodeOps([]byte{7})
-		requireVersions(t, err, 6)
+		_, err := storage.DecodeOps([]byte{8})
+		requireVersions(t, err, 7)
 	})
 	t.Run("decoder", func(t *testing.T) {
 		newest, err := decoder.NewRelations(decoder.DistMult, 1, []string{"cites"}, []float32{1})
@@ -115,7 +115,7 @@ func raiseStore(t *testing.T, path string) {
 	db, err := bolt.Open(path, 0o600, nil)
 	require.NoError(t, err)
 	require.NoError(t, db.Update(func(tx *bolt.Tx) error {
-		return tx.Bucket([]byte("meta")).Put([]byte("format"), []byte{9, 0, 0, 0})
+		return tx.Bucket([]byte("meta")).Put([]byte("format"), []byte{10, 0, 0, 0})
 	}))
 	require.NoError(t, db.Close())
 }

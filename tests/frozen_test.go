@@ -49,13 +49,15 @@ type frozenAnswers struct {
 	Staged   []string `json:",omitempty"`
 	// The number of segments of papers; from version 8 on.
 	Segments int `json:",omitempty"`
+	// When the data of the staged release was cut; from version 9 on.
+	Cut string `json:",omitempty"`
 }
 
 // TestFrozenDatabase opens a whole database as the first program of its formats left it when it was
 // killed: with a log tail that is not in flash.db, a generation, rows newer than that, deletes,
 // links, tags, decoders, relations. That must work for ever.
 func TestFrozenDatabase(t *testing.T) {
-	for _, version := range []string{"v2", "v3", "v4", "v5", "v6", "v7", "v8"} {
+	for _, version := range []string{"v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9"} {
 		t.Run(version, func(t *testing.T) { testFrozen(t, version) })
 	}
 }
@@ -82,6 +84,12 @@ func testFrozen(t *testing.T, version string) {
 
 	db := openDB(t, dir)
 	requireAnswers(t, want, db)
+	if want.Cut != "" {
+		compared, err := db.CompareRelease(context.Background(), "next", nil)
+		require.NoError(t, err)
+		require.Len(t, compared.Decoders, 1)
+		assert.Equal(t, 3, compared.Decoders[0].Recorded, "links since then: two are in flash.db, and one in the log")
+	}
 	checkAndClose(t, db)
 
 	dir = filepath.Join(t.TempDir(), "restored.flash")
@@ -170,7 +178,7 @@ func answersOf(t *testing.T, db *flashdb.DB) frozenAnswers {
 	if of, err := c.Get(context.Background(), "p1"); err == nil && of.Attributes != nil {
 		a.Cheap = keys(flashdb.PredictOptions{Exact: true, Filter: `price > 20 and released < 2025-01-03 and brand in ("A", "B")`, IncludeLinked: true})
 	}
-	a.Releases, a.Staged = released(t, db)
+	a.Releases, a.Staged, a.Cut = released(t, db)
 	stats, err := db.Stats(context.Background())
 	require.NoError(t, err)
 	for _, s := range stats.Collections {
@@ -181,19 +189,23 @@ func answersOf(t *testing.T, db *flashdb.DB) frozenAnswers {
 	return a
 }
 
-// released returns the releases with their states, and what the staged one answers.
-func released(t *testing.T, db *flashdb.DB) (all, staged []string) {
+// released returns the releases with their states, what the staged one answers, and when its data
+// was cut, if that is not when it was staged.
+func released(t *testing.T, db *flashdb.DB) (all, staged []string, cut string) {
 	t.Helper()
 	ctx := context.Background()
 	releases, err := db.Releases(ctx)
 	require.NoError(t, err)
 	for _, info := range releases {
 		if info.Created.IsZero() {
-			return nil, nil // of a version without releases
+			return nil, nil, "" // of a version without releases
 		}
 		all = append(all, info.Name+" "+info.State)
 		if info.State != flashdb.ReleaseStaged {
 			continue
+		}
+		if !info.Cut.Equal(info.Created) {
+			cut = info.Cut.UTC().String()
 		}
 		r, err := db.Release(ctx, info.Name)
 		require.NoError(t, err)
@@ -205,7 +217,7 @@ func released(t *testing.T, db *flashdb.DB) (all, staged []string) {
 			staged = append(staged, h.Key)
 		}
 	}
-	return all, staged
+	return all, staged, cut
 }
 
 // byRelation asks the decoder with relations, where there is one.
@@ -305,6 +317,9 @@ func makeFrozen(t *testing.T, packed, answers string) {
 	require.NoError(t, r.PutDecoder(ctx, "papers", "cites", randomMLP(t, rng, dim, 3)))
 	_, err = r.Build(ctx, &flashdb.RebuildOptions{Force: true, Lists: 3})
 	require.NoError(t, err)
+	require.NoError(t, r.SetCut(ctx, time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)))
+	time.Sleep(time.Second) // links are new to both from the next second on
+	require.NoError(t, c.Link(ctx, flashdb.Edge{Source: "p7", Target: "p8"}, flashdb.Edge{Source: "p8", Target: "p7"}))
 	require.NoError(t, c.Upsert(ctx, flashdb.Node{Key: "p9", Embedding: randomVector(rng, dim)}, flashdb.Node{Key: "segmented", Embedding: randomVector(rng, dim)}))
 	_, err = c.Rebuild(ctx, &flashdb.RebuildOptions{NewerOnly: true})
 	require.NoError(t, err)
@@ -312,7 +327,7 @@ func makeFrozen(t *testing.T, packed, answers string) {
 	// From here on the log alone has it.
 	require.NoError(t, c.SetAttributes(ctx, "p2", flashdb.Attributes{"price": 40, "sold": nil}))
 	require.NoError(t, c.Upsert(ctx, flashdb.Node{Key: "new", Embedding: randomVector(rng, dim), Tags: []string{"blue"}}))
-	require.NoError(t, c.Link(ctx, flashdb.Edge{Source: "new", Target: "p1"}))
+	require.NoError(t, c.Link(ctx, flashdb.Edge{Source: "new", Target: "p1"}, flashdb.Edge{Source: "p10", Target: "p1"}))
 	_, err = c.Unlink(ctx, flashdb.Edge{Source: "p1", Target: "p3"})
 	require.NoError(t, err)
 	require.NoError(t, c.Link(ctx, by("bob", "new"), by("ann", "p6")))

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/flashdb/flashdb"
+	"github.com/flashdb/flashdb/storage"
 )
 
 // The releases of a life are over two collections. Every embedding of a release has the number of
@@ -33,6 +35,64 @@ func createReleased(ctx context.Context, db *flashdb.DB) error {
 		b.Upsert(name, releasedRows(1)...)
 	}
 	return db.Apply(ctx, &b)
+}
+
+// beginReleases makes the database have releases before its first link, so that the times of all
+// links are kept.
+func beginReleases(ctx context.Context, db *flashdb.DB) error {
+	all, err := db.Releases(ctx)
+	if err != nil {
+		return err
+	}
+	if all[0].Created.IsZero() {
+		if _, err := db.StageRelease(ctx, "begin", "c"); err != nil {
+			return err
+		}
+	}
+	r, err := db.Release(ctx, "begin")
+	if errors.Is(err, flashdb.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return r.Drop(ctx)
+}
+
+// verifyRecorded requires that the links whose times are kept, of those that are there, are all
+// links. The database is closed.
+func (s *saga) verifyRecorded(all map[string]*model) {
+	t := s.t
+	t.Helper()
+	store, err := storage.Open(filepath.Join(s.life.Dir, "flash.db"), &storage.Options{ReadOnly: true})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, store.Close()) }()
+	require.NoError(t, store.View(func(v *storage.View) error {
+		names := map[uint32]string{}
+		for _, info := range v.Collections() {
+			names[info.UID] = info.Name
+		}
+		for name, m := range all {
+			to, ok := v.Collection(name)
+			require.True(t, ok)
+			got := map[flashdb.Edge]int{}
+			for _, l := range v.RecentLinks(to.UID, 0) {
+				e := flashdb.Edge{Relation: l.Relation}
+				if l.UID != to.UID {
+					e.SourceCollection = names[l.UID]
+				}
+				e.Source, _ = v.Key(l.UID, l.Source)
+				e.Target, _ = v.Key(to.UID, l.Target)
+				got[e]++
+			}
+			want := map[flashdb.Edge]int{}
+			for _, e := range m.edges() {
+				want[e] = 1
+			}
+			require.Equal(t, want, got, "links to %q whose times are kept", name)
+		}
+		return nil
+	}))
 }
 
 // anyRelease does one thing with releases, and says which value is then live:

@@ -76,6 +76,9 @@ func live(spec string) {
 	if err == nil {
 		_, err = db.OpenCollection("twin", flashdb.Schema{Dim: modelDim})
 	}
+	if err == nil {
+		err = beginReleases(context.Background(), db)
+	}
 	if err != nil {
 		say("error create: %v", err)
 		return
@@ -245,6 +248,13 @@ func (s *saga) hear(line string) {
 
 // verify opens the database and compares it with what was acknowledged.
 func (s *saga) verify() {
+	if all := s.verifyOpen(); all != nil {
+		s.verifyRecorded(all)
+	}
+}
+
+// verifyOpen returns what the collections hold that are written to, or nil if they are not there.
+func (s *saga) verifyOpen() map[string]*model {
 	ctx := context.Background()
 	db, err := flashdb.Open(s.life.Dir, &flashdb.Options{CalibrateTime: -1})
 	require.NoError(s.t, err)
@@ -260,16 +270,17 @@ func (s *saga) verify() {
 	if err != nil {
 		require.ErrorIs(s.t, err, flashdb.ErrNotFound)
 		require.False(s.t, s.created)
-		return
+		return nil
 	}
-	all := newModel()
+	all, like := newModel(), newModel()
 	for w := range writers {
 		done := int64(s.life.Done[w])
 		a := replayed(s.t, c, writerPrefix(w), s.life.Seed+uint64(w), done+s.acked[w], done+s.tried[w])
 		s.life.Done[w] = a.done
 		all.merge(a.m)
 		if w == 0 {
-			require.NoError(s.t, a.m.linkedFrom("c").diff(ctx, twin, ""), "both have what a batch did, or none")
+			like = a.m.linkedFrom("c")
+			require.NoError(s.t, like.diff(ctx, twin, ""), "both have what a batch did, or none")
 		}
 	}
 	stats, err := db.Stats(ctx)
@@ -281,6 +292,7 @@ func (s *saga) verify() {
 	}
 	all.predictsLike(s.t, c)
 	s.verifyReleases(ctx, s.t, db)
+	return map[string]*model{"c": all, "twin": like}
 }
 
 // predictsLike compares queries by inner product with an exact scan.

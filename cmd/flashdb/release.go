@@ -15,6 +15,7 @@ import (
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/show"
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/terminal"
 	"github.com/flashdb/flashdb/cmd/flashdb/internal/usage"
+	"github.com/flashdb/flashdb/internal/attr"
 )
 
 func (a *app) releaseCommand() *cobra.Command {
@@ -44,25 +45,68 @@ live before is kept, and rollback goes back to it. docs/releases.md has the deta
 }
 
 func (a *app) releaseStageCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:     "stage DIR NAME COLLECTION...",
-		Short:   "Begin a release over some collections",
-		Long:    `Stage makes an empty release. Nothing changes for queries and writes until it is published.`,
-		Example: `  flashdb release stage shop.flash night users items`,
-		Args:    usage.Args(3, -1),
+	var cut string
+	cmd := &cobra.Command{
+		Use:   "stage DIR NAME COLLECTION... [--cut TIME]",
+		Short: "Begin a release over some collections",
+		Long: `Stage makes an empty release. Nothing changes for queries and writes until it is published.
+With --cut it says when the data was cut that the release is trained on. Compare and publish
+rank the links that were recorded since then in both releases.`,
+		Example: `  flashdb release stage shop.flash night users items
+  flashdb release stage shop.flash night users items --cut 2026-03-01T02:00:00Z`,
+		Args: usage.Args(3, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withDB(cmd.Context(), args[0], flashdb.Options{}, func(db database) error {
-				if err := db.StageRelease(cmd.Context(), args[1], args[2:]...); err != nil {
-					return err
-				}
-				if a.json {
-					return a.emit(map[string]any{"release": args[1], "state": flashdb.ReleaseStaged, "collections": args[2:]})
-				}
-				_, err := fmt.Fprintf(a.out, "staged release %s of %s\n", show.Text(args[1]), strings.Join(args[2:], ", "))
+			at, err := cutTime(cut)
+			if err != nil {
 				return err
+			}
+			return a.withDB(cmd.Context(), args[0], flashdb.Options{}, func(db database) error {
+				return a.releaseStage(cmd.Context(), db, args[1], args[2:], at)
 			})
 		},
 	}
+	cmd.Flags().StringVar(&cut, "cut", "", "`time` at which the data was cut, such as 2026-03-01T02:00:00Z; a day begins in UTC (default now)")
+	return cmd
+}
+
+// cutTime reads --cut. It returns the zero time where that is not given.
+func cutTime(text string) (at time.Time, err error) {
+	if text == "" {
+		return at, nil
+	}
+	if at, _, err = attr.ParseTime(text); err == nil && at.After(time.Now()) {
+		err = fmt.Errorf("%s is not over yet", shownTime(at))
+	}
+	if err != nil {
+		return at, fmt.Errorf("--cut: %w", err)
+	}
+	return at, nil
+}
+
+func shownTime(at time.Time) string { return at.UTC().Format(time.RFC3339) }
+
+func (a *app) releaseStage(ctx context.Context, db database, name string, collections []string, cut time.Time) error {
+	if err := db.StageRelease(ctx, name, collections...); err != nil {
+		return err
+	}
+	if !cut.IsZero() {
+		if err := db.SetCut(ctx, name, cut); err != nil {
+			return err
+		}
+	}
+	if a.json {
+		line := map[string]any{"release": name, "state": flashdb.ReleaseStaged, "collections": collections}
+		if !cut.IsZero() {
+			line["cut"] = cut.UTC()
+		}
+		return a.emit(line)
+	}
+	of := ""
+	if !cut.IsZero() {
+		of = "; its data was cut at " + shownTime(cut)
+	}
+	_, err := fmt.Fprintf(a.out, "staged release %s of %s%s\n", show.Text(name), strings.Join(collections, ", "), of)
+	return err
 }
 
 func (a *app) releaseDecoderCommand() *cobra.Command {
@@ -227,6 +271,7 @@ type jsonRelease struct {
 	Number      uint64                  `json:"number"`
 	State       string                  `json:"state"`
 	Created     *time.Time              `json:"created,omitempty"`
+	Cut         *time.Time              `json:"cut,omitempty"`
 	Published   *time.Time              `json:"published,omitempty"`
 	Collections []jsonReleaseCollection `json:"collections"`
 }
@@ -245,7 +290,8 @@ func (a *app) printReleases(all []flashdb.ReleaseInfo) error {
 		for _, r := range all {
 			line := jsonRelease{Release: r.Name, Number: r.Number, State: r.State}
 			if !r.Created.IsZero() {
-				line.Created = &r.Created
+				cut := r.Cut.UTC()
+				line.Created, line.Cut = &r.Created, &cut
 			}
 			if !r.Published.IsZero() {
 				line.Published = &r.Published

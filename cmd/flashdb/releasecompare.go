@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -32,7 +33,7 @@ func (f *compareFlags) add(cmd *cobra.Command) {
 	fs.DurationVar(&f.opts.Time, "time", 0, "`time` for the sources of a decoder at most, and for its edges (default 10s)")
 	fs.Var(&f.tolerance, "tolerance", "recall at equal cost and MRR may fall by this `share`, such as 2% (default 1%)")
 	fs.Uint64Var(&f.opts.RandomSeed, "seed", 0, "seed of the samples")
-	fs.StringVar(&f.file, "edges", "", "`file` of edges to rank in both releases, which neither was trained on")
+	fs.StringVar(&f.file, "edges", "", "`file` of edges to rank, new to both releases (default: links recorded since)")
 	fs.StringVar(&f.collection, "collection", "", "`collection` of the targets of --edges (default the only one of the release)")
 	fs.BoolVar(&f.edges.byRow, "ids", false, "--edges has row numbers of the imported file, not keys")
 	fs.StringVar(&f.edges.source, "source-column", "", "`column` of sources of --edges, by the header")
@@ -130,8 +131,10 @@ func (a *app) releaseCompareCommand() *cobra.Command {
 		Short: "Compare a staged release with the live one",
 		Long: `Compare asks the same sources of a staged release and of the live one, for each decoder that
 both have. It prints the recall of both at equal cost, how much of the exact answers is the
-same, and the sources whose answers have changed most. With --edges it ranks these edges in
-both releases, and prints MRR and Hits with the 95% interval of the difference.
+same, and the sources whose answers have changed most. It ranks links in both releases, and
+prints MRR and Hits with the 95% interval of the difference: those of --edges, or the links
+recorded since the data of the release was cut and the live one published, if they are 100 at
+least.
 
 Exit code: 0 not worse, 1 error, 2 worse: publish would refuse it.`,
 		Example: `  flashdb release compare shop.flash night
@@ -188,6 +191,8 @@ type jsonComparison struct {
 	StagedRecall     *float64          `json:"staged_recall,omitempty"`
 	Agreement        float64           `json:"agreement"`
 	Changed          []jsonChanged     `json:"changed"`
+	Since            time.Time         `json:"since"`
+	Recorded         *int              `json:"recorded,omitempty"`
 	Edges            *jsonEdgeCompared `json:"edges,omitempty"`
 	Worse            []string          `json:"worse"`
 }
@@ -225,13 +230,16 @@ func (a *app) printComparison(c flashdb.Comparison) error {
 	for _, d := range c.Decoders {
 		line := jsonComparison{
 			Release: c.Release, Live: c.Live, Collection: d.Collection, Decoder: show.JSON(d.Decoder), SourceCollection: d.SourceCollection,
-			Sources: d.Sources, K: d.K, Agreement: d.Agreement, Changed: []jsonChanged{}, Worse: worse,
+			Sources: d.Sources, K: d.K, Agreement: d.Agreement, Changed: []jsonChanged{}, Since: c.Since, Worse: worse,
 		}
 		if d.Indexed {
 			line.LiveRecall, line.StagedRecall = &d.LiveRecall, &d.StagedRecall
 		}
 		for _, s := range d.Changed {
 			line.Changed = append(line.Changed, jsonChanged{show.JSON(s.Key), s.Kept})
+		}
+		if d.Edges == nil || d.Recorded > 0 {
+			line.Recorded = &d.Recorded
 		}
 		if e := d.Edges; e != nil {
 			line.Edges = &jsonEdgeCompared{e.Edges, e.LeftOut, e.Candidates, jsonRanks(e.Live), jsonRanks(e.Staged), e.Difference, e.Margin}
@@ -253,10 +261,20 @@ func (a *app) describeComparison(c flashdb.Comparison) error {
 			fmt.Fprintln(a.out, "  recall at equal cost  not measured: one of the two scans every node")
 		}
 		fmt.Fprintf(a.out, "  new in the top %d      %.0f%%\n", d.K, 100*(1-d.Agreement))
+		if d.Edges == nil {
+			fmt.Fprintf(a.out, "  edges                 not ranked: %s recorded since %s, too few to compare; release compare --edges ranks others\n", show.Count(d.Recorded, "link"), shownTime(c.Since))
+		}
 		if e := d.Edges; e != nil {
 			fmt.Fprintf(a.out, "  MRR                   %.4f, live %.4f, difference %+.4f (95%% within %.4f)\n", e.Staged.MRR, e.Live.MRR, e.Difference, e.Margin)
 			fmt.Fprintf(a.out, "  Hits@1, 10, 50        %.3f %.3f %.3f, live %.3f %.3f %.3f\n", e.Staged.Hits1, e.Staged.Hits10, e.Staged.Hits50, e.Live.Hits1, e.Live.Hits10, e.Live.Hits50)
-			fmt.Fprintf(a.out, "  edges                 %s ranked among %s, %s left out\n", show.Number(e.Edges), show.Count(e.Candidates, "node"), show.Number(e.LeftOut))
+			of := ""
+			switch {
+			case d.Recorded > e.Edges+e.LeftOut:
+				of = fmt.Sprintf(", the newest of %s recorded since %s", show.Number(d.Recorded), shownTime(c.Since))
+			case d.Recorded > 0:
+				of = ", recorded since " + shownTime(c.Since)
+			}
+			fmt.Fprintf(a.out, "  edges                 %s ranked among %s, %s left out%s\n", show.Number(e.Edges), show.Count(e.Candidates, "node"), show.Number(e.LeftOut), of)
 		}
 		if len(d.Changed) == 0 || d.Changed[0].Kept == d.K {
 			continue

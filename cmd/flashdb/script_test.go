@@ -35,6 +35,7 @@ func TestMain(m *testing.M) {
 //	release                 or until now
 //	serve ARGS...           starts flashdb serve ARGS, and waits until it says that it serves
 //	interrupt               ends it in good order; its output is in serve.out and serve.err
+//	nextsecond              waits until the clock shows another second: times are stored in seconds
 //	deadsocket DIR          leaves the control socket of an owner that died
 //
 // and $DEMODATA, the folder of the demo's files, $DECODERS, that of decoders PyTorch wrote,
@@ -77,6 +78,7 @@ func TestScripts(t *testing.T) {
 			"hold":    scriptHold,
 			"release": scriptRelease,
 
+			"nextsecond": scriptNextSecond,
 			"deadsocket": scriptDeadSocket,
 			"serve":      scriptServe,
 			"interrupt":  scriptInterrupt,
@@ -112,6 +114,13 @@ func scriptFails(ts *testscript.TestScript, neg bool, args []string) {
 	if !strings.HasPrefix(text, "flashdb: ") || strings.Count(text, "\n") != 1 || !strings.HasSuffix(text, "\n") {
 		ts.Fatalf("want one line flashdb: ... on stderr, have %q", text)
 	}
+}
+
+func scriptNextSecond(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) > 0 {
+		ts.Fatalf("usage: nextsecond")
+	}
+	time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second)))
 }
 
 // A holder keeps the database that its script holds open, itself or by a child.

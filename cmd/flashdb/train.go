@@ -124,6 +124,7 @@ func (t *trainRun) whole(ctx context.Context) (err error) {
 	if t.mostBytes, err = t.mayTrain(ctx, t.r); err != nil {
 		return err
 	}
+	t.cut = time.Now()
 	if err := t.readGraph(ctx); err != nil {
 		return err
 	}
@@ -156,6 +157,7 @@ type trainRun struct {
 	cold   *coldStart // nil without --new-nodes
 	model  *train.Model
 	report trainReport
+	cut    time.Time // when it began to read the edges
 
 	sourceFeatureDim int // of the features of a node, those that only sources have
 	namedBytes       int // of tags, attributes and payloads

@@ -66,6 +66,9 @@ func (t *trainRun) publishRelease(ctx context.Context, db database) error {
 	if err := db.StageRelease(ctx, name, t.r.names()...); err != nil {
 		return err
 	}
+	if err := db.SetCut(ctx, name, t.cut); err != nil {
+		return err
+	}
 	w := &modelWriter{db: db, release: name}
 	if err := t.fillRelease(ctx, w); err != nil {
 		return err
@@ -100,16 +103,13 @@ func (t *trainRun) publishRelease(ctx context.Context, db database) error {
 	return db.Apply(ctx, &b)
 }
 
-// fillRelease stores embeddings, decoder and encoders in the release, and the links.
+// fillRelease stores embeddings, decoder and encoders in the release, and the links, which are not
+// new to it.
 func (t *trainRun) fillRelease(ctx context.Context, w *modelWriter) error {
 	if err := t.storeModel(ctx, w); err != nil {
 		return err
 	}
-	if err := w.flush(ctx); err != nil {
-		return err
-	}
-	links := &modelWriter{db: w.db}
-	return errors.Join(t.storeLinks(ctx, links), links.flush(ctx))
+	return errors.Join(t.storeLinks(ctx, w), w.flush(ctx))
 }
 
 // buildRelease builds the indexes.

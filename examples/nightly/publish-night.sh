@@ -5,7 +5,9 @@
 #
 # DIR is the database, with the collections users and items. FILES is a folder with users.npy,
 # users.tsv, items.npy, items.tsv (row, key), decoder.safetensors and, if there are any, links that
-# the model was not trained on, newest.tsv. NAME is that of the release, by default the date.
+# the model was not trained on, newest.tsv. Without these, links are used that were recorded since
+# the time in the file cut, such as 2026-03-01T02:00:00Z: that at which the data was cut that the
+# model was trained on. NAME is that of the release, by default the date.
 #
 # A run that failed or was killed is continued by the next one of that name.
 #
@@ -37,7 +39,11 @@ echo "$states" | while read -r other is; do
 	esac
 done
 if [ -z "$state" ]; then
-	"$flashdb" release stage "$dir" "$name" users items
+	if [ -f "$files/cut" ]; then
+		"$flashdb" release stage "$dir" "$name" users items --cut "$(cat "$files/cut")"
+	else
+		"$flashdb" release stage "$dir" "$name" users items
+	fi
 fi
 "$flashdb" release add "$dir" "$name" users "$files/users.npy" --keys "$files/users.tsv"
 "$flashdb" release add "$dir" "$name" items "$files/items.npy" --keys "$files/items.tsv"

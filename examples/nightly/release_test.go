@@ -102,10 +102,12 @@ func TestPublishNight(t *testing.T) {
 	assert.Contains(t, text, "night-1 is live already")
 
 	writeNight(t, files, true)
+	require.NoError(t, os.WriteFile(filepath.Join(files, "cut"), []byte("2026-03-01T02:00:00Z\n"), 0o600))
 	code, text = run("night-2")
 	require.Equal(t, 2, code, text)
 	assert.Contains(t, text, "refused by the quality gate")
 	require.Equal(t, "1 former, night-1 live, night-2 staged", states())
+	assert.Contains(t, flashdb("release", "list", db, "--json"), `"cut":"2026-03-01T02:00:00Z"`)
 
 	writeNight(t, files, false)
 	flashdb("release", "stage", db, "night-3", "users", "items") // and then it was killed
