@@ -39,7 +39,7 @@ func (r *trainRequest) register(cmd *cobra.Command) {
 	fs.StringVar(&r.decoderName, "name", r.decoderName, "`name` of the decoder")
 	fs.BoolVar(&r.replace, "replace", false, "replace what the collections hold, or the staged --release")
 	fs.StringVar(&r.release, "release", "", "publish the model as a release of this `name`, unless it is worse")
-	fs.DurationVar(&r.calibrateTime, "calibrate-time", 0, "`time` to calibrate the decoder (default 10s to 1m, and another minute if no plan was found; negative: not at all)")
+	fs.DurationVar(&r.calibrateTime, "calibrate-time", 0, "`time` to calibrate the decoder (default 10s to 2m; negative: not at all)")
 	fs.StringVar(&r.progressMode, "progress", "", "on stderr: bar, json, none (default: a bar on a terminal, else lines of text)")
 	r.registerModel(cmd)
 	completeWords(cmd, "split", "random", "time")
