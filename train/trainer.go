@@ -44,10 +44,10 @@ type trainer struct {
 	b      batch
 	z, dz  []float32
 	grads  []float32 // of the pairs
+	shared shared    // Softmax
 	tapes  []*pairTape
 	logits [][]float32 // gradients of logits, by worker
 	losses [lanes]float64
-	shared shared // Softmax
 
 	clipApart int // the first so many weights are clipped apart from the others: GCN: of the decoder
 }
