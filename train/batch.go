@@ -24,6 +24,11 @@ type batch struct {
 	// The places of a row: places[start[row]:start[row+1]] are 2*pair for a pair it is the source
 	// of, 2*pair+1 for one it is the target of, ascending.
 	start, places []uint32
+
+	shared []uint32 // Softmax: the rows of the negatives of all links
+	// Softmax: the numbers in shared of nodes that are no negatives of link i are
+	// masked[maskStart[i]:maskStart[i+1]].
+	maskStart, masked []uint32
 }
 
 // sampler makes batches.
@@ -42,6 +47,9 @@ type sampler struct {
 	// lists, if set, are additional negatives of each link.
 	lists [][]uint32
 
+	shared int     // Softmax: negatives that all links of a batch have
+	place  []int32 // Softmax: of a node among the negatives of the batch, plus 1; 0: none
+
 	row []int32 // of a node in the batch, plus 1; 0: none
 	// The negatives of a batch are drawn in two steps: first the nodes of the pool, then some of
 	// them for each link. An embedding costs as much as several pairs, so the pool has only one
@@ -55,6 +63,9 @@ func newSampler(c crew, g *Graph, links []Edge, o *Options, whole bool) *sampler
 		dir = both
 	}
 	related := g.related(o.Decoder)
+	if related && o.sharesNegatives() {
+		dir = both // for a source, all that its links could make known
+	}
 	s := &sampler{
 		g: g, links: links, train: links, targets: newAdjacency(c, g.Nodes, links, dir),
 		kind: o.Negatives, perLink: o.PerLink, whole: whole,
@@ -62,6 +73,9 @@ func newSampler(c crew, g *Graph, links []Edge, o *Options, whole bool) *sampler
 	}
 	if !whole {
 		s.row = make([]int32, g.Nodes)
+	}
+	if o.sharesNegatives() {
+		s.shared, s.place = o.PerLink, make([]int32, g.Nodes)
 	}
 	if s.kind == Degree {
 		s.rate = make([]float64, g.Nodes-g.firstTarget())
@@ -104,6 +118,10 @@ func (s *sampler) fill(b *batch, numbers []uint32, rng *rand.Rand) {
 			links[i].Source, links[i].Target = links[i].Target, links[i].Source
 		}
 	}
+	if s.shared > 0 {
+		s.fillShared(b, links, rng)
+		return
+	}
 	s.pool = s.pool[:0]
 	for range max(64, len(links)) {
 		s.pool = append(s.pool, s.candidate(rng, links))
@@ -128,6 +146,11 @@ func (s *sampler) fill(b *batch, numbers []uint32, rng *rand.Rand) {
 			b.pairs = append(b.pairs, pair{source, s.rowOf(b, node), e.Relation, reverse})
 		}
 	}
+	s.finish(b)
+}
+
+// finish completes a batch whose pairs are drawn.
+func (s *sampler) finish(b *batch) {
 	b.rows = len(b.nodes)
 	if s.whole {
 		b.rows = s.g.Nodes

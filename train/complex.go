@@ -40,3 +40,35 @@ func backwardComplex(dst, dr []float32, g float32, u, v, relation []float32, rev
 		dr[half+k] += sign * g * (a*f - b*e)
 	}
 }
+
+// queryComplex writes the vector whose inner product with the target is the logit.
+func queryComplex(dst, u, relation []float32, reverse bool) {
+	half := len(u) / 2
+	sign := float32(1)
+	if reverse {
+		sign = -1
+	}
+	for k := range half {
+		re, im := relation[k], sign*relation[half+k]
+		dst[k] = u[k]*re - u[half+k]*im
+		dst[half+k] = u[k]*im + u[half+k]*re
+	}
+}
+
+// backwardQueryComplex writes the gradient of the source to dst, and adds that of the relation to
+// dr, for the gradient (e, f) of the query.
+func backwardQueryComplex(dst, dr, slope, u, relation []float32, reverse bool) {
+	half := len(u) / 2
+	sign := float32(1)
+	if reverse {
+		sign = -1
+	}
+	for k := range half {
+		a, b, e, f := u[k], u[half+k], slope[k], slope[half+k]
+		re, im := relation[k], sign*relation[half+k]
+		dst[k] = re*e + im*f
+		dst[half+k] = re*f - im*e
+		dr[k] += a*e + b*f
+		dr[half+k] += sign * (a*f - b*e)
+	}
+}

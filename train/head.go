@@ -24,12 +24,13 @@ type head struct {
 	packed   *simd.Matrix
 	back     *simd.Matrix
 	relation int      // DistMult and ComplEx: number of relations
+	queries  bool     // Softmax: targets are multiplied with queries
 	names    []string // names of the relations; nil if there is one without a name
 }
 
 // newHead reserves the weights of a decoder.
 func newHead(p *params, o *Options, relations int, names []string, rng *rand.Rand) *head {
-	h := &head{kind: o.Decoder, dim: o.Dim, p: p, relation: relations, names: names}
+	h := &head{kind: o.Decoder, dim: o.Dim, p: p, relation: relations, queries: o.sharesNegatives(), names: names}
 	widths := append([]int{o.Dim}, o.DecoderHidden...)
 	switch o.Decoder {
 	case decoder.HadamardMLP:
@@ -57,9 +58,16 @@ func newHead(p *params, o *Options, relations int, names []string, rng *rand.Ran
 	return h
 }
 
+// paired returns the head with gradients for pairs that are scored one by one.
+func (h *head) paired() *head {
+	own := *h
+	own.queries = false
+	return &own
+}
+
 // product reports whether the gradient of a pair is that of the product of its embeddings.
 func (h *head) product() bool {
-	return h.kind == decoder.HadamardMLP || h.kind == decoder.Dot || h.kind == decoder.DistMult
+	return !h.queries && (h.kind == decoder.HadamardMLP || h.kind == decoder.Dot || h.kind == decoder.DistMult)
 }
 
 // width is the number of values of a pair's gradient.

@@ -10,6 +10,12 @@ func (k LossKind) lossGroup(grad, logit []float32, weight float64) float64 {
 	if k == PLNLP {
 		return pairwiseGroup(grad, logit, share)
 	}
+	if k == Softmax {
+		copy(grad[1:], logit[1:])
+		loss, slope := softmaxGroup(grad[1:], logit[0], weight)
+		grad[0] = slope
+		return loss
+	}
 	value, slope := softplus(-float64(logit[0]))
 	grad[0] = float32(-slope * weight)
 	loss := value * weight

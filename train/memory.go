@@ -26,6 +26,9 @@ func estimate(g *Graph, links int, split *Split, o *Options) Memory {
 	if o.Negatives == Pairs {
 		rows = min(n, (3+int64(o.PerLink))*int64(o.BatchEdges))
 	}
+	if o.sharesNegatives() {
+		pairs, rows = int64(o.BatchEdges), min(n, int64(2*o.BatchEdges+o.PerLink))
+	}
 	weights := headWeights(o, g)
 	var m Memory
 	switch o.Encoder {
@@ -47,6 +50,11 @@ func estimate(g *Graph, links int, split *Split, o *Options) Memory {
 	m.Parameters = 4*(n*free*copies+n*d) + 4*weights*(copies+1+lanes)
 	m.Graph = e*(3*12+4*4) + n*8*6 // links, those of a fold, their order; up to three adjacencies
 	m.Working = 4*rows*row + pairs*(4*2*d+12+8)
+	if negatives := int64(min(o.PerLink, g.Nodes)); o.sharesNegatives() {
+		// Rows, packed twice, and gradients; those of each lane; the logits of each core.
+		m.Working += 4 * negatives * ((4+lanes)*d + int64(min(o.Cores, lanes))*chunkPairs)
+		m.Graph += 4*n + 4*2*e // places of nodes, and the reverse of links in the adjacency
+	}
 	valid := int64(split.validPairs())
 	m.Working += min(n, 2*valid)*4*d + valid*(12+8+4) // embeddings, pairs, their places and logits of a validation
 	m.Total = m.Features + m.Parameters + m.Graph + m.Working

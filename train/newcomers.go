@@ -10,12 +10,13 @@ import (
 )
 
 const (
-	newcomerBatch   = 512     // nodes per step
-	newcomerLinks   = 2       // links that a node is scored on
-	newcomerSeen    = 32      // most links it is embedded from
-	newcomerSamples = 120_000 // most nodes that are used, with repeats
-	newcomerPasses  = 4       // passes over the nodes, if there are fewer
-	newcomerRate    = 0.002
+	newcomerBatch     = 512     // nodes per step
+	newcomerLinks     = 2       // links that a node is scored on
+	newcomerSeen      = 32      // most links it is embedded from
+	newcomerSamples   = 120_000 // most nodes that are used, with repeats
+	newcomerNegatives = 16      // for each link, where links share more than that in training
+	newcomerPasses    = 4       // passes over the nodes, if there are fewer
+	newcomerRate      = 0.002
 
 	// With one kind of node, the mean of its neighbours is a good first embedding. With two kinds
 	// it is a mean of nodes of the other kind, and the network has more to learn.
@@ -82,17 +83,21 @@ func (n *newcomers) backward(dz []float32, _ []uint32) {
 // the mean of the neighbours, and is then closer to that.
 func (f *fit) newcomerEncoder(ctx context.Context, embeddings []float32) (*encoder.Encoder, error) {
 	n := newNewcomers(f, embeddings)
-	t := &trainer{crew: f.crew, g: f.g, o: f.o, p: f.head.p, head: f.head, enc: n}
+	t := &trainer{crew: f.crew, g: f.g, o: f.o, p: f.head.p, head: f.head.paired(), enc: n}
 	steps := max(leastNewcomerSteps, min(newcomerSamples, newcomerPasses*f.g.Nodes)/newcomerBatch)
 	if f.g.Sources > 0 {
 		steps = max(steps, leastStepsBetween)
+	}
+	perLink := f.o.PerLink
+	if f.head.queries {
+		perLink = newcomerNegatives
 	}
 	for step := range steps {
 		if ctx.Err() != nil {
 			break
 		}
 		seed := mix(f.o.Seed, uint64(step)<<32)
-		links := n.fill(&t.b, f.o.PerLink, rand.New(rand.NewPCG(seed, streamNewcomers)))
+		links := n.fill(&t.b, perLink, rand.New(rand.NewPCG(seed, streamNewcomers)))
 		if links == 0 {
 			break
 		}

@@ -37,6 +37,9 @@ type LossKind string
 const (
 	BCE   LossKind = "bce"   // binary cross-entropy of links and sampled negatives, the default
 	PLNLP LossKind = "plnlp" // pairwise squared hinge, sum of (1 - (link - negative))^2 (Wang et al., arXiv 2112.02936, eq. 5)
+	// Softmax is the cross-entropy of a link among its negatives. With Dot, DistMult and ComplEx
+	// all links of a step share them.
+	Softmax LossKind = "softmax"
 )
 
 // NegativeKind names a distribution of negatives.
@@ -53,14 +56,14 @@ const (
 	Pairs NegativeKind = "pairs"
 )
 
-// DefaultDim is the default of Options.Dim, except for social graphs: see Options.DimFor.
+// DefaultDim is the default of Options.Dim, except for social graphs and relations: see DimFor.
 const DefaultDim = 64
 
 // Options are the options of a run. The zero value of a field means its default.
 type Options struct {
 	Encoder EncoderKind  // default Hops; MF for ComplEx and DistMult on relations without features
 	Decoder decoder.Kind // default decoder.HadamardMLP
-	Dim     int          // width of an embedding; default DefaultDim, or more for a social graph: see DimFor
+	Dim     int          // width of an embedding; default DefaultDim, or more: see DimFor
 
 	DecoderHidden []int // widths of the decoder's hidden layers; default two of 2*Dim, at most 128 for a social graph
 	DecoderNorm   bool  // layer norm before each activation of the decoder
@@ -72,14 +75,14 @@ type Options struct {
 	EncoderLayers   int     // GCN and SAGE: number of layers; default 2
 	Dropout         float64 // share of hidden values dropped in training, 0 to 0.9; default 0
 
-	Loss         LossKind     // default BCE
+	Loss         LossKind     // default BCE; Softmax for MF with a decoder by relation
 	Negatives    NegativeKind // default Uniform
-	PerLink      int          // negatives per link; default 4
+	PerLink      int          // negatives per link; default 4, or 1,024 if all share them: see Softmax
 	LearningRate float64      // of Adam; default 0.006
 	// WeightDecay applies to networks and free embeddings. It is decoupled from the gradient
 	// (AdamW). It decides how fast the model is served: see docs/train.md. The default for Hops
 	// with a network as decoder is 3, or 1 with fewer than 20,000 candidates, which are scanned
-	// anyway, except in a social graph: see DimFor. For MF with a decoder by relation it is 1. For
+	// anyway, except in a social graph: see DimFor. For MF with a decoder by relation it is 3. For
 	// other models it is 0. Negative means none.
 	WeightDecay float64
 	BatchEdges  int // links per step; default by the number of links
@@ -160,14 +163,18 @@ func (o Options) withDefaults(g *Graph, links int) Options {
 			o.Encoder = MF
 		}
 	}
-	if o.Loss == "" {
-		o.Loss = BCE
-	}
+	factors := byRelation && o.Encoder == MF
 	if o.Negatives == "" {
 		o.Negatives = Uniform
 	}
+	if o.Loss == "" {
+		o.Loss = BCE
+		if factors && o.Negatives != Pairs {
+			o.Loss = Softmax
+		}
+	}
 	social := !byRelation && o.social(g, links)
-	o.setWidths(social)
+	o.setWidths(social, factors && g.Nodes <= mostWide)
 	set(&o.Components, mixtureComponents)
 	conv := o.Encoder == GCN || o.Encoder == SAGE
 	if conv {
@@ -177,6 +184,9 @@ func (o Options) withDefaults(g *Graph, links int) Options {
 		set(&o.BatchEdges, min(1<<16, max(256, 1<<bits.Len(uint(links/32)))))
 	}
 	set(&o.EncoderHidden, 256)
+	if o.sharesNegatives() {
+		set(&o.PerLink, sharedNegatives)
+	}
 	set(&o.PerLink, 4)
 	set(&o.BatchEdges, min(8192, max(256, 1<<bits.Len(uint(links/200)))))
 	set(&o.Epochs, defaultEpochs(links))
@@ -196,8 +206,8 @@ func (o Options) withDefaults(g *Graph, links int) Options {
 			o.WeightDecay = 1
 		}
 	}
-	if o.WeightDecay == 0 && o.Encoder == MF && byRelation {
-		o.WeightDecay = 1
+	if o.WeightDecay == 0 && factors {
+		o.WeightDecay = 3
 	}
 	o.WeightDecay = max(0, o.WeightDecay)
 	set(&o.WalkLength, 20)
@@ -214,8 +224,13 @@ func (o Options) withDefaults(g *Graph, links int) Options {
 	return o
 }
 
+// sharesNegatives reports whether the links of a step have the same negatives: see shared. Loss and
+// decoder must be set.
+func (o *Options) sharesNegatives() bool { return o.Loss == Softmax && hasQuery(o.Decoder) }
+
 // DimFor returns the width of the embeddings that Run makes of a graph with so many training edges:
-// Dim, or its default. The default is larger where nodes have many links without a direction, as
+// Dim, or its default. The default is larger for relations without features, and where nodes have
+// many links without a direction, as
 // friends have: the neighbours that two of them have in common tell whether they are linked, and
 // few values cannot tell those apart.
 func (o Options) DimFor(g *Graph, links int) int { return o.withDefaults(g, links).Dim }
@@ -224,21 +239,21 @@ func (o Options) DimFor(g *Graph, links int) int { return o.withDefaults(g, link
 const (
 	socialDegree = 10      // least mean degree
 	fewestSocial = 1_000   // nodes: fewer have no use for so many values
-	mostSocial   = 250_000 // nodes: more would take much memory
-	socialDim    = 128
+	mostWide     = 250_000 // nodes: more would take much memory, also with relations
+	wideDim      = 128
 	socialHidden = 128 // width of the decoder's layers
 )
 
 // social reports whether a graph has the defaults of a social one. The encoder must be set.
 func (o *Options) social(g *Graph, links int) bool {
-	return o.Encoder == Hops && g.undirected() && g.Nodes >= fewestSocial && g.Nodes <= mostSocial && 2*links >= socialDegree*g.Nodes
+	return o.Encoder == Hops && g.undirected() && g.Nodes >= fewestSocial && g.Nodes <= mostWide && 2*links >= socialDegree*g.Nodes
 }
 
 // setWidths sets the widths of embeddings and decoder that are not given.
-func (o *Options) setWidths(social bool) {
+func (o *Options) setWidths(social, related bool) {
 	width := DefaultDim
-	if social {
-		width = socialDim
+	if social || related {
+		width = wideDim
 	}
 	if o.Dim == 0 {
 		o.Dim = width
@@ -273,8 +288,8 @@ func (o Options) Validate() error {
 	if !slices.Contains([]decoder.Kind{"", decoder.HadamardMLP, decoder.ConcatMLP, decoder.Dot, decoder.MoL, decoder.Bilinear, decoder.DistMult, decoder.ComplEx}, o.Decoder) {
 		fault("decoder %q: want hadamard_mlp, concat_mlp, mol, dot, bilinear, distmult or complex", o.Decoder)
 	}
-	if !slices.Contains([]LossKind{"", BCE, PLNLP}, o.Loss) {
-		fault("loss %q: want bce or plnlp", o.Loss)
+	if !slices.Contains([]LossKind{"", BCE, PLNLP, Softmax}, o.Loss) {
+		fault("loss %q: want bce, plnlp or softmax", o.Loss)
 	}
 	if !slices.Contains([]NegativeKind{"", Uniform, Batch, Degree, Pairs}, o.Negatives) {
 		fault("negatives %q: want uniform, batch, degree or pairs", o.Negatives)
@@ -287,7 +302,7 @@ func (o Options) Validate() error {
 		{"Components", o.Components, decoder.MaxComponents},
 		{"EncoderHidden", o.EncoderHidden, 1 << 16},
 		{"EncoderLayers", o.EncoderLayers, 16},
-		{"PerLink", o.PerLink, 1024},
+		{"PerLink", o.PerLink, 1 << 16},
 		{"BatchEdges", o.BatchEdges, 1 << 24},
 		{"Folds", o.Folds, 1000},
 		{"Epochs", o.Epochs, 1 << 30},
@@ -319,6 +334,9 @@ func (o Options) Validate() error {
 		if !(c.value >= 0 && c.value <= c.most) {
 			fault("%s is %g: want 0 to %g", c.name, c.value, c.most)
 		}
+	}
+	if o.Loss == Softmax && o.Negatives == Pairs && hasQuery(o.Decoder) {
+		fault("loss softmax with negatives pairs: with %s all links of a step share their negatives, whose sources cannot be drawn: want uniform, batch or degree", o.Decoder)
 	}
 	if o.Resume && o.Checkpoint == "" {
 		fault("Resume without the path of a checkpoint")

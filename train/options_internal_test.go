@@ -18,8 +18,8 @@ func TestDefaultEncoder(t *testing.T) {
 	}{
 		"no relations":             {Graph{Nodes: 9}, "", Hops, 1},
 		"many nodes":               {Graph{Nodes: 30_000}, "", Hops, 3},
-		"relations":                {Graph{Nodes: 30_000, Relations: 3}, decoder.ComplEx, MF, 1},
-		"symmetric relations":      {Graph{Nodes: 9, Relations: 3}, decoder.DistMult, MF, 1},
+		"relations":                {Graph{Nodes: 30_000, Relations: 3}, decoder.ComplEx, MF, 3},
+		"symmetric relations":      {Graph{Nodes: 9, Relations: 3}, decoder.DistMult, MF, 3},
 		"relations as edges":       {Graph{Nodes: 9, Relations: 3}, decoder.HadamardMLP, Hops, 1},
 		"relations, with features": {Graph{Nodes: 9, Relations: 3, FeatureDim: 4}, decoder.ComplEx, Hops, 0},
 	} {
@@ -29,6 +29,33 @@ func TestDefaultEncoder(t *testing.T) {
 	}
 	o := Options{Decoder: decoder.ComplEx, WeightDecay: -1}.withDefaults(&Graph{Nodes: 9, Relations: 3}, 100)
 	assert.Zero(t, o.WeightDecay, "none")
+}
+
+// TestDefaultLoss has negatives that all links of a step share for relations, unless negatives are
+// pairs.
+func TestDefaultLoss(t *testing.T) {
+	for name, c := range map[string]struct {
+		g       Graph
+		o       Options
+		loss    LossKind
+		perLink int
+	}{
+		"no relations":             {Graph{Nodes: 9}, Options{}, BCE, 4},
+		"no relations, dot":        {Graph{Nodes: 9}, Options{Encoder: MF, Decoder: decoder.Dot}, BCE, 4},
+		"relations":                {Graph{Nodes: 9, Relations: 3}, Options{Decoder: decoder.ComplEx}, Softmax, 1024},
+		"symmetric relations":      {Graph{Nodes: 9, Relations: 3}, Options{Decoder: decoder.DistMult}, Softmax, 1024},
+		"relations, negatives":     {Graph{Nodes: 9, Relations: 3}, Options{Decoder: decoder.DistMult, PerLink: 64}, Softmax, 64},
+		"relations, pairs":         {Graph{Nodes: 9, Relations: 3}, Options{Decoder: decoder.ComplEx, Negatives: Pairs}, BCE, 4},
+		"relations, loss":          {Graph{Nodes: 9, Relations: 3}, Options{Decoder: decoder.ComplEx, Loss: PLNLP}, PLNLP, 4},
+		"relations, with features": {Graph{Nodes: 9, Relations: 3, FeatureDim: 4}, Options{Decoder: decoder.ComplEx}, BCE, 4},
+		"each link has its own":    {Graph{Nodes: 9}, Options{Loss: Softmax}, Softmax, 4},
+	} {
+		o := c.o.withDefaults(&c.g, 100)
+		assert.Equal(t, c.loss, o.Loss, name)
+		assert.Equal(t, c.perLink, o.PerLink, name)
+		assert.NoError(t, o.Validate(), name)
+	}
+	assert.ErrorContains(t, Options{Decoder: decoder.ComplEx, Loss: Softmax, Negatives: Pairs}.Validate(), "loss softmax with negatives pairs: with complex all links")
 }
 
 // TestWidthByGraph has wide embeddings for graphs of many links without a direction, unless the
@@ -48,6 +75,9 @@ func TestWidthByGraph(t *testing.T) {
 		"a direction":          {Graph{Nodes: 40_000, Directed: true}, 200_000, Options{}, 64, 128},
 		"two kinds":            {Graph{Nodes: 40_000, Sources: 20_000}, 200_000, Options{}, 64, 128},
 		"another encoder":      {Graph{Nodes: 40_000}, 200_000, Options{Encoder: SAGE}, 64, 128},
+		"relations":            {Graph{Nodes: 9, Relations: 2}, 9, Options{Decoder: decoder.ComplEx}, 128, 256},
+		"relations, many":      {Graph{Nodes: 250_001, Relations: 2}, 9, Options{Decoder: decoder.ComplEx}, 64, 128},
+		"relations as edges":   {Graph{Nodes: 9, Relations: 2}, 9, Options{}, 64, 128},
 		"width given":          {Graph{Nodes: 40_000}, 200_000, Options{Dim: 96}, 96, 128},
 		"width given, smaller": {Graph{Nodes: 40_000}, 200_000, Options{Dim: 32}, 32, 64},
 		"width given, else":    {Graph{Nodes: 40_000}, 1, Options{Dim: 96}, 96, 192},

@@ -55,10 +55,18 @@ func TestRunLearns(t *testing.T) {
 }
 
 func TestRunIsDeterministic(t *testing.T) {
+	for name, o := range map[string]train.Options{
+		"default": small(),
+		"softmax": {Encoder: train.MF, Decoder: decoder.ComplEx, Loss: train.Softmax, PerLink: 100, Dim: 16, BatchEdges: 1024},
+	} {
+		t.Run(name, func(t *testing.T) { runsAreEqual(t, o) })
+	}
+}
+
+func runsAreEqual(t *testing.T, o train.Options) {
 	g := communities(300, 6, 2000, 2)
 	var models []*train.Model
 	for _, cores := range []int{1, 2, 5} {
-		o := small()
 		o.Cores, o.Dropout, o.Epochs = cores, 0.2, 2
 		m, err := train.Run(context.Background(), g, train.Split{}, o)
 		require.NoError(t, err)
@@ -87,6 +95,8 @@ func TestEveryEncoderAndDecoderLearns(t *testing.T) {
 		"mixture":        {Decoder: decoder.MoL},
 		"residuals":      {DecoderResidual: true, DecoderHidden: []int{16, 16, 16}},
 		"plnlp":          {Loss: train.PLNLP},
+		"softmax":        {Loss: train.Softmax},
+		"shared":         {Encoder: train.MF, Decoder: decoder.Dot, Loss: train.Softmax, PerLink: 100, LearningRate: 0.02},
 		"batch":          {Negatives: train.Batch},
 		"degree":         {Negatives: train.Degree},
 		"pairs":          {Negatives: train.Pairs},
@@ -96,7 +106,7 @@ func TestEveryEncoderAndDecoderLearns(t *testing.T) {
 		"a batch of one": {BatchEdges: 1, Epochs: 1},
 	}
 	if testing.Short() { // one of each way to run in parallel
-		parallel := []string{"mf", "gcn", "sage", "node2vec", "concat"}
+		parallel := []string{"mf", "gcn", "sage", "node2vec", "concat", "shared"}
 		maps.DeleteFunc(cases, func(name string, _ options) bool { return !slices.Contains(parallel, name) })
 	}
 	g := communities(400, 8, 5000, 4)

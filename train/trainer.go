@@ -44,6 +44,7 @@ type trainer struct {
 	b      batch
 	z, dz  []float32
 	grads  []float32 // of the pairs
+	shared shared    // Softmax
 	tapes  []*pairTape
 	logits [][]float32 // gradients of logits, by worker
 	losses [lanes]float64
@@ -94,7 +95,12 @@ func (t *trainer) backpropagate(seed uint64, links int) float64 {
 	t.grads = grow(t.grads, len(t.b.pairs)*width)
 	t.enc.forward(t.z, t.b.nodes, rand.NewPCG(seed, streamEncoder))
 	t.head.pack()
-	loss := t.pairs(seed, links)
+	var loss float64
+	if t.head.queries {
+		loss = t.softmax(links)
+	} else {
+		loss = t.pairs(seed, links)
+	}
 	t.gather()
 	t.enc.backward(t.dz, t.b.nodes)
 	t.p.collect()
@@ -165,4 +171,9 @@ func (t *trainer) gather() {
 			}
 		}
 	})
+	if t.head.queries {
+		for i, row := range t.b.shared {
+			simd.Axpy(t.dz[int(row)*d:(int(row)+1)*d], 1, t.shared.grads[i*d:(i+1)*d])
+		}
+	}
 }

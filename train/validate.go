@@ -27,7 +27,7 @@ type validator struct {
 func newValidator(s *sampler, split Split, o *Options) *validator {
 	v := &validator{}
 	own := *s
-	own.kind, own.perLink, own.fixed = Uniform, validNegatives, true
+	own.kind, own.perLink, own.shared, own.fixed = Uniform, validNegatives, 0, true
 	v.links = split.validated()
 	own.links = evenly(split.Valid, v.links)
 	switch {

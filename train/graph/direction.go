@@ -60,9 +60,11 @@ func (b *Builder) once() Listing {
 // file tells. LeadBack is the share of them whose reverse is there too.
 func (b *Builder) listing(edges []timedEdge, once Listing) Listing {
 	switch {
+	case b.o.Relations:
+		return Arrows // a triple has a direction, also where most relations are symmetric
 	case b.g.LeadBack >= bothWays:
 		return BothWays
-	case b.g.LeadBack > 0 || len(edges) < fewestOnce || b.o.Relations:
+	case b.g.LeadBack > 0 || len(edges) < fewestOnce:
 		return Arrows // an edge that has a reverse only now and then has a direction
 	case once != Arrows:
 		return once

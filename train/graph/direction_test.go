@@ -74,6 +74,9 @@ func TestListing(t *testing.T) {
 		// As papers are numbered by time and cite older ones, or are listed from the oldest on.
 		"higher number first": {listed(turned(lower, always), number), nil, Arrows},
 		"triples":             {strings.ReplaceAll(listed(lower, number), "\t", "\tr\t"), &Options{Relations: true}, Arrows},
+		// Most triples of WordNet are of symmetric relations, and others lead up to broader words.
+		"triples in both ways": {strings.ReplaceAll(listed(append(turned(lower[:m/2], always), lower...), number), "\t", "\tr\t"), &Options{Relations: true}, Arrows},
+		"triples as edges":     {strings.ReplaceAll(listed(append(turned(lower[:m/2], always), lower...), number), "\t", "\tr\t"), nil, BothWays},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, err := build(t, c.options, map[Part]string{Train: c.text})
