@@ -158,7 +158,7 @@ func newPaperTraining(quick bool, graph string) paperTraining {
 	t := paperTraining{Dim: 256, Hidden: []int{256, 256}, Epochs: 100, Batch: 1 << 16, Rate: .001, Walks: 10}
 	switch {
 	case quick && graph == ddiGraph:
-		return paperTraining{Dim: 32, Hidden: []int{32}, Epochs: 4, Batch: 1 << 15, Rate: .01, Walks: 4}
+		return paperTraining{Dim: 32, Hidden: []int{32}, Epochs: 4, Batch: 1 << 15, Rate: .03, Dropout: .5, Walks: 30}
 	case quick && graph == "genes":
 		return paperTraining{Dim: 32, Hidden: []int{32, 32}, Epochs: 3, Batch: 1 << 16, Rate: .01, Walks: 1, One: true}
 	case quick && graph == "debian":
