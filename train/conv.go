@@ -50,12 +50,7 @@ type convInput struct {
 func newConv(c crew, g *Graph, o *Options, p *params, rng *rand.Rand) *conv {
 	e := &conv{crew: c, g: g, kind: o.Encoder, p: p, dropout: float32(o.Dropout)}
 	in := o.EncoderHidden
-	if e.kind == GCN {
-		e.t = newTable(c, g.Nodes, in, 0, rng)
-		glorot(rng, e.t.value, g.Nodes, in)
-	} else {
-		e.t = newTable(c, g.Nodes, in, freeSpread, rng)
-	}
+	e.t = newTable(c, g.Nodes, in, freeSpread, rng)
 	e.all = allNodes(g.Nodes)
 	if g.FeatureDim > 0 {
 		e.input = &convInput{weight: p.matrix(rng, in, g.FeatureDim)}

@@ -45,12 +45,14 @@ func newHead(p *params, o *Options, relations int, names []string, rng *rand.Ran
 	case decoder.Bilinear:
 		h.weight = p.matrix(rng, o.Dim, o.Dim)
 	case decoder.DistMult:
-		h.weight = p.ones(relations * o.Dim)
+		h.weight = p.reserve(relations * o.Dim)
 		for i := range p.of(h.weight) {
-			p.of(h.weight)[i] += 0.1 * float32(rng.NormFloat64())
+			// Relations that began almost alike would score a pair alike. Where most pairs have a
+			// link of some relation, the embeddings would learn nothing until the relations differ.
+			p.of(h.weight)[i] = float32(rng.NormFloat64())
 		}
 	case decoder.ComplEx:
-		h.weight = p.ones(relations * o.Dim)
+		h.weight = p.reserve(relations * o.Dim)
 		for i := range p.of(h.weight) {
 			p.of(h.weight)[i] = 0.7 * float32(rng.NormFloat64()) // so that the mean squared length of a complex number is about 1
 		}

@@ -50,14 +50,6 @@ func (n *network) addInputs(wanted bool) {
 	}
 }
 
-// shrink makes the weights of a new network as small as PyTorch's nn.Linear has them: uniform
-// within 1/sqrt(in). Biases are zero.
-func (n *network) shrink() {
-	for _, l := range n.layers {
-		scale(n.p.of(l.weight), float32(math.Sqrt(float64(l.in+l.out)/6/float64(l.in))))
-	}
-}
-
 // pack packs the weights for products. They must not change until the next pack.
 func (n *network) pack() {
 	for i := range n.layers {

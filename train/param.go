@@ -32,21 +32,16 @@ func (p *params) reserve(n int) param {
 	return param{first, n}
 }
 
-// matrix reserves a weight matrix that is to be multiplied with in values.
+// matrix reserves a weight matrix that is to be multiplied with in values, filled uniformly within
+// sqrt(6/(in+out)) (Glorot and Bengio, AISTATS 2010, eq. 16).
 func (p *params) matrix(rng *rand.Rand, out, in int) param {
 	w := p.reserve(out * in)
-	glorot(rng, p.of(w), out, in)
+	bound := float32(math.Sqrt(6 / float64(in+out)))
+	for i := range p.of(w) {
+		p.of(w)[i] = (2*rng.Float32() - 1) * bound
+	}
 	p.decaying = append(p.decaying, w)
 	return w
-}
-
-// glorot fills the weights of a matrix uniformly within sqrt(6/(in+out)) (Glorot and Bengio,
-// AISTATS 2010, eq. 16).
-func glorot(rng *rand.Rand, w []float32, out, in int) {
-	bound := float32(math.Sqrt(6 / float64(in+out)))
-	for i := range w {
-		w[i] = (2*rng.Float32() - 1) * bound
-	}
 }
 
 // identity reserves a weight matrix that begins as the identity, as far as it is square.

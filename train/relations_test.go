@@ -56,6 +56,38 @@ func heldOut(g *train.Graph, rng *rand.Rand) (split train.Split) {
 	return split
 }
 
+// kin is a knowledge graph in which all pairs of nodes are linked, as in a tribe whose members all
+// have a word for each other. The relation of a pair follows from the classes of its nodes. A score
+// that is blind to the relation says nothing.
+func kin(nodes int) *train.Graph {
+	const classes = 8
+	g := &train.Graph{Nodes: nodes, Directed: true, Relations: classes}
+	for a := range nodes {
+		for b := range nodes {
+			if a != b {
+				g.Edges = append(g.Edges, train.Edge{Source: uint32(a), Target: uint32(b), Relation: uint16(a%classes ^ b%classes)})
+			}
+		}
+	}
+	return g
+}
+
+// TestRelationsDifferFromTheStart checks that a few epochs teach DistMult and ComplEx what only the
+// relations tell apart. A DistMult whose relations began almost alike had learned nothing by then.
+func TestRelationsDifferFromTheStart(t *testing.T) {
+	t.Parallel()
+	g := kin(48)
+	for _, kind := range []decoder.Kind{decoder.DistMult, decoder.ComplEx} {
+		for seed := range uint64(3) {
+			split := train.RandomSplit(g, .1, 0, seed)
+			m, err := train.Run(context.Background(), g, split, train.Options{Decoder: kind, Epochs: 12, Seed: seed})
+			require.NoError(t, err)
+			t.Logf("%s, seed %d: validation %.3f", kind, seed, m.Epochs[m.Best].Valid)
+			assert.Greater(t, m.Epochs[m.Best].Valid, .3, "%s, seed %d", kind, seed)
+		}
+	}
+}
+
 // TestComplExLearnsRules checks that ComplEx predicts held-out links at either end from inverse,
 // symmetric and composed relations. DistMult, whose score is symmetric, cannot tell parents from
 // children and does worse.

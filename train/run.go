@@ -93,12 +93,6 @@ func newFit(g *Graph, links []Edge, split Split, o *Options, began time.Time) *f
 	rng := rand.New(rand.NewPCG(o.Seed, streamWeights))
 	t := &trainer{crew: c, g: g, o: o, p: &params{crew: c}}
 	t.head = newHead(t.p, o, max(1, g.Relations), g.relationNames(), rng)
-	if o.Encoder == GCN {
-		t.clipApart = len(t.p.value)
-		if t.head.net != nil {
-			t.head.net.shrink()
-		}
-	}
 	switch o.Encoder {
 	case GCN, SAGE:
 		t.enc = newConv(c, g, o, t.p, rng)

@@ -48,8 +48,6 @@ type trainer struct {
 	tapes  []*pairTape
 	logits [][]float32 // gradients of logits, by worker
 	losses [lanes]float64
-
-	clipApart int // the first so many weights are clipped apart from the others: GCN: of the decoder
 }
 
 // step trains on some links, given by their numbers, and returns the sum of their losses. All
@@ -57,8 +55,7 @@ type trainer struct {
 func (t *trainer) step(numbers []uint32, seed uint64, o adam) float64 {
 	loss := t.gradients(numbers, seed)
 	if t.enc.whole() {
-		clip(t.p.grad[:t.clipApart])
-		clip(t.p.grad[t.clipApart:])
+		clip(t.p.grad)
 		clip(t.enc.tables()[0].grads)
 	}
 	t.p.update(o)
