@@ -71,7 +71,7 @@ func (r *trainRequest) registerModel(cmd *cobra.Command) {
 	fs.Float64Var(&r.opts.WeightDecay, "weight-decay", 0, "weight `decay`: more makes queries faster (default 0, 1 or 3; -1: none)")
 	fs.StringVar(&r.loss, "loss", "", "bce, plnlp or softmax (default bce; softmax for relations)")
 	fs.StringVar(&r.negatives, "negatives", "", "how negatives are drawn: uniform, batch, degree or pairs (default uniform)")
-	fs.IntVar(&r.opts.PerLink, "negatives-per-edge", 0, "`number` of negatives for each edge; of all edges of a step, where they share them (default 4; 1,024 for relations)")
+	fs.IntVar(&r.opts.PerLink, "negatives-per-edge", 0, "`number` of negatives for each edge (default 4; 1,024 for relations)")
 	fs.IntVar(&r.opts.Patience, "patience", 0, "stop after this many `validations` without a better one (default 5 to 15; -1: no)")
 	fs.DurationVar(&r.opts.TimeBudget, "time", 0, "`time` to train at most")
 	fs.Uint64Var(&r.opts.Seed, "seed", 0, "seed of random numbers: the same graph and seed give the same model")
