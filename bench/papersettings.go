@@ -162,7 +162,7 @@ func newPaperTraining(quick bool, graph string) paperTraining {
 	case quick && graph == "genes":
 		return paperTraining{Dim: 32, Hidden: []int{32, 32}, Epochs: 3, Batch: 1 << 16, Rate: .01, Walks: 1, One: true}
 	case quick && graph == "debian":
-		return paperTraining{Dim: 32, Hidden: []int{32, 32}, Epochs: 5, Batch: 1 << 13, Rate: .01, Walks: 1, One: true}
+		return paperTraining{Dim: 32, Hidden: []int{32, 32}, Epochs: 5, Batch: 1 << 13, Rate: .01, Walks: 1}
 	case quick:
 		return paperTraining{Dim: 32, Hidden: []int{32, 32}, Epochs: 5, Batch: 1 << 12, Rate: .01, Walks: 2}
 	case graph == ddiGraph:
