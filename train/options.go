@@ -230,12 +230,11 @@ func (o *Options) sharesNegatives() bool { return o.Loss == Softmax && hasQuery(
 
 // DimFor returns the width of the embeddings that Run makes of a graph with so many training edges:
 // Dim, or its default. The default is larger for relations without features, and where nodes have
-// many links without a direction, as
-// friends have: the neighbours that two of them have in common tell whether they are linked, and
-// few values cannot tell those apart.
+// many links without a direction, as friends have: the neighbours that two of them have in common
+// tell whether they are linked, and few values cannot tell those apart.
 func (o Options) DimFor(g *Graph, links int) int { return o.withDefaults(g, links).Dim }
 
-// What makes a graph a social one, for defaults.
+// What makes a graph a social one, and what its defaults are.
 const (
 	socialDegree = 10      // least mean degree
 	fewestSocial = 1_000   // nodes: fewer have no use for so many values
