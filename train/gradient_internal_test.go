@@ -34,8 +34,8 @@ func ring(nodes int, features int) *Graph {
 func TestGradients(t *testing.T) {
 	cases := []Options{
 		{Encoder: MF, Decoder: decoder.Dot},
-		{Encoder: MF, Decoder: decoder.DistMult},
-		{Encoder: MF, Decoder: decoder.ComplEx},
+		{Encoder: MF, Decoder: decoder.DistMult, Loss: BCE},
+		{Encoder: MF, Decoder: decoder.ComplEx, Loss: BCE},
 		{Encoder: MF, Decoder: decoder.ComplEx, Loss: Softmax},
 		{Encoder: MF, Decoder: decoder.DistMult, Loss: Softmax},
 		{Encoder: Hops, Decoder: decoder.Dot, Loss: Softmax},
